@@ -1,0 +1,60 @@
+# `make help` lists the targets. Everything is installed into .venv and the user's cache folder.
+PYTHON ?= python3.11
+VENV   := .venv
+BIN    := $(VENV)/bin
+UV     := uv==0.13.8
+
+.PHONY: help
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 14
+
+$(VENV)/.runtime: requirements.lock pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "cdc-lake needs $(PYTHON); name another with 'make PYTHON=/path/to/python3.11 …'"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check $(UV)
+	$(BIN)/uv pip install --python $(BIN)/python --require-hashes -r requirements.lock
+	$(BIN)/uv pip install --python $(BIN)/python --quiet --no-deps --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.runtime requirements-dev.lock
+	$(BIN)/uv pip install --python $(BIN)/python --require-hashes -r requirements-dev.lock
+	@touch $@
+
+.PHONY: setup
+setup: $(VENV)/.runtime ## virtual environment, jars and plugins
+	$(BIN)/cdc-lake setup
+
+.PHONY: demo
+demo: $(VENV)/.runtime ## the whole pipeline on this machine, from nothing to a dashboard
+	$(BIN)/cdc-lake demo $(ARGS)
+
+.PHONY: test
+test: lint unit integration e2e ## everything below, on a stack of its own
+
+.PHONY: lint
+lint: $(VENV)/.dev ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+.PHONY: unit
+unit: $(VENV)/.dev ## tests that need no stack (under a minute)
+	$(BIN)/pytest cdc_lake_tests/unit
+
+.PHONY: integration
+integration: $(VENV)/.dev setup ## tests of one engine or resource at a time
+	$(BIN)/pytest cdc_lake_tests/integration
+
+.PHONY: e2e
+e2e: $(VENV)/.dev setup ## the whole stack
+	$(BIN)/pytest cdc_lake_tests/e2e
+
+.PHONY: lock
+lock: $(VENV)/.runtime ## resolve the versions anew
+	$(BIN)/uv pip compile -q --upgrade --python-version 3.11 --generate-hashes --no-annotate --no-header pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile -q --python-version 3.11 --generate-hashes --no-annotate --no-header --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+
+.PHONY: clean
+clean: ## stop the stack, remove its state and the virtual environment
+	-$(BIN)/cdc-lake down
+	rm -rf .cdc-lake $(VENV)

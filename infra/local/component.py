@@ -1,0 +1,74 @@
+"""What every part of the embedded stack has in common: how it is prepared, started and probed.
+
+Here: the contract between the stack (stack.py), which starts and stops processes, and the
+components (components/), which know their own command line and nothing of processes.
+Not here: ports, secrets and process handling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class Secrets:
+    """The random secrets of one state folder; made once, kept in a file of mode 0600."""
+
+    postgres_password: str
+    s3_access_key: str
+    s3_secret_key: str
+
+
+@dataclass(frozen=True)
+class StackContext:
+    """What a component may know of the stack it belongs to."""
+
+    home: Path
+    ports: Mapping[str, int]
+    secrets: Secrets
+
+    def folder(self, component: str) -> Path:
+        """The component's own folder below the state folder, made if it is missing."""
+        path = self.home / component
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One process: its arguments, what it adds to the environment, and whose it is."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    user: str | None = None
+    """The operating system user to run as; None: the caller's."""
+
+
+class Component(Protocol):
+    """One process of the embedded stack."""
+
+    name: str
+    port_names: tuple[str, ...]
+    """The ports it listens on, by name; the first one is the one `status` shows."""
+    needs: tuple[str, ...]
+    """Components that must be ready before this one starts."""
+
+    def version(self) -> str:
+        """The version of the engine, as its own artifacts tell it."""
+
+    def prepare(self, context: StackContext) -> None:
+        """Write configuration and make what must exist before the start; idempotent."""
+
+    def launch(self, context: StackContext) -> Launch:
+        """The process to start."""
+
+    def probe(self, context: StackContext) -> None:
+        """Return when the component serves requests; raise any exception while it does not yet."""
+
+    def after_ready(self, context: StackContext) -> None:
+        """Make what the stack promises inside the running component (a bucket, a database); idempotent."""

@@ -1,0 +1,40 @@
+"""Where the running stack's engines are: what a profile needs to bind resources to them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, SecretStr
+
+BUCKET = "cdc-lake"
+REGION = "us-east-1"
+DATABASE = "devdb"
+
+
+class Endpoints(BaseModel):
+    """Addresses and credentials of one embedded stack (all on the loopback interface)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    home: Path
+    postgres_host: str
+    postgres_port: int
+    postgres_user: str
+    postgres_password: SecretStr
+    postgres_database: str = DATABASE
+    kafka_bootstrap: str
+    connect_url: str
+    connect_secrets_file: Path
+    """A properties file (mode 0600) that the worker's FileConfigProvider may read; key `postgres.password`."""
+    s3_endpoint: str
+    s3_access_key: str
+    s3_secret_key: SecretStr
+    bucket: str = BUCKET
+    aws_endpoint: str
+    """The local AWS-API endpoint: Glue, Athena, STS; not S3."""
+    trino_url: str
+    region: str = REGION
+    java_home: Path
+    """A Java 17 for Spark."""
+    spark_jars: Path
+    """The folder of jars that the jobs add to Spark's own."""
