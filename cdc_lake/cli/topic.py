@@ -1,0 +1,141 @@
+"""`cdc-lake topic`: which topics there are, and what is in them.
+
+Here: options and printing. Not here: reading Kafka (resources/kafka.py). Nothing that these commands do
+moves anybody's offsets.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.json import JSON
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from resources.kafka import Kafka
+    from resources.kafka_records import Message
+
+topic = typer.Typer(help="The topics in Kafka, and the records in them.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command group `topic` to the application."""
+    app.add_typer(topic, name="topic")
+
+
+@topic.command("ls")
+def ls(
+    count: Annotated[bool, typer.Option("--count", help="Count the committed records by reading all of them.")] = False,
+) -> None:
+    """List the topics."""
+    table = Table("topic", box=None)
+    for title in ("partitions", "records" if count else "offsets", "retention", "cleanup"):
+        table.add_column(title, justify="right")
+    with _kafka() as kafka:
+        for name in kafka.topics():
+            info = kafka.topic(name)
+            if info is None:  # deleted since it was listed
+                continue
+            ranges = kafka.ranges(name)
+            held = kafka.count_records(name, ranges) if count else sum(end - first for first, end in ranges.values())
+            retention = _duration(int(info.config["retention.ms"]))
+            table.add_row(name, str(info.partitions), str(held), retention, info.config["cleanup.policy"])
+    Console().print(table)
+
+
+@topic.command("peek")
+def peek(
+    name: Annotated[str, typer.Argument(help="The topic.")],
+    partition: Annotated[int | None, typer.Option(min=0, help="One partition; default: all of them.")] = None,
+    offset: Annotated[int | None, typer.Option(min=0, help="Where to begin; default: the oldest record.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many records at most.")] = 10,
+    tail: Annotated[bool, typer.Option("--tail", help="The newest records instead of the oldest.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """Print committed records: key, headers, offset, timestamp, value."""
+    if tail and offset is not None:
+        raise typer.BadParameter("--tail begins at the end: leave out --offset.")
+    with _kafka() as kafka:
+        messages = kafka.tail(name, limit, partition) if tail else kafka.peek(name, partition, offset, limit)
+        _print_lines(name, messages) if as_json else _print_pretty(messages)
+
+
+@contextmanager
+def _kafka() -> Iterator[Kafka]:
+    # Imported here: Dagster takes seconds, and `cdc-lake --help` shouldn't.
+    from cdc_lake.profile import resources  # noqa: PLC0415
+    from resources.errors import ResourceError  # noqa: PLC0415
+    from resources.kafka import Kafka  # noqa: PLC0415
+
+    kafka = resources()["kafka"]
+    if not isinstance(kafka, Kafka):
+        raise TypeError(f"the profile's resource 'kafka' is a {type(kafka).__name__}")
+    try:
+        yield kafka
+    except ResourceError as error:
+        Console(stderr=True).print(error.user_message, style="red", markup=False)
+        raise typer.Exit(1) from error
+
+
+def _print_lines(name: str, messages: Iterable[Message]) -> None:
+    for message in messages:
+        record = {
+            "topic": name,
+            "partition": message.partition,
+            "offset": message.offset,
+            "timestamp": _time(message),
+            "key": _readable(message.key),
+            "headers": {header: _readable(value) for header, value in message.headers},
+            "value": _readable(message.value),
+        }
+        typer.echo(json.dumps(record, ensure_ascii=False))
+
+
+def _print_pretty(messages: Iterable[Message]) -> None:
+    console = Console()
+    seen = False
+    for message in messages:
+        seen = True
+        headers = {header: _readable(value) for header, value in message.headers}
+        line = Text.assemble(
+            (f"partition {message.partition} offset {message.offset}", "bold"),
+            f"  {_time(message)}  key ",
+            (json.dumps(_readable(message.key), ensure_ascii=False), "cyan"),
+            f"  headers {json.dumps(headers, ensure_ascii=False)}" if headers else "",
+        )
+        console.print(line)
+        console.print(JSON.from_data(_readable(message.value), ensure_ascii=False))
+    if not seen:
+        console.print("no records")
+
+
+def _readable(raw: bytes | None) -> object:
+    """JSON as what it says, other text as text, anything else in base64."""
+    if raw is None:
+        return None
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(raw).decode()}
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _time(message: Message) -> str | None:
+    if message.timestamp_ms is None:
+        return None
+    return datetime.fromtimestamp(message.timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def _duration(milliseconds: int) -> str:
+    return "for ever" if milliseconds < 0 else str(timedelta(milliseconds=milliseconds))

@@ -1,0 +1,123 @@
+"""A Kafka cluster, as a Dagster resource.
+
+Here: one method a question that assets, checks and sensors ask.
+Not here: how it is answered (kafka_topics, _topic_changes, _offsets, _records) and producing: Connect does that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+
+import dagster as dg
+from confluent_kafka.admin import AdminClient
+from pydantic import Field, PrivateAttr
+
+from resources import kafka_offsets, kafka_records, kafka_topic_changes, kafka_topics
+from resources.errors import OffsetsExpired, TopicMissing
+from resources.kafka_client import Broker
+from resources.kafka_records import Message, Ranges
+from resources.kafka_topic_changes import TopicChange
+from resources.kafka_topics import TopicInfo
+
+
+class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """A Kafka cluster. Reads are bounded and commit no offsets."""
+
+    bootstrap: str
+    settings: dict[str, str] = Field(
+        default_factory=dict, repr=False, description="More settings of librdkafka, such as those of SASL."
+    )
+    hint: str = Field(default="", description="A sentence that is appended to connection errors.")
+    timeout_seconds: float = Field(default=10.0, gt=0)
+
+    _admin: AdminClient | None = PrivateAttr(default=None)
+
+    @property
+    def _broker(self) -> Broker:
+        return Broker(self.bootstrap, dict(self.settings), self.timeout_seconds, self.hint)
+
+    @property
+    def _client(self) -> AdminClient:
+        if self._admin is None:
+            self._broker.require_reachable()
+            self._admin = self._broker.admin()
+        return self._admin
+
+    def topics(self) -> tuple[str, ...]:
+        """Return the names of all topics but Kafka's own, sorted."""
+        return kafka_topics.names(self._broker, self._client)
+
+    def topic(self, name: str) -> TopicInfo | None:
+        """Return the topic, None if there is none of that name."""
+        return kafka_topics.describe(self._broker, self._client, name)
+
+    def ensure_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> TopicChange:
+        """Make the topic with cleanup.policy=delete and `config`, or check the one that is there.
+
+        A retention is raised to `config`'s, never lowered.
+
+        Raises:
+            TopicContractBroken: it has another number of partitions or another cleanup policy.
+        """
+        return kafka_topic_changes.ensure(self._broker, self._client, name, partitions, config or {})
+
+    def delete_topic(self, name: str) -> bool:
+        """Delete the topic and wait until it is gone; return whether there was one."""
+        return kafka_topic_changes.delete(self._broker, self._client, name)
+
+    def begin_offsets(self, topic: str) -> dict[int, int]:
+        """Return the first offset that is still there, by partition; raise TopicMissing."""
+        return kafka_offsets.begin_offsets(self._broker, self._client, topic)
+
+    def end_offsets(self, topic: str) -> dict[int, int]:
+        """Return the last stable offset by partition (committed or aborted before it); raise TopicMissing."""
+        return kafka_offsets.end_offsets(self._broker, self._client, topic)
+
+    def ranges(self, topic: str, partition: int | None = None) -> dict[int, tuple[int, int]]:
+        """Return first and next offset of what can be read now, by partition (one, or all if None)."""
+        begins, ends = self.begin_offsets(topic), self.end_offsets(topic)
+        if partition is not None and partition not in ends:
+            raise TopicMissing(f"Topic {topic} has no partition {partition}; it has {len(ends)}, counted from 0.")
+        return {p: (begins[p], ends[p]) for p in sorted(ends) if partition in (None, p)}
+
+    def peek(
+        self,
+        topic: str,
+        partition: int | None = None,
+        offset: int | None = None,
+        limit: int | None = None,
+        *,
+        read_committed: bool = True,
+    ) -> Iterator[Message]:
+        """Yield records from `offset` (default: the first one there is) up to the end as it is now.
+
+        Raises:
+            TopicMissing: there is no such topic or partition.
+            OffsetsExpired: `offset` is before what is still there, or after the end.
+        """
+        ranges = self.ranges(topic, partition)
+        if offset is not None:
+            for number, (first, end) in ranges.items():
+                if not first <= offset <= end:
+                    raise OffsetsExpired(
+                        f"Topic {topic}, partition {number}, has offsets from {first} to before {end}: {offset} isn't"
+                        " among them."
+                    )
+            ranges = {number: (offset, end) for number, (_, end) in ranges.items()}
+        return islice(kafka_records.read(self._broker, topic, ranges, read_committed=read_committed), limit)
+
+    def tail(self, topic: str, limit: int, partition: int | None = None) -> list[Message]:
+        """Return the newest `limit` committed records, oldest first."""
+        return kafka_records.tail(self._broker, topic, self.ranges(topic, partition), limit)
+
+    def last_message(self, topic: str) -> Message | None:
+        """Return the newest committed record of the topic, None if there is none."""
+        return next(iter(self.tail(topic, 1)), None)
+
+    def count_records(self, topic: str, ranges: Ranges | None = None) -> int:
+        """Count committed records by reading them, in `ranges` ({partition: (first, next)}) or in all there is.
+
+        For small topics: about 100,000 records a second. Offsets don't count: markers take some.
+        """
+        return kafka_records.count(self._broker, topic, self.ranges(topic) if ranges is None else ranges)

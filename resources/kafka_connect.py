@@ -1,0 +1,163 @@
+"""Self-managed Kafka Connect over REST, as a Dagster resource.
+
+Here: connectors and their offsets; requests that wait out a rebalance (kafka_connect_rest.py has the HTTP).
+Not here: what is in a configuration, and MSK Connect, which has no REST interface.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import monotonic
+
+import dagster as dg
+from pydantic import Field
+
+from resources.connectors import FAILED, ConnectorStatus, PutOutcome
+from resources.errors import ConnectorFailed, ConnectorMissing
+from resources.kafka_connect_pages import OffsetsPage, StatusPage, ValidationPage
+from resources.kafka_connect_rest import Rest
+from resources.waiting import until
+
+# Right after an update the status can still be that of the tasks before it: FAILED counts once it has lasted.
+SETTLE_SECONDS = 3.0
+
+
+class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """A Kafka Connect cluster with its REST interface (implements `connectors.Connectors`)."""
+
+    url: str
+    hint: str = Field(default="", description="A sentence that is appended to connection errors.")
+    timeout_seconds: float = Field(default=30.0, gt=0, description="Of one request.")
+    rebalance_seconds: float = Field(default=60.0, gt=0, description="How long to wait out 409 answers.")
+
+    @property
+    def _rest(self) -> Rest:
+        return Rest(self.url.rstrip("/"), self.timeout_seconds, self.rebalance_seconds, self.hint)
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all connectors, sorted."""
+        return tuple(sorted(self._rest.names()))
+
+    def get(self, name: str) -> dict[str, str] | None:
+        """Return the connector's configuration as it was put, None if there is no connector of that name."""
+        return self._rest.config(name)
+
+    def put(self, name: str, config: Mapping[str, str]) -> PutOutcome:
+        """Make the connector run with `config`.
+
+        What runs is compared first: without a difference nothing is called. A connector that was stopped or
+        paused is resumed, which counts as an update.
+
+        Raises:
+            ConnectorConfigInvalid: the connector refuses the configuration.
+        """
+        wanted = {"name": name, **config}
+        current = self.get(name)
+        if current != wanted:
+            self._rest.put_config(name, wanted)
+        status = self.status(name) if current is not None else None
+        idle = status is not None and status.state in ("STOPPED", "PAUSED")
+        if idle:
+            self._rest.resume(name)
+        if current is None:
+            return "created"
+        return "updated" if current != wanted or idle else "unchanged"
+
+    def validate_config(self, connector_class: str, config: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+        """Return the errors by field that the plugin finds, none if it would accept `config`.
+
+        Debezium's validation connects to the database with it.
+        """
+        plugin = connector_class.rsplit(".", 1)[-1]
+        body = {"name": "validation", **config, "connector.class": connector_class}
+        return ValidationPage.model_validate(self._rest.validate(plugin, body)).errors()
+
+    def status(self, name: str) -> ConnectorStatus | None:
+        """Return the state of connector and tasks, None if there is no connector of that name."""
+        answer = self._rest.status(name)
+        return StatusPage.model_validate(answer).status() if answer is not None else None
+
+    def wait_running(self, name: str, tasks: int = 1, timeout_seconds: float = 120.0) -> ConnectorStatus:
+        """Return as soon as the connector and at least `tasks` tasks are there and all are RUNNING.
+
+        Raises:
+            ConnectorMissing: there is no connector of that name.
+            ConnectorFailed: connector or task is FAILED, and stays so; with the cause from its trace.
+            WaitTimedOut: they aren't RUNNING within the time.
+        """
+        failed_since: float | None = None
+
+        def look() -> ConnectorStatus:
+            nonlocal failed_since
+            status = self._present(name)
+            if status.state != FAILED and not status.failed_tasks:
+                failed_since = None
+            elif failed_since is None:
+                failed_since = monotonic()
+            elif monotonic() - failed_since >= SETTLE_SECONDS:
+                raise ConnectorFailed(f"Connector {status}. Mend the cause, then restart it.")
+            return status
+
+        return until(
+            look,
+            lambda status: status.is_running(tasks),
+            seconds=timeout_seconds,
+            what=f"connector {name} to run with {tasks} task(s)",
+            hint=self.hint,
+        )
+
+    def restart_failed(self, name: str) -> tuple[int, ...]:
+        """Restart connector and tasks that are FAILED; return the ids of the restarted tasks.
+
+        Raises:
+            ConnectorMissing: there is no connector of that name.
+        """
+        status = self._present(name)
+        if status.state != FAILED and not status.failed_tasks:
+            return ()
+        self._rest.restart_failed(name)
+        return tuple(task.id for task in status.failed_tasks)
+
+    def offsets(self, name: str) -> tuple[dict[str, object], ...]:
+        """Return the source offsets that Connect has stored for the connector, by source partition."""
+        return OffsetsPage.model_validate(self._rest.offsets(name)).stored()
+
+    def delete(self, name: str, *, offsets: bool = True) -> bool:
+        """Delete the connector, with `offsets` after its stored offsets; wait until it is gone.
+
+        Without its offsets a connector made again under the same name begins with a snapshot. What it left in
+        the source (the slot) is the caller's to drop.
+
+        Returns:
+            whether there was one.
+        """
+        if self.get(name) is None:
+            return False
+        if offsets:
+            self._rest.stop(name)
+            until(
+                lambda: self._present(name),
+                lambda status: status.state == "STOPPED" and not status.tasks,
+                seconds=self.rebalance_seconds,
+                what=f"connector {name} to stop",
+                hint=self.hint,
+            )
+            self._rest.delete_offsets(name)
+        self._rest.delete(name)
+        until(
+            lambda: (self.get(name), self.status(name)),
+            lambda found: found == (None, None),
+            seconds=self.rebalance_seconds,
+            what=f"connector {name} to be gone",
+            hint=self.hint,
+        )
+        return True
+
+    def _present(self, name: str) -> ConnectorStatus:
+        status = self.status(name)
+        if status is None:
+            # The configuration is there before the first status is.
+            if self.get(name) is not None:
+                return ConnectorStatus(name, "UNASSIGNED", ())
+            raise ConnectorMissing(f"Kafka Connect at {self.url} has no connector {name}. Deploy it first.")
+        return status

@@ -1,0 +1,130 @@
+"""The REST interface of Kafka Connect: one method a request.
+
+Here: HTTP, its retries and its errors. A worker answers 409 while the cluster rebalances and 503 while it
+starts: both are waited out within a bound.
+Not here: what the requests are for (kafka_connect.py), what is in the answers (kafka_connect_pages.py). API: https://kafka.apache.org/documentation/#connect_rest
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from urllib.parse import quote
+
+import httpx
+from tenacity import RetryError, Retrying, retry_if_exception_type, retry_if_result, stop_after_delay, wait_exponential
+
+from resources.errors import ConnectorConfigInvalid, ConnectRequestFailed, Unreachable
+
+_LATER = (HTTPStatus.CONFLICT, HTTPStatus.SERVICE_UNAVAILABLE)
+UNREACHED_SECONDS = 3.0
+
+
+@dataclass(frozen=True)
+class Rest:
+    """Requests to one worker of a Connect cluster, any of which passes them on to the leader."""
+
+    url: str
+    timeout_seconds: float
+    rebalance_seconds: float
+    hint: str
+
+    def names(self) -> list[str]:
+        """Return the names of all connectors."""
+        return [str(name) for name in self._request("GET", "/connectors").json()]
+
+    def config(self, name: str) -> dict[str, str] | None:
+        """Return a connector's configuration, None if there is none of that name."""
+        answer = self._request("GET", f"{_path(name)}/config", HTTPStatus.NOT_FOUND)
+        return None if answer.status_code == HTTPStatus.NOT_FOUND else dict(answer.json())
+
+    def put_config(self, name: str, config: Mapping[str, str]) -> None:
+        """Create or update a connector."""
+        answer = self._request("PUT", f"{_path(name)}/config", HTTPStatus.BAD_REQUEST, body=config)
+        if answer.status_code == HTTPStatus.BAD_REQUEST:
+            raise ConnectorConfigInvalid(f"Connector {name} refuses its configuration: {_message(answer)}")
+
+    def validate(self, plugin: str, config: Mapping[str, str]) -> object:
+        """Return the answer to a validation."""
+        return self._request("PUT", f"/connector-plugins/{quote(plugin)}/config/validate", body=config).json()
+
+    def status(self, name: str) -> object | None:
+        """Return a connector's status, None if there is none of that name."""
+        answer = self._request("GET", f"{_path(name)}/status", HTTPStatus.NOT_FOUND)
+        return None if answer.status_code == HTTPStatus.NOT_FOUND else answer.json()
+
+    def offsets(self, name: str) -> object:
+        """Return a connector's stored offsets."""
+        return self._request("GET", f"{_path(name)}/offsets").json()
+
+    def delete_offsets(self, name: str) -> None:
+        """Delete a stopped connector's stored offsets (KIP-875)."""
+        self._request("DELETE", f"{_path(name)}/offsets")
+
+    def stop(self, name: str) -> None:
+        """Ask for a connector to stop: its tasks end, its configuration stays."""
+        self._request("PUT", f"{_path(name)}/stop")
+
+    def resume(self, name: str) -> None:
+        """Ask for a stopped or paused connector to run."""
+        self._request("PUT", f"{_path(name)}/resume")
+
+    def restart_failed(self, name: str) -> None:
+        """Ask for a restart of connector and tasks that are FAILED."""
+        self._request("POST", f"{_path(name)}/restart?includeTasks=true&onlyFailed=true")
+
+    def delete(self, name: str) -> None:
+        """Delete a connector; one that is gone already is fine (an answer may have been lost)."""
+        self._request("DELETE", _path(name), HTTPStatus.NOT_FOUND)
+
+    def _request(
+        self, method: str, path: str, *accepted: HTTPStatus, body: Mapping[str, str] | None = None
+    ) -> httpx.Response:
+        """Return the answer if it is a success or accepted.
+
+        Every request is idempotent, so that one whose answer was lost may be sent again.
+        """
+        what = f"{method} {self.url}{path}"
+        unreached = Retrying(
+            stop=stop_after_delay(UNREACHED_SECONDS),
+            wait=wait_exponential(multiplier=0.2, max=1),
+            retry=retry_if_exception_type(httpx.TransportError),
+            reraise=True,
+        )
+        rebalancing = Retrying(
+            stop=stop_after_delay(self.rebalance_seconds),
+            wait=wait_exponential(multiplier=0.2, max=2),
+            retry=retry_if_result(lambda answer: answer.status_code in _LATER),
+        )
+        try:
+            answer: httpx.Response = rebalancing(
+                unreached,
+                httpx.request,
+                method,
+                self.url + path,
+                json=body,
+                timeout=self.timeout_seconds,
+                trust_env=False,
+            )
+        except httpx.TransportError as error:
+            raise Unreachable(f"Kafka Connect can't be reached: {what}: {error}.", self.hint) from error
+        except RetryError as error:
+            last: httpx.Response = error.last_attempt.result()
+            raise ConnectRequestFailed(
+                f"Kafka Connect isn't ready after {self.rebalance_seconds:.0f} s: {what}: {_message(last)}.", self.hint
+            ) from error
+        if answer.is_success or answer.status_code in accepted:
+            return answer
+        raise ConnectRequestFailed(f"Kafka Connect refuses {what}: {answer.status_code} {_message(answer)}", self.hint)
+
+
+def _path(name: str) -> str:
+    return f"/connectors/{quote(name, safe='')}"
+
+
+def _message(answer: httpx.Response) -> str:
+    try:
+        return str(answer.json()["message"])
+    except (ValueError, KeyError, TypeError):
+        return answer.text[:500]

@@ -1,0 +1,53 @@
+"""Where a topic's partitions begin and end.
+
+Here: offsets as the broker has them now. Not here: records; an offset range isn't a number of records, since
+transaction markers take offsets too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from confluent_kafka import IsolationLevel, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # stubs forget it
+
+from resources.errors import TopicMissing
+from resources.kafka_client import Broker
+from resources.kafka_topics import describe
+
+_EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+_LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+
+
+def begin_offsets(broker: Broker, admin: AdminClient, topic: str) -> dict[int, int]:
+    """Return the first offset that is still there, by partition; raise TopicMissing."""
+    return _offsets(broker, admin, topic, _EARLIEST)
+
+
+def end_offsets(broker: Broker, admin: AdminClient, topic: str) -> dict[int, int]:
+    """Return the last stable offset by partition; raise TopicMissing.
+
+    All records before it are committed or aborted for good; at and after it are open transactions.
+    """
+    return _offsets(broker, admin, topic, _LATEST)
+
+
+def _offsets(broker: Broker, admin: AdminClient, topic: str, spec: OffsetSpec) -> dict[int, int]:
+    requests = admin.list_offsets(
+        dict.fromkeys(_partitions(broker, admin, topic), spec),
+        isolation_level=IsolationLevel.READ_COMMITTED,
+        request_timeout=broker.timeout_seconds,
+    )
+    return {
+        partition.partition: int(broker.answer(request, f"read the offsets of topic {topic}").offset)
+        for partition, request in requests.items()
+    }
+
+
+def _partitions(broker: Broker, admin: AdminClient, topic: str) -> Iterable[TopicPartition]:
+    found = describe(broker, admin, topic)
+    if found is None:
+        raise TopicMissing(
+            f"Kafka at {broker.bootstrap} has no topic {topic}. `cdc-lake topic ls` shows those that are there."
+        )
+    return [TopicPartition(topic, partition) for partition in range(found.partitions)]
