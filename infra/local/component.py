@@ -7,10 +7,11 @@ Not here: ports, secrets and process handling.
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 LOOPBACK = "127.0.0.1"
 
@@ -72,3 +73,10 @@ class Component(Protocol):
 
     def after_ready(self, context: StackContext) -> None:
         """Make what the stack promises inside the running component (a bucket, a database); idempotent."""
+
+
+@runtime_checkable
+class StopsBySignal(Protocol):
+    """A component that wants another signal than SIGTERM to end in good order; nothing else is asked of it."""
+
+    stop_signal: signal.Signals

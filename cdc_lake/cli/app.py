@@ -1,0 +1,49 @@
+"""The Typer application: which commands there are, and how errors reach the user.
+
+Here: registration and the outermost error handling. Not here: what a command does (one module each).
+Commands import what is heavy when they run, so that `cdc-lake status` answers at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from cdc_lake.cli import stack
+
+DEBUG_VARIABLE = "CDC_LAKE_DEBUG"
+COMMANDS = (stack,)
+"""Modules with a function `register(app)`."""
+
+app = typer.Typer(
+    name="cdc-lake",
+    help="Change data capture from PostgreSQL into a lake, on this machine.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+for module in COMMANDS:
+    module.register(app)
+
+
+def main() -> None:
+    """Run the command line. An error that carries a message for the user ends in that message, exit code 1.
+
+    CDC_LAKE_DEBUG=1 shows the traceback instead.
+    """
+    try:
+        app()
+    except Exception as error:
+        message = getattr(error, "user_message", None)
+        if not isinstance(message, str) or os.environ.get(DEBUG_VARIABLE) == "1":
+            raise
+        Console(stderr=True).print(Text(f"error: {message}", style="red"), soft_wrap=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""Commands that fetch, start, stop and show the embedded stack."""
+
+# ruff: noqa: PLC0415 - a command imports what it needs when it runs, so that the others start at once
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+HomeOption = Annotated[
+    Path | None,
+    typer.Option("--home", help="The state folder; default: CDC_LAKE_HOME, else .cdc-lake in the project."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+OnlyOption = Annotated[
+    list[str] | None, typer.Option("--only", help="Start this component and what it needs; repeat for more.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    for command in (setup, up, down, status, logs, doctor, env):
+        app.command()(command)
+
+
+def setup() -> None:
+    """Fetch jars, plugins and Java into the cache folder; what is there already stays."""
+    from rich.console import Console
+
+    from infra.local.artifacts import JAVAS, MODULES, ensure, ensure_java
+    from infra.local.cache import cache_folder
+    from infra.local.console import ConsoleSetup
+
+    console = Console()
+    with ConsoleSetup(console) as progress:
+        ensure_java(JAVAS, progress)
+        ensure(MODULES, progress)
+    console.print(f"Everything that the stack runs is in {cache_folder()}.", highlight=False, soft_wrap=True)
+
+
+def up(home: HomeOption = None, only: OnlyOption = None) -> None:
+    """Start the stack, or what is missing of it; safe to repeat, repairs what was killed."""
+    from rich.console import Console
+
+    from infra.local.console import ConsoleWatch
+    from infra.local.home import find_home
+    from infra.local.stack import Stack
+
+    with ConsoleWatch(Console()) as watch:
+        Stack(find_home(home)).up(only, watch)
+
+
+def down(home: HomeOption = None) -> None:
+    """Stop the stack; its data stays."""
+    from rich.console import Console
+
+    from infra.local.console import ConsoleWatch
+    from infra.local.home import find_home
+    from infra.local.stack import Stack
+
+    with ConsoleWatch(Console()) as watch:
+        Stack(find_home(home)).down(watch)
+
+
+def status(home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Show each component: state, pid, port, version, memory."""
+    from dataclasses import asdict
+
+    from infra.local.home import find_home
+    from infra.local.stack import Stack
+
+    components = Stack(find_home(home)).status()
+    if as_json:
+        import json
+
+        typer.echo(json.dumps([asdict(component) for component in components], indent=2))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    from infra.local.console import megabytes
+
+    colours = {"running": "green", "starting": "yellow", "dead": "red", "stopped": "dim"}
+    table = Table("component", "state", "pid", "port", "version", "memory", title=str(find_home(home).path))
+    for c in components:
+        state = f"[{colours[c.state]}]{c.state}[/]"
+        table.add_row(c.name, state, str(c.pid or "-"), str(c.port or "-"), c.version or "-", megabytes(c.rss_bytes))
+    Console().print(table)
+
+
+def logs(
+    name: Annotated[str, typer.Argument(help="The component.")],
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on as the log grows.")] = False,
+    lines: Annotated[int, typer.Option("-n", "--lines", min=0, help="So many lines from the end.")] = 50,
+    home: HomeOption = None,
+) -> None:
+    """Print the end of a component's log."""
+    from infra.local.home import find_home
+    from infra.local.tail import follow_log, last_lines
+
+    log = find_home(home).log(name)
+    for line in last_lines(log, lines):
+        typer.echo(line)
+    if follow:
+        for text in follow_log(log):
+            typer.echo(text, nl=False)
+
+
+def doctor(home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Look for what would stop the stack on this machine; exit code 1 if something needed is missing."""
+    from dataclasses import asdict
+
+    from infra.local.components import all_components
+    from infra.local.doctor import examine
+    from infra.local.home import find_home
+
+    checks = examine(find_home(home), all_components())
+    if as_json:
+        import json
+
+        typer.echo(json.dumps([asdict(check) for check in checks], indent=2))
+    else:
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        colours = {"ok": "green", "warning": "yellow", "missing": "red"}
+        table = Table("check", "", "found", "to do")
+        for check in checks:
+            table.add_row(check.name, Text(check.level, colours[check.level]), Text(check.found), Text(check.todo))
+        Console().print(table)
+    if any(check.level == "missing" for check in checks):
+        raise typer.Exit(1)
+
+
+def env(
+    show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Print passwords and keys too.")] = False,
+    home: HomeOption = None,
+) -> None:
+    """Print shell variables for psql, aws and others: eval "$(cdc-lake env --show-secrets)"."""
+    import shlex
+
+    from infra.local.attach import load_endpoints
+    from infra.local.shell import shell_variables
+
+    for name, value in shell_variables(load_endpoints(home), show_secrets).items():
+        typer.echo(f"export {name}={shlex.quote(value)}")
+    if not show_secrets:
+        typer.echo("# passwords and keys are left out: --show-secrets prints them", err=True)

@@ -1,0 +1,27 @@
+"""The components of the embedded stack, in the order in which `status` shows them.
+
+Not here: how they are started (infra.local.stack).
+"""
+
+from __future__ import annotations
+
+from infra.local.component import Component
+
+
+def all_components() -> tuple[Component, ...]:
+    """One of each, in the order of the data's way through them."""
+    from infra.local.components.aws import AwsComponent  # noqa: PLC0415
+    from infra.local.components.connect import ConnectComponent  # noqa: PLC0415
+    from infra.local.components.kafka import KafkaComponent  # noqa: PLC0415
+    from infra.local.components.postgres import PostgresComponent  # noqa: PLC0415
+    from infra.local.components.s3 import S3Component  # noqa: PLC0415
+    from infra.local.components.trino import TrinoComponent  # noqa: PLC0415
+
+    return (
+        PostgresComponent(),
+        KafkaComponent(),
+        ConnectComponent(),
+        S3Component(),
+        TrinoComponent(),
+        AwsComponent(),
+    )

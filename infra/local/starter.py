@@ -1,0 +1,113 @@
+"""Bringing one component to where it serves, and ending one.
+
+Here: spawn, wait by probe, tell why it did not come up. Not here: the order among components (stack.py).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass
+from threading import Event
+from time import monotonic
+
+import psutil
+from tenacity import RetryError, Retrying, retry_if_not_exception_type, stop_after_delay, wait_fixed
+
+from infra.local.component import Component, StackContext, StopsBySignal
+from infra.local.errors import StackError, StartFailed
+from infra.local.home import StackHome
+from infra.local.process import Found, end, find, is_alive, record, recorded, spawn
+from infra.local.progress import Watch
+from infra.local.state import StateFile
+
+START_VARIABLE = "CDC_LAKE_START_SECONDS"
+START_SECONDS = 180.0
+STOP_SECONDS = 30.0
+TAIL_LINES = 25
+
+
+@dataclass(frozen=True)
+class Starter:
+    """Starts and ends the components of one stack."""
+
+    home: StackHome
+    state: StateFile
+    watch: Watch
+    cancelled: Event
+
+    def start(self, component: Component, context: StackContext) -> None:
+        """Return when the component serves and has what the stack promises inside it.
+
+        Raises StartFailed when its process ends, or does not answer in time, with the end of its log.
+        """
+        began = monotonic()
+        process = recorded(self.state.read().processes.get(component.name))
+        was_running = process is not None
+        log = self.home.log(component.name)
+        offset = log.stat().st_size if log.exists() else 0
+        if process is None:
+            self.end(component.name, component, find(self.home.path, component.name))
+            self.watch.doing(component.name, "preparing")
+            component.prepare(context)
+            self.watch.doing(component.name, "starting")
+            process = spawn(component.launch(context), component.name, self.home.path, log)
+            self.state.save_process(component.name, record(process))
+        self.watch.doing(component.name, "waiting for it to answer")
+        self._wait(component, context, process, offset)
+        component.after_ready(context)
+        port = context.ports[component.port_names[0]]
+        result = f"{'was running' if was_running else 'running'} on port {port}"
+        self.watch.done(component.name, result, monotonic() - began)
+
+    def _wait(self, component: Component, context: StackContext, process: psutil.Process, offset: int) -> None:
+        seconds = _start_seconds()
+
+        def probe() -> None:
+            if self.cancelled.is_set():
+                raise StartFailed(f"{component.name}: not waited for any longer, because the start was given up")
+            if not is_alive(process):
+                raise StartFailed(f"{component.name} ended while it was starting{self._tail(component.name, offset)}")
+            component.probe(context)
+
+        try:
+            Retrying(
+                stop=stop_after_delay(seconds),
+                wait=wait_fixed(0.1),
+                retry=retry_if_not_exception_type((StartFailed, KeyboardInterrupt)),
+            )(probe)
+        except RetryError as error:
+            cause = error.last_attempt.exception()
+            self.end(component.name, component, find(self.home.path, component.name))
+            raise StartFailed(
+                f"{component.name} did not answer within {seconds:.0f} s ({type(cause).__name__}: {cause}) and was "
+                f"ended; {START_VARIABLE} sets another bound{self._tail(component.name, offset)}"
+            ) from cause
+        except StartFailed:
+            if not is_alive(process):
+                self.state.forget_process(component.name)
+            raise
+
+    def _tail(self, component: str, offset: int) -> str:
+        log = self.home.log(component)
+        with log.open("rb") as file:
+            file.seek(offset if offset <= log.stat().st_size else 0)
+            lines = file.read().decode("utf-8", errors="replace").strip().splitlines()[-TAIL_LINES:]
+        return f"; the end of {log}:\n" + "\n".join(lines or ["(it printed nothing)"])
+
+    def end(self, name: str, component: Component | None, found: list[Found]) -> None:
+        """End these processes of one component and forget them; returns when they are gone."""
+        chosen = component.stop_signal if isinstance(component, StopsBySignal) else signal.SIGTERM
+        main = [f.process for f in found if f.marked]
+        end(main, chosen, STOP_SECONDS)
+        # A killed PostgreSQL's workers notice by themselves; only then is its shared memory free.
+        end([f.process for f in found if not f.marked], signal.SIGTERM, STOP_SECONDS)
+        self.state.forget_process(name)
+
+
+def _start_seconds() -> float:
+    text = os.environ.get(START_VARIABLE, "")
+    try:
+        return float(text) if text else START_SECONDS
+    except ValueError:
+        raise StackError(f"{START_VARIABLE}={text} is not a number of seconds") from None

@@ -1,0 +1,75 @@
+"""stack.json: the ports that one stack has chosen, and which processes it started.
+
+The file is a note, not the truth: a process counts as ours only while its pid carries the recorded
+start time, and processes that no note names are found by their environment (process.py).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Lock
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from infra.local.files import write_atomic
+
+
+class ProcessRecord(BaseModel):
+    """One started process; `created` is its start time in seconds since the epoch, as the kernel tells it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    pid: int
+    created: float
+
+
+class StackState(BaseModel):
+    """The content of stack.json."""
+
+    ports: dict[str, int] = Field(default_factory=dict)
+    processes: dict[str, ProcessRecord] = Field(default_factory=dict)
+
+
+class StateFile:
+    """Reads and writes one stack.json; safe to use from several threads of one process."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = Lock()
+
+    def exists(self) -> bool:
+        """Whether the stack was ever started here."""
+        return self._path.exists()
+
+    def read(self) -> StackState:
+        """The recorded state; an empty one when there is none, or when the file is damaged.
+
+        Nothing is lost by the latter: processes are found without it, and ports are chosen anew.
+        """
+        try:
+            return StackState.model_validate_json(self._path.read_text(encoding="utf-8"))
+        except (FileNotFoundError, UnicodeDecodeError, ValidationError):
+            return StackState()
+
+    def save_ports(self, ports: dict[str, int]) -> None:
+        """Record the ports chosen; ports of other names stay."""
+        with self._lock:
+            state = self.read()
+            self._write(state.model_copy(update={"ports": state.ports | ports}))
+
+    def save_process(self, component: str, record: ProcessRecord) -> None:
+        """Record the process of one component."""
+        with self._lock:
+            state = self.read()
+            self._write(state.model_copy(update={"processes": state.processes | {component: record}}))
+
+    def forget_process(self, component: str) -> None:
+        """Drop the process of one component from the record."""
+        with self._lock:
+            state = self.read()
+            if component in state.processes:
+                left = {name: record for name, record in state.processes.items() if name != component}
+                self._write(state.model_copy(update={"processes": left}))
+
+    def _write(self, state: StackState) -> None:
+        write_atomic(self._path, state.model_dump_json(indent=2))

@@ -1,0 +1,81 @@
+"""Taking what is used out of the vendors' tarballs.
+
+Trino's server holds each jar once and links every other plugin that uses it to the first: a member kept
+can be a hard link to a member that is not. So the wanted bytes are found first, then read in one pass.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+from infra.local.errors import StackError
+
+
+def unpack(archive: Path, into: Path) -> None:
+    """Unpack the whole archive; members that would leave the folder are refused (tarfile.TarError)."""
+    with tarfile.open(archive) as tar:
+        tar.extractall(into, filter="data")
+
+
+def unpack_parts(archive: Path, into: Path, parts: Sequence[str]) -> None:
+    """Unpack only the files below the folders `parts`, given without the archive's top folder.
+
+    Hard links become files of their own name whose bytes are stored once. Raises StackError when a part
+    is not in the archive, or a link's target is missing.
+    """
+    wanted, copies = _plan(archive, parts)
+    written: set[str] = set()
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            names = wanted.get(member.name)
+            source = tar.extractfile(member) if names and member.isreg() else None
+            if not names or source is None:
+                continue
+            first, *rest = [_inside(into, name) for name in names]
+            first.parent.mkdir(parents=True, exist_ok=True)
+            with source, first.open("wb") as target:
+                shutil.copyfileobj(source, target, 1024 * 1024)
+            for other in rest:
+                other.parent.mkdir(parents=True, exist_ok=True)
+                os.link(first, other)
+            written.update(names)
+    if lost := sorted(copies - written):
+        raise StackError(f"{archive.name} is incomplete: {lost[0]} points to a file that is not in it")
+
+
+def _plan(archive: Path, parts: Sequence[str]) -> tuple[dict[str, list[str]], set[str]]:
+    """For each archive member whose bytes are needed, the names to give them; and all names together."""
+    links: dict[str, str] = {}
+    kept: list[str] = []
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            if member.islnk():
+                links[member.name] = member.linkname
+            if (member.isreg() or member.islnk()) and _below(member.name, parts):
+                kept.append(member.name)
+    for part in parts:
+        if not any(_below(name, [part]) for name in kept):
+            raise StackError(f"{archive.name} has no folder {part}: it is not the release that this was written for")
+    wanted: dict[str, list[str]] = {}
+    for name in kept:
+        origin = name
+        while origin in links:
+            origin = links[origin]
+        wanted.setdefault(origin, []).append(str(PurePosixPath(*PurePosixPath(name).parts[1:])))
+    return wanted, {name for names in wanted.values() for name in names}
+
+
+def _below(name: str, parts: Sequence[str]) -> bool:
+    inner = PurePosixPath(*PurePosixPath(name).parts[1:])
+    return any(inner.is_relative_to(part) for part in parts)
+
+
+def _inside(folder: Path, name: str) -> Path:
+    path = (folder / name).resolve()
+    if not path.is_relative_to(folder.resolve()):
+        raise StackError(f"the archive has a member that leaves its folder: {name}")
+    return path
