@@ -1,0 +1,85 @@
+"""`cdc-lake load`: the sample database, or one's own scripts and the outbox, into any PostgreSQL server.
+
+Here: options, questions and what is printed. The work is cdc_lake.samples.loader's.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.table import Table
+
+from cdc_lake.samples.connection import ConnectionParameters
+from cdc_lake.samples.errors import LoadError
+from cdc_lake.samples.loader import PUBLICATION, SCHEMA, LoadReport, load
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command `load` to the application."""
+    # Only --help asks for help: -h is the host, as in psql.
+    app.command("load", context_settings={"help_option_names": ["--help"]})(load_command)
+
+
+def load_command(
+    host: Annotated[str, typer.Option("--host", "-h", help="The server's name or address.")] = "localhost",
+    port: Annotated[int, typer.Option("--port", "-p", min=1, max=65535, help="The server's port.")] = 5432,
+    dbname: Annotated[str, typer.Option("--dbname", "-d", help="The database; it must exist.")] = "devdb",
+    user: Annotated[str, typer.Option("--user", "-u", help="Who may create a schema and a publication.")] = "postgres",
+    sql_dir: Annotated[
+        Path | None,
+        typer.Option("--sql-dir", help="Load the .sql files of this folder, in name order, instead of generated data."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask before loading.")] = False,
+) -> None:
+    """Load the Northwind sample into schema datalake: 14 tables, outbox, publication.
+
+    The password is taken from PGPASSWORD or asked for. Everything is loaded or, after an error, nothing.
+    """
+    console, errors = Console(), Console(stderr=True)
+    password = os.environ.get("PGPASSWORD")
+    if password is None:
+        password = typer.prompt(f"Password of {user}", hide_input=True, default="", show_default=False)
+    parameters = ConnectionParameters(host, port, dbname, user, password)
+    source = f"the scripts in {sql_dir}" if sql_dir else "generated data"
+    if not yes:
+        typer.confirm(f"Make schema {SCHEMA} in {parameters} from {source}?", abort=True)
+    try:
+        report = _load_with_progress(parameters, sql_dir, errors)
+    except LoadError as error:
+        errors.print(error.user_message, style="red", markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(1) from error
+    _print(report, console)
+
+
+def _load_with_progress(parameters: ConnectionParameters, sql_dir: Path | None, console: Console) -> LoadReport:
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
+    with Progress(*columns, console=console) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def show(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=total)
+            bars.update(tasks[what], completed=done)
+
+        return load(parameters, sql_dir, show)
+
+
+def _print(report: LoadReport, console: Console) -> None:
+    table = Table(title=f"Schema {SCHEMA}")
+    table.add_column("table")
+    table.add_column("rows", justify="right")
+    for name, rows in report.tables:
+        table.add_row(name, f"{rows:,}")
+    console.print(table)
+    console.print(f"Publication {PUBLICATION}; loaded in {report.seconds:.1f} s.")
+    if report.wal_level != "logical":
+        console.print(
+            f"The server's wal_level is {report.wal_level}: set it to logical and restart the server "
+            "before changes can be captured.",
+            style="yellow",
+        )

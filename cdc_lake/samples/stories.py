@@ -1,0 +1,147 @@
+"""The sample's two stories: an order is shipped; an order comes in line by line, and is deleted again.
+
+Each change is what an application would do, and returns what it did, for whoever follows it downstream.
+They work on the generated data and on the original scripts alike.
+Not here: waiting for the changes to arrive anywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+
+from psycopg2.extensions import connection, cursor
+
+from cdc_lake.samples.errors import LoadError
+
+SHIPPED_LATE = date(1998, 6, 15)
+ORDERED = date(1998, 5, 6)
+REQUIRED = date(1998, 6, 3)
+QUANTITIES = (10, 30, 2)
+DISCOUNT = Decimal("0.15")
+
+
+@dataclass(frozen=True)
+class ShippedOrder:
+    """An order whose shipped_date was set: one event."""
+
+    order_id: int
+    before: date | None
+    shipped: date
+    events: int = 1
+
+
+@dataclass(frozen=True)
+class OrderLine:
+    """A line as it was inserted."""
+
+    product_id: int
+    unit_price: Decimal
+    quantity: int
+    discount: Decimal
+
+
+@dataclass(frozen=True)
+class InsertedOrder:
+    """An order and its lines, each inserted and committed by itself: an event for each."""
+
+    order_id: int
+    customer_id: str
+    lines: tuple[OrderLine, ...]
+
+    @property
+    def events(self) -> int:
+        """The outbox events that this made: the first has no items, each other one more than that before it."""
+        return 1 + len(self.lines)
+
+
+@dataclass(frozen=True)
+class DeletedOrder:
+    """An order that was deleted with its lines: one event, the delete, which still shows the lines."""
+
+    order_id: int
+    lines: int
+    events: int = 1
+
+
+def ship_order(conn: connection, order_id: int = 11077, shipped: date = SHIPPED_LATE) -> ShippedOrder:
+    """Set the order's shipped_date, in a transaction of its own.
+
+    Raises LoadError if there is no such order.
+    """
+    with conn, conn.cursor() as cur:
+        cur.execute("SELECT shipped_date FROM datalake.orders WHERE order_id = %s FOR UPDATE", (order_id,))
+        row = cur.fetchone()
+        if row is None:
+            raise LoadError(f"There is no order {order_id} in datalake.orders to ship. Load the sample database first.")
+        cur.execute("UPDATE datalake.orders SET shipped_date = %s WHERE order_id = %s", (shipped, order_id))
+    return ShippedOrder(order_id, row[0], shipped)
+
+
+def insert_order_with_lines(conn: connection, order_id: int = 11075) -> InsertedOrder:
+    """Insert an order, then three lines, each in a statement and a transaction of its own.
+
+    Customer, employee and shipper are those of the latest order, the products the first three.
+    Raises LoadError if the order is there already or the sample is not loaded.
+    """
+    with conn, conn.cursor() as cur:
+        customer_id = _insert_order(cur, order_id)
+        cur.execute(
+            "SELECT product_id, round(unit_price::numeric, 2) FROM datalake.products ORDER BY product_id LIMIT %s",
+            (len(QUANTITIES),),
+        )
+        lines = tuple(
+            OrderLine(product_id, price, quantity, DISCOUNT)
+            for (product_id, price), quantity in zip(cur.fetchall(), QUANTITIES, strict=True)
+        )
+    for line in lines:
+        with conn, conn.cursor() as cur:
+            cur.execute(
+                "INSERT INTO datalake.order_details (order_id, product_id, unit_price, quantity, discount) "
+                "VALUES (%s, %s, %s, %s, %s)",
+                (order_id, line.product_id, line.unit_price, line.quantity, line.discount),
+            )
+    return InsertedOrder(order_id, customer_id, lines)
+
+
+def _insert_order(cur: cursor, order_id: int) -> str:
+    cur.execute("SELECT 1 FROM datalake.orders WHERE order_id = %s", (order_id,))
+    if cur.fetchone():
+        raise LoadError(f"Order {order_id} is already in datalake.orders. Delete it first, or load the sample anew.")
+    cur.execute(
+        """
+        INSERT INTO datalake.orders (order_id, customer_id, employee_id, order_date, required_date, ship_via, freight,
+                                     ship_name, ship_address, ship_city, ship_region, ship_postal_code, ship_country)
+        SELECT %s, o.customer_id, o.employee_id, %s, %s, o.ship_via, 6.19,
+               c.company_name, c.address, c.city, c.region, c.postal_code, c.country
+          FROM datalake.orders o JOIN datalake.customers c ON c.customer_id = o.customer_id
+         ORDER BY o.order_id DESC LIMIT 1
+        RETURNING customer_id::text
+        """,
+        (order_id, ORDERED, REQUIRED),
+    )
+    row = cur.fetchone()
+    if row is None:
+        raise LoadError("There is no order in datalake.orders to take after. Load the sample database first.")
+    return str(row[0])
+
+
+def delete_order(conn: connection, order_id: int = 11075) -> DeletedOrder:
+    """Delete the order and its lines in one statement, as a foreign key with ON DELETE CASCADE would.
+
+    Raises LoadError if there is no such order.
+    """
+    with conn, conn.cursor() as cur:
+        cur.execute(
+            """
+            WITH lines AS (DELETE FROM datalake.order_details WHERE order_id = %(id)s RETURNING 1),
+                 gone AS (DELETE FROM datalake.orders WHERE order_id = %(id)s RETURNING 1)
+            SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM lines)
+            """,
+            {"id": order_id},
+        )
+        orders, lines = cur.fetchone() or (0, 0)
+        if not orders:
+            raise LoadError(f"There is no order {order_id} in datalake.orders to delete.")
+    return DeletedOrder(order_id, lines)

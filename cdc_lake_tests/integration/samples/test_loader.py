@@ -1,0 +1,175 @@
+"""Loading into a real server: all of it or nothing, whatever goes wrong."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from psycopg2.extensions import connection
+
+from cdc_lake.samples.connection import ConnectionParameters
+from cdc_lake.samples.errors import LoadError
+from cdc_lake.samples.loader import LoadReport, load, unload
+
+NORTHWIND = Path(__file__).parents[4] / "shared" / "data" / "northwind"
+
+
+def query(conn: connection, statement: str) -> list[tuple[Any, ...]]:
+    with conn, conn.cursor() as cur:
+        cur.execute(statement)
+        return cur.fetchall()
+
+
+def is_empty(parameters: ConnectionParameters) -> bool:
+    with closing(parameters.connect()) as conn:
+        schemas = query(conn, "SELECT 1 FROM pg_namespace WHERE nspname = 'datalake'")
+        return not schemas and not query(conn, "SELECT 1 FROM pg_publication")
+
+
+def test_generated_data(database: ConnectionParameters, conn: connection) -> None:
+    seen: list[tuple[str, int, int]] = []
+    report = load(database, progress=lambda *step: seen.append(step))
+    assert len(report.tables) == 15
+    assert dict(report.tables)["order_details"] == 2152
+    assert report.outbox_rows == 829
+    assert report.wal_level == "logical"
+    assert ("generated data", 14, 14) in seen
+    assert query(conn, "SELECT * FROM pg_publication_tables")[0][:3] == ("cdc_publication", "datalake", "cdc_events")
+    assert query(conn, "SELECT relreplident FROM pg_class WHERE relname = 'cdc_events'") == [("f",)]
+
+
+def test_scripts_in_the_original_manner(
+    database: ConnectionParameters, conn: connection, original_scripts: Path
+) -> None:
+    with conn, conn.cursor() as cur:
+        cur.execute("CREATE TABLE public.orders AS SELECT 'not yours to drop' AS kept")
+    report = load(database, original_scripts)
+    assert report.outbox_rows == 829
+    assert query(conn, "SELECT kept FROM public.orders") == [("not yours to drop",)]
+    assert query(conn, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [(1,)]
+
+
+@pytest.mark.skipif(not NORTHWIND.is_dir(), reason="the original Northwind scripts are not beside the repository")
+def test_the_original_scripts_themselves(database: ConnectionParameters, conn: connection) -> None:
+    assert load(database, NORTHWIND).outbox_rows == 829
+    assert query(conn, "SELECT sum(jsonb_array_length(order_items)) FROM datalake.cdc_events") == [(2152,)]
+
+
+def test_both_ways_give_the_same_outbox(
+    database: ConnectionParameters, new_database: Callable[..., ConnectionParameters], original_scripts: Path
+) -> None:
+    other = new_database()
+    load(database)
+    load(other, original_scripts)
+    statement = "SELECT (to_jsonb(e) - 'updated_at')::text FROM datalake.cdc_events e ORDER BY order_id"
+    with closing(database.connect()) as one, closing(other.connect()) as two:
+        assert query(one, statement) == query(two, statement)
+
+
+def test_a_second_load_changes_nothing(database: ConnectionParameters, conn: connection) -> None:
+    load(database)
+    before = query(conn, "SELECT max(updated_at) FROM datalake.cdc_events")
+    with pytest.raises(LoadError, match=r"Schema datalake is already in .*To load the sample anew, drop"):
+        load(database)
+    assert query(conn, "SELECT max(updated_at) FROM datalake.cdc_events") == before
+
+
+def test_of_two_loads_at_once_one_wins(database: ConnectionParameters) -> None:
+    results: list[LoadReport | LoadError] = []
+
+    def attempt() -> None:
+        try:
+            results.append(load(database))
+        except LoadError as error:
+            results.append(error)
+
+    threads = [threading.Thread(target=attempt) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (lost,) = [result for result in results if isinstance(result, LoadError)]
+    assert "already" in lost.user_message
+
+
+def test_wrong_password_missing_database_and_unreachable_server_say_what_to_do(server: ConnectionParameters) -> None:
+    with pytest.raises(LoadError, match=r"(?s)password authentication failed.*PGPASSWORD"):
+        load(ConnectionParameters(server.host, server.port, "postgres", server.user, "wrong"))
+    with pytest.raises(LoadError, match=r"(?s)does not exist.*Create the database"):
+        load(ConnectionParameters(server.host, server.port, "nowhere", server.user, server.password))
+    with pytest.raises(LoadError, match=r"(?s)Can't connect to .*on 127\.0\.0\.1:1 .*Check --host and --port"):
+        load(ConnectionParameters(server.host, 1, "postgres", server.user, server.password))
+
+
+@pytest.mark.parametrize(
+    ("broken", "line", "says"),
+    [
+        ("SELECT 1;\n\nSELECT 1,\n  nonsense;", 4, 'column "nonsense" does not exist'),
+        ("SELECT 1;\nINSERT INTO region\nVALUES (1, 'again');", 2, "duplicate key"),
+        ("SELECT 1;\nVACUUM;", 2, "VACUUM cannot run inside a transaction block"),
+        ("\n\nDO $$ BEGIN\nCOMMIT; END $$;", 3, "invalid transaction termination"),
+        ("CREATE SCHEMA datalake;", 1, "already exists"),
+    ],
+)
+def test_a_broken_script_is_named_with_its_line_and_leaves_nothing(
+    database: ConnectionParameters, original_scripts: Path, tmp_path: Path, broken: str, line: int, says: str
+) -> None:
+    for script in original_scripts.iterdir():
+        (tmp_path / script.name).symlink_to(script)
+    (tmp_path / "03_mine.sql").write_text(broken)
+    with pytest.raises(LoadError) as failed:
+        load(database, tmp_path)
+    assert f"03_mine.sql, line {line}: " in failed.value.user_message
+    assert says in failed.value.user_message
+    assert is_empty(database)
+
+
+def test_scripts_that_put_their_tables_elsewhere_are_told_so(database: ConnectionParameters, tmp_path: Path) -> None:
+    (tmp_path / "a.sql").write_text("SET search_path TO public; CREATE TABLE orders (order_id int);")
+    with pytest.raises(LoadError, match=r"schema datalake has no table customers, .*orders"):
+        load(database, tmp_path)
+    assert is_empty(database)
+
+
+def test_a_scripts_settings_end_with_it(database: ConnectionParameters, original_scripts: Path, tmp_path: Path) -> None:
+    for script in original_scripts.iterdir():
+        (tmp_path / script.name).symlink_to(script)
+    (tmp_path / "00_first.sql").write_text(
+        "SET search_path TO public; SET client_encoding TO 'LATIN1'; SET datestyle TO 'german'; SET ROLE pg_monitor;"
+    )
+    (tmp_path / "03_last.sql").write_text(
+        "SELECT 1 / (current_setting('default_transaction_isolation') = 'read committed')::int;"
+        "SELECT 1 / (length('ß') = 1)::int; SELECT 1 / (current_user <> 'pg_monitor')::int",
+        encoding="utf-8",
+    )
+    assert load(database, tmp_path).outbox_rows == 829
+
+
+def test_unload_takes_it_all_away_and_nothing_else(database: ConnectionParameters, conn: connection) -> None:
+    assert unload(conn) is False
+    load(database)
+    assert unload(conn) is True
+    assert is_empty(database)
+    assert load(database).outbox_rows == 829
+
+
+def test_a_schema_of_someone_elses_is_left_alone(database: ConnectionParameters, conn: connection) -> None:
+    with conn, conn.cursor() as cur:
+        cur.execute("CREATE SCHEMA datalake")
+    with pytest.raises(LoadError, match="load into another database"):
+        load(database)
+    with pytest.raises(LoadError, match="not made by"):
+        unload(conn)
+    assert query(conn, "SELECT 1 FROM pg_namespace WHERE nspname = 'datalake'")
+
+
+def test_a_publication_of_that_name_is_left_alone(database: ConnectionParameters, conn: connection) -> None:
+    with conn, conn.cursor() as cur:
+        cur.execute("CREATE PUBLICATION cdc_publication")
+    with pytest.raises(LoadError, match="Publication cdc_publication is already"):
+        load(database)
+    assert not query(conn, "SELECT 1 FROM pg_namespace WHERE nspname = 'datalake'")

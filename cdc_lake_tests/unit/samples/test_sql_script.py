@@ -1,0 +1,104 @@
+"""Cutting scripts into statements, and refusing what a server alone can't run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cdc_lake.samples.errors import LoadError
+from cdc_lake.samples.northwind import OUTBOX_SQL
+from cdc_lake.samples.sql_script import Statement, read_folder, split
+
+PATH = Path("some.sql")
+
+
+def statements(text: str) -> list[str]:
+    return [statement.text for statement in split(text, PATH)]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT 'a;b', 'it''s;', E'\\';'",
+        'SELECT "odd;name", "a "" ; b"',
+        "SELECT $$ ; $$, $body$ ; $$ ; $body$",
+        "SELECT a$b$c",
+        "SELECT 1 -- a; comment",
+        "SELECT 1 /* a; /* nested; */ comment; */ + 1",
+        "CREATE RULE r AS ON INSERT TO t DO ALSO (INSERT INTO a VALUES (1); INSERT INTO b VALUES (2))",
+        "CREATE OR REPLACE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT 1; SELECT CASE WHEN true THEN 1 END; END",
+        "SELECT E'\\\\'",
+        "SELECT '\\x', U&'\\0441'",
+        "SELECT 'größe', \"größe\", größe",
+        "COPY t TO stdout",
+        "ROLLBACK TO SAVEPOINT here",
+        'CREATE TABLE t ("begin" int, "commit" int)',
+    ],
+)
+def test_a_semicolon_inside_ends_nothing(statement: str) -> None:
+    found = statements(f"{statement}\n; SELECT 2")
+    assert len(found) == 2
+    assert statement.startswith(found[0])
+    assert found[1] == "SELECT 2"
+
+
+def test_statements_know_their_lines_and_the_last_needs_no_semicolon() -> None:
+    text = "-- head\n\nSELECT 1;;\n/* two\nlines */ SELECT\n2;\nSELECT 3"
+    assert list(split(text, PATH)) == [Statement("SELECT 1", 3), Statement("SELECT\n2", 5), Statement("SELECT 3", 7)]
+
+
+def test_an_empty_script_has_no_statements() -> None:
+    assert statements(" \n-- nothing\n;") == []
+
+
+def test_our_own_outbox_is_cut_as_we_wrote_it() -> None:
+    found = statements(OUTBOX_SQL.read_text(encoding="utf-8"))
+    assert found[0].startswith("CREATE TABLE datalake.cdc_events")
+    assert found[-1].startswith("CREATE PUBLICATION")
+    assert all(text.startswith(("CREATE", "ALTER", "SELECT")) for text in found)
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        ("COMMIT", "COMMIT: the load is one transaction"),
+        ("begin", "BEGIN: the load is one transaction"),
+        ("START TRANSACTION", "START"),
+        ("rollback", "ROLLBACK"),
+        ("PREPARE TRANSACTION 'x'", "PREPARE"),
+        ("COPY t (a, b) FROM stdin", "--inserts"),
+        ("\\connect other", "psql command"),
+        ("SELECT 1 \\gexec", "psql command"),
+        ("SET standard_conforming_strings = off", "E'…'"),
+        ("SELECT 'open", "does not end"),
+        ('SELECT "open', "does not end"),
+        ("SELECT $q$ open $$", "does not end"),
+        ("/* open", "does not end"),
+    ],
+)
+def test_what_cannot_be_loaded_is_refused_with_file_and_line(statement: str, says: str) -> None:
+    with pytest.raises(LoadError) as refused:
+        statements(f"SELECT 1;\n\n{statement};")
+    assert refused.value.user_message.startswith("some.sql, line 3: ")
+    assert says in refused.value.user_message
+
+
+def test_a_folder_is_read_in_the_order_of_names(tmp_path: Path) -> None:
+    (tmp_path / "10_b.sql").write_text("SELECT 2")
+    (tmp_path / "02_a.sql").write_text("\ufeffSELECT 1", encoding="utf-8")
+    (tmp_path / "notes.txt").write_text("COMMIT")
+    assert [script.statements[0].text for script in read_folder(tmp_path)] == ["SELECT 1", "SELECT 2"]
+
+
+def test_a_folder_without_scripts_and_files_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(LoadError, match="is not a folder"):
+        read_folder(tmp_path / "missing")
+    with pytest.raises(LoadError, match=r"no \.sql file"):
+        read_folder(tmp_path)
+    (tmp_path / "a.sql").write_bytes(b"SELECT 1;\n'\xe9'")
+    with pytest.raises(LoadError, match=r"a\.sql, line 2: not UTF-8"):
+        read_folder(tmp_path)
+    (tmp_path / "a.sql").write_bytes(b"SELECT 1;\n\x00")
+    with pytest.raises(LoadError, match=r"a\.sql, line 2: a NUL"):
+        read_folder(tmp_path)
