@@ -1,0 +1,1 @@
+"""Tests of cdc_lake.dashboard."""

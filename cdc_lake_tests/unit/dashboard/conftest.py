@@ -1,0 +1,48 @@
+"""Declarations to change and to load, and the browser."""
+
+from __future__ import annotations
+
+import copy
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cdc_lake.dashboard import DashboardSpec, load_dashboard
+
+from .shop import DECLARED
+
+
+@pytest.fixture
+def declared() -> dict[str, Any]:
+    """A valid declaration, to be changed at will."""
+    return copy.deepcopy(DECLARED)
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Callable[[dict[str, Any]], DashboardSpec]:
+    """Writes a declaration to a file and loads it."""
+
+    def written(given: dict[str, Any]) -> DashboardSpec:
+        path = tmp_path / "dashboard.yaml"
+        path.write_text(yaml.safe_dump(given), encoding="utf-8")
+        return load_dashboard(path)
+
+    return written
+
+
+@pytest.fixture
+def spec(declared: dict[str, Any], load: Callable[[dict[str, Any]], DashboardSpec]) -> DashboardSpec:
+    return load(declared)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The browser's path; tests that need one are skipped where there is none."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if path is None:
+        pytest.skip("no chromium on this machine")
+    return path
