@@ -1,0 +1,222 @@
+"""Athena's API over an engine and a store of the test's own, checked against botocore's model."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import botocore.session
+import pytest
+from botocore.exceptions import ClientError
+from botocore.validate import ParamValidator
+from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
+
+from infra.local.aws_endpoint.athena import AthenaApi
+from infra.local.aws_endpoint.columns import Column
+from infra.local.aws_endpoint.engine import USER_ERROR, Outcome, Progress, QueryFailed, QueryStopped
+from infra.local.aws_endpoint.errors import AwsError
+from infra.local.aws_endpoint.executions import Executions
+from infra.local.aws_endpoint.results import ResultStore
+
+MODEL = botocore.session.get_session().get_service_model("athena")
+COLUMNS = [
+    Column("id", {"rawType": "integer", "arguments": []}),
+    Column("name", {"rawType": "varchar", "arguments": [{"kind": "LONG", "value": 9}]}),
+]
+OUTPUT = {"OutputLocation": "s3://results/here"}
+
+
+class Bucket:
+    """S3 as far as the store needs it."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, str] = {}
+
+    def head_bucket(self, *, Bucket: str) -> None:  # noqa: N803 - boto3's name
+        if Bucket != "results":
+            raise ClientError({"Error": {"Code": "404", "Message": "Not Found"}}, "HeadBucket")
+
+    def upload_file(self, path: str, bucket: str, key: str) -> None:
+        self.objects[f"s3://{bucket}/{key}"] = Path(path).read_text(encoding="utf-8")
+
+
+class Engine:
+    """Answers by the text of the statement."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, str | None]] = []
+        self.hold = threading.Event()
+
+    def run(
+        self, sql: str, *, catalog: str, schema: str | None, progress: Progress, stopped: Callable[[], bool]
+    ) -> Outcome:
+        assert catalog == "awsdatacatalog"
+        self.seen.append((sql, schema))
+        if "broken" in sql:
+            raise QueryFailed("COLUMN_NOT_FOUND: line 1:8: no such column", USER_ERROR)
+        if "long" in sql:
+            while not self.hold.wait(0.01):
+                if stopped():
+                    raise QueryStopped
+        progress.update({"physicalInputBytes": 42, "elapsedTimeMillis": 7})
+        if sql.startswith(("CREATE", "INSERT")):
+            return Outcome([], iter(()), 3)
+        return Outcome(COLUMNS, iter([[1, 'a "b"'], [2, None], [3, ""]]), None)
+
+
+@pytest.fixture
+def bucket() -> Bucket:
+    return Bucket()
+
+
+@pytest.fixture
+def engine() -> Iterator[Engine]:
+    engine = Engine()
+    yield engine
+    engine.hold.set()
+
+
+@pytest.fixture
+def call(tmp_path: Path, bucket: Bucket, engine: Engine) -> Callable[..., dict[str, Any]]:
+    """Calls an operation; the answer has the shape of botocore's model or the test fails."""
+    api = AthenaApi(Executions(engine, ResultStore(tmp_path, bucket)))  # type: ignore[arg-type]
+
+    def call(operation: str, **request: object) -> dict[str, Any]:
+        answer = api.operations[operation](request)
+        shape = MODEL.operation_model(operation).output_shape
+        report = ParamValidator().validate(answer, shape)
+        assert not report.has_errors(), report.generate_report()
+        return answer
+
+    return call
+
+
+def _run(call: Callable[..., dict[str, Any]], sql: str, **more: object) -> dict[str, Any]:
+    """Run to the end and return the QueryExecution."""
+    query_id = call("StartQueryExecution", QueryString=sql, ResultConfiguration=OUTPUT, **more)["QueryExecutionId"]
+    return _ended(call, query_id)
+
+
+@retry(
+    retry=retry_if_result(lambda found: found["Status"]["State"] in {"QUEUED", "RUNNING"}),
+    stop=stop_after_delay(5),
+    wait=wait_fixed(0.01),
+)
+def _ended(call: Callable[..., dict[str, Any]], query_id: str) -> dict[str, Any]:
+    return dict(call("GetQueryExecution", QueryExecutionId=query_id)["QueryExecution"])
+
+
+def _cells(page: dict[str, Any]) -> list[list[str | None]]:
+    return [[each.get("VarCharValue") for each in row["Data"]] for row in page["ResultSet"]["Rows"]]
+
+
+def test_a_select_succeeds_with_figures(call: Callable[..., dict[str, Any]], engine: Engine) -> None:
+    execution = _run(call, "SELECT * FROM t;", QueryExecutionContext={"Database": "lake"})
+
+    assert execution["Status"]["State"] == "SUCCEEDED"
+    assert execution["Statistics"]["DataScannedInBytes"] == 42
+    assert (execution["StatementType"], execution["SubstatementType"]) == ("DML", "SELECT")
+    assert engine.seen == [("SELECT * FROM t", "lake")]
+
+
+def test_rows_come_in_pages_after_a_header(call: Callable[..., dict[str, Any]]) -> None:
+    query_id = _run(call, "SELECT 1")["QueryExecutionId"]
+
+    first = call("GetQueryResults", QueryExecutionId=query_id, MaxResults=2)
+    second = call("GetQueryResults", QueryExecutionId=query_id, MaxResults=2, NextToken=first["NextToken"])
+
+    assert _cells(first) == [["id", "name"], ["1", 'a "b"']]
+    assert _cells(second) == [["2", None], ["3", ""]]
+    assert "NextToken" not in second
+
+
+def test_the_result_is_a_csv_object_with_every_cell_quoted(call: Callable[..., dict[str, Any]], bucket: Bucket) -> None:
+    location = _run(call, "SELECT 1")["ResultConfiguration"]["OutputLocation"]
+
+    assert location.startswith("s3://results/here/")
+    assert location.endswith(".csv")
+    assert bucket.objects[location] == '"id","name"\n"1","a ""b"""\n"2",\n"3",""\n'
+
+
+def test_a_statement_that_writes_tells_how_many_rows(call: Callable[..., dict[str, Any]], bucket: Bucket) -> None:
+    execution = _run(call, "CREATE TABLE t AS SELECT 1 x")
+
+    page = call("GetQueryResults", QueryExecutionId=execution["QueryExecutionId"])
+
+    assert (page["UpdateCount"], page["ResultSet"]["Rows"]) == (3, [])
+    assert "/tables/" in execution["ResultConfiguration"]["OutputLocation"]
+    assert not bucket.objects
+
+
+def test_parameters_are_bound_as_literals(call: Callable[..., dict[str, Any]], engine: Engine) -> None:
+    _run(call, "SELECT 'x' WHERE 1 = ?", ExecutionParameters=["1"])
+
+    assert engine.seen[0][0] == "EXECUTE IMMEDIATE 'SELECT ''x'' WHERE 1 = ?' USING 1"
+
+
+def test_the_same_token_is_the_same_execution(call: Callable[..., dict[str, Any]], engine: Engine) -> None:
+    first = _run(call, "SELECT 1", ClientRequestToken="t" * 32)
+    again = _run(call, "SELECT 1", ClientRequestToken="t" * 32)
+
+    assert first["QueryExecutionId"] == again["QueryExecutionId"]
+    assert len(engine.seen) == 1
+
+
+def test_a_failure_has_its_reason(call: Callable[..., dict[str, Any]]) -> None:
+    execution = _run(call, "SELECT broken")
+
+    assert execution["Status"]["State"] == "FAILED"
+    assert execution["Status"]["StateChangeReason"].startswith("COLUMN_NOT_FOUND")
+    assert execution["Status"]["AthenaError"]["ErrorCategory"] == USER_ERROR
+    with pytest.raises(AwsError, match="Final query state: FAILED"):
+        call("GetQueryResults", QueryExecutionId=execution["QueryExecutionId"])
+
+
+def test_a_running_query_is_stopped(call: Callable[..., dict[str, Any]]) -> None:
+    query_id = call("StartQueryExecution", QueryString="SELECT long", ResultConfiguration=OUTPUT)["QueryExecutionId"]
+    with pytest.raises(AwsError, match="not yet finished"):
+        call("GetQueryResults", QueryExecutionId=query_id)
+
+    call("StopQueryExecution", QueryExecutionId=query_id)
+
+    assert _ended(call, query_id)["Status"]["State"] == "CANCELLED"
+
+
+def test_executions_are_listed_newest_first_in_pages(call: Callable[..., dict[str, Any]]) -> None:
+    ids = [_run(call, f"SELECT {number}")["QueryExecutionId"] for number in range(3)]
+
+    first = call("ListQueryExecutions", MaxResults=2)
+    second = call("ListQueryExecutions", MaxResults=2, NextToken=first["NextToken"])
+
+    assert first["QueryExecutionIds"] + second["QueryExecutionIds"] == ids[::-1]
+    assert "NextToken" not in second
+
+
+def test_there_is_one_workgroup(call: Callable[..., dict[str, Any]]) -> None:
+    assert call("GetWorkGroup", WorkGroup="primary")["WorkGroup"]["State"] == "ENABLED"
+    assert [each["Name"] for each in call("ListWorkGroups")["WorkGroups"]] == ["primary"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "told"),
+    [
+        ({"ResultConfiguration": {}}, "No output location"),
+        ({"ResultConfiguration": {"OutputLocation": "results"}}, "not a valid S3 path"),
+        ({"ResultConfiguration": {"OutputLocation": "s3://elsewhere/"}}, "output bucket elsewhere"),
+        ({"ResultConfiguration": OUTPUT, "WorkGroup": "other"}, "WorkGroup other is not found"),
+        ({"ResultConfiguration": OUTPUT, "QueryExecutionContext": {"Catalog": "hudi"}}, "Catalog 'hudi'"),
+    ],
+)
+def test_a_query_that_cannot_start_is_refused(
+    call: Callable[..., dict[str, Any]], request_: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(AwsError, match=told):
+        call("StartQueryExecution", QueryString="SELECT 1", **request_)
+
+
+@pytest.mark.parametrize("operation", ["GetQueryExecution", "GetQueryResults", "StopQueryExecution"])
+def test_an_unknown_execution_is_refused(call: Callable[..., dict[str, Any]], operation: str) -> None:
+    with pytest.raises(AwsError, match="QueryExecution nowhere was not found"):
+        call(operation, QueryExecutionId="nowhere")

@@ -1,0 +1,74 @@
+"""The endpoint's process: `python -m infra.local.aws_endpoint --port N --trino-url … --s3-endpoint … --state DIR`.
+
+Here: arguments, wiring and the server. The S3 keys come through the environment (S3_ACCESS_KEY,
+S3_SECRET_KEY), so that `ps` doesn't show them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+from pathlib import Path
+
+import boto3
+from botocore.config import Config
+from moto.moto_server.werkzeug_app import (
+    DomainDispatcherApplication,
+    MotoRequestHandler,
+    create_backend_app,
+)
+from werkzeug.serving import make_server
+
+from infra.local.aws_endpoint.athena import serve_athena
+from infra.local.aws_endpoint.engine import Trino
+from infra.local.aws_endpoint.executions import Executions
+from infra.local.aws_endpoint.gate import Gate
+from infra.local.aws_endpoint.glue import serve_glue
+from infra.local.aws_endpoint.glue_state import GlueState
+from infra.local.aws_endpoint.results import ResultStore
+
+LOOPBACK = "127.0.0.1"
+
+
+def main() -> None:
+    """Serve until the process is ended."""
+    parser = argparse.ArgumentParser(prog="infra.local.aws_endpoint", description="Glue and Athena, locally.")
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--trino-url", required=True)
+    parser.add_argument("--s3-endpoint", required=True)
+    parser.add_argument("--state", type=Path, required=True, help="folder for the catalog and results")
+    parser.add_argument("--region", default="us-east-1")
+    arguments = parser.parse_args()
+    os.umask(0o077)  # the catalog and the results are the user's alone
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("werkzeug").setLevel(logging.WARNING)  # else a line for every request
+    logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of statements it knows by their first word only
+
+    state = GlueState(arguments.state / "glue.json", arguments.region)
+    state.restore()
+    serve_glue(state)
+    s3 = boto3.client(
+        "s3",
+        endpoint_url=arguments.s3_endpoint,
+        region_name=arguments.region,
+        aws_access_key_id=os.environ["S3_ACCESS_KEY"],
+        aws_secret_access_key=os.environ["S3_SECRET_KEY"],
+        config=Config(
+            connect_timeout=2,
+            read_timeout=60,
+            retries={"mode": "standard", "max_attempts": 3},
+            s3={"addressing_style": "path"},
+            proxies={},
+        ),
+    )
+    serve_athena(Executions(Trino(arguments.trino_url), ResultStore(arguments.state / "results", s3)))
+
+    gate = Gate(DomainDispatcherApplication(create_backend_app), arguments.region)
+    server = make_server(LOOPBACK, arguments.port, gate, threaded=True, request_handler=MotoRequestHandler)
+    logging.getLogger("infra.local.aws_endpoint").info("Serving on %s:%d.", LOOPBACK, arguments.port)
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""Athena's engine here: Trino, over its HTTP API.
+
+Here: running one statement, following its progress, ending it when it was stopped, and its failure in
+Athena's words.
+Not here: states and ids of executions (executions.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from trino.client import ClientSession, TrinoQuery, TrinoRequest
+from trino.exceptions import HttpError, TrinoConnectionError, TrinoQueryError
+
+from infra.local.aws_endpoint.columns import Column
+
+T = TypeVar("T")
+
+USER = "athena"
+# AthenaError.ErrorCategory
+SYSTEM, USER_ERROR, OTHER = 1, 2, 3
+
+
+class QueryStopped(Exception):  # noqa: N818 - it is no error: somebody asked for it
+    """The query was ended because its execution was stopped."""
+
+
+class QueryFailed(Exception):  # noqa: N818 - Athena's word for the state
+    """The query failed; the message is what Athena gives as the reason of the change of state."""
+
+    def __init__(self, reason: str, category: int, *, retryable: bool = False) -> None:
+        super().__init__(reason)
+        self.category = category
+        self.retryable = retryable
+
+
+@dataclass
+class Progress:
+    """What Trino has told of a query so far; times in milliseconds."""
+
+    scanned_bytes: int = 0
+    queued_ms: int = 0
+    planning_ms: int = 0
+    elapsed_ms: int = 0
+
+    def update(self, stats: dict[str, Any]) -> None:
+        """Take over the figures of Trino's statement statistics."""
+        self.scanned_bytes = stats.get("physicalInputBytes", 0)
+        self.queued_ms = stats.get("queuedTimeMillis", 0)
+        self.planning_ms = stats.get("planningTimeMillis", 0)
+        self.elapsed_ms = stats.get("elapsedTimeMillis", 0)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished statement: rows (to be read once) and, for statements that write, their count."""
+
+    columns: list[Column]
+    rows: Iterator[list[Any]] = field(repr=False)
+    update_count: int | None
+
+
+class Trino:
+    """A Trino server at an address like `http://127.0.0.1:8080`."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        if not parts.hostname or not parts.port:
+            raise ValueError(f"A Trino address like http://127.0.0.1:8080 is needed, not {url!r}.")
+        self._host, self._port, self._scheme = parts.hostname, parts.port, parts.scheme
+
+    def run(
+        self,
+        sql: str,
+        *,
+        catalog: str,
+        schema: str | None,
+        progress: Progress,
+        stopped: Callable[[], bool],
+    ) -> Outcome:
+        """Run a statement up to its first rows; the rest comes while the rows are read.
+
+        Raises:
+            QueryStopped: `stopped` became true (also while the rows are read).
+            QueryFailed: Trino refused or failed, or can't be reached (also while the rows are read).
+        """
+
+        def watch(stats: dict[str, Any]) -> None:
+            progress.update(stats)
+            if stopped():
+                query.cancel()
+                raise QueryStopped
+
+        session = ClientSession(user=USER, catalog=catalog, schema=schema, source="athena", timezone="UTC")
+        request = TrinoRequest(self._host, self._port, session, http_scheme=self._scheme)
+        # Raw values: Athena's texts are nearer to Trino's JSON than to Python's types.
+        query = TrinoQuery(request, sql, legacy_primitive_types=True, stats_callback=watch)
+        result = _translated(query.execute)
+        columns = [Column(each["name"], each["typeSignature"]) for each in _translated(lambda: query.columns) or []]
+        if query.update_type is not None:
+            return Outcome([], iter(()), query.update_count)
+        return Outcome(columns, _rows(iter(result)), None)
+
+
+def _rows(result: Iterator[list[Any]]) -> Iterator[list[Any]]:
+    end: list[Any] = []
+    while (row := _translated(lambda: next(result, end))) is not end:
+        yield row
+
+
+def _translated(call: Callable[[], T]) -> T:
+    try:
+        return call()
+    except TrinoQueryError as error:
+        is_users = error.error_type == "USER_ERROR"
+        raise QueryFailed(f"{error.error_name}: {error.message}", USER_ERROR if is_users else SYSTEM) from error
+    except (TrinoConnectionError, HttpError) as error:
+        reason = f"INTERNAL_ERROR: the query engine did not answer: {error}"
+        raise QueryFailed(reason, SYSTEM, retryable=True) from error

@@ -1,0 +1,68 @@
+"""The front door of the endpoint: which requests reach moto at all.
+
+Here: the WSGI application that lets signed requests for the offered services and the one region pass,
+and refuses everything else, moto's own control API (which could wipe the catalog) included.
+Not here: what the services answer. Signatures are not verified: the endpoint listens on the loopback
+interface and guards nothing that its user could not read anyway.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from infra.local.aws_endpoint.errors import JSON, XML, AwsError
+
+Environ = dict[str, Any]
+
+
+class StartResponse(Protocol):
+    """WSGI's callable that begins the answer."""
+
+    def __call__(self, status: str, headers: list[tuple[str, str]], /) -> object: ...
+
+
+Application = Callable[[Environ, StartResponse], Iterable[bytes]]
+
+OFFERED_SERVICES = frozenset({"athena", "glue", "sts"})
+
+# AWS4-HMAC-SHA256 Credential=<key>/<date>/<region>/<service>/aws4_request, …
+_SCOPE = re.compile(r"Credential=[^/,\s]+/\d{8}/(?P<region>[^/,\s]+)/(?P<service>[^/,\s]+)/aws4_request")
+
+
+class Gate:
+    """Passes on what this endpoint serves, and answers the rest itself."""
+
+    def __init__(self, application: Application, region: str) -> None:
+        self._application = application
+        self._region = region
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        error = self._objection(environ)
+        if error is None:
+            return self._application(environ, start_response)
+        is_json = environ.get("CONTENT_TYPE", "").startswith("application/x-amz-json")
+        body = (error.as_json() if is_json else error.as_xml()).encode()
+        # The request's body was not read, so the connection can't be used again.
+        headers = [("Content-Type", JSON if is_json else XML), ("Connection", "close")]
+        start_response(f"{error.status} {error.code}", [*headers, ("Content-Length", str(len(body)))])
+        return [body]
+
+    def _objection(self, environ: Environ) -> AwsError | None:
+        scope = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
+        if scope is None or environ.get("PATH_INFO", "").startswith("/moto-api"):
+            return AwsError("MissingAuthenticationTokenException", "Missing Authentication Token", status=403)
+        if scope["service"] not in OFFERED_SERVICES:
+            return AwsError(
+                "UnknownOperationException",
+                f"{scope['service']} is not offered by the local AWS endpoint, which has "
+                f"{', '.join(sorted(OFFERED_SERVICES))}. Was this call meant for another endpoint_url?",
+            )
+        if scope["region"] != self._region:
+            return AwsError(
+                "InvalidSignatureException",
+                f"Credential should be scoped to a valid region: the local AWS endpoint is "
+                f"{self._region!r}, the call is signed for {scope['region']!r}.",
+            )
+        return None

@@ -1,0 +1,86 @@
+"""The local AWS-API endpoint: Glue and Athena for every part of the stack.
+
+Here: its command line, and the Glue database that the stack promises.
+Not here: what it answers (infra/local/aws_endpoint).
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from infra.local.component import LOOPBACK, Launch, StackContext
+from infra.local.endpoints import BUCKET, REGION
+
+if TYPE_CHECKING:
+    from mypy_boto3_glue import GlueClient
+
+CATALOG_DATABASE = "datalake"
+"""The Glue database that exists in every stack."""
+
+
+class AwsComponent:
+    """The process that answers Glue and Athena."""
+
+    name = "aws"
+    port_names: tuple[str, ...] = ("aws",)
+    # Trino and S3 are asked when a query comes.
+    needs: tuple[str, ...] = ()
+
+    def version(self) -> str:
+        """The version of moto, whose server and Glue it uses."""
+        return f"moto {version('moto')}"
+
+    def prepare(self, context: StackContext) -> None:
+        """Make the folder of the catalog."""
+        context.folder(self.name)
+
+    def launch(self, context: StackContext) -> Launch:
+        """The endpoint, with this interpreter; the keys are in its environment."""
+        return Launch(
+            argv=(
+                *(sys.executable, "-m", "infra.local.aws_endpoint"),
+                *("--port", str(context.ports["aws"])),
+                *("--trino-url", f"http://{LOOPBACK}:{context.ports['trino']}"),
+                *("--s3-endpoint", f"http://{LOOPBACK}:{context.ports['s3']}"),
+                *("--state", str(context.folder(self.name))),
+                *("--region", REGION),
+            ),
+            env={
+                "S3_ACCESS_KEY": context.secrets.s3_access_key,
+                "S3_SECRET_KEY": context.secrets.s3_secret_key,
+            },
+        )
+
+    def probe(self, context: StackContext) -> None:
+        """Return once Glue answers."""
+        _glue(context).get_databases()
+
+    def after_ready(self, context: StackContext) -> None:
+        """Make the database, with the place for tables that name none."""
+        glue = _glue(context)
+        wanted = {"Name": CATALOG_DATABASE, "LocationUri": f"s3://{BUCKET}/warehouse/{CATALOG_DATABASE}/"}
+        try:
+            glue.create_database(DatabaseInput=wanted)  # type: ignore[arg-type]
+        except glue.exceptions.AlreadyExistsException:
+            return
+
+
+def _glue(context: StackContext) -> GlueClient:
+    import boto3  # noqa: PLC0415 - `status` loads this module and needs none of it
+    from botocore.config import Config  # noqa: PLC0415
+
+    return boto3.client(
+        "glue",
+        endpoint_url=f"http://{LOOPBACK}:{context.ports['aws']}",
+        region_name=REGION,
+        aws_access_key_id=context.secrets.s3_access_key,
+        aws_secret_access_key=context.secrets.s3_secret_key,
+        config=Config(
+            connect_timeout=2,
+            read_timeout=10,
+            retries={"mode": "standard", "total_max_attempts": 1},
+            proxies={},
+        ),
+    )

@@ -1,0 +1,93 @@
+"""Trino, which answers Athena's SQL: one node on the loopback interface, reading the local Glue and S3.
+
+Here: its command line and environment. Its configuration is in trino/*.properties, used as it is: what
+differs from stack to stack, secrets included, comes through the environment.
+Not here: Athena's API (aws.py).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from infra.local.artifacts import jars
+from infra.local.component import LOOPBACK, Launch, StackContext
+from infra.local.endpoints import REGION
+from infra.local.errors import StackError
+from infra.local.java import java_home
+
+_CONFIG = Path(__file__).with_name("trino")
+_JVM = (
+    "-Xmx1g",
+    # One user on few cores: this collector and compiler start sooner and take less memory.
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+ExitOnOutOfMemoryError",
+    "-Dfile.encoding=UTF-8",
+    # What Trino's own jvm.config asks of Java 24 and newer.
+    "--add-modules=jdk.incubator.vector",
+    "--enable-native-access=ALL-UNNAMED",
+    "--sun-misc-unsafe-memory-access=allow",
+)
+
+
+class TrinoComponent:
+    """The Trino server."""
+
+    name = "trino"
+    port_names: tuple[str, ...] = ("trino",)
+    # It asks Glue and S3 at its first query, not at its start, and the start takes the longest of all.
+    needs: tuple[str, ...] = ()
+
+    def version(self) -> str:
+        """The server's version, from the name of its main jar."""
+        found = next((jars("trino") / "lib").glob("io.trino_trino-main-*.jar"), None)
+        match = re.search(r"-(\d+)\.jar$", found.name) if found else None
+        if match is None:
+            raise StackError(f"{jars('trino')} has no Trino server: remove that folder and run `cdc-lake setup`")
+        return match[1]
+
+    def prepare(self, context: StackContext) -> None:
+        """Nothing: the configuration is read where it is, and no data is kept."""
+
+    def launch(self, context: StackContext) -> Launch:
+        """The server, with everything that is this stack's own in its environment."""
+        home = jars("trino")
+        environment = {
+            "TRINO_HTTP_PORT": str(context.ports["trino"]),
+            "TRINO_URL": _url(context),
+            "TRINO_PLUGIN_DIR": str(home / "plugin"),
+            "TRINO_CATALOG_DIR": str(_CONFIG / "catalog"),
+            "TRINO_LOG_LEVELS": str(_CONFIG / "log.properties"),
+            "AWS_REGION": REGION,
+            "GLUE_ENDPOINT": f"http://{LOOPBACK}:{context.ports['aws']}",
+            "S3_ENDPOINT": f"http://{LOOPBACK}:{context.ports['s3']}",
+            "S3_ACCESS_KEY": context.secrets.s3_access_key,
+            "S3_SECRET_KEY": context.secrets.s3_secret_key,
+        }
+        return Launch(
+            argv=(
+                str(java_home(25) / "bin" / "java"),
+                *_JVM,
+                f"-Dconfig={_CONFIG / 'config.properties'}",
+                "-cp",
+                f"{home / 'lib'}/*",
+                "io.trino.server.TrinoServer",
+            ),
+            env=environment,
+        )
+
+    def probe(self, context: StackContext) -> None:
+        """Return once the server takes queries."""
+        import httpx  # noqa: PLC0415 - `status` loads this module and needs none of it
+
+        answer = httpx.get(f"{_url(context)}/v1/info", timeout=2, trust_env=False).raise_for_status()
+        if answer.json()["starting"]:
+            raise StackError(f"Trino at {_url(context)} is starting")
+
+    def after_ready(self, context: StackContext) -> None:
+        """Nothing: tables are in Glue, and Glue is there by itself."""
+
+
+def _url(context: StackContext) -> str:
+    return f"http://{LOOPBACK}:{context.ports['trino']}"
