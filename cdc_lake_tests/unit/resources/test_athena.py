@@ -1,0 +1,167 @@
+"""The Athena resource against a server of the test's own that speaks Athena's protocol."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from resources.athena import Athena, AthenaQueryFailed
+from resources.errors import AccessRefused, Unreachable, WaitTimedOut
+
+Answer = tuple[int, dict[str, Any]]
+NAMES = ("one", "price")
+INFO = [
+    {"Name": "one", "Type": "integer", "Precision": 10, "Scale": 0, "Nullable": "UNKNOWN"},
+    {"Name": "price", "Type": "decimal", "Precision": 6, "Scale": 2, "Nullable": "UNKNOWN"},
+]
+
+
+def _row(*cells: str | None) -> dict[str, Any]:
+    return {"Data": [{} if each is None else {"VarCharValue": each} for each in cells]}
+
+
+class Server:
+    """Answers by operation; `script` can put other answers before a call's usual one."""
+
+    def __init__(self) -> None:
+        self.calls: Counter[str] = Counter()
+        self.requests: list[tuple[str, dict[str, Any]]] = []
+        self.script: dict[str, list[Answer]] = {}
+        self.status: dict[str, Any] = {"State": "SUCCEEDED"}
+        self.url = ""
+
+    def answer(self, operation: str, request: dict[str, Any]) -> Answer:
+        self.calls[operation] += 1
+        self.requests.append((operation, request))
+        if self.script.get(operation):
+            return self.script[operation].pop(0)
+        if operation == "StartQueryExecution":
+            return 200, {"QueryExecutionId": "q-1"}
+        if operation == "GetQueryExecution":
+            execution = {"QueryExecutionId": "q-1", "Query": "…", "StatementType": "DML", "Status": self.status}
+            execution["Status"] = {"SubmissionDateTime": 0.0, **self.status}
+            return 200, {"QueryExecution": {**execution, "Statistics": {"DataScannedInBytes": 77}}}
+        if operation == "GetQueryResults":
+            first = "NextToken" not in request
+            rows = [_row(*NAMES), _row("1", "10.50")] if first else [_row("2", None)]
+            page: dict[str, Any] = {"ResultSet": {"Rows": rows, "ResultSetMetadata": {"ColumnInfo": INFO}}}
+            return 200, {**page, "NextToken": "more"} if first else page
+        return 200, {}
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    state = Server()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            status, body = state.answer(self.headers["X-Amz-Target"].split(".")[-1], request)
+            raw = json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(raw)))
+            self.end_headers()
+            self.wfile.write(raw)
+
+        def log_message(self, *_: object) -> None:
+            """Print nothing."""
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    state.url = f"http://127.0.0.1:{http.server_port}"
+    thread = Thread(target=http.serve_forever)
+    thread.start()
+    yield state
+    http.shutdown()
+    thread.join()
+    http.server_close()
+
+
+@pytest.fixture
+def athena(server: Server) -> Callable[..., Athena]:
+    def make(**more: Any) -> Athena:  # noqa: ANN401
+        settings = {"endpoint_url": server.url, "access_key": "k", "secret_key": "s", "poll_seconds": 0.01, **more}
+        return Athena(database="lake", output_location="s3://b/r", **settings)
+
+    return make
+
+
+def test_rows_have_pythons_types(athena: Callable[..., Athena], server: Server) -> None:
+    result = athena().query("SELECT 1")
+
+    assert result.columns == (("one", "integer"), ("price", "decimal"))
+    assert result.rows == ((1, Decimal("10.50")), (2, None))
+    assert (result.query_id, result.bytes_scanned) == ("q-1", 77)
+    start = server.requests[0][1]
+    assert start["QueryExecutionContext"] == {"Catalog": "AwsDataCatalog", "Database": "lake"}
+    assert start["ResultConfiguration"]["OutputLocation"] == "s3://b/r/"
+
+
+def test_throttling_is_tried_again(athena: Callable[..., Athena], server: Server) -> None:
+    slow_down: Answer = (400, {"__type": "TooManyRequestsException", "Message": "Rate exceeded"})
+    server.script["StartQueryExecution"] = [slow_down]
+    server.script["GetQueryResults"] = [slow_down]
+
+    assert len(athena().query("SELECT 1").rows) == 2
+    assert server.calls["StartQueryExecution"] == 2
+
+
+def test_endless_throttling_ends_in_an_error(athena: Callable[..., Athena], server: Server) -> None:
+    server.script["StartQueryExecution"] = [(400, {"__type": "ThrottlingException", "Message": "Rate exceeded"})] * 9
+
+    with pytest.raises(AthenaQueryFailed, match="Rate exceeded"):
+        athena(attempts=2).query("SELECT 1")
+
+    assert server.calls["StartQueryExecution"] == 2
+
+
+def test_a_failed_query_says_which_and_why(athena: Callable[..., Athena], server: Server) -> None:
+    server.status = {"State": "FAILED", "StateChangeReason": "TABLE_NOT_FOUND: line 2:6: Table 'x' does not exist"}
+
+    with pytest.raises(AthenaQueryFailed) as failed:
+        athena().query("SELECT *\nFROM x")
+
+    assert failed.value.query_id == "q-1"
+    assert failed.value.user_message == (
+        "Athena could not run `SELECT * …` (query q-1): TABLE_NOT_FOUND: line 2:6: Table 'x' does not exist. "
+        "Materialise what makes that table, or name its database (lake is taken otherwise)."
+    )
+
+
+def test_a_statement_that_athena_does_not_start_fails_alike(athena: Callable[..., Athena], server: Server) -> None:
+    refusal = {"__type": "InvalidRequestException", "Message": "line 1:1: mismatched input 'SELEC'"}
+    server.script["StartQueryExecution"] = [(400, refusal)]
+
+    with pytest.raises(AthenaQueryFailed, match="it was not started") as failed:
+        athena().execute("SELEC 1")
+
+    assert failed.value.query_id is None
+
+
+def test_a_query_that_takes_too_long_is_stopped(athena: Callable[..., Athena], server: Server) -> None:
+    server.status = {"State": "RUNNING"}
+
+    with pytest.raises(WaitTimedOut, match=r"more than 0\.2 s and was stopped"):
+        athena(query_timeout_seconds=0.2).query("SELECT 1")
+
+    assert server.calls["StopQueryExecution"] == 1
+
+
+def test_nobody_there_is_told_with_the_hint(athena: Callable[..., Athena]) -> None:
+    with pytest.raises(Unreachable) as unreachable:
+        athena(endpoint_url="http://127.0.0.1:9", attempts=1, hint="Run `cdc-lake up`.").query("SELECT 1")
+
+    assert unreachable.value.user_message.endswith("Run `cdc-lake up`.")
+
+
+def test_an_expired_token_is_a_refusal(athena: Callable[..., Athena], server: Server) -> None:
+    server.script["StartQueryExecution"] = [(400, {"__type": "ExpiredTokenException", "Message": "expired"})]
+
+    with pytest.raises(AccessRefused, match="Check the credentials"):
+        athena().query("SELECT 1")

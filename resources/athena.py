@@ -1,0 +1,185 @@
+"""Athena, as a Dagster resource: SQL in, rows or an effect out.
+
+Here: running a statement through PyAthena with a bound on how long it may take, and its failure in words
+that say what to do.
+Not here: the catalog (glue.py) and SQL texts.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+from botocore.exceptions import BotoCoreError, ClientError
+from pyathena.connection import Connection
+from pyathena.cursor import Cursor
+from pyathena.error import DatabaseError
+from pyathena.model import AthenaQueryExecution
+from pyathena.util import RetryConfig
+from pydantic import Field
+
+from resources.aws import AwsRequestFailed, AwsResource
+from resources.errors import ResourceError, WaitTimedOut
+
+CATALOG = "AwsDataCatalog"
+
+_ADVICE = (
+    ("TABLE_NOT_FOUND", "Materialise what makes that table, or name its database ({database} is taken otherwise)."),
+    ("SCHEMA_NOT_FOUND", "SHOW SCHEMAS lists the databases; {database} is taken where none is named."),
+    ("COLUMN_NOT_FOUND", "SHOW COLUMNS FROM the table lists its columns."),
+    ("SYNTAX_ERROR", "Correct the statement: Athena's SQL is Trino's."),
+    ("mismatched input", "Correct the statement: Athena's SQL is Trino's."),
+    ("utput location", "Give the resource an output_location, s3://bucket/prefix/."),
+    ("output bucket", "Make the bucket of output_location, or name another. {hint}"),
+    ("engine did not answer", "{hint}"),
+)
+
+# Every error is raised, and ours says more than PyAthena's traceback in the log.
+logging.getLogger("pyathena.common").setLevel(logging.CRITICAL)
+logging.getLogger("pyathena.result_set").setLevel(logging.CRITICAL)
+
+
+class _TooLate(Exception):  # noqa: N818 - never leaves this file
+    """The bound on a query's time has passed."""
+
+
+class AthenaQueryFailed(ResourceError):  # noqa: N818 - it says what happened, as all of errors.py do
+    """Athena refused a statement, or it failed or was cancelled while it ran."""
+
+    def __init__(self, sql: str, query_id: str | None, reason: str, hint: str) -> None:
+        lines = sql.strip().splitlines()
+        first = lines[0] if len(lines) == 1 else f"{lines[0]} …" if lines else "(an empty statement)"
+        self.query_id = query_id
+        self.reason = reason
+        named = f"query {query_id}" if query_id else "it was not started"
+        super().__init__(f"Athena could not run `{first}` ({named}): {reason.rstrip('. ')}.", hint)
+
+
+@dataclass(frozen=True)
+class QueryResult:
+    """What a statement gave. Values are Python's: Decimal, date, datetime, str (JSON and nested types too)."""
+
+    columns: tuple[tuple[str, str], ...]
+    """Name and Athena type of each column; empty for statements without rows."""
+    rows: tuple[tuple[Any, ...], ...]
+    query_id: str
+    bytes_scanned: int
+    seconds: float
+    """From the submission to the last row."""
+
+
+class Athena(AwsResource):
+    """Athena in one workgroup and database.
+
+    Every method raises Unreachable, AccessRefused, WaitTimedOut or AthenaQueryFailed.
+    """
+
+    database: str = "default"
+    workgroup: str = "primary"
+    output_location: str | None = Field(
+        default=None, description="The s3:// prefix for results; None: the workgroup's own."
+    )
+    query_timeout_seconds: float = Field(
+        default=600.0, gt=0, description="Then the query is stopped; Athena's own limit is 30 minutes."
+    )
+    poll_seconds: float = Field(default=0.25, gt=0)
+
+    def query(self, sql: str) -> QueryResult:
+        """Run a statement and return all of its rows."""
+        with self._ran(sql) as (cursor, started):
+            rows = tuple(tuple(each) for each in cursor.fetchall()) if cursor.description else ()
+            return self._result(cursor, rows, started)
+
+    def execute(self, sql: str) -> QueryResult:
+        """Run a statement for its effect (a view, a table); the result has no rows."""
+        with self._ran(sql) as (cursor, started):
+            return self._result(cursor, (), started)
+
+    @contextmanager
+    def _ran(self, sql: str) -> Iterator[tuple[Cursor, float]]:
+        started = time.monotonic()
+        with self._connection(started + self.query_timeout_seconds) as connection:
+            cursor = connection.cursor()
+            with self._explained(sql, cursor):
+                cursor.execute(sql)
+                yield cursor, started
+
+    def _connection(self, deadline: float) -> Connection[Cursor]:
+        with self.explained("Connecting to Athena"):
+            return Connection(
+                session=self.session(),
+                region_name=self.region,
+                endpoint_url=self.endpoint_url,
+                config=self.client_config(),
+                catalog_name=CATALOG,
+                schema_name=self.database,
+                work_group=self.workgroup,
+                # An empty text keeps PyAthena from looking into the environment.
+                s3_staging_dir=self.output_location or "",
+                poll_interval=self.poll_seconds,
+                retry_config=RetryConfig(attempt=1),  # botocore retries, by client_config
+                on_poll=_bounded(deadline),
+            )
+
+    @contextmanager
+    def _explained(self, sql: str, cursor: Cursor) -> Iterator[None]:
+        try:
+            with self.explained("Asking Athena"), _unwrapped():
+                yield
+        except AwsRequestFailed as error:
+            raise AthenaQueryFailed(sql, cursor.query_id, error.said, self._advice(error.said)) from error
+        except DatabaseError as error:
+            raise AthenaQueryFailed(sql, cursor.query_id, str(error), self._advice(str(error))) from error
+        except (_TooLate, dg.DagsterExecutionInterruptedError) as error:
+            # Athena would go on, and bill. A query that has just ended can't be stopped: that is as good.
+            with suppress(DatabaseError):
+                cursor.cancel()
+            if not isinstance(error, _TooLate):
+                raise
+            raise WaitTimedOut(
+                f"Athena's query {cursor.query_id} took more than {self.query_timeout_seconds:g} s and was stopped.",
+                "Raise query_timeout_seconds, or make it scan less.",
+            ) from error
+
+    def _advice(self, reason: str) -> str:
+        for sign, advice in _ADVICE:
+            if sign in reason:
+                return advice.format(database=self.database, hint=self.hint).strip()
+        return "Athena's history shows the whole statement under that query id."
+
+    @staticmethod
+    def _result(cursor: Cursor, rows: tuple[tuple[Any, ...], ...], started: float) -> QueryResult:
+        return QueryResult(
+            columns=tuple((each[0], each[1]) for each in cursor.description or ()),
+            rows=rows,
+            query_id=cursor.query_id or "",
+            bytes_scanned=cursor.data_scanned_in_bytes or 0,
+            seconds=time.monotonic() - started,
+        )
+
+
+@contextmanager
+def _unwrapped() -> Iterator[None]:
+    """PyAthena wraps what botocore raises; what AWS said is what counts."""
+    try:
+        yield
+    except DatabaseError as error:
+        if isinstance(error.__cause__, ClientError | BotoCoreError):
+            raise error.__cause__ from error
+        raise
+
+
+def _bounded(deadline: float) -> Callable[[object], None]:
+    """Return what PyAthena calls each time it asks for the state."""
+
+    def check(execution: object) -> None:
+        running = isinstance(execution, AthenaQueryExecution) and execution.completion_date_time is None
+        if running and time.monotonic() > deadline:
+            raise _TooLate
+
+    return check

@@ -1,0 +1,102 @@
+"""The Glue Data Catalog, as a Dagster resource: the databases and tables that Athena sees.
+
+Here: making databases, putting, reading and deleting tables; a call is made only if something changes.
+Not here: what a table's definition is (glue_tables.py). Views are made with SQL (athena.py).
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from resources.aws import AwsRequestFailed, AwsResource
+from resources.glue_tables import GlueColumn, TableDefinition, hudi_table
+
+if TYPE_CHECKING:
+    from mypy_boto3_glue import GlueClient
+
+__all__ = ["GlueCatalog", "GlueColumn", "TableDefinition", "hudi_table"]
+
+_MISSING = "EntityNotFoundException"
+
+
+class GlueCatalog(AwsResource):
+    """A Glue catalog. Every method raises Unreachable, AccessRefused or AwsRequestFailed if Glue does not comply."""
+
+    def _client(self) -> GlueClient:
+        return self.session().client("glue", endpoint_url=self.endpoint_url, config=self.client_config())
+
+    def ensure_database(self, name: str, location: str | None = None) -> bool:
+        """Make the database if there is none of that name.
+
+        Args:
+            name: in lower case.
+            location: the s3:// prefix below which CREATE TABLE AS puts tables that name no place.
+
+        Returns:
+            True when it was made, False when it was there; its location is left as it is.
+        """
+        wanted = {"Name": name, "LocationUri": location} if location else {"Name": name}
+        client = self._client()
+        # Looking first, since most callers may read the catalog and need not be allowed to make databases.
+        with self.explained(f"Making the Glue database {name}"):
+            try:
+                client.get_database(Name=name)
+            except client.exceptions.EntityNotFoundException:
+                with suppress(client.exceptions.AlreadyExistsException):
+                    client.create_database(DatabaseInput=wanted)  # type: ignore[arg-type]
+                    return True
+        return False
+
+    def tables(self, database: str) -> tuple[TableDefinition, ...]:
+        """Return the tables and views of a database, by name."""
+        with self.explained(f"Listing the tables of the Glue database {database}"):
+            pages = self._client().get_paginator("get_tables").paginate(DatabaseName=database)
+            found = [TableDefinition.from_glue(each) for page in pages for each in page["TableList"]]
+        return tuple(sorted(found, key=lambda each: each.name))
+
+    def get_table(self, database: str, name: str) -> TableDefinition | None:
+        """Return the table or view, None if there is none of that name (or no such database)."""
+        try:
+            with self.explained(f"Reading the Glue table {database}.{name}"):
+                return TableDefinition.from_glue(self._client().get_table(DatabaseName=database, Name=name)["Table"])
+        except AwsRequestFailed as error:
+            if error.code == _MISSING:
+                return None
+            raise
+
+    def put_table(self, definition: TableDefinition) -> bool:
+        """Make the table, or update it if it differs.
+
+        Returns:
+            True when something was changed, False when the catalog had exactly this table.
+        """
+        present = self.get_table(definition.database, definition.name)
+        if present == definition:
+            return False
+        client, wanted = self._client(), definition.to_input()
+        with self.explained(f"Writing the Glue table {definition.full_name}"):
+            if present is not None:
+                client.update_table(DatabaseName=definition.database, TableInput=wanted)  # type: ignore[arg-type]
+                return True
+            try:
+                client.create_table(DatabaseName=definition.database, TableInput=wanted)  # type: ignore[arg-type]
+            except client.exceptions.AlreadyExistsException:
+                # Somebody else made it between the two calls; ours is the definition that holds.
+                client.update_table(DatabaseName=definition.database, TableInput=wanted)  # type: ignore[arg-type]
+        return True
+
+    def delete_table(self, database: str, name: str) -> bool:
+        """Remove the table or view from the catalog; its files stay.
+
+        Returns:
+            True when it was there.
+        """
+        try:
+            with self.explained(f"Deleting the Glue table {database}.{name}"):
+                self._client().delete_table(DatabaseName=database, Name=name)
+        except AwsRequestFailed as error:
+            if error.code == _MISSING:
+                return False
+            raise
+        return True
