@@ -1,0 +1,126 @@
+"""`cdc-lake query`: any Athena SQL from the command line; reading only, unless told otherwise.
+
+Here: the command, and which statements read.
+Not here: how results are printed (query_output.py) and running them (resources/athena.py).
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from resources.athena import Athena
+
+# Trino's words that begin nothing but a query, for what sqlglot's parser doesn't know.
+_QUERY_WORDS = frozenset({"SELECT", "WITH", "VALUES", "TABLE"})
+_READING_COMMANDS = frozenset({"SHOW", "DESCRIBE", "DESC"})
+_COMMENTS = re.compile(r"\A(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?\*/)+", re.DOTALL)
+
+
+class OutputFormat(StrEnum):
+    """How the rows are printed."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command `query` to the application."""
+    app.command("query")(query)
+
+
+def query(
+    sql: Annotated[str, typer.Argument(help="One statement in Athena's SQL.")],
+    output: Annotated[OutputFormat, typer.Option("--format", "-f", help="How to print the rows.")] = OutputFormat.table,
+    database: Annotated[str, typer.Option(help="The database of tables that are named without one.")] = "datalake",
+    write: Annotated[bool, typer.Option("--write", help="Also run statements that change something.")] = False,
+) -> None:
+    """Run SQL on the lake: on Athena, or on the local engine that stands in for it."""
+    if not write and (word := changing_word(sql)):
+        raise typer.BadParameter(f"{word} is not a statement that only reads: add --write to run it.")
+    # Imported here: Dagster takes seconds, and `cdc-lake --help` shouldn't.
+    from resources.errors import ResourceError  # noqa: PLC0415
+
+    try:
+        result = _athena(database).query(sql)
+    except ResourceError as error:
+        typer.secho(error.user_message, fg="red", err=True)
+        raise typer.Exit(1) from error
+
+    from cdc_lake.cli.query_output import csv_lines, json_text, print_table  # noqa: PLC0415
+
+    if output is OutputFormat.table:
+        print_table(result)
+    elif output is OutputFormat.csv:
+        for line in csv_lines(result):
+            typer.echo(line)
+    else:
+        try:
+            typer.echo(json_text(result))
+        except ValueError as error:
+            typer.secho(str(error), fg="red", err=True)
+            raise typer.Exit(1) from error
+
+
+def _athena(database: str) -> Athena:
+    from cdc_lake.profile import resources  # noqa: PLC0415
+    from resources.athena import Athena  # noqa: PLC0415
+
+    athena = resources()["athena"]
+    if not isinstance(athena, Athena):
+        raise TypeError(f"the profile's resource 'athena' is a {type(athena).__name__}")
+    return athena.model_copy(update={"database": database})
+
+
+def changing_word(sql: str) -> str | None:
+    """Return the name of the statement if it may change something, None if it can only read.
+
+    What can't be parsed counts as reading only if it begins as a query does: Athena runs one statement, and
+    says best what is wrong with it.
+    """
+    import sqlglot  # noqa: PLC0415
+    from sqlglot.errors import SqlglotError  # noqa: PLC0415
+
+    logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of statements it knows by their name only
+    text = _COMMENTS.sub("", sql)
+    word = re.split(r"[\s(;]", text, maxsplit=1)[0].upper()
+    try:
+        statements = [each for each in sqlglot.parse(text, dialect="athena") if each is not None]
+    except SqlglotError:
+        return None if word in _QUERY_WORDS or text.startswith("(") else word
+    if len(statements) > 1:
+        return "More than one statement at a time"
+    return _changing(statements[0], word) if statements else None
+
+
+def _changing(statement: exp.Expr, word: str) -> str | None:
+    from sqlglot import exp  # noqa: PLC0415
+
+    if isinstance(statement, exp.Command):
+        if word == "EXPLAIN":
+            return _changing_explain(statement.expression.name)
+        return None if word in _READING_COMMANDS else word
+    if not isinstance(statement, exp.Query | exp.Values | exp.Describe | exp.Show):
+        return word
+    inner = statement.find(exp.DML, exp.DDL, exp.Into)
+    return None if inner is None or isinstance(inner, exp.Query) else inner.key.upper()
+
+
+def _changing_explain(explained: str) -> str | None:
+    # EXPLAIN only plans, but EXPLAIN ANALYZE runs the statement.
+    rest = _COMMENTS.sub("", explained)
+    if not re.match(r"ANALYZE\b", rest, re.IGNORECASE):
+        return None
+    rest = _COMMENTS.sub("", rest[len("ANALYZE") :])
+    if re.match(r"VERBOSE\b", rest, re.IGNORECASE):
+        rest = rest[len("VERBOSE") :]
+    inner = changing_word(rest)
+    return f"EXPLAIN ANALYZE {inner}" if inner else None

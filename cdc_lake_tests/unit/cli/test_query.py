@@ -1,0 +1,183 @@
+"""`cdc-lake query`: what it runs without --write, and how it prints."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime
+from decimal import Decimal
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from cdc_lake.cli import query as query_command
+from cdc_lake.cli.query import changing_word, register
+from resources.athena import AthenaQueryFailed, QueryResult
+
+RESULT = QueryResult(
+    columns=(("id", "integer"), ("price", "decimal"), ("day", "date"), ("at", "timestamp"), ("note", "varchar")),
+    rows=(
+        (1, Decimal("10.50"), date(1998, 5, 6), datetime(1998, 5, 6, 10, 11, 12), 'say "hi", [bold]you[/bold]'),
+        (2, None, None, None, ""),
+    ),
+    query_id="q-1",
+    bytes_scanned=1234,
+    seconds=0.5,
+)
+
+
+class FakeAthena:
+    """Remembers what it was asked."""
+
+    def __init__(self, result: QueryResult | Exception) -> None:
+        self.result = result
+        self.asked: list[str] = []
+
+    def query(self, sql: str) -> QueryResult:
+        self.asked.append(sql)
+        if isinstance(self.result, Exception):
+            raise self.result
+        return self.result
+
+
+@pytest.fixture
+def app() -> typer.Typer:
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    register(app)
+    return app
+
+
+@pytest.fixture
+def athena(monkeypatch: pytest.MonkeyPatch) -> FakeAthena:
+    fake = FakeAthena(RESULT)
+    monkeypatch.setattr(query_command, "_athena", lambda _database: fake)
+    return fake
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 1",
+        "with a as (select 1) select * from a",
+        "VALUES 1, 2",
+        "TABLE orders",
+        "(select 1) union (select 2)",
+        "/* why */ SHOW TABLES",
+        "SHOW CREATE VIEW v",
+        "DESCRIBE orders",
+        "EXPLAIN INSERT INTO t SELECT 1",
+        "EXPLAIN ANALYZE SELECT 1",
+        "SELECT 'drop table x; insert'",
+        "SELECT * FROM t MATCH_RECOGNIZE (PATTERN (a) DEFINE a AS true)",
+    ],
+)
+def test_reading_statements_pass(sql: str) -> None:
+    assert changing_word(sql) is None
+
+
+@pytest.mark.parametrize(
+    ("sql", "word"),
+    [
+        ("INSERT INTO t SELECT 1", "INSERT"),
+        ("create table t as select 1", "CREATE"),
+        ("CREATE OR REPLACE VIEW v AS SELECT 1", "CREATE"),
+        ("/* x */ -- y\nDROP VIEW v", "DROP"),
+        ("DELETE FROM t", "DELETE"),
+        ("MERGE INTO t USING s ON a = b WHEN MATCHED THEN DELETE", "MERGE"),
+        ("UNLOAD (SELECT 1) TO 's3://b/x' WITH (format = 'PARQUET')", "UNLOAD"),
+        ("MSCK REPAIR TABLE t", "MSCK"),
+        ("ALTER TABLE t ADD COLUMNS (x int)", "ALTER"),
+        ("CALL f()", "CALL"),
+        ("EXECUTE prepared", "EXECUTE"),
+        ("EXPLAIN ANALYZE INSERT INTO t SELECT 1", "EXPLAIN ANALYZE INSERT"),
+        ("EXPLAIN /* x */ ANALYZE -- y\nVERBOSE /* z */ DELETE FROM t", "EXPLAIN ANALYZE DELETE"),
+        ("SELECT 1; DROP TABLE t", "More than one statement at a time"),
+        ("NONSENSE ((", "NONSENSE"),
+    ],
+)
+def test_others_are_refused_by_name(sql: str, word: str, app: typer.Typer, athena: FakeAthena) -> None:
+    result = CliRunner().invoke(app, ["query", sql])
+
+    assert changing_word(sql) == word
+    assert result.exit_code == 2
+    assert not athena.asked
+
+
+def test_write_runs_them(app: typer.Typer, athena: FakeAthena) -> None:
+    athena.result = QueryResult((), (), "q-2", 0, 0.1)
+
+    result = CliRunner().invoke(app, ["query", "--write", "DROP VIEW v"])
+
+    assert result.exit_code == 0
+    assert athena.asked == ["DROP VIEW v"]
+    assert "Done" in result.stderr
+
+
+def test_a_table_shows_nulls_and_no_markup(app: typer.Typer, athena: FakeAthena) -> None:
+    result = CliRunner().invoke(app, ["query", "SELECT 1"])
+
+    assert athena.asked == ["SELECT 1"]
+    assert 'say "hi", [bold]you[/bold]' in result.stdout
+    assert "NULL" in result.stdout
+    assert "10.50" in result.stdout
+    assert "2 rows, 1,234 bytes scanned" in result.stderr
+
+
+@pytest.mark.usefixtures("athena")
+def test_csv_tells_null_from_empty(app: typer.Typer) -> None:
+    result = CliRunner().invoke(app, ["query", "SELECT 1", "--format", "csv"])
+
+    assert result.stdout.splitlines() == [
+        "id,price,day,at,note",
+        '1,10.50,1998-05-06,1998-05-06 10:11:12,"say ""hi"", [bold]you[/bold]"',
+        '2,,,,""',
+    ]
+
+
+@pytest.mark.usefixtures("athena")
+def test_json_keeps_all_digits(app: typer.Typer) -> None:
+    result = CliRunner().invoke(app, ["query", "SELECT 1", "-f", "json"])
+
+    assert '"price": 10.50' in result.stdout
+    rows = json.loads(result.stdout, parse_float=Decimal)
+    assert rows[0]["price"] == Decimal("10.50")
+    assert (rows[0]["day"], rows[0]["at"]) == ("1998-05-06", "1998-05-06T10:11:12")
+    assert rows[1] == {"id": 2, "price": None, "day": None, "at": None, "note": ""}
+
+
+@pytest.mark.parametrize(
+    ("columns", "row", "printed"),
+    [
+        ((("x", "double"),), (float("nan"),), '[{"x": "nan"}]'),
+        ((("x", "array"),), ([1, None, "é"],), '[{"x": [1, null, "é"]}]'),
+        ((("x", "row"),), ({"a": True},), '[{"x": {"a": true}}]'),
+        ((("x", "varbinary"),), (b"\x01\xff",), '[{"x": "01ff"}]'),
+    ],
+)
+def test_json_of_other_types(
+    columns: tuple[tuple[str, str], ...], row: tuple[object, ...], printed: str, app: typer.Typer, athena: FakeAthena
+) -> None:
+    athena.result = QueryResult(columns, (row,), "q", 0, 0.1)
+
+    result = CliRunner().invoke(app, ["query", "SELECT 1", "-f", "json"])
+
+    assert json.loads(result.stdout) == json.loads(printed)
+
+
+def test_json_refuses_columns_of_one_name(app: typer.Typer, athena: FakeAthena) -> None:
+    athena.result = QueryResult((("a", "integer"), ("a", "integer")), ((1, 2),), "q", 0, 0.1)
+
+    result = CliRunner().invoke(app, ["query", "SELECT 1 a, 2 a", "-f", "json"])
+
+    assert result.exit_code == 1
+    assert "name them apart with AS" in result.stderr
+
+
+def test_a_failed_query_is_one_sentence(app: typer.Typer, athena: FakeAthena) -> None:
+    athena.result = AthenaQueryFailed("SELECT x", "q-9", "COLUMN_NOT_FOUND: x", "Look again.")
+
+    result = CliRunner().invoke(app, ["query", "SELECT x"])
+
+    assert result.exit_code == 1
+    assert result.stderr.strip() == "Athena could not run `SELECT x` (query q-9): COLUMN_NOT_FOUND: x. Look again."
