@@ -1,0 +1,22 @@
+"""cdc-lake: change data capture from PostgreSQL into a lake, as a Dagster asset graph.
+
+`CdcPipeline` is looked up lazily: the jobs import this package on Spark's executors, where Dagster
+is neither needed nor always installed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cdc_lake.pipeline.component import CdcPipeline
+
+__all__ = ["CdcPipeline"]
+
+
+def __getattr__(name: str) -> object:
+    if name == "CdcPipeline":
+        from cdc_lake.pipeline.component import CdcPipeline  # noqa: PLC0415
+
+        return CdcPipeline
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

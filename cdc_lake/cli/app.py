@@ -13,10 +13,10 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from cdc_lake.cli import stack
+from cdc_lake.cli import demo, dev, load, query, raw, reset, stack, topic
 
 DEBUG_VARIABLE = "CDC_LAKE_DEBUG"
-COMMANDS = (stack,)
+COMMANDS = (stack, load, topic, raw, query, demo, reset, dev)
 """Modules with a function `register(app)`."""
 
 app = typer.Typer(

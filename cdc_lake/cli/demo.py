@@ -1,0 +1,108 @@
+"""`cdc-lake demo`: the whole pipeline on this machine, from nothing to a dashboard."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+PIPELINE = "northwind"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command()(demo)
+
+
+def demo(
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    sql_dir: Annotated[
+        Path | None, typer.Option(exists=True, file_okay=False, help="Load these SQL scripts instead.")
+    ] = None,
+    resume: Annotated[bool, typer.Option(help="Go on with a demo that was cut off.")] = False,
+) -> None:
+    """Start everything, load Northwind, materialise the graph, tell the two stories, and count.
+
+    Exit code 1 where a count, a story or a check is not as it has to be.
+    """
+    from rich.console import Console  # noqa: PLC0415
+
+    from infra.local.preparation import prepare  # noqa: PLC0415
+
+    console = Console(stderr=as_json)
+    started = time.monotonic()
+    seconds = prepare(console)
+    summary = _run(console, sql_dir, resume)
+    summary["seconds"] = {**seconds, **summary["seconds"], "total": round(time.monotonic() - started, 1)}
+    if as_json:
+        typer.echo(json.dumps(summary))
+    else:
+        _print(console, summary)
+    if summary["checks"]["failed"] or not all(story["ok"] for story in summary["stories"].values()):
+        raise typer.Exit(1)
+
+
+def _run(console: Any, sql_dir: Path | None, resume: bool) -> dict[str, Any]:  # noqa: ANN401 - rich is imported late
+    from cdc_lake.demo.graph import Graph  # noqa: PLC0415
+    from cdc_lake.demo.journal import Journal  # noqa: PLC0415
+    from cdc_lake.demo.steps import Demo  # noqa: PLC0415
+    from cdc_lake.instance import instance  # noqa: PLC0415
+    from cdc_lake.pipeline.load import load  # noqa: PLC0415
+    from cdc_lake.profile import resolved  # noqa: PLC0415
+    from infra.local.home import find_home  # noqa: PLC0415
+
+    def graph() -> Graph:
+        from cdc_lake.definitions import defs  # noqa: PLC0415
+
+        return Graph(PIPELINE, defs(), dagster)
+
+    journal = Journal(find_home().path / "demo.json", resume)
+    with instance() as dagster:
+        try:
+            return Demo(load(PIPELINE), resolved(), graph, journal, _Lines(console), sql_dir).run()
+        except Exception:
+            console.print("[yellow]The demo stopped. Once the cause is mended (`cdc-lake up` starts what is down):[/]")
+            console.print("  cdc-lake demo --resume", highlight=False)
+            raise
+
+
+class _Lines:
+    """A line a step."""
+
+    def __init__(self, console: Any) -> None:  # noqa: ANN401 - rich is imported late
+        self._console = console
+
+    def step(self, name: str, what: str) -> None:
+        self._console.print(f"  {name:<16} {what} …", end="", highlight=False)
+
+    def done(self, name: str, what: str) -> None:  # noqa: ARG002 - the line says the name already
+        self._console.print(f" {what}", highlight=False)
+
+
+def _print(console: Any, summary: dict[str, Any]) -> None:  # noqa: ANN401 - rich is imported late
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table("stage", "rows or changes", "seconds", title="\nNorthwind, before the stories")
+    for stage, count in summary["stages"].items():
+        records = summary["records"].get(stage, count)
+        repeated = f" ({records:,} records)" if records != count else ""
+        table.add_row(stage, f"{count:,}{repeated}", f"{summary['seconds'].get(stage, 0):.1f}")
+    console.print(table)
+    for name, story in summary["stories"].items():
+        mark = "[green]✓[/]" if story["ok"] else "[red]✗[/]"
+        facts = ", ".join(
+            f"{key.replace('_', ' ')} {value}" for key, value in story.items() if key not in {"ok", "order_id"}
+        )
+        console.print(f"{mark} order {story['order_id']} {name}: {facts}", highlight=False, soft_wrap=True)
+    checks = summary["checks"]
+    console.print(f"checks: {checks['passed']} passed, {checks['failed']} failed", highlight=False)
+    for name, why in checks["faults"].items():
+        console.print(f"[red]✗[/] {name}: {why}", highlight=False, soft_wrap=True)
+    console.print(
+        f"seconds: {', '.join(f'{k} {v:g}' for k, v in summary['seconds'].items())}", highlight=False, soft_wrap=True
+    )
+    console.print(f"dashboard: {summary['dashboard']}", highlight=False, soft_wrap=True)
+    console.print('next: cdc-lake dev (the graph in Dagster\'s UI), cdc-lake query "SELECT * FROM order_items LIMIT 5"')

@@ -1,0 +1,99 @@
+"""`cdc-lake raw ls | cat`: the raw objects, as the manifests list them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    raw = typer.Typer(help="The raw objects of a pipeline.", no_args_is_help=True)
+    raw.command("ls")(ls)
+    raw.command("cat")(cat)
+    app.add_typer(raw, name="raw")
+
+
+def ls(
+    pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """List the landed objects with the manifest that committed each."""
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    rows = list(_objects(pipeline))
+    if as_json:
+        for row in rows:
+            typer.echo(json.dumps(row))
+        return
+    table = Table("manifest", "committed", "partition", "offsets", "records", "bytes", "object")
+    for row in rows:
+        offsets = f"{row['first']} to {row['last']}"
+        cells = (
+            row["manifest"],
+            row["committed_at"],
+            row["partition"],
+            offsets,
+            row["records"],
+            row["bytes"],
+            row["key"],
+        )
+        table.add_row(*map(str, cells))
+    Console(soft_wrap=True).print(table if rows else f"pipeline {pipeline} has landed nothing yet")
+
+
+def cat(
+    pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
+    key: Annotated[str | None, typer.Argument(help="One object's key; all objects in order if it is left out.")] = None,
+    where: Annotated[list[str] | None, typer.Option(help="Only records with COLUMN=VALUE; can be repeated.")] = None,
+    limit: Annotated[int, typer.Option(help="At most so many records; 0 for all.")] = 0,
+) -> None:
+    """Print landed records, one JSON object a line, as Kafka held them."""
+    from cdc_lake.contract import json_lines  # noqa: PLC0415
+    from cdc_lake.contract.errors import ContractError  # noqa: PLC0415
+
+    store, manifests = _chain(pipeline)
+    wanted = [text.partition("=") for text in where or []]
+    shown = 0
+    found = False
+    for item in (item for manifest in manifests for item in manifest.objects if key in {None, item.key}):
+        found = True
+        for _, value in json_lines.records(store, item):
+            if wanted:
+                record = json.loads(value)
+                if any(str(record.get(column)) != expected for column, _, expected in wanted):
+                    continue
+            typer.echo(value.decode())
+            shown += 1
+            if shown == limit:
+                return
+    if key is not None and not found:
+        raise ContractError(
+            f"no manifest of {pipeline} lists {key}: `cdc-lake raw ls {pipeline}` shows those there are"
+        )
+
+
+def _objects(pipeline: str) -> Iterator[dict[str, Any]]:
+    _, manifests = _chain(pipeline)
+    for manifest in manifests:
+        for item in manifest.objects:
+            yield {
+                "manifest": manifest.number,
+                "committed_at": manifest.committed_at.isoformat(timespec="seconds"),
+                **item.model_dump(mode="json", include={"partition", "first", "last", "records", "bytes", "key"}),
+            }
+
+
+def _chain(pipeline: str) -> tuple[Any, list[Any]]:
+    from cdc_lake.pipeline import stream  # noqa: PLC0415
+    from cdc_lake.pipeline.flow import location  # noqa: PLC0415
+    from cdc_lake.pipeline.load import load  # noqa: PLC0415
+    from cdc_lake.profile import resolved  # noqa: PLC0415
+
+    flow = load(pipeline)
+    store = location(resolved()["store"]).store()
+    return store, [manifest for table in flow.tables for manifest in stream.manifests(store, table)]

@@ -1,0 +1,40 @@
+"""`cdc-lake reset PIPELINE`: start a pipeline over; asks first."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command()(reset)
+
+
+def reset(
+    pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
+) -> None:
+    """Remove a pipeline's connector, offsets, slot, topics, catalog entries, tables and raw objects."""
+    from cdc_lake.pipeline.flow import location  # noqa: PLC0415
+    from cdc_lake.pipeline.load import load  # noqa: PLC0415
+    from cdc_lake.pipeline.reset import reset as start_over  # noqa: PLC0415
+    from cdc_lake.profile import resolved  # noqa: PLC0415
+
+    flow = load(pipeline)
+    if not yes:
+        typer.confirm(
+            f"Remove everything that pipeline {pipeline} made (connector, slot, topics, raw objects, lake tables)? "
+            "The source's tables stay.",
+            abort=True,
+        )
+    bound = resolved()
+    store = location(bound["store"]).store()
+    parts = (bound[name] for name in ("postgres", "kafka", "connect", "glue"))
+    count = 0
+    for line in start_over(flow, *parts, store, bound["deployment"]):
+        typer.echo(f"removed {line}")
+        count += 1
+    if not count:
+        typer.echo(f"pipeline {pipeline} had made nothing")

@@ -1,0 +1,126 @@
+"""The manifest chain of one topic: landing's only state (design, section 4).
+
+Here: finding the end, reading on, appending under a condition, checking. Not here: reading Kafka or
+writing the raw objects (jobs/land.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cdc_lake.contract import names
+from cdc_lake.contract.errors import (
+    ManifestGapError,
+    ObjectDamagedError,
+    RaceLostError,
+    TopicRecreatedError,
+)
+from cdc_lake.contract.manifest import Manifest
+from cdc_lake.contract.store import ObjectStore, PreconditionFailedError
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The manifests 1, 2, … of one topic of one pipeline."""
+
+    store: ObjectStore
+    pipeline: str
+    topic: str
+
+    def read(self, number: int) -> Manifest:
+        """One manifest. Raises ObjectDamagedError where it is missing."""
+        key = names.manifest_key(self.pipeline, self.topic, number)
+        stored = self.store.get(key)
+        if stored is None:
+            raise ObjectDamagedError(
+                f"manifest {number} of topic {self.topic} is missing ({key}); the chain can't be followed past "
+                f"it: restore the object, or start the pipeline over with `cdc-lake reset {self.pipeline}`"
+            )
+        return Manifest.decode(stored.body)
+
+    def length(self, known: int = 0) -> int:
+        """The number of the newest manifest, 0 for none.
+
+        Doubles its stride from the last one `known` and then halves it: requests grow with the
+        logarithm of what is new, not with the chain.
+        """
+        low, stride = known, 1
+        while self._exists(low + stride):
+            low += stride
+            stride *= 2
+        while stride > 1:
+            stride //= 2
+            if self._exists(low + stride):
+                low += stride
+        return low
+
+    def head(self, known: int = 0) -> Manifest | None:
+        """The newest manifest, None for an empty chain."""
+        number = self.length(known)
+        return self.read(number) if number else None
+
+    def since(self, number: int) -> Iterator[Manifest]:
+        """The manifests after `number`, in order, each checked against the one before it."""
+        before = self.read(number) if number else None
+        prefix = names.manifest_prefix(self.pipeline, self.topic)
+        after = names.manifest_key(self.pipeline, self.topic, number) if number else prefix
+        for item in self.store.scan(prefix, after=after):
+            if not item.key.endswith(".json"):
+                continue  # the local S3 server shows a put's temporary file for a moment
+            manifest = self.read(int(item.key.removeprefix(prefix).removesuffix(".json")))
+            check_follows(before, manifest)
+            yield manifest
+            before = manifest
+
+    def append(self, manifest: Manifest) -> None:
+        """Commit a manifest at the end of the chain.
+
+        Raises RaceLostError where another attempt committed this number first, and what check_follows
+        raises where the manifest does not fit the one before it.
+        """
+        check_follows(self.read(manifest.number - 1) if manifest.number > 1 else None, manifest)
+        key = names.manifest_key(self.pipeline, self.topic, manifest.number)
+        try:
+            self.store.put_new(key, manifest.encode(), {"attempt": manifest.attempt})
+        except PreconditionFailedError as error:
+            stored = self.store.get(key)
+            # A put that was retried after a lost answer finds its own object: it had succeeded.
+            if stored is not None and stored.metadata.get("attempt") == manifest.attempt:
+                return
+            raise RaceLostError(
+                f"another landing run committed manifest {manifest.number} of topic {self.topic} first; "
+                "nothing is lost: this run starts over from the new end"
+            ) from error
+
+    def _exists(self, number: int) -> bool:
+        return self.store.exists(names.manifest_key(self.pipeline, self.topic, number))
+
+
+def check_follows(before: Manifest | None, manifest: Manifest) -> None:
+    """Whether a manifest starts exactly where the one before it ended, partition by partition.
+
+    Raises ManifestGapError for a missing number, a gap or an overlap, TopicRecreatedError for another topic id.
+    """
+    what = f"topic {manifest.topic} of pipeline {manifest.pipeline}"
+    repair = f"nothing was changed; look at `cdc-lake raw ls {manifest.pipeline}`"
+    expected = 1 if before is None else before.number + 1
+    if manifest.number != expected:
+        raise ManifestGapError(f"{what}: manifest {expected} is missing before {manifest.number}; {repair}")
+    if before is not None and before.topic_id != manifest.topic_id:
+        raise TopicRecreatedError(
+            f"{what} was deleted and made again (id {before.topic_id}, now {manifest.topic_id}): its offsets "
+            f"start from 0 again, so what is landed can't be continued; `cdc-lake reset {manifest.pipeline}` "
+            "starts the pipeline over"
+        )
+    starts = {} if before is None else dict(before.next_offsets())
+    for span in manifest.spans:
+        start = starts.pop(span.partition, 0)  # a partition that was added starts at 0
+        if span.first != start:
+            kind = "a gap" if span.first > start else "an overlap"
+            raise ManifestGapError(
+                f"{what}, partition {span.partition}: {kind} between offset {start}, where manifest "
+                f"{manifest.number - 1} ends, and {span.first}, where manifest {manifest.number} starts; {repair}"
+            )
+    if starts:
+        raise ManifestGapError(f"{what}: manifest {manifest.number} leaves out partitions {sorted(starts)}; {repair}")

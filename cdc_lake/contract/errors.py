@@ -1,0 +1,59 @@
+"""What can go wrong between the stages: each error says what happened, to what, and what to do."""
+
+from __future__ import annotations
+
+
+class ContractError(Exception):
+    """A stage found something that the contract rules out; nothing was changed.
+
+    Attributes:
+        user_message: what happened, to which object, and what to do next.
+    """
+
+    def __init__(self, user_message: str) -> None:
+        super().__init__(user_message)
+        self.user_message = user_message
+
+
+class ManifestGapError(ContractError):
+    """Two manifests do not meet: offsets are missing or stand twice."""
+
+
+class TopicRecreatedError(ContractError):
+    """The topic has another id than the one that was landed: its offsets count from 0 again."""
+
+
+class OffsetsExpiredError(ContractError):
+    """Retention removed records that were not landed yet."""
+
+
+class RaceLostError(ContractError):
+    """Another attempt committed first; this one starts over from the new end of the chain."""
+
+
+class ObjectConflictError(ContractError):
+    """An object exists under a name that this attempt needs, with other content."""
+
+
+class ObjectDamagedError(ContractError):
+    """A manifested object is missing or differs from what its manifest says."""
+
+
+class LeaseHeldError(ContractError):
+    """Another writer holds the table."""
+
+
+class LeaseLostError(ContractError):
+    """This writer's lease expired and another one took it: it must not commit."""
+
+
+class SchemaUnexplainedError(ContractError):
+    """Records carry a column that no captured schema explains."""
+
+
+class UnsupportedTypeError(ContractError):
+    """A source column has a type that the lake has no mapping for."""
+
+
+class TooManyDeadLettersError(ContractError):
+    """So many records of one batch can't be read that the fault is likely not in the records."""

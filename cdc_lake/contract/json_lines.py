@@ -1,0 +1,54 @@
+"""Raw objects as JSON lines: one record a line, each exactly the bytes that Kafka held.
+
+Here: framing, and an object's content back into records. Not here: names and manifests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+from cdc_lake.contract.errors import ObjectDamagedError
+from cdc_lake.contract.manifest import LandedObject
+from cdc_lake.contract.store import ObjectStore
+
+EXTENSION = "json"
+
+
+def unframeable(value: bytes | None) -> str | None:
+    """Why a record's value can't be a line, or None where it can."""
+    if value is None:
+        return "the record has no value"
+    if not value:
+        return "the record's value is empty"
+    if b"\n" in value:
+        return "the record's value holds a line break, which no JSON converter writes"
+    return None
+
+
+def frame(values: list[bytes]) -> bytes:
+    """The body of an object that holds these records."""
+    return b"\n".join(values) + b"\n"
+
+
+def records(store: ObjectStore, item: LandedObject) -> Iterator[tuple[int, bytes]]:
+    """The records of a manifested object, as (offset, value).
+
+    Raises ObjectDamagedError where the object is missing, or is not to the byte what its manifest says.
+    """
+    stored = store.get(item.key)
+    advice = "nothing was applied; restore the object from a backup, or resnapshot the pipeline"
+    if stored is None:
+        raise ObjectDamagedError(f"raw object {item.key} is missing, though its manifest lists it; {advice}")
+    body = stored.body
+    if len(body) != item.bytes or hashlib.sha256(body).hexdigest() != item.sha256:
+        raise ObjectDamagedError(
+            f"raw object {item.key} has {len(body)} bytes and not the content of {item.bytes} bytes that its "
+            f"manifest describes; {advice}"
+        )
+    lines = body.split(b"\n")
+    if lines.pop() != b"" or len(lines) != item.records:
+        raise ObjectDamagedError(
+            f"raw object {item.key} holds {len(lines)} records, its manifest counts {item.records}; {advice}"
+        )
+    return zip(item.offsets(), lines, strict=True)

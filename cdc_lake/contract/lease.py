@@ -1,0 +1,144 @@
+"""One writer a table at a time: a lease in the object store, fenced by a token that only grows.
+
+The lease is an object that is replaced under If-Match: whoever replaces it has it. A writer renews it
+while it works and checks it once more right before it commits (design, section 5).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random
+
+from cdc_lake.contract.errors import LeaseHeldError, LeaseLostError
+from cdc_lake.contract.store import ObjectStore, PreconditionFailedError
+
+
+class LeaseRecord(BaseModel):
+    """What the lease object says: who has it, until when (seconds since the epoch), and the fencing token."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    owner: str
+    token: int
+    expires_at: float
+
+
+class Lease:
+    """A held lease; renewed by a thread of its own until it is released."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        key: str,
+        record: LeaseRecord,
+        etag: str,
+        seconds: float,
+        now: Callable[[], float],
+    ) -> None:
+        self._store, self._key, self._seconds, self._now = store, key, seconds, now
+        self._record, self._etag = record, etag
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._lost: Exception | None = None
+        self._thread = threading.Thread(target=self._renew_until_stopped, name=f"lease {key}", daemon=True)
+
+    @property
+    def token(self) -> int:
+        """The fencing token: higher than that of every writer before."""
+        return self._record.token
+
+    def check(self) -> None:
+        """Make sure that the lease is still this writer's. Raises LeaseLostError."""
+        with self._lock:
+            stored = self._store.get(self._key)
+            held = None if stored is None else LeaseRecord.model_validate_json(stored.body)
+            ours = held is not None and (held.owner, held.token) == (self._record.owner, self._record.token)
+            if held is None or not ours or held.expires_at <= self._now():
+                holder = "nobody" if held is None else f"{held.owner} (token {held.token})"
+                raise LeaseLostError(
+                    f"the lease {self._key} of {self._record.owner} (token {self.token}) is gone, {holder} has it "
+                    f"now: this run commits nothing; run it again. Renewal said: {self._lost or 'nothing'}"
+                )
+
+    def renew(self) -> None:
+        """Push the expiry out. Raises PreconditionFailedError where another writer took the lease."""
+        with self._lock:
+            record = self._record.model_copy(update={"expires_at": self._now() + self._seconds})
+            self._etag = self._store.replace(self._key, record.model_dump_json().encode(), self._etag)
+            self._record = record
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+        with self._lock:
+            record = self._record.model_copy(update={"expires_at": 0.0})
+            try:
+                self._store.replace(self._key, record.model_dump_json().encode(), self._etag)
+            except PreconditionFailedError:
+                if error is None and self._lost is None:
+                    raise LeaseLostError(f"the lease {self._key} was taken while it was held") from None
+
+    def _renew_until_stopped(self) -> None:
+        while not self._stop.wait(self._seconds / 3):
+            try:
+                self.renew()
+            except PreconditionFailedError as error:
+                self._lost = error  # check() tells; renewing on can't bring it back
+                return
+            except Exception as error:  # noqa: BLE001 - the store may answer again before the lease expires
+                self._lost = error
+
+
+@contextmanager
+def held(
+    store: ObjectStore,
+    key: str,
+    owner: str,
+    seconds: float = 60.0,
+    wait_seconds: float = 30.0,
+    now: Callable[[], float] = time.time,
+) -> Iterator[Lease]:
+    """Hold the lease for the length of a block.
+
+    Waits up to `wait_seconds` for another holder to release it or to expire. Raises LeaseHeldError after that.
+    """
+    attempts = Retrying(
+        retry=retry_if_exception_type(LeaseHeldError),
+        stop=stop_after_delay(wait_seconds),
+        wait=wait_random(0.2, 1.0),
+        reraise=True,
+    )
+    lease = attempts(_acquire, store, key, owner, seconds, now)
+    with lease:
+        yield lease
+
+
+def _acquire(store: ObjectStore, key: str, owner: str, seconds: float, now: Callable[[], float]) -> Lease:
+    stored = store.get(key)
+    before = None if stored is None else LeaseRecord.model_validate_json(stored.body)
+    if before is not None and before.expires_at > now():
+        raise LeaseHeldError(
+            f"{before.owner} writes here and holds {key} for another {before.expires_at - now():.0f} s: wait for it "
+            "to end; if it was killed, the lease expires by itself"
+        )
+    token = 1 if before is None else before.token + 1
+    record = LeaseRecord(owner=owner, token=token, expires_at=now() + seconds)
+    body = record.model_dump_json().encode()
+    try:
+        etag = store.put_new(key, body) if stored is None else store.replace(key, body, stored.etag)
+    except PreconditionFailedError as error:
+        raise LeaseHeldError(f"another writer took {key} at the same moment: run it again") from error
+    return Lease(store, key, record, etag, seconds, now)

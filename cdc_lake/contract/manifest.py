@@ -1,0 +1,114 @@
+"""What one landing batch committed: its manifest (design, section 4).
+
+Here: the manifest's content and the rules that one manifest must keep. Not here: the chain (chain.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from cdc_lake.contract.position import Watermark
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Span(_Frozen):
+    """The offsets of one partition that a batch covers: [first, next)."""
+
+    partition: int
+    first: int
+    next: int
+
+    @model_validator(mode="after")
+    def _forward(self) -> Self:
+        if not 0 <= self.first <= self.next:
+            raise ValueError(f"partition {self.partition}: offsets {self.first} to {self.next} run backwards")
+        return self
+
+
+class LandedObject(_Frozen):
+    """One raw object: what it must hold, to the byte.
+
+    `runs` are pairs of first offset and record count: transaction markers take offsets too, so the
+    records of an object need not have consecutive ones.
+    """
+
+    key: str
+    partition: int
+    first: int
+    last: int
+    records: int
+    bytes: int
+    sha256: str
+    etag: str
+    runs: tuple[tuple[int, int], ...]
+
+    @model_validator(mode="after")
+    def _counted(self) -> Self:
+        if sum(count for _, count in self.runs) != self.records:
+            raise ValueError(f"{self.key}: its runs hold another number of records than {self.records}")
+        return self
+
+    def offsets(self) -> Iterator[int]:
+        """The offset of each record, in order."""
+        for first, count in self.runs:
+            yield from range(first, first + count)
+
+
+class Manifest(_Frozen):
+    """One committed batch of one topic."""
+
+    version: int = 1
+    number: int
+    attempt: str
+    pipeline: str
+    topic: str
+    topic_id: str
+    epoch: int = 0
+    spans: tuple[Span, ...]
+    objects: tuple[LandedObject, ...]
+    dead_letters: int = 0
+    watermark: Watermark | None = None
+    committed_at: datetime
+
+    @model_validator(mode="after")
+    def _inside(self) -> Self:
+        spans = {span.partition: span for span in self.spans}
+        reached: dict[int, int] = {}
+        for item in sorted(self.objects, key=lambda one: (one.partition, one.first)):
+            span = spans.get(item.partition)
+            if span is None or not span.first <= item.first <= item.last < span.next:
+                raise ValueError(f"{item.key} lies outside the manifest's offsets")
+            if item.first <= reached.get(item.partition, -1):
+                raise ValueError(f"{item.key} overlaps the object before it")
+            reached[item.partition] = item.last
+        return self
+
+    @property
+    def records(self) -> int:
+        """Records in the batch's objects."""
+        return sum(item.records for item in self.objects)
+
+    @property
+    def size(self) -> int:
+        """Size of the batch's objects in bytes."""
+        return sum(item.bytes for item in self.objects)
+
+    def next_offsets(self) -> Mapping[int, int]:
+        """Where the next batch starts, by partition."""
+        return {span.partition: span.next for span in self.spans}
+
+    def encode(self) -> bytes:
+        """The manifest as it is stored."""
+        return self.model_dump_json(indent=1).encode()
+
+    @classmethod
+    def decode(cls, body: bytes) -> Self:
+        """A stored manifest; raises pydantic's ValidationError where it breaks its own rules."""
+        return cls.model_validate_json(body)

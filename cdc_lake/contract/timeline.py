@@ -1,0 +1,86 @@
+"""A Hudi table's checkpoint: which manifest was applied last, told by the commit that applied it.
+
+Read from the timeline's files alone, without Spark: that "nothing is new" must cost milliseconds.
+The tables are written as version 6, whose completed commits are JSON files `.hoodie/<instant>.<action>`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from cdc_lake.contract.errors import ObjectDamagedError
+from cdc_lake.contract.position import Watermark
+from cdc_lake.contract.store import ObjectStore
+
+CHECKPOINT_KEY = "cdc_lake.checkpoint"
+_COMPLETED = ("commit", "deltacommit", "replacecommit")
+
+
+class Checkpoint(BaseModel):
+    """What a commit has applied: manifests up to and including `manifest` of one topic."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    topic: str
+    topic_id: str
+    manifest: int
+    schema_version: int
+    watermark: Watermark | None = None
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A completed commit: its instant, checkpoint and what it wrote."""
+
+    instant: str
+    checkpoint: Checkpoint | None
+    rows_written: int
+    inserts: int
+    updates: int
+    bytes_written: int
+    files_written: int
+
+
+def last_commit(store: ObjectStore, table_prefix: str) -> Commit | None:
+    """The newest completed commit that carries a checkpoint, None where the table has none yet.
+
+    Every commit that a job of ours makes carries one, so that archiving never removes the only one.
+    Raises ObjectDamagedError for a table with commits but no checkpoint: somebody else wrote it.
+    """
+    names = [item.key for item in store.scan(f"{table_prefix}.hoodie/", recursive=False)]
+    instants = sorted((key for key in names if key.rpartition(".")[2] in _COMPLETED), key=_instant, reverse=True)
+    for key in instants:
+        stored = store.get(key)
+        if stored is None:
+            continue  # archived between the listing and now; an older one cannot be the newest
+        commit = _commit(_instant(key), json.loads(stored.body))
+        if commit.checkpoint is not None:
+            return commit
+    if instants:
+        raise ObjectDamagedError(
+            f"the Hudi table at {table_prefix} has commits, but none carries a checkpoint: it was not written by "
+            "cdc-lake, or its timeline is damaged; move it away or reset the pipeline"
+        )
+    return None
+
+
+def _instant(key: str) -> str:
+    return key.rpartition("/")[2].partition(".")[0]
+
+
+def _commit(instant: str, body: dict[str, Any]) -> Commit:
+    stats = [stat for group in body["partitionToWriteStats"].values() for stat in group]
+    text = body.get("extraMetadata", {}).get(CHECKPOINT_KEY)
+    return Commit(
+        instant=instant,
+        checkpoint=None if text is None else Checkpoint.model_validate_json(text),
+        rows_written=sum(stat["numWrites"] for stat in stats),
+        inserts=sum(stat["numInserts"] for stat in stats),
+        updates=sum(stat["numUpdateWrites"] for stat in stats),
+        bytes_written=sum(stat["totalWriteBytes"] for stat in stats),
+        files_written=len(stats),
+    )

@@ -1,0 +1,14 @@
+"""The code location: every pipeline below defs/, with the resources of the profile that is chosen."""
+
+from pathlib import Path
+
+import dagster as dg
+
+from cdc_lake.profile import resources
+
+
+@dg.definitions
+def defs() -> dg.Definitions:
+    """All pipelines. Steps run in one process: they share one Spark session."""
+    pipelines = dg.load_from_defs_folder(path_within_project=Path(__file__).parent / "defs")
+    return dg.Definitions.merge(pipelines, dg.Definitions(resources=resources(), executor=dg.in_process_executor))

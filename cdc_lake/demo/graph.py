@@ -1,0 +1,71 @@
+"""Materialising parts of the asset graph in this process, as the UI would: one warm Spark session for all.
+
+Here: runs, their checks and their failures. Not here: what is materialised when (steps.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import dagster as dg
+
+from cdc_lake.contract.errors import ContractError
+
+_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+@dataclass(frozen=True)
+class Materialised:
+    """What a run did: metadata by asset, and each check's outcome."""
+
+    metadata: Mapping[str, Mapping[str, Any]]
+    checks: Mapping[str, bool]
+    """`asset:check` → passed."""
+    failed: Mapping[str, str] = field(default_factory=dict)
+    """Why a check failed, by `asset:check`."""
+
+
+class Graph:
+    """A pipeline's job, run stage by stage."""
+
+    def __init__(self, pipeline: str, definitions: dg.Definitions, instance: dg.DagsterInstance) -> None:
+        self.pipeline = pipeline
+        self._job = definitions.resolve_job_def(pipeline)
+        self._instance = instance
+        self._keys = sorted(self._job.asset_layer.executable_asset_keys, key=lambda key: key.path)
+
+    def stage(self, name: str) -> list[dg.AssetKey]:
+        """The assets of one stage."""
+        return [key for key in self._keys if key.path[1] == name]
+
+    def materialise(self, *stages: str) -> Materialised:
+        """Materialise stages with their checks. Raises ContractError that names the step and its cause."""
+        keys: Sequence[dg.AssetKey] = [key for stage in stages for key in self.stage(stage)]
+        result = self._job.execute_in_process(
+            instance=self._instance, asset_selection=keys, raise_on_error=False, run_config=_QUIET
+        )
+        for event in result.all_events:
+            if event.is_step_failure:
+                error = event.step_failure_data.error
+                cause = error.cause if error is not None and error.cause is not None else error
+                message = "no message" if cause is None else cause.message.strip()
+                raise ContractError(f"step {event.step_key} of pipeline {self.pipeline} failed: {message}")
+        evaluations = result.get_asset_check_evaluations()
+        named = {f"{found.asset_key.to_user_string()}:{found.check_name}": found for found in evaluations}
+        return Materialised(
+            metadata={
+                event.asset_key.to_user_string(): {
+                    name: value.value for name, value in event.materialization.metadata.items()
+                }
+                for event in result.get_asset_materialization_events()
+                if event.asset_key is not None
+            },
+            checks={name: found.passed for name, found in named.items()},
+            failed={
+                name: ", ".join(f"{field}: {value.value}" for field, value in found.metadata.items())
+                for name, found in named.items()
+                if not found.passed
+            },
+        )

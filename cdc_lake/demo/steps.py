@@ -1,0 +1,113 @@
+"""The demo's steps, from an empty database to the summary.
+
+Here: the order of the steps. Not here: what each looks at (observe.py, stories.py) and how it is shown (cli/demo.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path, PurePath
+from typing import Any, Protocol
+
+from cdc_lake.demo import stories
+from cdc_lake.demo.graph import Graph
+from cdc_lake.demo.journal import Journal
+from cdc_lake.demo.observe import Observer
+from cdc_lake.pipeline.flow import STAGES, Flow, location
+from cdc_lake.pipeline.reset import reset
+from cdc_lake.pipeline.stages.dashboard import page_path
+from cdc_lake.samples import loader
+
+_AFTER_SOURCE = STAGES[1:]
+
+
+class Show(Protocol):
+    """Whoever watches."""
+
+    def step(self, name: str, what: str) -> None:
+        """A step begins."""
+
+    def done(self, name: str, what: str) -> None:
+        """A step has ended."""
+
+
+class Demo:
+    """The demo of one pipeline on the sample database."""
+
+    def __init__(
+        self,
+        flow: Flow,
+        resources: Mapping[str, Any],
+        graph: Callable[[], Graph],
+        journal: Journal,
+        show: Show,
+        sql_dir: Path | None,
+    ) -> None:
+        self._flow, self._resources, self._make_graph = flow, resources, graph
+        self._journal, self._show, self._sql_dir = journal, show, sql_dir
+        self._store = location(resources["store"]).store()
+        self._see = Observer(flow.tables[0], resources, self._store)
+        self._dataset = PurePath(flow.spec.datasets[0]).stem
+        self._graph: Graph | None = None
+
+    def run(self) -> dict[str, Any]:
+        """Run the steps that are not done yet; the summary. Raises what a step raises."""
+        self._step("reset", "removing what an earlier demo made", self._reset)
+        self._step("load", "loading the sample database", self._load)
+        checks: dict[str, str | None] = {}
+        for stage in STAGES:
+            checks |= self._step(stage, f"materialising {stage}", lambda stage=stage: self._materialise(stage))
+        counts = self._step("counts", "counting, stage by stage", self._counts)
+        told = {}
+        for name, tell in (("shipped", stories.ship), ("inserted", stories.insert), ("deleted", stories.delete)):
+            found = self._step(f"story {name}", f"story: an order is {name}", lambda tell=tell: self._story(tell))
+            checks |= found["checks"]
+            told[name] = found["seen"]
+        failed = {name: why for name, why in checks.items() if why is not None}
+        dashboards = [
+            str(page_path(self._resources["deployment"], self._flow, PurePath(file).stem))
+            for file in self._flow.spec.dashboards
+        ]
+        return {
+            "stages": counts["stages"],
+            "records": counts["records"],
+            "stories": told,
+            "checks": {"passed": len(checks) - len(failed), "failed": len(failed), "faults": failed},
+            "seconds": self._journal.seconds(),
+            "dashboard": dashboards[0] if dashboards else None,
+        }
+
+    def _step(self, name: str, what: str, work: Callable[[], Any]) -> Any:  # noqa: ANN401 - a JSON value
+        self._show.step(name, what)
+        result = self._journal.step(name, work)
+        self._show.done(name, f"{self._journal.seconds()[name]:.1f} s")
+        return result
+
+    def _reset(self) -> list[str]:
+        parts = (self._resources[name] for name in ("postgres", "kafka", "connect", "glue"))
+        removed = list(reset(self._flow, *parts, self._store, self._resources["deployment"]))
+        with closing(self._see.login.connect()) as connection:
+            loader.unload(connection)
+        return removed
+
+    def _load(self) -> dict[str, int]:
+        with closing(self._see.login.connect()) as connection:
+            loader.unload(connection)  # where this step was cut off after its commit
+        return dict(loader.load(self._see.login, self._sql_dir).tables)
+
+    def _materialise(self, *stages: str) -> dict[str, str | None]:
+        """Check → why it failed, None where it passed."""
+        if self._graph is None:
+            self._graph = self._make_graph()
+        done = self._graph.materialise(*stages)
+        return {name: None if passed else done.failed[name] for name, passed in done.checks.items()}
+
+    def _counts(self) -> dict[str, Any]:
+        counts = self._see.counts(self._dataset)
+        return {"stages": dict(counts.stages), "records": dict(counts.records)}
+
+    def _story(self, tell: Callable[[Observer, Callable[[], None]], stories.Story]) -> dict[str, Any]:
+        checks: dict[str, str | None] = {}
+        seen = tell(self._see, lambda: checks.update(self._materialise(*_AFTER_SOURCE)))
+        return {"seen": seen, "checks": checks}

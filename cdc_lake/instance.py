@@ -1,0 +1,36 @@
+"""Dagster's own state of a stack: runs, events and sensor cursors, in the stack's folder.
+
+Here: the folder and its settings. Not here: what runs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+
+from infra.local.home import find_home
+
+_SETTINGS = """\
+# Written by cdc-lake. Nothing is reported to anybody; old ticks are removed.
+telemetry:
+  enabled: false
+retention:
+  sensor:
+    purge_after_days: {skipped: 1, success: 30, failure: 30, started: 30}
+"""
+
+
+def dagster_home() -> Path:
+    """The folder for DAGSTER_HOME, made with its settings if it is missing."""
+    folder = find_home().path / "dagster"
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = folder / "dagster.yaml"
+    if not settings.exists():
+        settings.write_text(_SETTINGS)
+    return folder
+
+
+def instance() -> dg.DagsterInstance:
+    """The instance that the UI shows too."""
+    return dg.DagsterInstance.from_config(str(dagster_home()))

@@ -1,0 +1,156 @@
+"""land: a bounded range of a Kafka topic to raw objects, committed by one manifest (design, section 4).
+
+The caller fixes the end of the range first; the start is where the manifest chain ends. A run that is
+cut off anywhere leaves objects that no manifest lists; the next run writes what it needs again.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from pyspark.sql import DataFrame, SparkSession
+
+from cdc_lake.contract import dead_letters
+from cdc_lake.contract.chain import Chain
+from cdc_lake.contract.errors import OffsetsExpiredError, RaceLostError, TopicRecreatedError
+from cdc_lake.contract.manifest import LandedObject, Manifest, Span
+from cdc_lake.contract.position import Watermark
+from cdc_lake.contract.store import S3Location
+from cdc_lake.jobs.raw_writer import WRITTEN_SCHEMA, RawWriter
+
+_RACES = 5
+
+
+@dataclass(frozen=True)
+class LandSpec:
+    """What to land, from where to where.
+
+    `begins` and `ends` are offsets by partition, fixed before the run: the earliest that the broker still
+    has, and the last stable offset. `kafka` are options of Spark's Kafka source without their prefix `kafka.`.
+    """
+
+    location: S3Location
+    pipeline: str
+    topic: str
+    topic_id: str
+    begins: Mapping[int, int]
+    ends: Mapping[int, int]
+    kafka: Mapping[str, str]
+    watermark: Watermark | None = None
+    epoch: int = 0
+    records_per_object: int = 100_000
+    bytes_per_object: int = 64 * 2**20
+    attempt: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+
+@dataclass(frozen=True)
+class LandReport:
+    """What one run committed; `manifest` is None where there was nothing new."""
+
+    manifest: int | None
+    records: int
+    objects: int
+    bytes: int
+    dead_letters: int
+    seconds: float
+
+
+def pending(head: Manifest | None, spec: LandSpec) -> tuple[Span, ...]:
+    """The offsets that are not landed yet, one span a partition, empty ones included.
+
+    Raises OffsetsExpiredError where retention was faster, TopicRecreatedError where the topic is another
+    or lost records at its end.
+    """
+    if head is not None and head.topic_id != spec.topic_id:
+        raise TopicRecreatedError(
+            f"topic {spec.topic} was deleted and made again (id {head.topic_id}, now {spec.topic_id}); nothing was "
+            f"landed: `cdc-lake reset {spec.pipeline}` starts the pipeline over"
+        )
+    landed = {} if head is None else head.next_offsets()
+    spans = []
+    for partition, end in sorted(spec.ends.items()):
+        first = landed.get(partition, 0)
+        if spec.begins[partition] > first:
+            raise OffsetsExpiredError(
+                f"topic {spec.topic}, partition {partition}: offsets {first} to {spec.begins[partition] - 1} expired "
+                f"before they were landed; nothing was skipped: `cdc-lake reset {spec.pipeline}` starts over from a "
+                "new snapshot; then raise the topic's retention or land more often"
+            )
+        if end < first:
+            raise TopicRecreatedError(
+                f"topic {spec.topic}, partition {partition} ends at offset {end}, but offsets up to {first} are "
+                "landed: the topic lost records or is another one; nothing was landed"
+            )
+        spans.append(Span(partition=partition, first=first, next=end))
+    return tuple(spans)
+
+
+def run(spark: SparkSession, spec: LandSpec) -> LandReport:
+    """Land what lies between the end of the chain and `spec.ends`; nothing new is no error.
+
+    Raises what pending() and Chain.append() raise. After a lost race it starts over from the new end.
+    """
+    started = time.monotonic()
+    store = spec.location.store()
+    chain = Chain(store, spec.pipeline, spec.topic)
+    for race in range(_RACES):
+        head = chain.head()
+        spans = pending(head, spec)
+        if all(span.first == span.next for span in spans):
+            return LandReport(None, 0, 0, 0, 0, time.monotonic() - started)
+        objects, letters = _write(spark, spec, spans)
+        dead_letters.put(store, spec.pipeline, letters)
+        manifest = Manifest(
+            number=1 if head is None else head.number + 1,
+            attempt=spec.attempt,
+            pipeline=spec.pipeline,
+            topic=spec.topic,
+            topic_id=spec.topic_id,
+            epoch=spec.epoch,
+            spans=spans,
+            objects=objects,
+            dead_letters=len(letters),
+            watermark=spec.watermark,
+            committed_at=datetime.now(UTC),
+        )
+        try:
+            chain.append(manifest)
+        except RaceLostError:
+            if race + 1 == _RACES:
+                raise
+            continue
+        seconds = time.monotonic() - started
+        return LandReport(manifest.number, manifest.records, len(objects), manifest.size, len(letters), seconds)
+    raise AssertionError("unreachable: the last race raises")
+
+
+def _write(
+    spark: SparkSession, spec: LandSpec, spans: tuple[Span, ...]
+) -> tuple[tuple[LandedObject, ...], list[dead_letters.DeadLetter]]:
+    writer = RawWriter(
+        spec.location, spec.pipeline, spec.topic, spec.attempt, spec.records_per_object, spec.bytes_per_object
+    )
+    rows = _read(spark, spec, spans).mapInArrow(writer, WRITTEN_SCHEMA).collect()
+    objects = [LandedObject.model_validate_json(row.json) for row in rows if row.kind == "object"]
+    letters = [dead_letters.DeadLetter.model_validate_json(row.json) for row in rows if row.kind == "dead_letter"]
+    ordered = sorted(objects, key=lambda item: (item.partition, item.first))
+    return tuple(ordered), letters
+
+
+def _read(spark: SparkSession, spec: LandSpec, spans: tuple[Span, ...]) -> DataFrame:
+    """A bounded batch read; a Spark partition holds a contiguous range of one topic partition, in order."""
+    reader = spark.read.format("kafka").options(**{f"kafka.{name}": value for name, value in spec.kafka.items()})
+    return (
+        reader.option("kafka.isolation.level", "read_committed")
+        .option("assign", json.dumps({spec.topic: [span.partition for span in spans]}))
+        .option("startingOffsets", json.dumps({spec.topic: {str(s.partition): s.first for s in spans}}))
+        .option("endingOffsets", json.dumps({spec.topic: {str(s.partition): s.next for s in spans}}))
+        .option("failOnDataLoss", "true")
+        .load()
+        .select("partition", "offset", "value")
+    )

@@ -1,0 +1,4 @@
+"""The CdcPipeline component: from a YAML file to assets, checks and sensors.
+
+Here: everything that knows Dagster's graph. Not here: the systems (resources/) and the data work (jobs/).
+"""

@@ -1,0 +1,71 @@
+"""Checks of the lake table: keys are unique, files are healthy, and its content equals the source's, row by row."""
+
+import dagster as dg
+
+from cdc_lake.pipeline import comparison
+from cdc_lake.pipeline.flow import TableFlow, location
+from resources.athena import Athena
+from resources.deployment import Deployment
+from resources.kafka import Kafka
+from resources.object_store import ObjectStore
+from resources.postgres import Postgres
+
+_SHOWN = 10
+_MB = 2**20
+
+
+def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
+    """The checks of a lake asset."""
+    asset = table.key("lake")
+    catalog = table.pipeline.spec.catalog
+
+    @dg.asset_check(asset=asset, description=f"No two rows of {catalog}.{table.name} have the same key.")
+    def keys_unique(athena: Athena) -> dg.AssetCheckResult:
+        key = ", ".join(f'"{name}"' for name in table.spec.key)
+        sql = (
+            f'SELECT {key}, count(*) FROM "{catalog}"."{table.name}" GROUP BY {key} HAVING count(*) > 1 LIMIT {_SHOWN}'  # noqa: S608 - checked identifiers
+        )
+        twice = athena.query(sql).rows
+        return dg.AssetCheckResult(
+            passed=not twice, metadata={"doubled_keys": dg.MetadataValue.json([list(map(str, row)) for row in twice])}
+        )
+
+    @dg.asset_check(
+        asset=asset,
+        description=(
+            f"Every row of {table.source_table} stands in {catalog}.{table.view} with the same values, and no other "
+            "row does; keys with changes that the lake has not applied yet are left out, and counted."
+        ),
+    )
+    def equals_source(
+        postgres: Postgres, kafka: Kafka, store: ObjectStore, athena: Athena, deployment: Deployment
+    ) -> dg.AssetCheckResult:
+        found = comparison.compare(table, postgres, kafka, location(store).store(), athena, deployment.snapshot_seconds)
+        return dg.AssetCheckResult(
+            passed=found.equal,
+            metadata={
+                "rows_compared": found.compared,
+                "keys_changed_since": found.changed_since,
+                "missing_in_lake": dg.MetadataValue.json(list(map(str, found.missing[:_SHOWN]))),
+                "extra_in_lake": dg.MetadataValue.json(list(map(str, found.extra[:_SHOWN]))),
+                "different": dg.MetadataValue.json(
+                    {str(key): list(columns) for key, columns in list(found.different.items())[:_SHOWN]}
+                ),
+            },
+        )
+
+    @dg.asset_check(
+        asset=asset, description="The table's newest files are not many small ones: 1 MB a file, or one file."
+    )
+    def file_sizes_healthy(athena: Athena, store: ObjectStore) -> dg.AssetCheckResult:
+        sql = f'SELECT DISTINCT "_hoodie_file_name" FROM "{catalog}"."{table.name}"'  # noqa: S608 - checked identifiers
+        live = {row[0] for row in athena.query(sql).rows}
+        listed = location(store).store().scan(table.lake_prefix)
+        sizes = [item.size for item in listed if item.key.rpartition("/")[2] in live]
+        mean = sum(sizes) / max(1, len(sizes))
+        return dg.AssetCheckResult(
+            passed=len(sizes) <= 1 or mean >= _MB,
+            metadata={"live_files": len(sizes), "mean_bytes": mean, "total_bytes": sum(sizes)},
+        )
+
+    return [keys_unique, equals_source, file_sizes_healthy]

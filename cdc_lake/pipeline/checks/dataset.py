@@ -1,0 +1,54 @@
+"""Checks of a dataset: its totals equal the same question asked of the source, in the source's own tables.
+
+The question stands in `<dataset>.source.sql` beside the dataset's SQL, in PostgreSQL's dialect; it must yield
+the dataset's columns.
+"""
+
+from pathlib import PurePath
+
+import dagster as dg
+from psycopg2 import sql as pg
+
+from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.stages.dataset import exact, totals
+from resources.athena import Athena
+from resources.postgres import Postgres
+
+
+def build(flow: Flow) -> list[dg.AssetChecksDefinition]:
+    """One check for each dataset that has a source query beside it."""
+    names = [PurePath(file).stem for file in flow.spec.datasets]
+    return [_check(flow, name) for name in names if (flow.folder / f"{name}.source.sql").is_file()]
+
+
+def _check(flow: Flow, name: str) -> dg.AssetChecksDefinition:
+    question = flow.sql(f"{name}.source.sql")
+
+    @dg.asset_check(
+        asset=flow.key("dataset", name),
+        name="totals_equal_source",
+        description=f"Rows and sums of {name} equal those of {name}.source.sql on the source.",
+        metadata={"sql": dg.MetadataValue.md(f"```sql\n{question}\n```")},
+    )
+    def totals_equal_source(postgres: Postgres, athena: Athena) -> dg.AssetCheckResult:
+        found = totals(athena, flow.spec.catalog, name)
+        columns = [column for column, _ in found.columns]
+        sums = [pg.SQL("sum({})").format(pg.Identifier(column)) for column in columns[1:]]
+        with postgres.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(
+                pg.SQL("select {} from ({}) as question").format(
+                    pg.SQL(", ").join([pg.SQL("count(*)"), *sums]), pg.SQL(question)
+                )
+            )
+            row = cursor.fetchone() or ()
+        lake = {column: exact(value) for column, value in zip(columns, found.rows[0], strict=True)}
+        source = {column: exact(value) for column, value in zip(columns, row, strict=True)}
+        return dg.AssetCheckResult(
+            passed=lake == source,
+            metadata={
+                "lake": dg.MetadataValue.json({column: str(value) for column, value in lake.items()}),
+                "source": dg.MetadataValue.json({column: str(value) for column, value in source.items()}),
+            },
+        )
+
+    return totals_equal_source

@@ -1,0 +1,66 @@
+"""Checks of the stream: the connector runs, its slot is healthy, the topic keeps what the contract asks."""
+
+import dagster as dg
+
+from cdc_lake.pipeline.flow import TableFlow
+from resources.kafka import Kafka
+from resources.kafka_connect import KafkaConnect
+from resources.postgres import Postgres
+
+_MB = 2**20
+
+
+def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
+    """The checks of a topic asset."""
+    flow = table.pipeline
+    asset = table.key("topic")
+
+    @dg.asset_check(asset=asset, description=f"Connector {flow.connector} and every task of it are RUNNING.")
+    def connector_running(connect: KafkaConnect) -> dg.AssetCheckResult:
+        status = connect.status(flow.connector)
+        if status is None:
+            return dg.AssetCheckResult(passed=False, metadata={"state": "there is no such connector"})
+        return dg.AssetCheckResult(
+            passed=status.is_running(),
+            metadata={
+                "state": status.state,
+                "tasks": dg.MetadataValue.json({str(task.id): task.state for task in status.tasks}),
+                "causes": dg.MetadataValue.json([task.cause for task in status.failed_tasks]),
+            },
+        )
+
+    @dg.asset_check(
+        asset=asset,
+        description=f"Slot {flow.slot} is active, valid, and retains less than {flow.spec.retained_wal_limit_mb} MB of WAL.",
+    )
+    def slot_healthy(postgres: Postgres) -> dg.AssetCheckResult:
+        slot = postgres.slot(flow.slot)
+        if slot is None:
+            return dg.AssetCheckResult(passed=False, metadata={"slot": f"there is no slot {flow.slot}"})
+        retained = slot.retained_bytes
+        healthy = slot.active and slot.invalidation_reason is None and retained is not None
+        return dg.AssetCheckResult(
+            passed=healthy and (retained or 0) < flow.spec.retained_wal_limit_mb * _MB,
+            metadata={
+                "active": slot.active,
+                "retained_wal_bytes": -1 if retained is None else retained,
+                "wal_status": slot.wal_status or "unknown",
+                "invalidation_reason": slot.invalidation_reason or "none",
+            },
+        )
+
+    @dg.asset_check(
+        asset=asset, description="The topic deletes nothing before the replay window is over, and compacts nothing."
+    )
+    def topic_contract(kafka: Kafka) -> dg.AssetCheckResult:
+        found = kafka.topic(table.topic)
+        if found is None:
+            return dg.AssetCheckResult(passed=False, metadata={"topic": f"there is no topic {table.topic}"})
+        retention = int(found.config["retention.ms"])
+        passed = found.config["cleanup.policy"] == "delete" and (retention == -1 or retention >= flow.retention_ms)
+        return dg.AssetCheckResult(
+            passed=passed and found.partitions == flow.spec.stream.partitions,
+            metadata={**found.config, "partitions": found.partitions, "replay_window_ms": flow.retention_ms},
+        )
+
+    return [connector_running, slot_healthy, topic_contract]

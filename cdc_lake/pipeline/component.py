@@ -1,0 +1,41 @@
+"""cdc_lake.CdcPipeline: one YAML file, one pipeline of assets, checks and sensors.
+
+Here: putting the parts together. Not here: the parts (stages/, checks/, sensors/).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+
+from cdc_lake.pipeline import checks, sensors
+from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.spec import PipelineSpec
+from cdc_lake.pipeline.stages import dashboard, dataset, lake, raw, source, topic
+
+
+class CdcPipeline(dg.Component, PipelineSpec):
+    """Every committed change of some PostgreSQL tables in lake tables, datasets and dashboards."""
+
+    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        """The pipeline's definitions; the resources are bound by the code location."""
+        return build(Flow(self, Path(context.path)))
+
+
+def build(flow: Flow) -> dg.Definitions:
+    """The definitions of one pipeline."""
+    assets = [stage.build(table) for table in flow.tables for stage in (source, topic, raw, lake)]
+    assets += [dataset.build(flow, file) for file in flow.spec.datasets]
+    assets += [dashboard.build(flow, file) for file in flow.spec.dashboards]
+    job = dg.define_asset_job(
+        flow.name,
+        selection=dg.AssetSelection.groups(flow.name),
+        description=f"All stages of pipeline {flow.name}, and their checks.",
+    )
+    return dg.Definitions(
+        assets=assets,
+        asset_checks=checks.build(flow),
+        sensors=sensors.build(flow),
+        jobs=[job],
+    )

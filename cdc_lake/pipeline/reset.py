@@ -1,0 +1,69 @@
+"""Starting a pipeline over: everything that it made is removed, in an order that leaves nothing behind.
+
+The connector goes first, so that nothing writes any more; its offsets, its slot and its topics next, for an
+offset without its topic, or a slot without its connector, is what later changes get lost in. Then the catalog,
+so that no reader sees a table without files, then lake, raw objects and dead letters. The source's tables and
+publication stay: they are not the pipeline's.
+"""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path, PurePath
+
+from cdc_lake.contract import lease, names
+from cdc_lake.contract.store import ObjectStore
+from cdc_lake.pipeline.flow import Flow
+from resources.deployment import Deployment
+from resources.glue import GlueCatalog
+from resources.kafka import Kafka
+from resources.kafka_connect import KafkaConnect
+from resources.postgres import Postgres
+
+
+def reset(
+    flow: Flow,
+    postgres: Postgres,
+    kafka: Kafka,
+    connect: KafkaConnect,
+    glue: GlueCatalog,
+    store: ObjectStore,
+    deployment: Deployment,
+) -> Iterator[str]:
+    """Remove all that a pipeline made; yields a line for each thing that was there.
+
+    Holds the leases of the lake tables meanwhile, so that no writer is in the middle of a commit. Can be run
+    again after it was cut off. Raises LeaseHeldError where a writer does not end, and the resources' errors.
+    """
+    with ExitStack() as writers:
+        for table in flow.tables:
+            key = names.lease_key(flow.name, table.name)
+            writers.enter_context(lease.held(store, key, f"reset {uuid.uuid4()}"))
+        if connect.delete(flow.connector, offsets=True):
+            yield f"connector {flow.connector} with its offsets"
+        if postgres.drop_slot(flow.slot):
+            yield f"replication slot {flow.slot}"
+        own = [table.topic for table in flow.tables]
+        for topic in (*own, flow.heartbeat_topic, flow.connector_heartbeat_topic):
+            if kafka.delete_topic(topic):
+                yield f"topic {topic}"
+        datasets = [PurePath(file).stem for file in flow.spec.datasets]
+        tables = [name for table in flow.tables for name in (table.view, table.name)]
+        for name in (*datasets, *tables):
+            if glue.delete_table(flow.spec.catalog, name):
+                yield f"catalog entry {flow.spec.catalog}.{name}"
+        for prefix in (
+            names.lake_prefix(flow.name),
+            names.pipeline_prefix(flow.name),
+            names.dead_letter_prefix(flow.name),
+        ):
+            count = store.delete(item.key for item in store.scan(prefix))
+            if count:
+                yield f"{count} objects below {prefix}"
+        pages = Path(deployment.pages).absolute() / flow.name
+        if pages.is_dir():
+            shutil.rmtree(pages)
+            yield f"pages in {pages.name}/"

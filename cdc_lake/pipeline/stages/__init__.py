@@ -1,0 +1,1 @@
+"""One module a stage: what materialising it does and reports."""

@@ -1,0 +1,77 @@
+"""dataset: an SQL file beside the YAML as a view in the catalog, for Athena and QuickSight."""
+
+import hashlib
+from decimal import Decimal
+from pathlib import PurePath
+
+import dagster as dg
+
+from cdc_lake.pipeline import report
+from cdc_lake.pipeline.flow import RUNS_WITHIN, Flow
+from resources.athena import Athena, QueryResult
+from resources.glue import GlueCatalog
+
+_NUMERIC = ("decimal", "double", "real", "float")
+
+
+def build(flow: Flow, file: str) -> dg.AssetsDefinition:
+    """The dataset asset of one SQL file."""
+    name = PurePath(file).stem
+    catalog = flow.spec.catalog
+    sql = flow.sql(file)
+    version = hashlib.sha256(sql.encode()).hexdigest()[:12]
+
+    @dg.asset(
+        key=flow.key("dataset", name),
+        deps=[table.key("lake") for table in flow.tables],
+        description=f"View {catalog}.{name}, by {file}.",
+        kinds={"athena", "sql", "view"},
+        group_name=flow.name,
+        owners=flow.spec.owners,
+        code_version=version,
+        freshness_policy=dg.FreshnessPolicy.time_window(RUNS_WITHIN),
+        metadata={"dagster/table_name": f"{catalog}.{name}", "sql": dg.MetadataValue.md(f"```sql\n{sql}\n```")},
+    )
+    def dataset_asset(
+        context: dg.AssetExecutionContext, athena: Athena, glue: GlueCatalog
+    ) -> dg.MaterializeResult[None]:
+        last = context.instance.get_latest_materialization_event(context.asset_key)
+        made = last.asset_materialization.metadata.get("sql_version") if last and last.asset_materialization else None
+        current = made is not None and made.value == version and glue.get_table(catalog, name) is not None
+        if not current:
+            athena.execute(f'CREATE OR REPLACE VIEW "{catalog}"."{name}" AS {sql}')
+        found = totals(athena, catalog, name)
+        return dg.MaterializeResult(
+            metadata={
+                "dagster/row_count": int(found.rows[0][0]),
+                "dagster/column_schema": report.schema(_columns(athena, catalog, name)),
+                "sql_version": version,
+                "changes": report.UNCHANGED if current else f"view {catalog}.{name} made",
+                **{
+                    f"total_{column}": float(value or 0)
+                    for (column, _), value in zip(found.columns[1:], found.rows[0][1:], strict=True)
+                },
+            }
+        )
+
+    return dataset_asset
+
+
+def totals(athena: Athena, catalog: str, name: str) -> QueryResult:
+    """Rows of a dataset, and the sum of each of its numeric columns: one row (`rows`, then the columns' names)."""
+    sums = ", ".join(
+        f'sum("{column}") AS "{column}"'
+        for column, kind in _columns(athena, catalog, name)
+        if kind.startswith(_NUMERIC)
+    )
+    return athena.query(f'SELECT count(*) AS "rows"{", " + sums if sums else ""} FROM "{catalog}"."{name}"')  # noqa: S608
+
+
+def exact(value: object) -> Decimal:
+    """A total as a decimal; NULL (no rows) is 0."""
+    return Decimal(str(value or 0))
+
+
+def _columns(athena: Athena, catalog: str, name: str) -> list[tuple[str, str]]:
+    empty = athena.query(f'SELECT * FROM "{catalog}"."{name}" LIMIT 0')  # noqa: S608 - names are checked by the spec
+    return [(column, kind) for column, kind in empty.columns]

@@ -1,0 +1,60 @@
+"""raw: what the topic has and the bucket has not yet, landed by the raw object contract."""
+
+import dagster as dg
+
+from cdc_lake.contract import names, schema
+from cdc_lake.contract.chain import Chain
+from cdc_lake.jobs import land
+from cdc_lake.pipeline import report, stream
+from cdc_lake.pipeline.flow import RUNS_WITHIN, TableFlow, location
+from resources.kafka import Kafka
+from resources.object_store import ObjectStore
+from resources.spark import LocalSpark
+
+
+def build(table: TableFlow) -> dg.AssetsDefinition:
+    """The raw asset of a table."""
+    flow = table.pipeline
+
+    @dg.asset(
+        key=table.key("raw"),
+        deps=[table.key("topic")],
+        description=f"The records of {table.topic}, in objects named by offset and committed by manifests.",
+        kinds={"s3", "json", "pyspark"},
+        group_name=flow.name,
+        owners=flow.spec.owners,
+        freshness_policy=dg.FreshnessPolicy.time_window(RUNS_WITHIN),
+    )
+    def raw_asset(kafka: Kafka, store: ObjectStore, spark: LocalSpark) -> dg.MaterializeResult[None]:
+        where = location(store)
+        bucket = where.store()
+        state = stream.topic_state(kafka, table)
+        spec = stream.land_spec(table, state, where, kafka.bootstrap)
+        chain = Chain(bucket, flow.name, table.topic)
+        head = chain.head()
+        changes: dict[str, object] = {"changes": report.UNCHANGED, "records": 0, "bytes": 0, "seconds": 0.0}
+        if any(span.first < span.next for span in land.pending(head, spec)):
+            landed = spark.run(land.run, spec)
+            head = chain.head(0 if head is None else head.number)
+            changes = {
+                "changes": f"manifest {landed.manifest}: {landed.records} records in {landed.objects} objects",
+                "records": landed.records,
+                "bytes": landed.bytes,
+                "objects": landed.objects,
+                "dead_letters": landed.dead_letters,
+                "seconds": landed.seconds,
+            }
+        explained = schema.latest(bucket, flow.name, table.source_table)
+        return dg.MaterializeResult(
+            metadata={
+                "dagster/row_count": sum(manifest.records for manifest in stream.manifests(bucket, table)),
+                "dagster/column_schema": report.schema((column.name, column.type) for column in explained.columns),
+                "dagster/column_lineage": report.passed_on(table.key("source"), (c.name for c in explained.columns)),
+                "dagster/uri": f"s3://{store.bucket}/{names.topic_prefix(flow.name, table.topic)}",
+                "manifest": 0 if head is None else head.number,
+                **report.watermark(stream.raw_watermark(bucket, table, state)),
+                **changes,
+            }
+        )
+
+    return raw_asset

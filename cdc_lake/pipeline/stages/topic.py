@@ -1,0 +1,84 @@
+"""topic: the connector runs, its snapshot is through, and all that was committed by now is in Kafka."""
+
+from pathlib import Path
+
+import dagster as dg
+
+from cdc_lake.pipeline import report, stream
+from cdc_lake.pipeline.flow import HEARTBEAT_TABLE, RUNS_WITHIN, Flow, TableFlow
+from resources.connector_config import render, table_pattern
+from resources.deployment import Deployment
+from resources.kafka import Kafka
+from resources.kafka_connect import KafkaConnect
+from resources.postgres import Postgres
+
+CONNECTORS = Path(__file__).parents[3] / "connectors"
+
+
+def build(table: TableFlow) -> dg.AssetsDefinition:
+    """The topic asset of a table."""
+    flow = table.pipeline
+
+    @dg.asset(
+        key=table.key("topic"),
+        deps=[table.key("source")],
+        description=f"Every committed change of {table.source_table}, in order, brought by connector {flow.connector}.",
+        kinds={"kafka", "debezium"},
+        group_name=flow.name,
+        owners=flow.spec.owners,
+        freshness_policy=dg.FreshnessPolicy.time_window(RUNS_WITHIN),
+        metadata={"dagster/table_name": table.topic},
+    )
+    def topic_asset(
+        context: dg.AssetExecutionContext,
+        postgres: Postgres,
+        kafka: Kafka,
+        connect: KafkaConnect,
+        deployment: Deployment,
+    ) -> dg.MaterializeResult[None]:
+        settings = {"cleanup.policy": "delete", "retention.ms": str(flow.retention_ms)}
+        for topic in (table.topic, flow.heartbeat_topic):
+            kafka.ensure_topic(topic, flow.spec.stream.partitions, settings)
+        outcome = connect.put(flow.connector, connector_config(flow, postgres, deployment))
+        context.log.info(f"connector {flow.connector} {outcome}; waiting for its tasks and its snapshot")
+        status = connect.wait_running(flow.connector)
+        beat = stream.barrier(postgres, kafka, flow, deployment.snapshot_seconds)
+        state = stream.topic_state(kafka, table)
+        slot = postgres.slot(flow.slot)
+        return dg.MaterializeResult(
+            metadata={
+                "dagster/row_count": sum(state.ends[p] - state.begins[p] for p in state.ends),
+                "dagster/uri": f"kafka://{kafka.bootstrap}/{table.topic}",
+                "connector": f"{flow.connector}: {outcome}",
+                "tasks_running": len(status.tasks),
+                "topic_id": state.topic_id,
+                "offsets": dg.MetadataValue.json({str(p): [state.begins[p], end] for p, end in state.ends.items()}),
+                "retained_wal_bytes": 0 if slot is None else slot.retained_bytes or 0,
+                "lag_bytes": max(0, postgres.current_lsn() - beat.lsn),
+                **report.watermark(beat),
+            }
+        )
+
+    return topic_asset
+
+
+def connector_config(flow: Flow, postgres: Postgres, deployment: Deployment) -> dict[str, str]:
+    """The source connector's configuration for a pipeline: `connectors/<pipeline>/debezium-postgres.json`, filled."""
+    source = flow.spec.source
+    return render(
+        CONNECTORS / flow.name / "debezium-postgres.json",
+        {
+            "host": deployment.source_host,
+            "port": str(postgres.port),
+            "user": postgres.user,
+            "password": deployment.password_reference,
+            "database": source.database,
+            "slot": flow.slot,
+            "publication": source.publication,
+            "prefix": flow.spec.stream.prefix,
+            "tables": table_pattern((source.schema_, name) for name in [*source.tables, HEARTBEAT_TABLE]),
+            "schema": source.schema_,
+            "partitions": str(flow.spec.stream.partitions),
+            "retention_ms": str(flow.retention_ms),
+        },
+    )

@@ -1,0 +1,144 @@
+"""Where a table's changes stand: what Kafka has, what is landed, what is applied, and the source watermark.
+
+A heartbeat is a row of the source that travels through the WAL like every change: once a stage has passed one,
+it has passed everything that the source committed before it. So a stage's watermark is the newest heartbeat
+that is known to lie behind all that the stage has taken, and it moves on while the source is idle.
+
+Here: questions that several stages, checks and sensors ask. Not here: what they do with the answers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+from cdc_lake.contract import timeline
+from cdc_lake.contract.chain import Chain
+from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.manifest import Manifest
+from cdc_lake.contract.position import Watermark
+from cdc_lake.contract.store import ObjectStore, S3Location
+from cdc_lake.jobs.land import LandSpec
+from cdc_lake.pipeline.flow import Flow, TableFlow
+from resources.kafka import Kafka
+from resources.kafka_records import Message
+from resources.postgres import Postgres
+
+
+@dataclass(frozen=True)
+class TopicState:
+    """A topic at one moment; `watermark` was read before the offsets, so all before it lies below `ends`."""
+
+    topic_id: str
+    begins: Mapping[int, int]
+    ends: Mapping[int, int]
+    watermark: Watermark | None
+
+
+def newest_beat(kafka: Kafka, flow: Flow) -> Watermark | None:
+    """The newest heartbeat that was streamed into Kafka, None where none was yet."""
+    if kafka.topic(flow.heartbeat_topic) is None:
+        return None
+    message = kafka.last_message(flow.heartbeat_topic)
+    return None if message is None else _watermark(message)
+
+
+def topic_state(kafka: Kafka, table: TableFlow) -> TopicState:
+    """The topic's id, offsets and watermark. Raises ContractError where there is no such topic."""
+    beat = newest_beat(kafka, table.pipeline)
+    found = kafka.topic(table.topic)
+    if found is None:
+        raise ContractError(
+            f"there is no topic {table.topic} yet: materialise {'/'.join(table.key('topic').path)} first"
+        )
+    return TopicState(found.topic_id, kafka.begin_offsets(table.topic), kafka.end_offsets(table.topic), beat)
+
+
+def land_spec(table: TableFlow, state: TopicState, location: S3Location, bootstrap: str) -> LandSpec:
+    """What the land job needs to know to land up to `state`."""
+    return LandSpec(
+        location=location,
+        pipeline=table.pipeline.name,
+        topic=table.topic,
+        topic_id=state.topic_id,
+        begins=state.begins,
+        ends=state.ends,
+        kafka={"bootstrap.servers": bootstrap},
+        watermark=state.watermark,
+        records_per_object=table.pipeline.spec.landing.records_per_object,
+    )
+
+
+def barrier(postgres: Postgres, kafka: Kafka, flow: Flow, seconds: float) -> Watermark:
+    """Wait until everything that the source has committed by now is in Kafka.
+
+    Beats once and waits for a streamed heartbeat at or after it: one that a snapshot read does not count, so
+    a snapshot that is under way is waited for too, and the beat is repeated for a stream that starts later.
+    Raises ContractError after `seconds`.
+    """
+    lsn = postgres.beat(flow.spec.source.schema_)
+    waited = Retrying(
+        retry=retry_if_result(lambda beat: beat is None or beat.lsn < lsn),
+        stop=stop_after_delay(seconds),
+        wait=wait_fixed(0.1),
+    )
+    try:
+        found = waited(newest_beat, kafka, flow)
+    except RetryError as error:
+        seen = newest_beat(kafka, flow)
+        raise ContractError(
+            f"connector {flow.connector} did not bring the heartbeat at LSN {lsn} into {flow.heartbeat_topic} within "
+            f"{seconds:.0f} s (newest seen: {'none' if seen is None else seen.lsn}): look at `cdc-lake logs connect` "
+            "and at the connector's status, then materialise the topic again"
+        ) from error
+    if found is None:
+        raise AssertionError("the wait ends with a heartbeat or an error")
+    return found
+
+
+def unlanded(store: ObjectStore, table: TableFlow, state: TopicState) -> tuple[Manifest | None, int]:
+    """The chain's head, and how many offsets lie after it."""
+    head = Chain(store, table.pipeline.name, table.topic).head()
+    landed = {} if head is None else head.next_offsets()
+    return head, sum(end - landed.get(partition, 0) for partition, end in state.ends.items())
+
+
+def raw_watermark(store: ObjectStore, table: TableFlow, state: TopicState) -> Watermark | None:
+    """The watermark of what is landed: the topic's own where nothing is left to land."""
+    head, behind = unlanded(store, table, state)
+    if behind == 0:
+        return state.watermark
+    return None if head is None else head.watermark
+
+
+def lake_watermark(store: ObjectStore, table: TableFlow, state: TopicState) -> Watermark | None:
+    """The watermark of what is applied: that of what is landed where nothing is left to apply."""
+    applied = checkpoint(store, table)
+    head = Chain(store, table.pipeline.name, table.topic).head(applied.manifest if applied else 0)
+    if (applied.manifest if applied else 0) == (head.number if head else 0):
+        return raw_watermark(store, table, state)
+    return None if applied is None else applied.watermark
+
+
+def checkpoint(store: ObjectStore, table: TableFlow) -> timeline.Checkpoint | None:
+    """The lake table's checkpoint, None where it has none yet."""
+    commit = timeline.last_commit(store, table.lake_prefix)
+    return None if commit is None else commit.checkpoint
+
+
+def manifests(store: ObjectStore, table: TableFlow) -> Iterator[Manifest]:
+    """The whole chain, each manifest checked against the one before it."""
+    return Chain(store, table.pipeline.name, table.topic).since(0)
+
+
+def _watermark(message: Message) -> Watermark | None:
+    """A heartbeat's commit time and LSN; None for one that a snapshot read, which no stream has passed."""
+    if message.value is None:
+        return None
+    row = json.loads(message.value)
+    if row["__snapshot"] not in (None, "false"):
+        return None
+    return Watermark(source_ts_ms=row["__source_ts_ms"], lsn=row["__lsn"])

@@ -1,0 +1,108 @@
+"""The profile: which systems the resources stand for (`CDC_LAKE_PROFILE`, `local` by default).
+
+Here: binding. The code above the resources is the same in every profile. Not here: the resources themselves.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from infra.local.attach import load_endpoints
+from infra.local.endpoints import DATABASE, Endpoints
+from infra.local.errors import ArtifactsMissing, StackDown
+from resources.athena import Athena
+from resources.deployment import Deployment
+from resources.glue import GlueCatalog
+from resources.kafka import Kafka
+from resources.kafka_connect import KafkaConnect
+from resources.object_store import ObjectStore
+from resources.postgres import Postgres
+from resources.spark import LocalSpark
+
+JOBS = Path(__file__).parent / "jobs"
+CATALOG = "datalake"
+_HINT = "Run `cdc-lake up`."
+_NOWHERE = 9  # the discard port, where nothing listens: the hint answers whoever connects before the first `up`
+
+
+def resources() -> dict[str, Any]:
+    """The resources by the names that assets ask for.
+
+    Secrets are bound as environment variables, which this sets for its own process: Dagster shows the names of
+    those in its pages, never their values. Raises ValueError for a profile that does not exist.
+    """
+    profile = os.environ.get("CDC_LAKE_PROFILE", "local")
+    if profile != "local":
+        raise ValueError(f"CDC_LAKE_PROFILE is {profile!r}; allowed: local")
+    return _local()
+
+
+def resolved() -> Mapping[str, Any]:
+    """The resources for use outside of a run, with their environment variables looked up; Spark runs in runs only."""
+    return {
+        name: resource.process_config_and_initialize() for name, resource in resources().items() if name != "spark"
+    }
+
+
+def _local() -> dict[str, dg.ConfigurableResource[Any]]:
+    try:
+        at: Endpoints | None = load_endpoints()
+    except (StackDown, ArtifactsMissing):
+        at = None  # the definitions load all the same; what touches a system then says `cdc-lake up`
+    secrets = {
+        "CDC_LAKE_POSTGRES_PASSWORD": at.postgres_password.get_secret_value() if at else "",
+        "CDC_LAKE_S3_ACCESS_KEY": at.s3_access_key if at else "",
+        "CDC_LAKE_S3_SECRET_KEY": at.s3_secret_key.get_secret_value() if at else "",
+    }
+    os.environ.update(secrets)
+    access, secret = dg.EnvVar("CDC_LAKE_S3_ACCESS_KEY"), dg.EnvVar("CDC_LAKE_S3_SECRET_KEY")
+    nowhere = f"http://127.0.0.1:{_NOWHERE}"
+    aws = {
+        "endpoint_url": at.aws_endpoint if at else nowhere,
+        "region": at.region if at else "us-east-1",
+        "access_key": access,
+        "secret_key": secret,
+        "hint": _HINT,
+    }
+    bucket = at.bucket if at else "none"
+    store = ObjectStore(
+        bucket=bucket,
+        region=aws["region"],
+        endpoint_url=at.s3_endpoint if at else nowhere,
+        access_key=access,
+        secret_key=secret,
+        hint=_HINT,
+    )
+    return {
+        "postgres": Postgres(
+            host=at.postgres_host if at else "127.0.0.1",
+            port=at.postgres_port if at else _NOWHERE,
+            user=at.postgres_user if at else "postgres",
+            password=dg.EnvVar("CDC_LAKE_POSTGRES_PASSWORD"),
+            database=DATABASE,
+            hint=_HINT,
+        ),
+        "kafka": Kafka(bootstrap=at.kafka_bootstrap if at else f"127.0.0.1:{_NOWHERE}", hint=_HINT),
+        "connect": KafkaConnect(url=at.connect_url if at else nowhere, hint=_HINT),
+        "store": store,
+        "spark": LocalSpark(
+            java_home=str(at.java_home) if at else "",
+            jars=str(at.spark_jars) if at else "",
+            properties=[str(JOBS / "spark.properties"), str(JOBS / "spark-local.properties")],
+            store=store,
+            hint=_HINT,
+        ),
+        "glue": GlueCatalog(**aws),
+        "athena": Athena(**aws, database=CATALOG, output_location=f"s3://{bucket}/athena-results/", poll_seconds=0.05),
+        "deployment": Deployment(
+            profile="local",
+            source_host=at.postgres_host if at else "127.0.0.1",
+            password_reference=f"${{file:{at.connect_secrets_file}:postgres.password}}" if at else "",
+            pages=str(at.home / "dashboards") if at else "",
+        ),
+    }

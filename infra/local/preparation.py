@@ -1,0 +1,37 @@
+"""Everything between a fresh checkout and a running stack: doctor, setup, up.
+
+Here: their order, for commands that need a running stack. Not here: what each of them does.
+"""
+
+from __future__ import annotations
+
+import time
+
+from rich.console import Console
+
+from infra.local.artifacts import JAVAS, MODULES, ensure, ensure_java
+from infra.local.components import all_components
+from infra.local.console import ConsoleSetup, ConsoleWatch
+from infra.local.doctor import examine
+from infra.local.errors import StackError
+from infra.local.home import find_home
+from infra.local.stack import Stack
+
+
+def prepare(console: Console) -> dict[str, float]:
+    """Check the machine, fetch what is missing, start what does not run; seconds of `setup` and `up`.
+
+    Raises StackError that names all that is missing, before anything is started.
+    """
+    home = find_home()
+    faults = [check for check in examine(home, all_components()) if check.level == "missing"]
+    if faults:
+        raise StackError("; ".join(f"{check.name}: {check.found}: {check.todo}" for check in faults))
+    started = time.monotonic()
+    with ConsoleSetup(console) as progress:
+        ensure_java(JAVAS, progress)
+        ensure(MODULES, progress)
+    fetched = time.monotonic()
+    with ConsoleWatch(console) as watch:
+        Stack(home).up(None, watch)
+    return {"setup": round(fetched - started, 2), "up": round(time.monotonic() - fetched, 2)}

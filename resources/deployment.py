@@ -1,0 +1,24 @@
+"""What differs from one deployment to another and belongs to no single system.
+
+Here: plain settings that a profile fills in. Not here: clients of systems.
+"""
+
+from __future__ import annotations
+
+import dagster as dg
+from pydantic import Field
+
+
+class Deployment(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """Settings of the place where the pipelines run."""
+
+    profile: str
+    source_host: str
+    """The database's host as the Connect worker reaches it."""
+    password_reference: str = Field(
+        description="How the worker looks the database's password up: a config provider's `${provider:path:key}`."
+    )
+    pages: str
+    """The folder that dashboards are written to."""
+    snapshot_seconds: float = 1800.0
+    """How long an initial snapshot may take."""

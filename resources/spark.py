@@ -1,0 +1,62 @@
+"""Spark, as a Dagster resource: runs a job `run(session, spec) -> report`.
+
+Here: the in-process session of the local profile. Not here: what the jobs do.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import dagster as dg
+from dagster_pyspark import LazyPySparkResource
+from pyspark.sql import SparkSession
+
+from resources.errors import ResourceError
+from resources.object_store import ObjectStore
+
+S = TypeVar("S")
+R = TypeVar("R")
+
+
+class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """A Spark session in this process, started when the first job needs it and kept warm after that."""
+
+    java_home: str
+    jars: str
+    """The folder of jars that the jobs add to Spark's own."""
+    properties: list[str]
+    """Files with Spark's settings (`key value` a line, as spark-submit reads them); later ones win."""
+    store: ObjectStore
+    hint: str = ""
+
+    def run(self, job: Callable[[SparkSession, S], R], spec: S) -> R:
+        """Run a job and return its report. Raises what the job raises, JarsMissing where Spark can't start."""
+        return job(self.session(), spec)
+
+    def session(self) -> SparkSession:
+        """The process's session."""
+        jars = sorted(str(path) for path in Path(self.jars).glob("*.jar"))
+        if not self.jars or not jars:
+            raise ResourceError(f"there are no jars for Spark in {self.jars or 'no folder'!r}; {self.hint}")
+        # The JVM and the Python workers are found through the environment of this process only.
+        os.environ["JAVA_HOME"] = self.java_home
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+        config = {
+            **{name: value for path in self.properties for name, value in _properties(Path(path)).items()},
+            **self.store.spark_options(),
+            "spark.jars": ",".join(jars),
+        }
+        session: SparkSession = LazyPySparkResource(spark_config=config).spark_session
+        session.sparkContext.setLogLevel("ERROR")
+        return session
+
+
+def _properties(path: Path) -> dict[str, str]:
+    lines = (line.strip() for line in path.read_text().splitlines())
+    pairs = (line.split(maxsplit=1) for line in lines if line and not line.startswith("#"))
+    return {name: value.strip() for name, value in pairs}
