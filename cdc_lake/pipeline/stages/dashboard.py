@@ -31,7 +31,7 @@ def build(flow: Flow, file: str) -> dg.AssetsDefinition:
             dashboard,
             lambda sql: _rows(athena, sql),
             generated_at=datetime.now(UTC),
-            source_note=f"Pipeline {flow.name}: Athena dataset {', '.join(flow.spec.datasets)}",
+            source_note=f"Pipeline {flow.name}, by the same Athena SQL that any reader can run",
         )
         path = page_path(deployment, flow, name)
         write(path, page.html)

@@ -55,7 +55,7 @@ def _query(lines: list[Line]) -> Callable[[str], QueryResult]:
 
 @pytest.fixture(scope="module")
 def spec() -> DashboardSpec:
-    return load_dashboard(Path(cdc_lake.__file__).parent / "defs" / "northwind" / "dashboard.yaml")
+    return load_dashboard(Path(cdc_lake.__file__).parent / "defs" / "northwind" / "customers.yaml")
 
 
 @pytest.fixture(scope="module")
