@@ -44,7 +44,7 @@ def ship(see: Observer, carry: Carry) -> Story:
 def insert(see: Observer, carry: Carry) -> Story:
     """Order 11075 comes in with three lines, each its own statement: four events."""
     with closing(see.login.connect()) as connection:
-        stories.insert_order_with_lines(connection, INSERTED)
+        stories.insert_order_with_lines(connection, INSERTED, resume=True)
     carry()
     events = see.changes(see.raw_records(), INSERTED)
     seen = {
@@ -59,7 +59,7 @@ def insert(see: Observer, carry: Carry) -> Story:
 def delete(see: Observer, carry: Carry) -> Story:
     """Order 11075 is deleted: gone from the dataset, still known to the lake as deleted."""
     with closing(see.login.connect()) as connection:
-        stories.delete_order(connection, INSERTED)
+        stories.delete_order(connection, INSERTED, resume=True)
     carry()
     seen = {
         "order_id": INSERTED,

@@ -79,14 +79,19 @@ def ship_order(conn: connection, order_id: int = 11077, shipped: date = SHIPPED_
     return ShippedOrder(order_id, row[0], shipped)
 
 
-def insert_order_with_lines(conn: connection, order_id: int = 11075) -> InsertedOrder:
+def insert_order_with_lines(conn: connection, order_id: int = 11075, *, resume: bool = False) -> InsertedOrder:
     """Insert an order, then three lines, each in a statement and a transaction of its own.
 
-    Customer, employee and shipper are those of the latest order, the products the first three.
-    Raises LoadError if the order is there already or the sample is not loaded.
+    Customer, employee and shipper are those of the latest order, the products the first three. With `resume`,
+    what an earlier call committed before it was cut off stays, and the rest is inserted.
+    Raises LoadError if the order is there already (without `resume`) or the sample is not loaded.
     """
     with conn, conn.cursor() as cur:
-        customer_id = _insert_order(cur, order_id)
+        cur.execute("SELECT customer_id::text FROM datalake.orders WHERE order_id = %s", (order_id,))
+        there = cur.fetchone()
+        if there and not resume:
+            raise LoadError(f"Order {order_id} is already in datalake.orders. Delete it first, or load the sample anew.")
+        customer_id = str(there[0]) if there else _insert_order(cur, order_id)
         cur.execute(
             "SELECT product_id, round(unit_price::numeric, 2) FROM datalake.products ORDER BY product_id LIMIT %s",
             (len(QUANTITIES),),
@@ -99,16 +104,13 @@ def insert_order_with_lines(conn: connection, order_id: int = 11075) -> Inserted
         with conn, conn.cursor() as cur:
             cur.execute(
                 "INSERT INTO datalake.order_details (order_id, product_id, unit_price, quantity, discount) "
-                "VALUES (%s, %s, %s, %s, %s)",
+                "VALUES (%s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
                 (order_id, line.product_id, line.unit_price, line.quantity, line.discount),
             )
     return InsertedOrder(order_id, customer_id, lines)
 
 
 def _insert_order(cur: cursor, order_id: int) -> str:
-    cur.execute("SELECT 1 FROM datalake.orders WHERE order_id = %s", (order_id,))
-    if cur.fetchone():
-        raise LoadError(f"Order {order_id} is already in datalake.orders. Delete it first, or load the sample anew.")
     cur.execute(
         """
         INSERT INTO datalake.orders (order_id, customer_id, employee_id, order_date, required_date, ship_via, freight,
@@ -127,10 +129,10 @@ def _insert_order(cur: cursor, order_id: int) -> str:
     return str(row[0])
 
 
-def delete_order(conn: connection, order_id: int = 11075) -> DeletedOrder:
+def delete_order(conn: connection, order_id: int = 11075, *, resume: bool = False) -> DeletedOrder:
     """Delete the order and its lines in one statement, as a foreign key with ON DELETE CASCADE would.
 
-    Raises LoadError if there is no such order.
+    Raises LoadError if there is no such order; with `resume`, an earlier call may have deleted it.
     """
     with conn, conn.cursor() as cur:
         cur.execute(
@@ -142,6 +144,6 @@ def delete_order(conn: connection, order_id: int = 11075) -> DeletedOrder:
             {"id": order_id},
         )
         orders, lines = cur.fetchone() or (0, 0)
-        if not orders:
+        if not orders and not resume:
             raise LoadError(f"There is no order {order_id} in datalake.orders to delete.")
     return DeletedOrder(order_id, lines)

@@ -1,0 +1,77 @@
+"""One whole stack for all end-to-end tests, in a state folder of its own, driven by the command line as people do."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdc_lake_tests.stack import running_stack, scratch_home
+from infra.local.stack import Stack
+
+BIN = Path(sys.executable).parent
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """`cdc-lake` and others on one stack."""
+
+    stack: Stack
+    environment: dict[str, str]
+
+    def run(self, *command: str, timeout: float = 600, ok: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run a program of the virtual environment; fails the test on another exit code than 0, unless not `ok`."""
+        done = subprocess.run(
+            [str(BIN / command[0]), *command[1:]],
+            env=self.environment,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        if ok:
+            assert done.returncode == 0, f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def start(self, *command: str) -> subprocess.Popen[str]:
+        """Start a program of the virtual environment and leave it running; its output is dropped."""
+        return subprocess.Popen(
+            [str(BIN / command[0]), *command[1:]],
+            env=self.environment,
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+
+    def query(self, sql: str) -> list[dict[str, Any]]:
+        """Rows of an Athena query through `cdc-lake query`."""
+        rows: list[dict[str, Any]] = json.loads(self.run("cdc-lake", "query", sql, "--format", "json").stdout)
+        return rows
+
+
+@pytest.fixture(scope="session")
+def cli() -> Iterator[CommandLine]:
+    """The command line on a running stack."""
+    with scratch_home() as home, running_stack(home) as stack:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("CDC_LAKE_", "DAGSTER_"))}
+        yield CommandLine(stack, {**inherited, "CDC_LAKE_HOME": str(home)})
+
+
+@pytest.fixture(scope="session")
+def demo(cli: CommandLine) -> dict[str, Any]:
+    """The summary of a demo from nothing."""
+    done = cli.run("cdc-lake", "demo", "--json", ok=False)
+    assert done.stdout, done.stderr
+    summary: dict[str, Any] = json.loads(done.stdout)
+    return {**summary, "exit_code": done.returncode}

@@ -1,0 +1,80 @@
+"""The demo: counts by stage, the two stories, all checks green; the same each time, with other people's scripts too."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdc_lake.pipeline.load import load
+from cdc_lake_tests.e2e.conftest import CommandLine
+from cdc_lake_tests.sql_scripts import write_scripts
+
+COUNTS = {"source": 829, "topic": 829, "raw": 829, "lake": 829, "dataset": 2152}
+
+
+def check(summary: dict[str, Any]) -> None:
+    assert summary["stages"] == COUNTS
+    assert summary["checks"]["failed"] == 0, summary["checks"]["faults"]
+    assert {name: story["ok"] for name, story in summary["stories"].items()} == {
+        "shipped": True,
+        "inserted": True,
+        "deleted": True,
+    }, summary["stories"]
+
+
+def test_from_nothing(demo: dict[str, Any]) -> None:
+    check(demo)
+    assert demo["exit_code"] == 0
+    assert demo["records"] == {"topic": 829, "raw": 829}
+    # Every check of the graph has run: each has a result by then.
+    assert demo["checks"]["passed"] == 15
+    assert Path(demo["dashboard"]).is_file()
+    assert {"setup", "up", "source", "topic", "raw", "lake", "dataset", "dashboard", "total"} <= demo["seconds"].keys()
+
+
+def test_stories_tell_what_was_seen(demo: dict[str, Any]) -> None:
+    shipped, inserted, deleted = (demo["stories"][name] for name in ("shipped", "inserted", "deleted"))
+    assert (shipped["events"], shipped["records_in_raw"]) == (1, 2)
+    assert (shipped["shipped_date_in_raw"], shipped["shipped_date_in_lake"]) == (10392, "1998-06-15")
+    assert (inserted["events"], inserted["items_by_event"], inserted["items_in_lake"]) == (4, [0, 1, 2, 3], 3)
+    assert (deleted["items_in_dataset"], deleted["deleted_in_lake"]) == (0, True)
+
+
+def test_dataset_equals_the_source_line_by_line(demo: dict[str, Any], cli: CommandLine) -> None:
+    from infra.local.attach import load_endpoints  # noqa: PLC0415
+
+    import psycopg2  # noqa: PLC0415
+
+    at = load_endpoints(cli.stack.home.path)
+    connection = psycopg2.connect(
+        host=at.postgres_host,
+        port=at.postgres_port,
+        user=at.postgres_user,
+        password=at.postgres_password.get_secret_value(),
+        dbname=at.postgres_database,
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(load("northwind").sql("order_items.source.sql") + " order by order_id, product_id")
+        source = cursor.fetchall()
+    connection.close()
+    lake = cli.query(
+        "SELECT customer_id, order_id, product_id, discount, quantity, unit_price, revenue FROM order_items "
+        "ORDER BY order_id, product_id"
+    )
+    numbers = [
+        (row["customer_id"], row["order_id"], row["product_id"], *(Decimal(str(row[n])) for n in ("discount", "quantity", "unit_price", "revenue")))
+        for row in lake
+    ]
+    assert demo["stages"]["dataset"] == len(numbers) == len(source)
+    assert numbers == [tuple(row) for row in source]
+
+
+@pytest.mark.timeout(900)
+def test_again_with_scripts(demo: dict[str, Any], cli: CommandLine, tmp_path: Path) -> None:
+    """The demo starts its own pipeline over, here with a folder of SQL scripts, and ends with the same counts."""
+    write_scripts(tmp_path)
+    check(json.loads(cli.run("cdc-lake", "demo", "--json", "--sql-dir", str(tmp_path)).stdout))
