@@ -1,0 +1,159 @@
+"""Northwind's source connector on the real engines: what arrives, and that nothing is lost, doubled or left."""
+
+# ruff: noqa: S608 - schema names are the tests' own
+
+from __future__ import annotations
+
+import time
+from threading import Event, Thread
+
+import psutil
+import pytest
+
+from cdc_lake_tests.integration.resources.source_side import Source, body
+from resources.connectors import ConnectorStatus
+from resources.errors import ConnectorConfigInvalid, ConnectorFailed
+
+OWN_FIELDS = {"__deleted", "__op", "__db", "__schema", "__table", "__lsn", "__txId", "__snapshot", "__source_ts_ms"}
+ROWS = 50
+
+
+@pytest.fixture
+def deployed(source: Source) -> Source:
+    """A table of 50 rows, with the connector running and its snapshot through."""
+    source.execute(
+        "create table ev (id int primary key, v int not null, doc jsonb, day date, n numeric(6,2), at timestamptz);"
+        "insert into ev select g, 0, jsonb_build_object('g', g), date '1998-06-15', 12.5,"
+        f" '2024-01-02 03:04:05.123456+02' from generate_series(1, {ROWS}) g"
+    )
+    source.postgres.ensure_heartbeat(source.schema)
+    source.postgres.ensure_publication(source.schema, [(source.schema, table) for table in source.tables])
+    source.deploy()
+    return source
+
+
+def test_records_are_the_contracts(deployed: Source) -> None:
+    snapshot = deployed.rows()
+    assert len(snapshot) == ROWS
+    assert all(row["__snapshot"] and row["__op"] == "r" for row in snapshot)
+
+    deployed.execute("update ev set day = '1998-06-16', at = 'infinity' where id = 1")
+    deployed.execute("delete from ev where id = 2")
+    lsn = deployed.wait_for_beat()
+    update, delete = deployed.kafka.tail(deployed.topic(), 2)
+
+    assert update.key == b'{"id":1}'
+    assert update.headers == ()
+    row = body(update)
+    assert set(row) == {"id", "v", "doc", "day", "n", "at"} | OWN_FIELDS
+    assert (row["doc"], row["day"], row["n"], row["at"]) == ('{"g": 1}', 10393, "12.50", "infinity")
+    assert (row["__op"], row["__deleted"], row["__snapshot"], row["__table"]) == ("u", "false", None, "ev")
+    assert snapshot[0]["__lsn"] <= row["__lsn"] < lsn
+    assert snapshot[0]["at"] == "2024-01-02T01:04:05.123456Z"
+
+    gone = body(delete)
+    assert delete.key == b'{"id":2}'
+    assert (gone["__op"], gone["__deleted"], gone["id"], gone["doc"]) == ("d", "true", 2, None)
+    assert row["__lsn"] < gone["__lsn"] < lsn
+
+    beat = deployed.kafka.last_message(deployed.topic("cdc_heartbeat"))
+    assert beat is not None
+    assert body(beat)["__lsn"] >= lsn
+
+
+def test_the_same_configuration_is_no_change(deployed: Source) -> None:
+    before = deployed.connect.status(deployed.schema)
+    assert deployed.connect.put(deployed.schema, deployed.config()) == "unchanged"
+    assert deployed.connect.put(deployed.schema, deployed.config(**{"max.batch.size": "1024"})) == "updated"
+    assert deployed.connect.wait_running(deployed.schema) == before
+    deployed.wait_for_beat()
+    assert len(deployed.rows()) == ROWS
+
+
+def test_the_password_is_not_in_the_configuration(deployed: Source) -> None:
+    secret = deployed.at.postgres_password.get_secret_value()
+    assert secret not in str(deployed.connect.get(deployed.schema))
+
+
+def test_deployed_again_it_snapshots_again_and_leaves_nothing(deployed: Source) -> None:
+    assert deployed.connect.offsets(deployed.schema)
+    deployed.reset()
+    assert deployed.schema not in deployed.connect.names()
+    assert deployed.postgres.slot(deployed.schema) is None
+    assert deployed.leftovers() == []
+
+    deployed.deploy()
+    rows = deployed.rows()
+    assert len(rows) == ROWS
+    assert {row["__op"] for row in rows} == {"r"}
+
+
+def test_a_killed_worker_loses_and_doubles_nothing(deployed: Source) -> None:
+    done = Event()
+    written: list[int] = []
+
+    def write() -> None:
+        with deployed.postgres.connect() as connection, connection.cursor() as cursor:
+            while not done.wait(0.002):
+                key = 1 + len(written) % ROWS
+                cursor.execute(f"update {deployed.schema}.ev set v = v + 1 where id = %s", (key,))
+                written.append(key)
+
+    writer = Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(2):
+            deadline = time.monotonic() + 30
+            moved = deployed.kafka.end_offsets(deployed.topic())
+            while deployed.kafka.end_offsets(deployed.topic()) == moved and time.monotonic() < deadline:
+                time.sleep(0.05)
+            pid = next(c.pid for c in deployed.stack.status() if c.name == "connect")
+            assert pid is not None
+            psutil.Process(pid).kill()
+            deployed.stack.up(["connect"])
+            deployed.wait_for_beat()
+    finally:
+        done.set()
+        writer.join()
+    deployed.wait_for_beat()
+
+    seen: dict[int, int] = {}
+    streamed = 0
+    for row in deployed.rows():
+        assert row["v"] == seen.get(row["id"], -1) + 1, f"a change of row {row['id']} is lost or doubled: {row}"
+        seen[row["id"]] = row["v"]
+        streamed += row["__snapshot"] is None
+    assert streamed == len(written) > 0
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["dropped", "made_again"])
+def test_a_lost_slot_stops_the_connector(deployed: Source, again: bool) -> None:
+    assert deployed.postgres.drop_slot(deployed.schema, timeout_seconds=10)
+    if again:
+        deployed.execute("select pg_create_logical_replication_slot(%s, 'pgoutput')", deployed.schema)
+    deployed.execute("update ev set v = 1")
+
+    def failed() -> ConnectorStatus | None:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            status = deployed.connect.status(deployed.schema)
+            if status and status.failed_tasks:
+                return status
+            time.sleep(0.2)
+        return None
+
+    status = failed()
+    assert status is not None
+    assert "no longer available" in str(status)
+    with pytest.raises(ConnectorFailed, match="no longer available"):
+        deployed.connect.wait_running(deployed.schema)
+    assert {row["v"] for row in deployed.rows()} == {0}
+
+
+def test_what_the_plugin_refuses_is_told_by_field(source: Source) -> None:
+    config = source.config(**{"errors.tolerance": "some", "database.port": "1"})
+    errors = source.connect.validate_config(config["connector.class"], config)
+    assert set(errors) == {"errors.tolerance", "database.hostname"}
+    with pytest.raises(ConnectorConfigInvalid, match=r"errors\.tolerance"):
+        source.connect.put(source.schema, config)
+    assert source.connect.get(source.schema) is None

@@ -1,0 +1,142 @@
+"""The PostgreSQL resource on a real server."""
+
+# ruff: noqa: S608 - schema names are the tests' own
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cdc_lake_tests.integration.resources.source_side import Source
+from resources.errors import AccessRefused, DatabaseMissing, PublicationConflict, TableMissing
+
+
+def test_columns_are_as_declared(source: Source) -> None:
+    source.execute(
+        "create domain money2 as numeric(6,2) not null; create domain wage as money2;"
+        "create type mood as enum ('a', 'b');"
+        'create table "T x" (id int, "Dropped" int, name varchar(10) default \'q\', primary key (name, id),'
+        " n numeric, m numeric(5,-2), w wage, e mood, a int[], ts timestamptz(3) not null,"
+        ' g int generated always as (id * 2) stored, r int4range); alter table "T x" drop column "Dropped"'
+    )
+    columns = {column.name: column for column in source.postgres.columns(source.schema, "T x")}
+    assert list(columns) == ["id", "name", "n", "m", "w", "e", "a", "ts", "g", "r"]
+    assert [column.position for column in columns.values()] == [1, 3, 4, 5, 6, 7, 8, 9, 10, 11]
+    assert {name for name, column in columns.items() if not column.nullable} == {"id", "name", "ts", "w"}
+    assert (columns["name"].type_name, columns["name"].base_type) == ("character varying(10)", "character varying")
+    assert columns["name"].default == "'q'::character varying"
+    assert (columns["n"].numeric_precision, columns["n"].numeric_scale) == (None, None)
+    assert (columns["m"].numeric_precision, columns["m"].numeric_scale) == (5, -2)
+    wage = columns["w"]
+    assert (wage.base_type, wage.numeric_precision, wage.numeric_scale) == ("numeric", 6, 2)
+    assert wage.type_name == f"{source.schema}.wage"
+    assert {columns[name].kind for name in "ntsw" if name in columns} == {"base"}
+    assert [columns[name].kind for name in ("e", "a", "r")] == ["enum", "array", "range"]
+    assert columns["g"].generated
+    assert columns["g"].default is None
+    assert source.postgres.primary_key(source.schema, "T x") == ("name", "id")
+
+
+def test_a_missing_table_is_named(source: Source) -> None:
+    for question in (source.postgres.columns, source.postgres.row_count, source.postgres.primary_key):
+        with pytest.raises(TableMissing, match=f"no table {source.schema}.nope"):
+            question(source.schema, "nope")
+
+
+def test_names_are_quoted(source: Source) -> None:
+    name = 'a"; drop table x; --'
+    source.execute('create table "a""; drop table x; --" (id int primary key); create table x (id int)')
+    assert source.postgres.row_count(source.schema, name) == 0
+    assert source.postgres.set_replica_identity(source.schema, name, "full")
+    assert source.postgres.replica_identity(source.schema, name) == "full"
+    assert not source.postgres.set_replica_identity(source.schema, name, "full")
+    assert source.postgres.row_count(source.schema, "x") == 0
+
+
+def test_refused_logins_say_which(source: Source) -> None:
+    with pytest.raises(AccessRefused, match=r"refuses user postgres.*cdc-lake up"):
+        source.postgres.model_copy(update={"password": "wrong"}).current_lsn()
+    with pytest.raises(DatabaseMissing, match="no database nope"), source.postgres.connect("nope"):
+        pass
+
+
+def test_a_block_without_autocommit_is_one_transaction(source: Source) -> None:
+    source.execute("create table ev (id int)")
+    statement = f"insert into {source.schema}.ev values (1)"
+    with source.postgres.connect(autocommit=False) as connection, connection.cursor() as cursor:
+        cursor.execute(statement)
+
+    def broken_off() -> None:
+        with source.postgres.connect(autocommit=False) as connection, connection.cursor() as cursor:
+            cursor.execute(statement)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        broken_off()
+    assert source.postgres.row_count(source.schema, "ev") == 1
+
+
+def test_publication(source: Source) -> None:
+    source.execute("create table ev (id int primary key, v int); create table other (id int primary key)")
+    postgres, name = source.postgres, source.schema
+    ev, other = (source.schema, "ev"), (source.schema, "other")
+    assert postgres.publication_tables(name) is None
+    with pytest.raises(TableMissing):
+        postgres.ensure_publication(name, [(source.schema, "nope")])
+    created = postgres.ensure_publication(name, [ev])
+    extended = postgres.ensure_publication(name, [ev, other])
+    again = postgres.ensure_publication(name, [ev])
+    assert [change.action for change in (created, extended, again)] == ["created", "extended", "unchanged"]
+    assert (created.added, extended.added, again.added) == ((ev,), (other,), ())
+    assert postgres.publication_tables(name) == (ev, other)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("alter publication {name} set (publish = 'insert, update')", "doesn't publish delete"),
+        ("alter publication {name} set table {name}.ev where (id > 1)", "row filter or a column list on .*ev"),
+        ("alter publication {name} set table {name}.ev (id)", "row filter or a column list on .*ev"),
+    ],
+    ids=["operations", "rows", "columns"],
+)
+def test_a_publication_that_holds_back(source: Source, change: str, said: str) -> None:
+    source.execute("create table ev (id int primary key, v int)")
+    tables = [(source.schema, "ev")]
+    source.postgres.ensure_publication(source.schema, tables)
+    source.execute(change.format(name=source.schema))
+    with pytest.raises(PublicationConflict, match=said):
+        source.postgres.ensure_publication(source.schema, tables)
+
+
+def test_slot(source: Source) -> None:
+    name = source.schema
+    assert source.postgres.slot(name) is None
+    assert source.postgres.drop_slot(name) is False
+    source.execute("select pg_create_logical_replication_slot(%s, 'pgoutput')", name)
+    slot = source.postgres.slot(name)
+    assert slot is not None
+    assert (slot.plugin, slot.active, slot.wal_status, slot.invalidation_reason) == (
+        "pgoutput",
+        False,
+        "reserved",
+        None,
+    )
+    assert slot.restart_lsn is not None
+    assert slot.confirmed_flush_lsn is not None
+    assert slot.restart_lsn <= slot.confirmed_flush_lsn <= source.postgres.current_lsn()
+    assert slot.retained_bytes is not None
+    assert slot.retained_bytes >= 0
+    assert source.postgres.drop_slot(name) is True
+    assert source.postgres.slot(name) is None
+
+
+def test_beats_have_their_place_in_the_wal(source: Source) -> None:
+    assert source.postgres.ensure_heartbeat(source.schema) is True
+    assert source.postgres.ensure_heartbeat(source.schema) is False
+    before = source.postgres.current_lsn()
+    beats = [source.postgres.beat(source.schema) for _ in range(3)]
+    assert before <= beats[0] < beats[1] < beats[2] < source.postgres.current_lsn()
+    assert source.postgres.row_count(source.schema, "cdc_heartbeat") == 1
+    assert replace(source).postgres.system_identifier() == source.postgres.system_identifier()

@@ -1,0 +1,71 @@
+"""A Kafka Connect worker that says what a test told it to, over real HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+Answer = tuple[int, object]
+
+
+@dataclass
+class FakeConnect:
+    """Answers by request (`GET /connectors/x/status`), used up in order; the last one stays."""
+
+    answers: dict[str, list[Answer]] = field(default_factory=dict)
+    requests: list[str] = field(default_factory=list)
+    url: str = ""
+
+    def on(self, request: str, *answers: Answer) -> None:
+        self.answers[request] = list(answers)
+
+    def take(self, request: str) -> Answer:
+        self.requests.append(request)
+        left = self.answers.get(request, [(404, {"error_code": 404, "message": f"nothing for {request}"})])
+        return left.pop(0) if len(left) > 1 else left[0]
+
+
+def status(state: str, *tasks: str, trace: str | None = None) -> Answer:
+    """A status page."""
+    return 200, {
+        "name": "nw",
+        "connector": {"state": state, "worker_id": "w:1"},
+        "tasks": [{"id": i, "state": t, "worker_id": "w:1", "trace": trace} for i, t in enumerate(tasks)],
+        "type": "source",
+    }
+
+
+@contextmanager
+def fake_connect() -> Iterator[FakeConnect]:
+    """A worker on a free port."""
+    fake = FakeConnect()
+
+    class Handler(BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            self.rfile.read(int(self.headers.get("content-length", 0)))
+            code, body = fake.take(f"{self.command} {self.path}")
+            raw = b"" if body is None else json.dumps(body).encode()
+            self.send_response(code)
+            self.send_header("content-length", str(len(raw)))
+            self.end_headers()
+            self.wfile.write(raw)
+
+        do_GET = do_PUT = do_POST = do_DELETE = answer  # noqa: N815 - the names that http.server looks for
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    fake.url = f"http://127.0.0.1:{server.server_port}"
+    thread = Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield fake
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
