@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,9 +70,12 @@ def _python() -> Check:
 def _cache() -> Check:
     folder = cache_folder()
     existing = _nearest(folder)
-    if os.access(existing, os.W_OK | os.X_OK):
-        return Check("cache folder", "ok", str(folder))
-    return Check("cache folder", "missing", f"{existing} is not writable", "set CDC_LAKE_CACHE to a folder that is")
+    try:
+        with tempfile.TemporaryFile(dir=existing):
+            return Check("cache folder", "ok", str(folder))
+    except OSError:
+        todo = "set CDC_LAKE_CACHE to a folder that is"
+        return Check("cache folder", "missing", f"{existing} is not writable", todo)
 
 
 def _maven() -> Check:

@@ -117,7 +117,8 @@ def _choose_one(name: str, saved: int | None, used: Collection[int], ours: bool,
         if port not in used and port not in reserved and is_free(port):
             before = saved or first
             if port != before:
-                say(f"port {before} for {name} is taken: using {port} (set {variable(name)} to fix one)")
+                by = "belongs to another stack of yours" if before in used else "is taken"
+                say(f"port {before} for {name} {by}: using {port} (set {variable(name)} to fix one)")
             return port
     raise PortTaken(f"no free port for {name} between {first} and {first + SEARCHED - 1}: set {variable(name)} to one")
 

@@ -141,11 +141,16 @@ def end(processes: Iterable[psutil.Process], first: signal.Signals, seconds: flo
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Whether this very process still runs. A zombie does not: its parent may never collect it."""
+    """Whether this very process still runs, or has threads that still end and hold its ports.
+
+    A zombie without threads does not: its parent may never collect it.
+    """
     with suppress(psutil.TimeoutExpired):
         process.wait(timeout=0)  # collects it if it is a child of ours that ended
     try:
-        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+        if not process.is_running():
+            return False
+        return bool(process.status() != psutil.STATUS_ZOMBIE or process.num_threads() > 1)
     except GONE:
         return False
 

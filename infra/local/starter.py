@@ -43,31 +43,49 @@ class Starter:
         """
         began = monotonic()
         process = recorded(self.state.read().processes.get(component.name))
-        was_running = process is not None
-        log = self.home.log(component.name)
-        offset = log.stat().st_size if log.exists() else 0
-        if process is None:
-            self.end(component.name, component, find(self.home.path, component.name))
-            self.watch.doing(component.name, "preparing")
-            component.prepare(context)
-            self.watch.doing(component.name, "starting")
-            process = spawn(component.launch(context), component.name, self.home.path, log)
-            self.state.save_process(component.name, record(process))
-        self.watch.doing(component.name, "waiting for it to answer")
-        self._wait(component, context, process, offset)
+        how = "was running" if process and self._still_serves(component, context, process) else "running"
+        if how == "running":
+            self._start_anew(component, context)
         component.after_ready(context)
         port = context.ports[component.port_names[0]]
-        result = f"{'was running' if was_running else 'running'} on port {port}"
-        self.watch.done(component.name, result, monotonic() - began)
+        self.watch.done(component.name, f"{how} on port {port}", monotonic() - began)
 
-    def _wait(self, component: Component, context: StackContext, process: psutil.Process, offset: int) -> None:
+    def _still_serves(self, component: Component, context: StackContext, process: psutil.Process) -> bool:
+        """Whether a process that was started earlier answers; False when it ends instead."""
+        self.watch.doing(component.name, "looking whether it answers")
+        try:
+            self._wait(component, context, process, log_from=0)
+        except StartFailed:
+            if is_alive(process):
+                raise
+            return False  # it was dying when it was found
+        return True
+
+    def _start_anew(self, component: Component, context: StackContext) -> None:
+        self.end(component.name, component, find(self.home.path, component.name))
+        self.watch.doing(component.name, "preparing")
+        component.prepare(context)
+        self.watch.doing(component.name, "starting")
+        log = self.home.log(component.name)
+        log_from = log.stat().st_size if log.exists() else 0
+        process = spawn(component.launch(context), component.name, self.home.path, log)
+        self.state.save_process(component.name, record(process))
+        self.watch.doing(component.name, "waiting for it to answer")
+        try:
+            self._wait(component, context, process, log_from)
+        except StartFailed:
+            if not is_alive(process):
+                self.state.forget_process(component.name)
+            raise
+
+    def _wait(self, component: Component, context: StackContext, process: psutil.Process, log_from: int) -> None:
         seconds = _start_seconds()
 
         def probe() -> None:
             if self.cancelled.is_set():
                 raise StartFailed(f"{component.name}: not waited for any longer, because the start was given up")
             if not is_alive(process):
-                raise StartFailed(f"{component.name} ended while it was starting{self._tail(component.name, offset)}")
+                raise StartFailed(f"{component.name} ended while it was starting{self._tail(component.name, log_from)}")
             component.probe(context)
 
         try:
@@ -81,17 +99,13 @@ class Starter:
             self.end(component.name, component, find(self.home.path, component.name))
             raise StartFailed(
                 f"{component.name} did not answer within {seconds:.0f} s ({type(cause).__name__}: {cause}) and was "
-                f"ended; {START_VARIABLE} sets another bound{self._tail(component.name, offset)}"
+                f"ended; {START_VARIABLE} sets another bound{self._tail(component.name, log_from)}"
             ) from cause
-        except StartFailed:
-            if not is_alive(process):
-                self.state.forget_process(component.name)
-            raise
 
     def _tail(self, component: str, offset: int) -> str:
         log = self.home.log(component)
         with log.open("rb") as file:
-            file.seek(offset if offset <= log.stat().st_size else 0)
+            file.seek(offset if offset <= log.stat().st_size else 0)  # it may have been begun anew
             lines = file.read().decode("utf-8", errors="replace").strip().splitlines()[-TAIL_LINES:]
         return f"; the end of {log}:\n" + "\n".join(lines or ["(it printed nothing)"])
 

