@@ -36,7 +36,7 @@ def print_table(result: QueryResult) -> None:
         Console(width=None if sys.stdout.isatty() else _WIDE).print(table)
     rows = f"{len(result.rows):,} row{'' if len(result.rows) == 1 else 's'}" if result.columns else "Done"
     summary = f"{rows}, {result.bytes_scanned:,} bytes scanned, {result.seconds:.2f} s, query {result.query_id}"
-    Console(stderr=True).print(summary, style="dim", markup=False, highlight=False)
+    Console(stderr=True).print(summary, style="dim", markup=False, highlight=False, soft_wrap=True)
 
 
 def csv_lines(result: QueryResult) -> list[str]:

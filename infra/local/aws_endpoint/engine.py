@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 from trino.client import ClientSession, TrinoQuery, TrinoRequest
 from trino.exceptions import HttpError, TrinoConnectionError, TrinoQueryError
 
@@ -20,6 +21,10 @@ from infra.local.aws_endpoint.columns import Column
 T = TypeVar("T")
 
 USER = "athena"
+# For up to five seconds after its start a server takes queries without counting itself as a worker for its
+# catalogs. Athena lets a query wait for capacity, and so it is here.
+NO_WORKER = "NO_NODES_AVAILABLE"
+WORKER_WITHIN_SECONDS = 20
 # AthenaError.ErrorCategory
 SYSTEM, USER_ERROR, OTHER = 1, 2, 3
 
@@ -29,7 +34,7 @@ class QueryStopped(Exception):  # noqa: N818 - it is no error: somebody asked fo
 
 
 class QueryFailed(Exception):  # noqa: N818 - Athena's word for the state
-    """The query failed; the message is what Athena gives as the reason of the change of state."""
+    """The query failed; the reason is what Athena gives for the change of state."""
 
     def __init__(self, reason: str, category: int, *, retryable: bool = False) -> None:
         super().__init__(reason)
@@ -87,14 +92,22 @@ class Trino:
             QueryStopped: `stopped` became true (also while the rows are read).
             QueryFailed: Trino refused or failed, or can't be reached (also while the rows are read).
         """
+        retrying = Retrying(
+            retry=retry_if_exception(lambda error: isinstance(error, QueryFailed) and str(error).startswith(NO_WORKER)),
+            stop=stop_after_delay(WORKER_WITHIN_SECONDS),
+            wait=wait_fixed(0.5),
+            reraise=True,
+        )
+        session = ClientSession(user=USER, catalog=catalog, schema=schema, source="athena", timezone="UTC")
+        return retrying(self._run_once, sql, session, progress, stopped)
 
+    def _run_once(self, sql: str, session: ClientSession, progress: Progress, stopped: Callable[[], bool]) -> Outcome:
         def watch(stats: dict[str, Any]) -> None:
             progress.update(stats)
             if stopped():
                 query.cancel()
                 raise QueryStopped
 
-        session = ClientSession(user=USER, catalog=catalog, schema=schema, source="athena", timezone="UTC")
         request = TrinoRequest(self._host, self._port, session, http_scheme=self._scheme)
         # Raw values: Athena's texts are nearer to Trino's JSON than to Python's types.
         query = TrinoQuery(request, sql, legacy_primitive_types=True, stats_callback=watch)

@@ -1,0 +1,47 @@
+"""What integration tests share: engines that take long to start, one set a session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import psutil
+import pytest
+
+from cdc_lake_tests.stack import running_stack, scratch_home
+from infra.local.attach import load_endpoints
+from infra.local.endpoints import Endpoints
+from infra.local.stack import Stack
+
+QUERY_COMPONENTS = ("s3", "trino", "aws")
+
+
+@dataclass(frozen=True)
+class QueryStack:
+    """A stack of S3, Trino and the AWS endpoint."""
+
+    stack: Stack
+    at: Endpoints
+
+    def repair(self) -> None:
+        """Start again what was killed."""
+        self.stack.up(QUERY_COMPONENTS)
+
+    def pid(self, component: str) -> int:
+        """The process of a component."""
+        found = next(each.pid for each in self.stack.status() if each.name == component)
+        assert found is not None
+        return found
+
+    def kill(self, component: str) -> None:
+        """Kill a component's process and wait until it is gone."""
+        process = psutil.Process(self.pid(component))
+        process.kill()
+        psutil.wait_procs([process], timeout=10)
+
+
+@pytest.fixture(scope="session")
+def query_stack() -> Iterator[QueryStack]:
+    """The engines behind Athena, running."""
+    with scratch_home() as home, running_stack(home, QUERY_COMPONENTS) as stack:
+        yield QueryStack(stack, load_endpoints(home))

@@ -1,0 +1,166 @@
+"""A Hudi table written by Spark, put into Glue and read by Athena's SQL: all engines are the real ones."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from cdc_lake_tests.integration.conftest import QueryStack
+from resources.athena import Athena, AthenaQueryFailed
+from resources.errors import Unreachable, WaitTimedOut
+from resources.glue import GlueCatalog, GlueColumn, hudi_table
+
+COLUMNS = [
+    GlueColumn("order_id", "int"),
+    GlueColumn("freight", "decimal(6,2)"),
+    GlueColumn("shipped_date", "date"),
+    GlueColumn("ordered_at", "timestamp"),
+    GlueColumn("order_items", "string"),
+    GlueColumn("__deleted", "boolean"),
+    GlueColumn("score", "double"),
+    GlueColumn("lsn", "bigint"),
+]
+LINES = """
+CREATE OR REPLACE VIEW lake_test.order_lines AS
+SELECT order_id,
+       CAST(json_extract_scalar(item, '$.quantity') AS integer) AS quantity,
+       CAST(json_extract_scalar(item, '$.unit_price') AS decimal(6,2)) AS unit_price
+FROM lake_test.orders
+CROSS JOIN UNNEST(CAST(json_parse(order_items) AS array(json))) AS t(item)
+WHERE NOT __deleted
+"""
+
+
+@pytest.fixture(scope="module")
+def glue(query_stack: QueryStack) -> GlueCatalog:
+    at = query_stack.at
+    return GlueCatalog(
+        endpoint_url=at.aws_endpoint, access_key=at.s3_access_key, secret_key=at.s3_secret_key.get_secret_value()
+    )
+
+
+@pytest.fixture(scope="module")
+def athena(query_stack: QueryStack) -> Athena:
+    at = query_stack.at
+    return Athena(
+        endpoint_url=at.aws_endpoint,
+        access_key=at.s3_access_key,
+        secret_key=at.s3_secret_key.get_secret_value(),
+        database="lake_test",
+        output_location=f"s3://{at.bucket}/athena/",
+        poll_seconds=0.05,
+        hint="Run `cdc-lake up`.",
+        attempts=2,
+    )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _orders(query_stack: QueryStack, glue: GlueCatalog, athena: Athena) -> None:
+    """The table on S3 and in Glue, and the view over it."""
+    at = query_stack.at
+    path = f"s3a://{at.bucket}/lake/orders"
+    writer = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("hudi_orders.py")), at.s3_endpoint, str(at.spark_jars), path],
+        env={
+            **os.environ,
+            "JAVA_HOME": str(at.java_home),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "S3_ACCESS_KEY": at.s3_access_key,
+            "S3_SECRET_KEY": at.s3_secret_key.get_secret_value(),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert writer.returncode == 0, writer.stderr[-3000:]
+    glue.ensure_database("lake_test")
+    assert glue.put_table(hudi_table("lake_test", "orders", path, COLUMNS)) is True
+    athena.execute(LINES)
+
+
+def test_a_hudi_table_is_read_with_its_types(athena: Athena) -> None:
+    result = athena.query(
+        "SELECT order_id, freight, shipped_date, ordered_at, __deleted, score, lsn FROM orders ORDER BY order_id"
+    )
+
+    assert [kind for _, kind in result.columns] == [
+        "integer", "decimal", "date", "timestamp", "boolean", "double", "bigint",
+    ]  # fmt: skip
+    first, second, third = result.rows
+    moment = datetime(1998, 5, 6, 10, 11, 12, 123456)
+    assert first == (1, Decimal("11.25"), date(1998, 5, 6), moment, False, 1.5, 99)
+    assert second[:5] == (2, Decimal("-0.05"), None, None, False)
+    assert math.isnan(second[5])
+    assert third == (3, None, date(1969, 12, 31), datetime(2024, 2, 29, 23, 59, 59), True, None, 30)
+    assert result.bytes_scanned > 0
+
+
+def test_a_view_unnests_the_json(athena: Athena, glue: GlueCatalog) -> None:
+    assert athena.query("SELECT * FROM order_lines ORDER BY order_id, quantity").rows == (
+        (1, 2, Decimal("3.50")),
+        (2, 1, Decimal("9.99")),
+        (2, 4, Decimal("1.00")),
+    )
+    kinds = {each.name: each.table_type for each in glue.tables("lake_test")}
+    assert kinds == {"orders": "EXTERNAL_TABLE", "order_lines": "VIRTUAL_VIEW"}
+
+
+def test_the_table_is_put_again_only_when_it_differs(query_stack: QueryStack, glue: GlueCatalog) -> None:
+    same = hudi_table("lake_test", "orders", f"s3a://{query_stack.at.bucket}/lake/orders", COLUMNS)
+
+    assert glue.put_table(same) is False
+
+
+def test_a_column_that_is_added_to_the_catalog_is_seen_at_once(
+    query_stack: QueryStack, athena: Athena, glue: GlueCatalog
+) -> None:
+    path = f"s3a://{query_stack.at.bucket}/lake/orders"
+    try:
+        glue.put_table(hudi_table("lake_test", "orders", path, [*COLUMNS, GlueColumn("ship_city", "string")]))
+
+        assert athena.query("SELECT count(ship_city), count(*) FROM orders").rows == ((0, 3),)
+    finally:
+        glue.put_table(hudi_table("lake_test", "orders", path, COLUMNS))
+
+
+def test_all_is_there_after_the_endpoint_was_killed(query_stack: QueryStack, athena: Athena) -> None:
+    query_stack.kill("aws")
+    try:
+        with pytest.raises(Unreachable, match="Run `cdc-lake up`"):
+            athena.query("SELECT 1")
+    finally:
+        query_stack.repair()
+
+    assert athena.query("SELECT count(*) FROM order_lines").rows == ((3,),)
+
+
+def test_all_is_there_after_the_engine_was_killed(query_stack: QueryStack, athena: Athena) -> None:
+    query_stack.kill("trino")
+    try:
+        with pytest.raises(AthenaQueryFailed, match="engine did not answer") as failed:
+            athena.query("SELECT 1")
+        assert failed.value.user_message.endswith("Run `cdc-lake up`.")
+    finally:
+        query_stack.repair()
+
+    assert athena.query("SELECT count(*) FROM order_lines").rows == ((3,),)
+
+
+def test_a_query_beyond_its_bound_is_stopped(athena: Athena) -> None:
+    impatient = athena.model_copy(update={"query_timeout_seconds": 1.0})
+    numbers = "UNNEST(sequence(1, 10000))"
+
+    with pytest.raises(WaitTimedOut, match="was stopped"):
+        impatient.query(f"SELECT count(*) FROM {numbers} a(x), {numbers} b(x), {numbers} c(x)")  # noqa: S608
+
+
+def test_a_missing_table_is_named(athena: Athena) -> None:
+    with pytest.raises(AthenaQueryFailed, match=r"TABLE_NOT_FOUND.*nowhere.*Materialise"):
+        athena.query("SELECT * FROM nowhere")
