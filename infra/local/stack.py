@@ -73,8 +73,9 @@ class Stack:
     def down(self, watch: Watch | None = None) -> None:
         """End every process of this stack, those that need others first; returns when all are gone."""
         watch = watch or Silent()
-        if not self.home.path.is_dir():
+        if not self.home.path.is_dir() and not find(self.home.path):
             return
+        self.home.make()  # someone may have removed the folder under running processes
         with self.home.locked():
             starter = Starter(self.home, self.state, watch, Event())
             running = {f.component for f in find(self.home.path)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -171,6 +172,14 @@ def test_down_without_a_home_does_nothing(make: MakeStack) -> None:
     stack = make(FakeComponent("one"), home="never made")
     stack.down()
     assert not stack.home.path.exists()
+
+
+def test_down_after_the_home_was_removed(make: MakeStack) -> None:
+    stack = make(FakeComponent("one"))
+    stack.up()
+    shutil.rmtree(stack.home.path)
+    stack.down()
+    assert find(stack.home.path) == []
 
 
 def test_a_stopped_process_is_ended_too(make: MakeStack, monkeypatch: pytest.MonkeyPatch) -> None:
