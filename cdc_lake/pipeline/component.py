@@ -6,21 +6,41 @@ Here: putting the parts together. Not here: the parts (stages/, checks/, sensors
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Self
 
 import dagster as dg
+from pydantic import BaseModel
 
 from cdc_lake.pipeline import checks, sensors
 from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.load import flow as flow_of
 from cdc_lake.pipeline.spec import PipelineSpec
 from cdc_lake.pipeline.stages import dashboard, dataset, lake, raw, source, topic
 
 
-class CdcPipeline(dg.Component, PipelineSpec):
+class CdcPipeline(dg.Component):
     """Every committed change of some PostgreSQL tables in lake tables, datasets and dashboards."""
+
+    def __init__(self, spec: PipelineSpec) -> None:
+        self.spec = spec
+
+    @classmethod
+    def get_model_cls(cls) -> type[BaseModel]:
+        """The spec itself, not a model that Dagster derives from it: that one takes templates, which the command
+        line could not fill in, and its errors name classes and not the fields of the YAML.
+        """
+        return PipelineSpec
+
+    @classmethod
+    def load(cls, attributes: BaseModel | None, context: dg.ComponentLoadContext) -> Self:
+        """The component of a YAML file whose attributes are validated already."""
+        if not isinstance(attributes, PipelineSpec):
+            raise TypeError(f"{context.path}: attributes are a {type(attributes).__name__} and not a PipelineSpec")
+        return cls(attributes)
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """The pipeline's definitions; the resources are bound by the code location."""
-        return build(Flow(self, Path(context.path)))
+        return build(flow_of(self.spec, Path(context.path)))
 
 
 def build(flow: Flow) -> dg.Definitions:

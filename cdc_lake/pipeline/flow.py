@@ -1,25 +1,30 @@
-"""The names that follow from a pipeline's spec: one place for topics, connector, slot, assets and views.
+"""The names that follow from a pipeline's spec: one place for topics, connector, slot, assets, views and the bucket.
 
-Here: pure functions of the spec. Not here: anything that asks a system.
+Here: functions of the spec. Not here: anything that asks a system what it holds.
 """
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import dagster as dg
 
 from cdc_lake.contract import names
+from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.store import S3Location
 from cdc_lake.jobs.upsert import UpsertSpec
-from cdc_lake.pipeline.spec import PipelineSpec, TableSpec, seconds
+from cdc_lake.pipeline.spec import HEARTBEAT_TABLE, PipelineSpec, TableSpec, seconds
+from resources.errors import Unreachable
 from resources.object_store import ObjectStore
 
-HEARTBEAT_TABLE = "cdc_heartbeat"
 STAGES = ("source", "topic", "raw", "lake", "dataset", "dashboard")
+
+_CONNECT_SECONDS = 5.0
 
 # A day without a run of a stage is worth a look, whatever the data do: how old the data are is the watermark's
 # business (checks/watermark.py), which an idle source keeps green and a stopped connector turns red.
@@ -72,14 +77,19 @@ class Flow:
         """`[<pipeline>, <stage>, <name>]`."""
         return dg.AssetKey([self.name, stage, name])
 
-    def sql(self, file: str) -> str:
-        """The text of an SQL file beside the YAML. Raises FileNotFoundError that names the YAML's field."""
+    def beside(self, file: str, field: str) -> Path:
+        """A file beside the YAML. Raises ContractError that names the YAML and its field where there is none."""
         path = self.folder / file
         if not path.is_file():
-            raise FileNotFoundError(
-                f"pipeline {self.name} names {file}, but there is no such file in {self.folder.name}/"
+            raise ContractError(
+                f"{self.folder / 'defs.yaml'} is not valid: {field}: there is no file {file} in {self.folder.name}/; "
+                "write it, or leave it out"
             )
-        return path.read_text().strip().rstrip(";")
+        return path
+
+    def sql(self, file: str, field: str) -> str:
+        """The text of an SQL file beside the YAML, without a semicolon at its end. Raises what beside() raises."""
+        return self.beside(file, field).read_text(encoding="utf-8").strip().rstrip(";")
 
 
 @dataclass(frozen=True)
@@ -133,5 +143,18 @@ class TableFlow:
 
 
 def location(store: ObjectStore) -> S3Location:
-    """The resource's bucket as the contract and the jobs take it."""
+    """The resource's bucket as the contract and the jobs take it.
+
+    Raises Unreachable with the resource's hint where nobody listens at its endpoint: boto3 would try that for half
+    a minute, and could not say what to do.
+    """
+    if store.endpoint_url is not None:
+        at = urlsplit(store.endpoint_url)
+        try:
+            with socket.create_connection((at.hostname or "", at.port or 443), timeout=_CONNECT_SECONDS):
+                pass
+        except OSError as error:
+            raise Unreachable(
+                f"The object store at {store.endpoint_url} does not answer ({error}).", store.hint
+            ) from error
     return S3Location(store.bucket, store.endpoint_url, store.region, store.access_key, store.secret_key)

@@ -13,23 +13,42 @@ from pydantic import ValidationError
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.spec import PipelineSpec
+from cdc_lake.pipeline.yaml_faults import lines
 
 DEFS = Path(__file__).parents[1] / "defs"
+FILE = "defs.yaml"
 
 
 def names(defs: Path = DEFS) -> list[str]:
     """The pipelines there are, sorted."""
-    return sorted(path.parent.name for path in defs.glob("*/defs.yaml"))
+    return sorted(path.parent.name for path in defs.glob(f"*/{FILE}"))
 
 
 def load(name: str, defs: Path = DEFS) -> Flow:
     """One pipeline. Raises ContractError where there is none of that name, or its YAML is not valid."""
-    path = defs / name / "defs.yaml"
+    path = defs / name / FILE
     if name not in names(defs):
         raise ContractError(f"there is no pipeline {name!r}; there are: {', '.join(names(defs)) or 'none'}")
     try:
-        spec = PipelineSpec.model_validate(yaml.safe_load(path.read_text())["attributes"])
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise ContractError(f"{path} is not YAML: {error}") from error
+    if not isinstance(content, dict) or not isinstance(content.get("attributes"), dict):
+        raise ContractError(f"{path} is not valid: attributes: missing; give a mapping with the pipeline's fields")
+    try:
+        spec = PipelineSpec.model_validate(content["attributes"])
     except ValidationError as error:
-        faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise ContractError(f"{path.parent.name}/{path.name} is not valid: {faults}") from error
-    return Flow(spec, path.parent)
+        raise ContractError(f"{path} is not valid: {'; '.join(lines(error))}") from error
+    return flow(spec, path.parent)
+
+
+def flow(spec: PipelineSpec, folder: Path) -> Flow:
+    """The pipeline of a spec and the folder that it lies in.
+
+    Raises ContractError where the two have different names: commands find a pipeline by its folder.
+    """
+    if spec.name != folder.name:
+        raise ContractError(
+            f"{folder / FILE} is not valid: name: use the folder's name, {folder.name}, not {spec.name!r}"
+        )
+    return Flow(spec, folder)

@@ -1,17 +1,24 @@
 """What a pipeline's YAML may say (design, section 2), validated when the definitions load.
 
-Here: fields, defaults and what is allowed. Not here: names that follow from them (flow.py).
+Here: fields, defaults and what is allowed. Not here: names that follow from them (flow.py), and how a fault is
+worded (yaml_faults.py).
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 from datetime import timedelta
-from typing import Annotated, Literal
+from pathlib import PurePath
+from typing import Annotated, Literal, Self
 
-import dagster as dg
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
+from cdc_lake.pipeline.yaml_faults import YamlPart, refuse
+
+HEARTBEAT_TABLE = "cdc_heartbeat"
+"""The table that a pipeline adds to the source's schema: no other table may have its name."""
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
@@ -22,8 +29,8 @@ def _identifier(text: str) -> str:
 
 
 def _duration(text: str) -> str:
-    if not re.fullmatch(r"[1-9]\d*[smhd]", text):
-        raise ValueError("use a whole number and a unit: 30s, 5m, 12h or 7d")
+    if not re.fullmatch(r"[1-9]\d{0,5}[smhd]", text):
+        raise ValueError("use a whole number up to 999999 and a unit: 30s, 5m, 12h or 7d")
     return text
 
 
@@ -39,10 +46,30 @@ def _yaml_file(text: str) -> str:
     return text
 
 
+def _owner(text: str) -> str:
+    if not re.fullmatch(r"team:[A-Za-z0-9_-]+|[^@\s]+@[^@\s]+", text):
+        raise ValueError("name a team as team:NAME, or an e-mail address")
+    return text
+
+
+def _unique(texts: list[str]) -> list[str]:
+    if twice := _repeated(texts):
+        raise ValueError(f"name each once: {', '.join(twice)} stands here more than once")
+    return texts
+
+
+def _repeated(texts: Iterable[str]) -> list[str]:
+    return sorted(text for text, count in Counter(texts).items() if count > 1)
+
+
 Identifier = Annotated[str, AfterValidator(_identifier)]
+Identifiers = Annotated[list[Identifier], AfterValidator(_unique)]
 Duration = Annotated[str, AfterValidator(_duration)]
 SqlFile = Annotated[str, AfterValidator(_sql_file)]
-YamlFile = Annotated[str, AfterValidator(_yaml_file)]
+SqlFiles = Annotated[list[SqlFile], AfterValidator(_unique)]
+YamlFiles = Annotated[list[Annotated[str, AfterValidator(_yaml_file)]], AfterValidator(_unique)]
+Owner = Annotated[str, AfterValidator(_owner)]
+Count = Annotated[int, Field(strict=True, ge=1)]
 
 
 def seconds(duration: str) -> int:
@@ -50,81 +77,84 @@ def seconds(duration: str) -> int:
     return int(timedelta(**{_UNITS[duration[-1]]: int(duration[:-1])}).total_seconds())
 
 
-class _Part(dg.Model, dg.Resolvable):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class SourceSpec(_Part):
+class SourceSpec(YamlPart):
     """The PostgreSQL side: what is captured and by which publication."""
 
-    kind: Literal["outbox", "log"] = Field(description="outbox: a table that triggers fill; log: the tables themselves")
-    database: Identifier
-    schema_: Identifier = Field(alias="schema")
-    tables: list[Identifier] = Field(min_length=1)
-    publication: Identifier
-    checks: list[SqlFile] = Field(default_factory=list, description="SELECTs whose every row is a fault, on the source")
-
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    kind: Literal["outbox", "log"] = Field(description="outbox (a table that triggers fill) or log (tables themselves)")
+    database: Identifier = Field(description="the database's name")
+    schema_: Identifier = Field(alias="schema", description="the schema of the tables")
+    tables: Identifiers = Field(min_length=1, description="the tables to capture, at least one")
+    publication: Identifier = Field(description="the publication's name; made if it is missing")
+    checks: SqlFiles = Field(default_factory=list, description="SELECTs whose every row is a fault, on the source")
 
 
-class StreamSpec(_Part):
+class StreamSpec(YamlPart):
     """The Kafka side: the topics' prefix and the format of their records."""
 
-    prefix: Identifier
-    format: Literal["json"] = "json"
-    partitions: int = Field(default=1, ge=1, le=64)
+    prefix: Identifier = Field(description="what the topics' names begin with")
+    format: Literal["json"] = Field(default="json", description="json")
+    partitions: Annotated[Count, Field(le=64)] = Field(default=1, description="partitions of a topic, 1 to 64")
 
 
-class LandingSpec(_Part):
+class LandingSpec(YamlPart):
     """When and how raw objects are written."""
 
-    format: Literal["json"] = "json"
-    flush_seconds: int = Field(default=60, ge=1)
-    flush_records: int = Field(default=50, ge=1)
-    records_per_object: int = Field(default=100_000, ge=1)
+    format: Literal["json"] = Field(default="json", description="json")
+    flush_seconds: Count = Field(default=60, description="the longest that a record waits for the sensor, in seconds")
+    flush_records: Count = Field(default=50, description="so many records are not waited with")
+    records_per_object: Count = Field(default=100_000, description="the most records of one object")
 
 
-class TableSpec(_Part):
+class TableSpec(YamlPart):
     """One lake table."""
 
-    name: Identifier
-    key: list[Identifier] = Field(min_length=1)
-    ordering: Literal["lsn"] = "lsn"
-    table_type: Literal["cow"] = "cow"
-    deletes: Literal["soft"] = "soft"
-    partition_by: list[Identifier] = Field(
-        default_factory=list, description="none is right; docs/how-to tells the cost"
-    )
+    name: Identifier = Field(description="the table's name, as at the source")
+    key: Identifiers = Field(min_length=1, description="the primary key's columns, at least one")
+    ordering: Literal["lsn"] = Field(default="lsn", description="lsn")
+    table_type: Literal["cow"] = Field(default="cow", description="cow")
+    deletes: Literal["soft"] = Field(default="soft", description="soft")
+    partition_by: Identifiers = Field(default_factory=list, description="none is right; docs/how-to tells the cost")
 
 
-class FreshnessSpec(_Part):
+class FreshnessSpec(YamlPart):
     """How old the newest heartbeat that passed a stage may be."""
 
-    topic: Duration = "2m"
-    raw: Duration = "5m"
-    lake: Duration = "5m"
+    topic: Duration = Field(default="2m", description="a duration such as 2m")
+    raw: Duration = Field(default="5m", description="a duration such as 5m")
+    lake: Duration = Field(default="5m", description="a duration such as 5m")
 
 
-class PipelineSpec(_Part):
+class PipelineSpec(YamlPart):
     """A whole pipeline, as its YAML's `attributes` say."""
 
-    name: Identifier
-    description: str = ""
-    owners: list[str] = Field(default_factory=lambda: ["team:data"])
-    source: SourceSpec
-    stream: StreamSpec
-    landing: LandingSpec = Field(default_factory=LandingSpec)
-    tables: list[TableSpec] = Field(min_length=1)
+    name: Identifier = Field(description="the pipeline's name, which is that of its folder")
+    description: str = Field(default="", description="what it is, for people")
+    owners: list[Owner] = Field(default_factory=lambda: ["team:data"], description="team:NAME or e-mail addresses")
+    source: SourceSpec = Field(description="a mapping with kind, database, schema, tables, publication")
+    stream: StreamSpec = Field(description="a mapping with prefix")
+    landing: LandingSpec = Field(default_factory=LandingSpec, description="when and how raw objects are written")
+    tables: list[TableSpec] = Field(min_length=1, description="a list with name and key of each table")
     catalog: Identifier = Field(default="datalake", description="the Glue database")
-    datasets: list[SqlFile] = Field(default_factory=list)
-    dashboards: list[YamlFile] = Field(default_factory=list)
-    freshness: FreshnessSpec = Field(default_factory=FreshnessSpec)
-    replay_window: Duration = "7d"
-    retained_wal_limit_mb: int = Field(default=1024, ge=1)
+    datasets: SqlFiles = Field(default_factory=list, description="SELECTs over the lake's tables, each a view")
+    dashboards: YamlFiles = Field(default_factory=list, description="pages over the datasets")
+    freshness: FreshnessSpec = Field(default_factory=FreshnessSpec, description="durations by stage")
+    replay_window: Duration = Field(default="7d", description="how long a topic keeps its records, such as 7d")
+    retained_wal_limit_mb: Count = Field(default=1024, description="the WAL that the slot may hold back, in MB")
 
     @model_validator(mode="after")
-    def _tables_captured(self) -> PipelineSpec:
+    def _consistent(self) -> Self:
         names = [table.name for table in self.tables]
-        if sorted(names) != sorted(self.source.tables):
-            raise ValueError(f"tables {sorted(names)} must be the source's tables {sorted(self.source.tables)}")
+        captured = self.source.tables
+        if twice := _repeated(names):
+            raise self._refused("tables", names, f"name each table once: {', '.join(twice)} stands here more than once")
+        if set(names) != set(captured):
+            raise self._refused("tables", names, f"name the tables of source.tables, which are {', '.join(captured)}")
+        if HEARTBEAT_TABLE in names:
+            raise self._refused("tables", names, f"{HEARTBEAT_TABLE} is the pipeline's own table; leave it out")
+        taken = {entry for name in names for entry in (name, f"{name}_current")}
+        if clash := sorted(taken & {PurePath(file).stem for file in self.datasets}):
+            raise self._refused("datasets", clash, f"{clash[0]}.sql would take the lake table's place; rename it")
         return self
+
+    def _refused(self, field: str, given: object, reason: str) -> ValueError:
+        return refuse(type(self).__name__, field, given, reason)

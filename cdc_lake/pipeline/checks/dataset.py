@@ -22,7 +22,7 @@ def build(flow: Flow) -> list[dg.AssetChecksDefinition]:
 
 
 def _check(flow: Flow, name: str) -> dg.AssetChecksDefinition:
-    question = flow.sql(f"{name}.source.sql")
+    question = flow.sql(f"{name}.source.sql", "datasets")
 
     @dg.asset_check(
         asset=flow.key("dataset", name),

@@ -16,7 +16,7 @@ def build(flow: Flow) -> list[dg.AssetChecksDefinition]:
 
 
 def _check(flow: Flow, file: str) -> dg.AssetChecksDefinition:
-    sql = flow.sql(file)
+    sql = flow.sql(file, "source.checks")
 
     @dg.asset_check(
         asset=flow.tables[0].key("source"),

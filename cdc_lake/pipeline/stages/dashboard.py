@@ -15,13 +15,13 @@ from resources.deployment import Deployment
 def build(flow: Flow, file: str) -> dg.AssetsDefinition:
     """The dashboard asset of one YAML file."""
     name = PurePath(file).stem
-    dashboard = load_dashboard(flow.folder / file)
+    dashboard = load_dashboard(flow.beside(file, "dashboards"))
 
     @dg.asset(
         key=flow.key("dashboard", name),
         deps=[flow.key("dataset", PurePath(dataset).stem) for dataset in flow.spec.datasets],
         description=f"{dashboard.title}: one HTML page, by {file}.",
-        kinds={"altair", "dashboard"},
+        kinds={"dashboard"},
         group_name=flow.name,
         owners=flow.spec.owners,
         freshness_policy=dg.FreshnessPolicy.time_window(RUNS_WITHIN),

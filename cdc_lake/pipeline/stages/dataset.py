@@ -18,7 +18,7 @@ def build(flow: Flow, file: str) -> dg.AssetsDefinition:
     """The dataset asset of one SQL file."""
     name = PurePath(file).stem
     catalog = flow.spec.catalog
-    sql = flow.sql(file)
+    sql = flow.sql(file, "datasets")
     version = hashlib.sha256(sql.encode()).hexdigest()[:12]
 
     @dg.asset(

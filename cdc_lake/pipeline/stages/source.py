@@ -9,7 +9,8 @@ import dagster as dg
 from cdc_lake.contract import schema
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline import report
-from cdc_lake.pipeline.flow import HEARTBEAT_TABLE, RUNS_WITHIN, TableFlow, location
+from cdc_lake.pipeline.flow import RUNS_WITHIN, TableFlow, location
+from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
 from resources.object_store import ObjectStore
 from resources.postgres import Postgres
 
