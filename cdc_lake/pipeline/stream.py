@@ -10,6 +10,7 @@ Here: questions that several stages, checks and sensors ask. Not here: what they
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -26,6 +27,8 @@ from cdc_lake.pipeline.flow import Flow, TableFlow
 from resources.kafka import Kafka
 from resources.kafka_records import Message
 from resources.postgres import Postgres
+
+_BEAT_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -75,18 +78,28 @@ def land_spec(table: TableFlow, state: TopicState, location: S3Location, bootstr
 def barrier(postgres: Postgres, kafka: Kafka, flow: Flow, seconds: float) -> Watermark:
     """Wait until everything that the source has committed by now is in Kafka.
 
-    Beats once and waits for a streamed heartbeat at or after it: one that a snapshot read does not count, so
-    a snapshot that is under way is waited for too, and the beat is repeated for a stream that starts later.
+    Beats and waits for a streamed heartbeat at or after that: one that a snapshot read does not count, so a
+    snapshot that is under way is waited for too, and the beat is repeated for a stream that starts later.
     Raises ContractError after `seconds`.
     """
-    lsn = postgres.beat(flow.spec.source.schema_)
+    schema = flow.spec.source.schema_
+    lsn = postgres.beat(schema)
+    beaten = time.monotonic()
+
+    def look() -> Watermark | None:
+        nonlocal beaten
+        if time.monotonic() - beaten >= _BEAT_SECONDS:
+            postgres.beat(schema)
+            beaten = time.monotonic()
+        return newest_beat(kafka, flow)
+
     waited = Retrying(
         retry=retry_if_result(lambda beat: beat is None or beat.lsn < lsn),
         stop=stop_after_delay(seconds),
         wait=wait_fixed(0.1),
     )
     try:
-        found = waited(newest_beat, kafka, flow)
+        found = waited(look)
     except RetryError as error:
         seen = newest_beat(kafka, flow)
         raise ContractError(
@@ -99,17 +112,24 @@ def barrier(postgres: Postgres, kafka: Kafka, flow: Flow, seconds: float) -> Wat
     return found
 
 
-def unlanded(store: ObjectStore, table: TableFlow, state: TopicState) -> tuple[Manifest | None, int]:
-    """The chain's head, and how many offsets lie after it."""
-    head = Chain(store, table.pipeline.name, table.topic).head()
-    landed = {} if head is None else head.next_offsets()
-    return head, sum(end - landed.get(partition, 0) for partition, end in state.ends.items())
+def behind(head: Manifest | None, state: TopicState) -> int:
+    """How many offsets the chain is behind the topic.
+
+    Negative where a partition ends before what is landed of it: the topic lost records, or `state` is older than
+    `head`. Of a topic that was made again nothing is landed.
+    """
+    same = head is not None and head.topic_id == state.topic_id
+    landed = head.next_offsets() if head is not None and same else {}
+    missing = [end - landed.get(partition, 0) for partition, end in state.ends.items()]
+    return min(missing) if min(missing, default=0) < 0 else sum(missing)
 
 
 def raw_watermark(store: ObjectStore, table: TableFlow, state: TopicState) -> Watermark | None:
     """The watermark of what is landed: the topic's own where nothing is left to land."""
-    head, behind = unlanded(store, table, state)
-    if behind == 0:
+    head = Chain(store, table.pipeline.name, table.topic).head()
+    if head is not None and head.topic_id != state.topic_id:
+        return head.watermark
+    if behind(head, state) <= 0:  # more may have been landed since
         return state.watermark
     return None if head is None else head.watermark
 

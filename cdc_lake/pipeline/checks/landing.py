@@ -2,7 +2,8 @@
 
 import dagster as dg
 
-from cdc_lake.contract import dead_letters
+from cdc_lake.contract import dead_letters, names
+from cdc_lake.contract.chain import Chain
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline import stream
 from cdc_lake.pipeline.flow import TableFlow, location
@@ -27,11 +28,11 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         except ContractError as error:
             return dg.AssetCheckResult(passed=False, metadata={"fault": error.user_message})
         wanted = {item.key: (item.bytes, item.etag) for manifest in chain for item in manifest.objects}
-        prefix = f"raw/{flow.name}/{table.topic}/partition="
+        prefix = f"{names.topic_prefix(flow.name, table.topic)}partition="
         there = {item.key: (item.size, item.etag) for item in bucket.scan(prefix)}
         damaged = [key for key, expected in wanted.items() if there.get(key) != expected]
         return dg.AssetCheckResult(
-            passed=bool(chain) and not damaged,
+            passed=not damaged,
             metadata={
                 "manifests": len(chain),
                 "objects": len(wanted),
@@ -39,14 +40,24 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
             },
         )
 
-    @dg.asset_check(asset=asset, description="The records that flush_seconds and flush_records let wait, and no more.")
+    @dg.asset_check(
+        asset=asset,
+        description=(
+            f"The manifests reach the end of {table.topic}, but for the {flow.spec.landing.flush_records} records "
+            "that may wait, and no record expired before it was landed."
+        ),
+    )
     def landed_to_the_end(kafka: Kafka, store: ObjectStore) -> dg.AssetCheckResult:
+        # The chain before the topic: what is landed meanwhile is then no more than the topic has.
+        head = Chain(location(store).store(), flow.name, table.topic).head()
         state = stream.topic_state(kafka, table)
-        head, behind = stream.unlanded(location(store).store(), table, state)
-        same = head is not None and head.topic_id == state.topic_id
+        behind = stream.behind(head, state)
+        same = head is None or head.topic_id == state.topic_id
+        landed = {} if head is None else head.next_offsets()
+        expired = sum(max(0, first - landed.get(partition, 0)) for partition, first in state.begins.items())
         return dg.AssetCheckResult(
-            passed=same and 0 <= behind <= flow.spec.landing.flush_records,
-            metadata={"offsets_behind": behind, "same_topic": same},
+            passed=same and not expired and 0 <= behind <= flow.spec.landing.flush_records,
+            metadata={"offsets_behind": behind, "offsets_expired": expired, "same_topic": same},
         )
 
     @dg.asset_check(asset=asset, description=f"No record of pipeline {flow.name} lies in the dead letters.")
