@@ -31,7 +31,9 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
 
     @dg.asset_check(
         asset=asset,
-        description=f"Slot {flow.slot} is active, valid, and retains less than {flow.spec.retained_wal_limit_mb} MB of WAL.",
+        description=(
+            f"Slot {flow.slot} is active, valid, and retains less than {flow.spec.retained_wal_limit_mb} MB of WAL."
+        ),
     )
     def slot_healthy(postgres: Postgres) -> dg.AssetCheckResult:
         slot = postgres.slot(flow.slot)
@@ -57,9 +59,12 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         if found is None:
             return dg.AssetCheckResult(passed=False, metadata={"topic": f"there is no topic {table.topic}"})
         retention = int(found.config["retention.ms"])
-        passed = found.config["cleanup.policy"] == "delete" and (retention == -1 or retention >= flow.retention_ms)
+        kept = retention == -1 or retention >= flow.retention_ms
+        kept = kept and found.config["retention.bytes"] == "-1"  # a bound on bytes deletes at any age
         return dg.AssetCheckResult(
-            passed=passed and found.partitions == flow.spec.stream.partitions,
+            passed=kept
+            and found.config["cleanup.policy"] == "delete"
+            and found.partitions == flow.spec.stream.partitions,
             metadata={**found.config, "partitions": found.partitions, "replay_window_ms": flow.retention_ms},
         )
 

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import dagster as dg
 
+from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline import report, stream
-from cdc_lake.pipeline.flow import HEARTBEAT_TABLE, RUNS_WITHIN, Flow, TableFlow
+from cdc_lake.pipeline.flow import RUNS_WITHIN, Flow, TableFlow
+from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
 from resources.connector_config import render, table_pattern
 from resources.deployment import Deployment
 from resources.kafka import Kafka
@@ -21,9 +23,10 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
 
     @dg.asset(
         key=table.key("topic"),
-        deps=[table.key("source")],
+        # The connector captures all tables of the pipeline: each must be in the publication before it starts.
+        deps=[each.key("source") for each in flow.tables],
         description=f"Every committed change of {table.source_table}, in order, brought by connector {flow.connector}.",
-        kinds={"kafka", "debezium"},
+        kinds={"kafka"},
         group_name=flow.name,
         owners=flow.spec.owners,
         freshness_policy=dg.FreshnessPolicy.time_window(RUNS_WITHIN),
@@ -39,6 +42,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         settings = {"cleanup.policy": "delete", "retention.ms": str(flow.retention_ms)}
         for topic in (table.topic, flow.heartbeat_topic):
             kafka.ensure_topic(topic, flow.spec.stream.partitions, settings)
+        require_published(flow, postgres)
         outcome = connect.put(flow.connector, connector_config(flow, postgres, deployment))
         context.log.info(f"connector {flow.connector} {outcome}; waiting for its tasks and its snapshot")
         status = connect.wait_running(flow.connector)
@@ -60,6 +64,22 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         )
 
     return topic_asset
+
+
+def require_published(flow: Flow, postgres: Postgres) -> None:
+    """Make sure that the publication has every table of the pipeline.
+
+    Raises ContractError otherwise: the connector would start all the same, and changes of the missing tables would
+    be lost from its snapshot until they are added.
+    """
+    source = flow.spec.source
+    published = postgres.publication_tables(source.publication) or ()
+    missing = [name for name in [*source.tables, HEARTBEAT_TABLE] if (source.schema_, name) not in published]
+    if missing:
+        raise ContractError(
+            f"publication {source.publication} of database {source.database} lacks {', '.join(missing)}: changes there "
+            f"would be lost. Materialise the source assets of {flow.name} first"
+        )
 
 
 def connector_config(flow: Flow, postgres: Postgres, deployment: Deployment) -> dict[str, str]:
