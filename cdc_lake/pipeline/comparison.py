@@ -10,10 +10,12 @@ timestamps are compared to the millisecond.
 
 from __future__ import annotations
 
+import base64
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 
 import numpy as np
@@ -30,6 +32,7 @@ from resources.postgres import Postgres
 
 Key = tuple[object, ...]
 Row = tuple[object, ...]
+_EPOCH = datetime(1970, 1, 1)
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,7 @@ def _changed_since(
             continue
         for message in kafka.peek(table.topic, partition, first):
             row = json.loads(message.value or b"{}")
-            changed.add(tuple(normal(row.get(name), by_name[name].lake_type) for name in table.spec.key))
+            changed.add(tuple(streamed(row.get(name), by_name[name]) for name in table.spec.key))
     return changed
 
 
@@ -118,17 +121,38 @@ def _by_key(table: TableFlow, columns: Sequence[schema.Column], rows: Sequence[S
 
 def normal(value: object, lake_type: str) -> object:
     """A value as both sides spell it."""
-    if value is None:
-        return None
-    if lake_type == "timestamp" and isinstance(value, datetime):
-        moment = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
-        return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
-    if lake_type.startswith("decimal"):
-        return Decimal(str(value)).normalize()
-    if lake_type in {"int", "bigint"}:
-        return int(str(value))
-    if lake_type == "float":
-        return float(np.float32(float(str(value))))
-    if lake_type == "binary" and isinstance(value, memoryview | bytes | bytearray):
-        return bytes(value)
-    return value
+    result = value
+    match value:
+        case datetime() if lake_type == "timestamp":
+            moment = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+            result = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+        case time() if lake_type == "bigint":  # microseconds since midnight, as Debezium tells it
+            result = ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
+        case memoryview() | bytearray() if lake_type == "binary":
+            result = bytes(value)
+        case int() | float() | str() | Decimal() if lake_type.startswith("decimal"):
+            result = Decimal(str(value))
+        case int() | str() if lake_type in {"int", "bigint"}:
+            result = int(value)
+        case int() | float() | str() | Decimal() if lake_type in {"float", "double"}:
+            number = float(np.float32(float(value))) if lake_type == "float" else float(value)
+            result = "NaN" if math.isnan(number) else number  # which equals nothing, itself included
+    return result
+
+
+def streamed(value: object, column: schema.Column) -> object:
+    """A value of a record of the topic as normal() spells it: what jobs/decode.py does in Spark, for keys."""
+    short = bool(column.arguments) and column.arguments[0] <= 3
+    match column.base, value:
+        case "date", int():
+            return date(1970, 1, 1) + timedelta(days=value)
+        case "timestamp without time zone", int():
+            return normal(_EPOCH + timedelta(microseconds=value * 1000 if short else value), "timestamp")
+        case "timestamp with time zone", str():
+            return normal(datetime.fromisoformat(value), "timestamp")
+        case "time without time zone", int():
+            return value * 1000 if short else value
+        case "bytea", str():
+            return base64.b64decode(value)
+        case _:
+            return normal(value, column.lake_type)
