@@ -14,6 +14,8 @@ from cdc_lake.contract.position import Watermark
 
 UNCHANGED = "nothing new: nothing was changed"
 
+Metadata = dict[str, dg.MetadataValue]
+
 
 def schema(columns: Iterable[tuple[str, str]]) -> dg.TableSchema:
     """A column schema from names and types."""
@@ -25,7 +27,12 @@ def passed_on(upstream: dg.AssetKey, names: Iterable[str]) -> dg.TableColumnLine
     return dg.TableColumnLineage({name: [dg.TableColumnDep(upstream, name)] for name in names})
 
 
-def watermark(found: Watermark | None) -> Mapping[str, dg.MetadataValue]:
+def facts(values: Mapping[str, str | int | float]) -> Metadata:
+    """Texts and numbers as metadata."""
+    return {name: dg.MetadataValue.text(v) if isinstance(v, str) else _number(v) for name, v in values.items()}
+
+
+def watermark(found: Watermark | None) -> Metadata:
     """When the newest heartbeat that passed was committed, and how long ago (seconds, plots over time)."""
     if found is None:
         return {"watermark": dg.MetadataValue.text("no heartbeat yet")}
@@ -39,3 +46,7 @@ def watermark(found: Watermark | None) -> Mapping[str, dg.MetadataValue]:
 def age(found: Watermark) -> float:
     """Seconds since the heartbeat was committed."""
     return max(0.0, datetime.now(UTC).timestamp() - found.source_ts_ms / 1000)
+
+
+def _number(value: float) -> dg.MetadataValue:
+    return dg.MetadataValue.int(value) if isinstance(value, int) else dg.MetadataValue.float(value)

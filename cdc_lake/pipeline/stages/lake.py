@@ -43,7 +43,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         where = location(store)
         bucket = where.store()
         spec = table.upsert_spec(where, owner=f"dagster run {context.run_id}")
-        changes: dict[str, object] = {"changes": report.UNCHANGED, "events": 0, "seconds": 0.0}
+        changes: dict[str, str | int | float] = {"changes": report.UNCHANGED, "events": 0, "seconds": 0.0}
         if upsert.new_manifests(bucket, spec):
             done = spark.run(upsert.run, spec)
             changes = {
@@ -72,7 +72,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
                 "dagster/uri": f"s3://{store.bucket}/{table.lake_prefix}",
                 "instant": "none" if commit is None else commit.instant,
                 **report.watermark(stream.lake_watermark(bucket, table, stream.topic_state(kafka, table))),
-                **changes,
+                **report.facts(changes),
             }
         )
 
