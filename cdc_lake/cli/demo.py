@@ -41,8 +41,15 @@ def demo(
         typer.echo(json.dumps(summary))
     else:
         _print(console, summary)
-    if summary["checks"]["failed"] or not all(story["ok"] for story in summary["stories"].values()):
+    if not _well(summary):
         raise typer.Exit(1)
+
+
+def _well(summary: dict[str, Any]) -> bool:
+    """Whether no check failed, each story ended well, and the stages before the dataset hold equally much."""
+    counts = {summary["stages"][stage] for stage in ("source", "topic", "raw", "lake")}
+    stories = all(story["ok"] for story in summary["stories"].values())
+    return len(counts) == 1 and stories and not summary["checks"]["failed"]
 
 
 def _run(console: Any, sql_dir: Path | None, resume: bool) -> dict[str, Any]:  # noqa: ANN401 - rich is imported late

@@ -31,9 +31,11 @@ def reset(
         )
     bound = resolved()
     store = location(bound["store"]).store()
-    parts = (bound[name] for name in ("postgres", "kafka", "connect", "glue"))
+    removed = start_over(
+        flow, bound["postgres"], bound["kafka"], bound["connect"], bound["glue"], store, bound["deployment"]
+    )
     count = 0
-    for line in start_over(flow, *parts, store, bound["deployment"]):
+    for line in removed:
         typer.echo(f"removed {line}")
         count += 1
     if not count:

@@ -34,7 +34,7 @@ class Graph:
         self.pipeline = pipeline
         self._job = definitions.resolve_job_def(pipeline)
         self._instance = instance
-        self._keys = sorted(self._job.asset_layer.executable_asset_keys, key=lambda key: key.path)
+        self._keys = sorted(self._job.asset_layer.executable_asset_keys, key=lambda key: tuple(key.path))
 
     def stage(self, name: str) -> list[dg.AssetKey]:
         """The assets of one stage."""

@@ -19,7 +19,9 @@ class Journal:
         self._path = path
         self._done: dict[str, dict[str, Any]] = {}
         if resume and path.exists():
-            self._done = json.loads(path.read_text())
+            self._done = json.loads(path.read_text(encoding="utf-8"))
+        elif not resume:
+            path.unlink(missing_ok=True)  # what is cut off in its first step must not resume the demo before it
 
     def step(self, name: str, work: Callable[[], Any]) -> Any:  # noqa: ANN401 - each step has a result of its own
         """The step's result (a JSON value): remembered, or made now and then remembered."""
@@ -37,5 +39,5 @@ class Journal:
     def _save(self) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         partial = self._path.with_suffix(".partial")
-        partial.write_text(json.dumps(self._done, indent=1))
+        partial.write_text(json.dumps(self._done, indent=1), encoding="utf-8")
         partial.replace(self._path)

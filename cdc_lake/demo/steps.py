@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path, PurePath
 from typing import Any, Protocol
 
@@ -57,11 +58,11 @@ class Demo:
         self._step("load", "loading the sample database", self._load)
         checks: dict[str, str | None] = {}
         for stage in STAGES:
-            checks |= self._step(stage, f"materialising {stage}", lambda stage=stage: self._materialise(stage))
+            checks |= self._step(stage, f"materialising {stage}", partial(self._materialise, stage))
         counts = self._step("counts", "counting, stage by stage", self._counts)
         told = {}
         for name, tell in (("shipped", stories.ship), ("inserted", stories.insert), ("deleted", stories.delete)):
-            found = self._step(f"story {name}", f"story: an order is {name}", lambda tell=tell: self._story(tell))
+            found = self._step(f"story {name}", f"story: an order is {name}", partial(self._story, tell))
             checks |= found["checks"]
             told[name] = found["seen"]
         failed = {name: why for name, why in checks.items() if why is not None}
@@ -85,8 +86,18 @@ class Demo:
         return result
 
     def _reset(self) -> list[str]:
-        parts = (self._resources[name] for name in ("postgres", "kafka", "connect", "glue"))
-        removed = list(reset(self._flow, *parts, self._store, self._resources["deployment"]))
+        bound = self._resources
+        removed = list(
+            reset(
+                self._flow,
+                bound["postgres"],
+                bound["kafka"],
+                bound["connect"],
+                bound["glue"],
+                self._store,
+                bound["deployment"],
+            )
+        )
         with closing(self._see.login.connect()) as connection:
             loader.unload(connection)
         return removed

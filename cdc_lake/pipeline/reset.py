@@ -32,16 +32,18 @@ def reset(
     glue: GlueCatalog,
     store: ObjectStore,
     deployment: Deployment,
+    lease_wait_seconds: float = 30.0,
 ) -> Iterator[str]:
     """Remove all that a pipeline made; yields a line for each thing that was there.
 
     Holds the leases of the lake tables meanwhile, so that no writer is in the middle of a commit. Can be run
-    again after it was cut off. Raises LeaseHeldError where a writer does not end, and the resources' errors.
+    again after it was cut off. Raises LeaseHeldError where a writer does not end within `lease_wait_seconds`, and the
+    resources' errors.
     """
     with ExitStack() as writers:
         for table in flow.tables:
             key = names.lease_key(flow.name, table.name)
-            writers.enter_context(lease.held(store, key, f"reset {uuid.uuid4()}"))
+            writers.enter_context(lease.held(store, key, f"reset {uuid.uuid4()}", wait_seconds=lease_wait_seconds))
         if connect.delete(flow.connector, offsets=True):
             yield f"connector {flow.connector} with its offsets"
         if postgres.drop_slot(flow.slot):
