@@ -49,25 +49,28 @@ def ls(
 def cat(
     pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
     key: Annotated[str | None, typer.Argument(help="One object's key; all objects in order if it is left out.")] = None,
-    where: Annotated[list[str] | None, typer.Option(help="Only records with COLUMN=VALUE; can be repeated.")] = None,
-    limit: Annotated[int, typer.Option(help="At most so many records; 0 for all.")] = 0,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=VALUE", help="Only records with this value (null and true as in JSON); can be repeated."
+        ),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=0, help="At most so many records; 0 for all.")] = 0,
 ) -> None:
     """Print landed records, one JSON object a line, as Kafka held them."""
     from cdc_lake.contract import json_lines  # noqa: PLC0415
     from cdc_lake.contract.errors import ContractError  # noqa: PLC0415
 
+    wanted = _conditions(where or [])
     store, manifests = _chain(pipeline)
-    wanted = [text.partition("=") for text in where or []]
     shown = 0
     found = False
     for item in (item for manifest in manifests for item in manifest.objects if key in {None, item.key}):
         found = True
         for _, value in json_lines.records(store, item):
-            if wanted:
-                record = json.loads(value)
-                if any(str(record.get(column)) != expected for column, _, expected in wanted):
-                    continue
-            typer.echo(value.decode())
+            if not _matches(value, wanted):
+                continue
+            typer.echo(value.decode(errors="replace"))
             shown += 1
             if shown == limit:
                 return
@@ -75,6 +78,31 @@ def cat(
         raise ContractError(
             f"no manifest of {pipeline} lists {key}: `cdc-lake raw ls {pipeline}` shows those there are"
         )
+
+
+def _conditions(where: list[str]) -> list[tuple[str, str]]:
+    parts = [text.partition("=") for text in where]
+    for column, equals, _ in parts:
+        if not column or not equals:
+            raise typer.BadParameter(f"{column!r} is not COLUMN=VALUE", param_hint="--where")
+    return [(column, value) for column, _, value in parts]
+
+
+def _matches(value: bytes, wanted: list[tuple[str, str]]) -> bool:
+    """Whether a record has all the values; what is no JSON object has none."""
+    if not wanted:
+        return True
+    try:
+        record = json.loads(value)
+    except ValueError:
+        return False
+    if not isinstance(record, dict):
+        return False
+    return all(column in record and _text(record[column]) == value for column, value in wanted)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _objects(pipeline: str) -> Iterator[dict[str, Any]]:
