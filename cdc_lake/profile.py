@@ -13,10 +13,11 @@ from typing import Any
 import dagster as dg
 
 from infra.local.attach import load_endpoints
-from infra.local.endpoints import DATABASE, Endpoints
+from infra.local.endpoints import DATABASE, REGION, Endpoints
 from infra.local.errors import ArtifactsMissing, StackDown
 from resources.athena import Athena
 from resources.deployment import Deployment
+from resources.errors import ResourceError
 from resources.glue import GlueCatalog
 from resources.kafka import Kafka
 from resources.kafka_connect import KafkaConnect
@@ -27,6 +28,10 @@ from resources.spark import LocalSpark
 JOBS = Path(__file__).parent / "jobs"
 CATALOG = "datalake"
 _HINT = "Run `cdc-lake up`."
+_FIRST_HINT = (
+    "The stack was never started: run `cdc-lake up`. Where Dagster runs already, reload the code location after that."
+)
+_ATTEMPTS = 6  # where a stack is there, its endpoint may be starting
 _NOWHERE = 9  # the discard port, where nothing listens: the hint answers whoever connects before the first `up`
 
 
@@ -34,19 +39,17 @@ def resources() -> dict[str, Any]:
     """The resources by the names that assets ask for.
 
     Secrets are bound as environment variables, which this sets for its own process: Dagster shows the names of
-    those in its pages, never their values. Raises ValueError for a profile that does not exist.
+    those in its pages, never their values. Raises ResourceError for a profile that does not exist.
     """
     profile = os.environ.get("CDC_LAKE_PROFILE", "local")
     if profile != "local":
-        raise ValueError(f"CDC_LAKE_PROFILE is {profile!r}; allowed: local")
+        raise ResourceError(f"CDC_LAKE_PROFILE is {profile!r}; allowed: local.", "Unset it, or set it to one of these.")
     return _local()
 
 
 def resolved() -> Mapping[str, Any]:
     """The resources for use outside of a run, with their environment variables looked up; Spark runs in runs only."""
-    return {
-        name: resource.process_config_and_initialize() for name, resource in resources().items() if name != "spark"
-    }
+    return {name: resource.process_config_and_initialize() for name, resource in resources().items() if name != "spark"}
 
 
 def _local() -> dict[str, dg.ConfigurableResource[Any]]:
@@ -54,6 +57,7 @@ def _local() -> dict[str, dg.ConfigurableResource[Any]]:
         at: Endpoints | None = load_endpoints()
     except (StackDown, ArtifactsMissing):
         at = None  # the definitions load all the same; what touches a system then says `cdc-lake up`
+    hint = _HINT if at else _FIRST_HINT
     secrets = {
         "CDC_LAKE_POSTGRES_PASSWORD": at.postgres_password.get_secret_value() if at else "",
         "CDC_LAKE_S3_ACCESS_KEY": at.s3_access_key if at else "",
@@ -62,21 +66,22 @@ def _local() -> dict[str, dg.ConfigurableResource[Any]]:
     os.environ.update(secrets)
     access, secret = dg.EnvVar("CDC_LAKE_S3_ACCESS_KEY"), dg.EnvVar("CDC_LAKE_S3_SECRET_KEY")
     nowhere = f"http://127.0.0.1:{_NOWHERE}"
-    aws = {
+    aws: dict[str, Any] = {
         "endpoint_url": at.aws_endpoint if at else nowhere,
-        "region": at.region if at else "us-east-1",
+        "region": at.region if at else REGION,
         "access_key": access,
         "secret_key": secret,
-        "hint": _HINT,
+        "hint": hint,
+        "attempts": _ATTEMPTS if at else 1,
     }
     bucket = at.bucket if at else "none"
     store = ObjectStore(
         bucket=bucket,
-        region=aws["region"],
+        region=at.region if at else REGION,
         endpoint_url=at.s3_endpoint if at else nowhere,
         access_key=access,
         secret_key=secret,
-        hint=_HINT,
+        hint=hint,
     )
     return {
         "postgres": Postgres(
@@ -85,17 +90,17 @@ def _local() -> dict[str, dg.ConfigurableResource[Any]]:
             user=at.postgres_user if at else "postgres",
             password=dg.EnvVar("CDC_LAKE_POSTGRES_PASSWORD"),
             database=DATABASE,
-            hint=_HINT,
+            hint=hint,
         ),
-        "kafka": Kafka(bootstrap=at.kafka_bootstrap if at else f"127.0.0.1:{_NOWHERE}", hint=_HINT),
-        "connect": KafkaConnect(url=at.connect_url if at else nowhere, hint=_HINT),
+        "kafka": Kafka(bootstrap=at.kafka_bootstrap if at else f"127.0.0.1:{_NOWHERE}", hint=hint),
+        "connect": KafkaConnect(url=at.connect_url if at else nowhere, hint=hint),
         "store": store,
         "spark": LocalSpark(
             java_home=str(at.java_home) if at else "",
             jars=str(at.spark_jars) if at else "",
             properties=[str(JOBS / "spark.properties"), str(JOBS / "spark-local.properties")],
             store=store,
-            hint=_HINT,
+            hint=hint,
         ),
         "glue": GlueCatalog(**aws),
         "athena": Athena(**aws, database=CATALOG, output_location=f"s3://{bucket}/athena-results/", poll_seconds=0.05),
