@@ -28,9 +28,9 @@ def demo(
 
     Exit code 1 where a count, a story or a check is not as it has to be.
     """
-    from rich.console import Console  # noqa: PLC0415
+    from rich.console import Console
 
-    from infra.local.preparation import prepare  # noqa: PLC0415
+    from infra.local.preparation import prepare
 
     console = Console(stderr=as_json)
     started = time.monotonic()
@@ -53,16 +53,16 @@ def _well(summary: dict[str, Any]) -> bool:
 
 
 def _run(console: Any, sql_dir: Path | None, resume: bool) -> dict[str, Any]:  # noqa: ANN401 - rich is imported late
-    from cdc_lake.demo.graph import Graph  # noqa: PLC0415
-    from cdc_lake.demo.journal import Journal  # noqa: PLC0415
-    from cdc_lake.demo.steps import Demo  # noqa: PLC0415
-    from cdc_lake.instance import instance  # noqa: PLC0415
-    from cdc_lake.pipeline.load import load  # noqa: PLC0415
-    from cdc_lake.profile import resolved  # noqa: PLC0415
-    from infra.local.home import find_home  # noqa: PLC0415
+    from cdc_lake.demo.graph import Graph
+    from cdc_lake.demo.journal import Journal
+    from cdc_lake.demo.steps import Demo
+    from cdc_lake.instance import instance
+    from cdc_lake.pipeline.load import load
+    from cdc_lake.profile import resolved
+    from infra.local.home import find_home
 
     def graph() -> Graph:
-        from cdc_lake.definitions import defs  # noqa: PLC0415
+        from cdc_lake.definitions import defs
 
         return Graph(PIPELINE, defs(), dagster)
 
@@ -90,7 +90,7 @@ class _Lines:
 
 
 def _print(console: Any, summary: dict[str, Any]) -> None:  # noqa: ANN401 - rich is imported late
-    from rich.table import Table  # noqa: PLC0415
+    from rich.table import Table
 
     table = Table("stage", "rows or changes", "seconds", title="\nNorthwind, before the stories")
     for stage, count in summary["stages"].items():

@@ -15,10 +15,10 @@ def register(app: typer.Typer) -> None:
 
 def dev(port: Annotated[int, typer.Option(help="The UI's port.")] = 3000) -> None:
     """Run Dagster's UI and its daemon (sensors) in the foreground; Ctrl-C ends both."""
-    import sys  # noqa: PLC0415
-    from pathlib import Path  # noqa: PLC0415
+    import sys
+    from pathlib import Path
 
-    from cdc_lake.instance import dagster_home  # noqa: PLC0415
+    from cdc_lake.instance import dagster_home
 
     os.environ["DAGSTER_HOME"] = str(dagster_home())
     command = Path(sys.executable).with_name("dagster")

@@ -47,7 +47,7 @@ def query(
     if not write and (word := changing_word(sql)):
         raise typer.BadParameter(f"{word} is not a statement that only reads: add --write to run it.")
     # Imported here: Dagster takes seconds, and `cdc-lake --help` shouldn't.
-    from resources.errors import ResourceError  # noqa: PLC0415
+    from resources.errors import ResourceError
 
     try:
         result = _athena(database).query(sql)
@@ -55,7 +55,7 @@ def query(
         typer.secho(error.user_message, fg="red", err=True)
         raise typer.Exit(1) from error
 
-    from cdc_lake.cli.query_output import csv_lines, json_text, print_table  # noqa: PLC0415
+    from cdc_lake.cli.query_output import csv_lines, json_text, print_table
 
     if output is OutputFormat.table:
         print_table(result)
@@ -71,8 +71,8 @@ def query(
 
 
 def _athena(database: str) -> Athena:
-    from cdc_lake.profile import resources  # noqa: PLC0415
-    from resources.athena import Athena  # noqa: PLC0415
+    from cdc_lake.profile import resources
+    from resources.athena import Athena
 
     athena = resources()["athena"]
     if not isinstance(athena, Athena):
@@ -86,8 +86,8 @@ def changing_word(sql: str) -> str | None:
     What can't be parsed counts as reading only if it begins as a query does: Athena runs one statement, and
     says best what is wrong with it.
     """
-    import sqlglot  # noqa: PLC0415
-    from sqlglot.errors import SqlglotError  # noqa: PLC0415
+    import sqlglot
+    from sqlglot.errors import SqlglotError
 
     logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of statements it knows by their name only
     text = _COMMENTS.sub("", sql)
@@ -102,7 +102,7 @@ def changing_word(sql: str) -> str | None:
 
 
 def _changing(statement: exp.Expr, word: str) -> str | None:
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp
 
     if isinstance(statement, exp.Command):
         if word == "EXPLAIN":

@@ -22,8 +22,8 @@ def ls(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
     """List the landed objects with the manifest that committed each."""
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
+    from rich.console import Console
+    from rich.table import Table
 
     rows = list(_objects(pipeline))
     if as_json:
@@ -58,8 +58,8 @@ def cat(
     limit: Annotated[int, typer.Option(min=0, help="At most so many records; 0 for all.")] = 0,
 ) -> None:
     """Print landed records, one JSON object a line, as Kafka held them."""
-    from cdc_lake.contract import json_lines  # noqa: PLC0415
-    from cdc_lake.contract.errors import ContractError  # noqa: PLC0415
+    from cdc_lake.contract import json_lines
+    from cdc_lake.contract.errors import ContractError
 
     wanted = _conditions(where or [])
     store, manifests = _chain(pipeline)
@@ -117,10 +117,10 @@ def _objects(pipeline: str) -> Iterator[dict[str, Any]]:
 
 
 def _chain(pipeline: str) -> tuple[Any, list[Any]]:
-    from cdc_lake.pipeline import stream  # noqa: PLC0415
-    from cdc_lake.pipeline.flow import location  # noqa: PLC0415
-    from cdc_lake.pipeline.load import load  # noqa: PLC0415
-    from cdc_lake.profile import resolved  # noqa: PLC0415
+    from cdc_lake.pipeline import stream
+    from cdc_lake.pipeline.flow import location
+    from cdc_lake.pipeline.load import load
+    from cdc_lake.profile import resolved
 
     flow = load(pipeline)
     store = location(resolved()["store"]).store()

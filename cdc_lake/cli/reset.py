@@ -17,10 +17,10 @@ def reset(
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
 ) -> None:
     """Remove a pipeline's connector, offsets, slot, topics, catalog entries, tables and raw objects."""
-    from cdc_lake.pipeline.flow import location  # noqa: PLC0415
-    from cdc_lake.pipeline.load import load  # noqa: PLC0415
-    from cdc_lake.pipeline.reset import reset as start_over  # noqa: PLC0415
-    from cdc_lake.profile import resolved  # noqa: PLC0415
+    from cdc_lake.pipeline.flow import location
+    from cdc_lake.pipeline.load import load
+    from cdc_lake.pipeline.reset import reset as start_over
+    from cdc_lake.profile import resolved
 
     flow = load(pipeline)
     if not yes:

@@ -1,7 +1,5 @@
 """Commands that fetch, start, stop and show the embedded stack."""
 
-# ruff: noqa: PLC0415 - a command imports what it needs when it runs, so that the others start at once
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -71,9 +71,9 @@ def peek(
 @contextmanager
 def _kafka() -> Iterator[Kafka]:
     # Imported here: Dagster takes seconds, and `cdc-lake --help` shouldn't.
-    from cdc_lake.profile import resources  # noqa: PLC0415
-    from resources.errors import ResourceError  # noqa: PLC0415
-    from resources.kafka import Kafka  # noqa: PLC0415
+    from cdc_lake.profile import resources
+    from resources.errors import ResourceError
+    from resources.kafka import Kafka
 
     kafka = resources()["kafka"]
     if not isinstance(kafka, Kafka):

@@ -39,7 +39,8 @@ class CommandLine:
             check=False,
         )
         if ok:
-            assert done.returncode == 0, f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
+            said = f"{done.stdout}\n{done.stderr}"
+            assert done.returncode == 0, f"{' '.join(command)} ended with {done.returncode}:\n{said}"
         return done
 
     def start(self, *command: str) -> subprocess.Popen[str]:
@@ -64,7 +65,8 @@ class CommandLine:
 def cli() -> Iterator[CommandLine]:
     """The command line on a running stack."""
     with scratch_home() as home, running_stack(home) as stack:
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("CDC_LAKE_", "DAGSTER_"))}
+        own = ("CDC_LAKE_HOME", "CDC_LAKE_PORT_", "DAGSTER_HOME")
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(own)}
         yield CommandLine(stack, {**inherited, "CDC_LAKE_HOME": str(home)})
 
 

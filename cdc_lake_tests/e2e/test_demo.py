@@ -7,11 +7,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import psycopg2
 import pytest
 
 from cdc_lake.pipeline.load import load
 from cdc_lake_tests.e2e.conftest import CommandLine
 from cdc_lake_tests.sql_scripts import write_scripts
+from infra.local.attach import load_endpoints
 
 COUNTS = {"source": 829, "topic": 829, "raw": 829, "lake": 829, "dataset": 2152}
 
@@ -45,10 +47,6 @@ def test_stories_tell_what_was_seen(demo: dict[str, Any]) -> None:
 
 
 def test_dataset_equals_the_source_line_by_line(demo: dict[str, Any], cli: CommandLine) -> None:
-    from infra.local.attach import load_endpoints  # noqa: PLC0415
-
-    import psycopg2  # noqa: PLC0415
-
     at = load_endpoints(cli.stack.home.path)
     connection = psycopg2.connect(
         host=at.postgres_host,
@@ -66,7 +64,10 @@ def test_dataset_equals_the_source_line_by_line(demo: dict[str, Any], cli: Comma
         "ORDER BY order_id, product_id"
     )
     numbers = [
-        (row["customer_id"], row["order_id"], row["product_id"], *(Decimal(str(row[n])) for n in ("discount", "quantity", "unit_price", "revenue")))
+        (
+            *(row[name] for name in ("customer_id", "order_id", "product_id")),
+            *(Decimal(str(row[name])) for name in ("discount", "quantity", "unit_price", "revenue")),
+        )
         for row in lake
     ]
     assert demo["stages"]["dataset"] == len(numbers) == len(source)
@@ -74,7 +75,8 @@ def test_dataset_equals_the_source_line_by_line(demo: dict[str, Any], cli: Comma
 
 
 @pytest.mark.timeout(900)
-def test_again_with_scripts(demo: dict[str, Any], cli: CommandLine, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("demo")
+def test_again_with_scripts(cli: CommandLine, tmp_path: Path) -> None:
     """The demo starts its own pipeline over, here with a folder of SQL scripts, and ends with the same counts."""
     write_scripts(tmp_path)
     check(json.loads(cli.run("cdc-lake", "demo", "--json", "--sql-dir", str(tmp_path)).stdout))
