@@ -12,11 +12,13 @@ from cdc_lake.contract.errors import ContractError
 
 # 20 digits hold any 64-bit offset, so keys sort as offsets do.
 _DIGITS = 20
+_PART = r"(?!\.{1,2}/)[A-Za-z0-9._-]+"
 _OBJECT = re.compile(
-    r"^raw/(?P<pipeline>[^/]+)/(?P<topic>[^/]+)/(?P<fields>(?:[^/=]+=[^/]*/)*)partition=(?P<partition>\d+)/"
-    r"(?P=topic)\+(?P<again>\d+)\+(?P<first>\d{20})\+(?P<last>\d{20})\.(?P<ext>[a-z0-9.]+)$"
+    rf"raw/(?P<pipeline>{_PART})/(?P<topic>{_PART})/(?P<fields>(?:[^/=]+=[^/]*/)*)partition=(?P<partition>0|[1-9]\d*)/"
+    r"(?P=topic)\+(?P=partition)\+(?P<first>\d{20})\+(?P<last>\d{20})\.(?P<ext>[a-z0-9.]+)",
+    re.ASCII,
 )
-_SAFE = re.compile(r"^[A-Za-z0-9._-]+$")
+_SAFE = re.compile(r"[A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,8 @@ class ObjectName:
     @classmethod
     def parse(cls, key: str) -> ObjectName | None:
         """The name behind a key, or None where the key is not a raw object's."""
-        found = _OBJECT.match(key)
-        if found is None or found["partition"] != found["again"]:
+        found = _OBJECT.fullmatch(key)
+        if found is None:
             return None
         return cls(
             found["pipeline"],
@@ -56,7 +58,7 @@ class ObjectName:
 
 def checked(part: str, what: str) -> str:
     """A part of a key as it is; raises ContractError where it could leave its prefix."""
-    if not _SAFE.match(part) or part in {".", ".."}:
+    if not _SAFE.fullmatch(part) or part in {".", ".."}:
         raise ContractError(
             f"{what} {part!r} can't be part of an object's key: use letters, digits, '.', '_' and '-' only"
         )
