@@ -53,6 +53,10 @@ class LandedObject(_Frozen):
     def _counted(self) -> Self:
         if sum(count for _, count in self.runs) != self.records:
             raise ValueError(f"{self.key}: its runs hold another number of records than {self.records}")
+        ends = [first + count - 1 for first, count in self.runs]
+        rising = all(end < first for end, (first, _) in zip(ends, self.runs[1:], strict=False))
+        if not rising or (self.runs[0][0], ends[-1]) != (self.first, self.last):
+            raise ValueError(f"{self.key}: its runs do not rise from offset {self.first} to {self.last}")
         return self
 
     def offsets(self) -> Iterator[int]:
