@@ -61,18 +61,22 @@ class Lease:
             held = None if stored is None else LeaseRecord.model_validate_json(stored.body)
             ours = held is not None and (held.owner, held.token) == (self._record.owner, self._record.token)
             if held is None or not ours or held.expires_at <= self._now():
-                holder = "nobody" if held is None else f"{held.owner} (token {held.token})"
+                if held is None:
+                    state = "is gone"
+                else:
+                    state = "has expired" if ours else f"was taken by {held.owner} (token {held.token})"
                 raise LeaseLostError(
-                    f"the lease {self._key} of {self._record.owner} (token {self.token}) is gone, {holder} has it "
-                    f"now: this run commits nothing; run it again. Renewal said: {self._lost or 'nothing'}"
+                    f"the lease {self._key} of {self._record.owner} (token {self.token}) {state}: this run commits "
+                    f"nothing; run it again. Its last renewal said: {self._lost or 'nothing'}"
                 )
 
     def renew(self) -> None:
         """Push the expiry out. Raises PreconditionFailedError where another writer took the lease."""
         with self._lock:
             record = self._record.model_copy(update={"expires_at": self._now() + self._seconds})
-            self._etag = self._store.replace(self._key, record.model_dump_json().encode(), self._etag)
+            self._etag = _put(self._store, self._key, record, self._etag)
             self._record = record
+            self._lost = None
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -86,19 +90,19 @@ class Lease:
         with self._lock:
             record = self._record.model_copy(update={"expires_at": 0.0})
             try:
-                self._store.replace(self._key, record.model_dump_json().encode(), self._etag)
+                _put(self._store, self._key, record, self._etag)
             except PreconditionFailedError:
-                if error is None and self._lost is None:
-                    raise LeaseLostError(f"the lease {self._key} was taken while it was held") from None
+                if error is None:
+                    raise LeaseLostError(
+                        f"the lease {self._key} of {record.owner} (token {record.token}) was taken by another writer "
+                        "before this one had ended, so both may have written: compare the table with its source"
+                    ) from None
 
     def _renew_until_stopped(self) -> None:
         while not self._stop.wait(self._seconds / 3):
             try:
                 self.renew()
-            except PreconditionFailedError as error:
-                self._lost = error  # check() tells; renewing on can't bring it back
-                return
-            except Exception as error:  # noqa: BLE001 - the store may answer again before the lease expires
+            except Exception as error:  # noqa: BLE001 - check() tells; the store may answer again before the expiry
                 self._lost = error
 
 
@@ -136,9 +140,22 @@ def _acquire(store: ObjectStore, key: str, owner: str, seconds: float, now: Call
         )
     token = 1 if before is None else before.token + 1
     record = LeaseRecord(owner=owner, token=token, expires_at=now() + seconds)
-    body = record.model_dump_json().encode()
     try:
-        etag = store.put_new(key, body) if stored is None else store.replace(key, body, stored.etag)
+        etag = _put(store, key, record, None if stored is None else stored.etag)
     except PreconditionFailedError as error:
         raise LeaseHeldError(f"another writer took {key} at the same moment: run it again") from error
     return Lease(store, key, record, etag, seconds, now)
+
+
+def _put(store: ObjectStore, key: str, record: LeaseRecord, etag: str | None) -> str:
+    """Replace what has this ETag (None: nothing yet) by the record; the new ETag. Raises PreconditionFailedError."""
+    body = record.model_dump_json().encode()
+    try:
+        return store.put_new(key, body) if etag is None else store.replace(key, body, etag)
+    except PreconditionFailedError:
+        stored = store.get(key)
+        # A put that was retried after a lost answer finds its own record: it had succeeded. No other writer can
+        # have written the same one, for owner and token together are one writer's.
+        if stored is not None and stored.body == body:
+            return stored.etag
+        raise
