@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from pydantic import BaseModel, ConfigDict
 
 from cdc_lake.contract import names
-from cdc_lake.contract.store import ObjectStore, PreconditionFailedError
+from cdc_lake.contract.conditional import put_or_get
+from cdc_lake.contract.store import ObjectStore
 
 
 class DeadLetter(BaseModel):
@@ -52,10 +53,7 @@ def put(store: ObjectStore, pipeline: str, letters: Sequence[DeadLetter]) -> Non
             f"{names.dead_letter_prefix(pipeline)}{names.checked(letter.topic, 'topic')}/"
             f"{letter.topic}+{letter.partition}+{letter.offset:020d}.json"
         )
-        try:
-            store.put_new(key, letter.model_dump_json(indent=1).encode())
-        except PreconditionFailedError:
-            continue
+        put_or_get(store, key, letter.model_dump_json(indent=1).encode())
 
 
 def keys(store: ObjectStore, pipeline: str) -> Iterator[str]:

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from pydantic import BaseModel, ConfigDict
 
 from cdc_lake.contract import names
+from cdc_lake.contract.conditional import put_or_get
 from cdc_lake.contract.errors import ContractError, UnsupportedTypeError
-from cdc_lake.contract.store import ObjectStore, PreconditionFailedError
+from cdc_lake.contract.store import ObjectStore
 
 # The columns that Debezium's flattening adds (design, section 4), by their names in a record, and the
 # lake's type of each. Hive's metastore folds names to lower case, so the lake's names are lower case.
@@ -57,7 +58,8 @@ _SIMPLE = {
     "cidr": "string",
     "macaddr": "string",
 }
-_TYPE = re.compile(r"^(?P<base>[a-z ]+?)(?:\((?P<args>[\d,]+)\))?(?P<rest>(?: [a-z ]+)?)(?P<array>(?:\[\])*)$")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_TYPE = re.compile(r"^(?P<base>[a-z ]+?)(?:\((?P<args>[-\d,]+)\))?(?P<rest>(?: [a-z ]+)?)(?P<array>(?:\[\])*)$")
 
 
 class Column(BaseModel):
@@ -135,19 +137,42 @@ def capture(
 ) -> tuple[TableSchema, bool]:
     """Keep the table's schema as a new version if it differs from the newest one.
 
-    Returns the schema and whether a version was added. Raises UnsupportedTypeError for a column that the
-    lake can't hold, ContractError where another run captured at the same moment.
+    Returns the schema and whether a version was added. Raises UnsupportedTypeError for a column whose name or
+    type the lake can't hold, ContractError where another run captured another schema at the same moment.
     """
     found = versions(store, pipeline, table)
     number = found[-1].version + 1 if found else 1
     schema = TableSchema(version=number, table=table, columns=tuple(columns), key=tuple(key))
+    _check_names(schema)
     for column in schema.columns:
         _ = column.lake_type
     if found and (found[-1].columns, found[-1].key) == (schema.columns, schema.key):
         return found[-1], False
     target = f"{names.schema_prefix(pipeline, table)}{number:06d}.json"
-    try:
-        store.put_new(target, schema.model_dump_json(indent=1).encode())
-    except PreconditionFailedError as error:
-        raise ContractError(f"another run captured version {number} of {table} just now: run it again") from error
+    body = schema.model_dump_json(indent=1).encode()
+    if put_or_get(store, target, body).body != body:
+        raise ContractError(f"another run captured version {number} of {table} just now: run it again")
     return schema, True
+
+
+def _check_names(schema: TableSchema) -> None:
+    """Whether every column has a name that Avro (in Hudi) and Hive can spell, and none has another one's."""
+    added = {name for name, _ in schema.lake_columns()[len(schema.columns) :]}
+    seen: set[str] = set()
+    for column in schema.columns:
+        folded = column.name.lower()
+        fault = (
+            "a name that the lake's formats can't spell (letters, digits and '_' only)"
+            if not _NAME.fullmatch(column.name)
+            else "the name of a column that the lake adds"
+            if folded in added or folded.startswith("_hoodie_")
+            else "the name of another column once Hive folds names to lower case"
+            if folded in seen
+            else None
+        )
+        if fault is not None:
+            raise UnsupportedTypeError(
+                f"column {column.name} of {schema.table} has {fault}; leave the column out of the publication, or "
+                "rename it in the source table"
+            )
+        seen.add(folded)

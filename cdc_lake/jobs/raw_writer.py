@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from cdc_lake.contract import json_lines
+from cdc_lake.contract.conditional import put_or_get
 from cdc_lake.contract.dead_letters import DeadLetter
 from cdc_lake.contract.errors import ObjectConflictError
 from cdc_lake.contract.manifest import LandedObject
 from cdc_lake.contract.names import ObjectName
-from cdc_lake.contract.store import ObjectStore, PreconditionFailedError, S3Location
+from cdc_lake.contract.store import ObjectStore, S3Location
 
 WRITTEN_SCHEMA = "kind string, json string"
 
@@ -93,10 +94,15 @@ class RawWriter:
         )
         body = json_lines.frame(pending.values)
         digest = hashlib.sha256(body).hexdigest()
-        try:
-            etag = store.put_new(name.key, body, {"attempt": self.attempt, "sha256": digest})
-        except PreconditionFailedError:
-            etag = self._recognise(store, name.key, body)
+        # What was there is one's own, put by a retry whose first answer was lost, or by a run that was cut off before
+        # its manifest: a topic's records at given offsets never change, so equal names mean equal content.
+        stored = put_or_get(store, name.key, body, {"attempt": self.attempt, "sha256": digest})
+        if stored.body != body:
+            raise ObjectConflictError(
+                f"object {name.key} exists with other content than the topic holds at these offsets: something else "
+                f"writes below this prefix, or the topic was made again; nothing was committed. Compare it with "
+                f"`cdc-lake topic peek {self.topic}`, then move it away or run `cdc-lake reset {self.pipeline}`"
+            )
         return LandedObject(
             key=name.key,
             partition=name.partition,
@@ -105,23 +111,8 @@ class RawWriter:
             records=len(pending.values),
             bytes=len(body),
             sha256=digest,
-            etag=etag,
+            etag=stored.etag,
             runs=tuple(runs(pending.offsets)),
-        )
-
-    def _recognise(self, store: ObjectStore, key: str, body: bytes) -> str:
-        """The ETag of an object that was there already, where it has the content that it should have.
-
-        It is one's own after a retry whose first answer was lost, or that of a run which was cut off before its
-        manifest: a topic's records at given offsets never change, so equal names mean equal content.
-        """
-        stored = store.get(key)
-        if stored is not None and stored.body == body:
-            return stored.etag
-        raise ObjectConflictError(
-            f"object {key} exists with other content than the topic holds at these offsets: something else writes "
-            f"below this prefix, or the topic was made again; nothing was committed. Compare it with `cdc-lake topic "
-            f"peek {self.topic}`, then move it away or run `cdc-lake reset {self.pipeline}`"
         )
 
 
