@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pydantic import ValidationError
+
 from cdc_lake.contract import names
+from cdc_lake.contract.conditional import put_or_get
 from cdc_lake.contract.errors import (
     ManifestGapError,
     ObjectDamagedError,
@@ -17,7 +20,7 @@ from cdc_lake.contract.errors import (
     TopicRecreatedError,
 )
 from cdc_lake.contract.manifest import Manifest
-from cdc_lake.contract.store import ObjectStore, PreconditionFailedError
+from cdc_lake.contract.store import ObjectStore
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Chain:
     topic: str
 
     def read(self, number: int) -> Manifest:
-        """One manifest. Raises ObjectDamagedError where it is missing."""
+        """One manifest. Raises ObjectDamagedError where it is missing or can't be read."""
         key = names.manifest_key(self.pipeline, self.topic, number)
         stored = self.store.get(key)
         if stored is None:
@@ -37,15 +40,21 @@ class Chain:
                 f"manifest {number} of topic {self.topic} is missing ({key}); the chain can't be followed past "
                 f"it: restore the object, or start the pipeline over with `cdc-lake reset {self.pipeline}`"
             )
-        return Manifest.decode(stored.body)
+        try:
+            return Manifest.decode(stored.body)
+        except ValidationError as error:
+            raise ObjectDamagedError(
+                f"manifest {number} of topic {self.topic} is damaged ({key}): {error.errors()[0]['msg']}; restore the "
+                f"object, or start the pipeline over with `cdc-lake reset {self.pipeline}`"
+            ) from error
 
     def length(self, known: int = 0) -> int:
         """The number of the newest manifest, 0 for none.
 
         Doubles its stride from the last one `known` and then halves it: requests grow with the
-        logarithm of what is new, not with the chain.
+        logarithm of what is new, not with the chain. A `known` that is not there (any more) is no harm.
         """
-        low, stride = known, 1
+        low, stride = (known if known > 0 and self._exists(known) else 0), 1
         while self._exists(low + stride):
             low += stride
             stride *= 2
@@ -76,22 +85,23 @@ class Chain:
     def append(self, manifest: Manifest) -> None:
         """Commit a manifest at the end of the chain.
 
-        Raises RaceLostError where another attempt committed this number first, and what check_follows
-        raises where the manifest does not fit the one before it.
+        Raises RaceLostError where another attempt committed this number first, ManifestGapError where this
+        number is a hole in the chain, and what check_follows raises where the manifest does not fit the one
+        before it.
         """
         check_follows(self.read(manifest.number - 1) if manifest.number > 1 else None, manifest)
+        if self._exists(manifest.number + 1) and not self._exists(manifest.number):
+            raise ManifestGapError(
+                f"manifest {manifest.number} of topic {self.topic} is missing, though {manifest.number + 1} is there; "
+                f"nothing was committed: restore it, or start over with `cdc-lake reset {self.pipeline}`"
+            )
         key = names.manifest_key(self.pipeline, self.topic, manifest.number)
-        try:
-            self.store.put_new(key, manifest.encode(), {"attempt": manifest.attempt})
-        except PreconditionFailedError as error:
-            stored = self.store.get(key)
-            # A put that was retried after a lost answer finds its own object: it had succeeded.
-            if stored is not None and stored.metadata.get("attempt") == manifest.attempt:
-                return
+        stored = put_or_get(self.store, key, manifest.encode(), {"attempt": manifest.attempt})
+        if stored.metadata.get("attempt") != manifest.attempt:
             raise RaceLostError(
                 f"another landing run committed manifest {manifest.number} of topic {self.topic} first; "
                 "nothing is lost: this run starts over from the new end"
-            ) from error
+            )
 
     def _exists(self, number: int) -> bool:
         return self.store.exists(names.manifest_key(self.pipeline, self.topic, number))
