@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from cdc_lake.contract.errors import ObjectDamagedError
 from cdc_lake.contract.position import Watermark
-from cdc_lake.contract.store import ObjectStore
+from cdc_lake.contract.store import ObjectStore, StoredObject
 
 CHECKPOINT_KEY = "cdc_lake.checkpoint"
 _COMPLETED = ("commit", "deltacommit", "replacecommit")
@@ -49,7 +49,8 @@ def last_commit(store: ObjectStore, table_prefix: str) -> Commit | None:
     """The newest completed commit that carries a checkpoint, None where the table has none yet.
 
     Every commit that a job of ours makes carries one, so that archiving never removes the only one.
-    Raises ObjectDamagedError for a table with commits but no checkpoint: somebody else wrote it.
+    Raises ObjectDamagedError for a table with commits but no checkpoint (somebody else wrote it), and for a
+    commit that can't be read.
     """
     names = [item.key for item in store.scan(f"{table_prefix}.hoodie/", recursive=False)]
     instants = sorted((key for key in names if key.rpartition(".")[2] in _COMPLETED), key=_instant, reverse=True)
@@ -57,7 +58,7 @@ def last_commit(store: ObjectStore, table_prefix: str) -> Commit | None:
         stored = store.get(key)
         if stored is None:
             continue  # archived between the listing and now; an older one cannot be the newest
-        commit = _commit(_instant(key), json.loads(stored.body))
+        commit = _commit(stored)
         if commit.checkpoint is not None:
             return commit
     if instants:
@@ -72,7 +73,17 @@ def _instant(key: str) -> str:
     return key.rpartition("/")[2].partition(".")[0]
 
 
-def _commit(instant: str, body: dict[str, Any]) -> Commit:
+def _commit(stored: StoredObject) -> Commit:
+    try:
+        return _parsed(_instant(stored.key), json.loads(stored.body))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ObjectDamagedError(
+            f"the Hudi commit {stored.key} is not one of table version 6, or damaged ({error!r}); nothing was applied: "
+            "restore it, or move the table away and reset the pipeline"
+        ) from error
+
+
+def _parsed(instant: str, body: dict[str, Any]) -> Commit:
     stats = [stat for group in body["partitionToWriteStats"].values() for stat in group]
     text = body.get("extraMetadata", {}).get(CHECKPOINT_KEY)
     return Commit(
