@@ -11,7 +11,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -21,9 +21,12 @@ from cdc_lake.contract.errors import OffsetsExpiredError, RaceLostError, TopicRe
 from cdc_lake.contract.manifest import LandedObject, Manifest, Span
 from cdc_lake.contract.position import Watermark
 from cdc_lake.contract.store import S3Location
+from cdc_lake.jobs.executors import contract_errors
 from cdc_lake.jobs.raw_writer import WRITTEN_SCHEMA, RawWriter
 
 _RACES = 5
+# Landing runs on several machines: their clocks, and the moment between reading the ends and noting the time.
+_CLOCKS_DIFFER_BY = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ class LandSpec:
     records_per_object: int = 100_000
     bytes_per_object: int = 64 * 2**20
     attempt: str = field(default_factory=lambda: str(uuid.uuid4()))
+    fixed_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    """When `ends` was read: a manifest that was committed later can lie past it."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +68,8 @@ class LandReport:
 def pending(head: Manifest | None, spec: LandSpec) -> tuple[Span, ...]:
     """The offsets that are not landed yet, one span a partition, empty ones included.
 
-    Raises OffsetsExpiredError where retention was faster, TopicRecreatedError where the topic is another
-    or lost records at its end.
+    Raises OffsetsExpiredError where retention was faster, TopicRecreatedError where the topic is another,
+    or lost partitions or records at its end. What another run landed past `spec.ends` meanwhile is no loss.
     """
     if head is not None and head.topic_id != spec.topic_id:
         raise TopicRecreatedError(
@@ -72,22 +77,32 @@ def pending(head: Manifest | None, spec: LandSpec) -> tuple[Span, ...]:
             f"landed: `cdc-lake reset {spec.pipeline}` starts the pipeline over"
         )
     landed = {} if head is None else head.next_offsets()
-    spans = []
-    for partition, end in sorted(spec.ends.items()):
-        first = landed.get(partition, 0)
-        if spec.begins[partition] > first:
-            raise OffsetsExpiredError(
-                f"topic {spec.topic}, partition {partition}: offsets {first} to {spec.begins[partition] - 1} expired "
-                f"before they were landed; nothing was skipped: `cdc-lake reset {spec.pipeline}` starts over from a "
-                "new snapshot; then raise the topic's retention or land more often"
-            )
-        if end < first:
-            raise TopicRecreatedError(
-                f"topic {spec.topic}, partition {partition} ends at offset {end}, but offsets up to {first} are "
-                "landed: the topic lost records or is another one; nothing was landed"
-            )
-        spans.append(Span(partition=partition, first=first, next=end))
-    return tuple(spans)
+    overtaken = head is not None and head.committed_at > spec.fixed_at - _CLOCKS_DIFFER_BY
+    return tuple(
+        _pending(spec, partition, landed.get(partition, 0), overtaken) for partition in sorted({*landed, *spec.ends})
+    )
+
+
+def _pending(spec: LandSpec, partition: int, first: int, overtaken: bool) -> Span:
+    """What is not landed yet of one partition, of which `first` comes next."""
+    where = f"topic {spec.topic}, partition {partition}"
+    end = spec.ends.get(partition, 0)
+    if end < first:
+        if overtaken:
+            return Span(partition=partition, first=first, next=first)
+        raise TopicRecreatedError(
+            f"{where} ends at offset {end}, but offsets up to {first} are landed: the topic lost records or is "
+            f"another one; nothing was landed. Compare `cdc-lake topic peek {spec.topic}` with `cdc-lake raw ls "
+            f"{spec.pipeline}`; `cdc-lake reset {spec.pipeline}` starts the pipeline over"
+        )
+    begin = spec.begins.get(partition, 0)
+    if begin > first:
+        raise OffsetsExpiredError(
+            f"{where}: offsets {first} to {begin - 1} expired before they were landed; nothing was skipped: "
+            f"`cdc-lake reset {spec.pipeline}` starts over from a new snapshot; then raise the topic's retention or "
+            "land more often"
+        )
+    return Span(partition=partition, first=first, next=end)
 
 
 def run(spark: SparkSession, spec: LandSpec) -> LandReport:
@@ -135,7 +150,8 @@ def _write(
     writer = RawWriter(
         spec.location, spec.pipeline, spec.topic, spec.attempt, spec.records_per_object, spec.bytes_per_object
     )
-    rows = _read(spark, spec, spans).mapInArrow(writer, WRITTEN_SCHEMA).collect()
+    with contract_errors():
+        rows = _read(spark, spec, spans).mapInArrow(writer, WRITTEN_SCHEMA).collect()
     objects = [LandedObject.model_validate_json(row.json) for row in rows if row.kind == "object"]
     letters = [dead_letters.DeadLetter.model_validate_json(row.json) for row in rows if row.kind == "dead_letter"]
     ordered = sorted(objects, key=lambda item: (item.partition, item.first))
