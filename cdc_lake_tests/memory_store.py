@@ -1,0 +1,123 @@
+"""An ObjectStore in memory, with true conditional semantics, faults on demand and every request counted.
+
+Here: what a test of the contract needs of a bucket. Not here: what the real servers do (integration tests).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from cdc_lake.contract.store import ObjectInfo, PreconditionFailedError, StoredObject
+
+PAGE = 1000
+
+
+@dataclass
+class MemoryStore:
+    """One bucket.
+
+    `requests` counts what S3 would count: a listing's pages, a batch of deletes as one. `before_put` is called
+    with the key ahead of each conditional put, outside of the lock: the place for a rival.
+    """
+
+    objects: dict[str, StoredObject] = field(default_factory=dict)
+    requests: Counter[str] = field(default_factory=Counter)
+    before_put: Callable[[str], None] | None = None
+    _lost_answers: int = 0
+    _busy: int = 0
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def lose_answers(self, count: int = 1) -> None:
+        """Let the next puts succeed and say PreconditionFailed, as a client's retry after a lost answer sees it."""
+        self._lost_answers = count
+
+    def be_busy(self, count: int = 1) -> None:
+        """Let the next puts fail without a trace: S3's 409, another conditional put of the key being under way."""
+        self._busy = count
+
+    def forget_requests(self) -> None:
+        """Count from 0 again."""
+        self.requests.clear()
+
+    @property
+    def total(self) -> int:
+        """All requests."""
+        return sum(self.requests.values())
+
+    def get(self, key: str) -> StoredObject | None:
+        """See ObjectStore."""
+        with self._lock:
+            self.requests["get"] += 1
+            return self.objects.get(key)
+
+    def exists(self, key: str) -> bool:
+        """See ObjectStore."""
+        with self._lock:
+            self.requests["head"] += 1
+            return key in self.objects
+
+    def put_new(self, key: str, body: bytes, metadata: dict[str, str] | None = None) -> str:
+        """See ObjectStore."""
+        return self._put(key, body, metadata or {}, None)
+
+    def replace(self, key: str, body: bytes, etag: str) -> str:
+        """See ObjectStore."""
+        return self._put(key, body, {}, etag)
+
+    def scan(self, prefix: str, after: str = "", recursive: bool = True) -> Iterator[ObjectInfo]:
+        """See ObjectStore."""
+        with self._lock:
+            keys = sorted(key for key in self.objects if key.startswith(prefix) and key > after)
+            if not recursive:
+                keys = [key for key in keys if "/" not in key.removeprefix(prefix)]
+            found = [ObjectInfo(key, len(self.objects[key].body), self.objects[key].etag) for key in keys]
+        for index in range(0, max(1, len(found)), PAGE):
+            self.requests["list"] += 1
+            yield from found[index : index + PAGE]
+
+    def delete(self, keys: Iterable[str]) -> int:
+        """See ObjectStore."""
+        asked = list(keys)
+        with self._lock:
+            self.requests["delete"] += 1
+            for key in asked:
+                self.objects.pop(key, None)
+        return len(asked)
+
+    def write(self, key: str, body: bytes) -> None:
+        """Put an object behind the contract's back: damage, or what another program left."""
+        with self._lock:
+            self.objects[key] = StoredObject(key, body, hashlib.md5(body, usedforsecurity=False).hexdigest(), {})
+
+    def _put(self, key: str, body: bytes, metadata: dict[str, str], etag: str | None) -> str:
+        if self.before_put is not None:
+            self.before_put(key)
+        with self._lock:
+            self.requests["put"] += 1
+            if self._busy:
+                self._busy -= 1
+                raise PreconditionFailedError(key)
+            before = self.objects.get(key)
+            if (None if before is None else before.etag) != etag:
+                raise PreconditionFailedError(key)
+            stored = StoredObject(key, body, hashlib.md5(body, usedforsecurity=False).hexdigest(), metadata)
+            self.objects[key] = stored
+            if self._lost_answers:
+                self._lost_answers -= 1
+                raise PreconditionFailedError(key)
+            return stored.etag
+
+
+@dataclass(frozen=True)
+class MemoryLocation:
+    """Stands where the jobs take an S3Location: gives the same store to whoever asks."""
+
+    bucket: MemoryStore
+
+    def store(self) -> MemoryStore:
+        """The one store."""
+        return self.bucket

@@ -1,0 +1,79 @@
+"""One manifest's own rules: what it says must fit together."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from cdc_lake.contract.manifest import LandedObject, Manifest, Span
+from cdc_lake.jobs.raw_writer import runs
+from cdc_lake_tests.unit.contract.landed import manifest
+
+
+def item(first: int, last: int, partition: int = 0, **changes: object) -> LandedObject:
+    """An object of every offset from first to last."""
+    count = last - first + 1
+    entry = {
+        "key": f"object of {partition} at {first}",
+        "partition": partition,
+        "first": first,
+        "last": last,
+        "records": count,
+        "bytes": 10 * count,
+        "sha256": "0" * 64,
+        "etag": "e",
+        "runs": ((first, count),),
+    }
+    return LandedObject.model_validate({**entry, **changes})
+
+
+def test_it_reads_back_to_the_byte() -> None:
+    one = manifest(3, {0: (5, 10), 1: (0, 0)}, objects=(item(5, 6), item(7, 9)))
+    assert Manifest.decode(one.encode()) == one
+    assert (one.records, one.size, one.next_offsets()) == (5, 50, {0: 10, 1: 0})
+
+
+@given(st.sets(st.integers(0, 200), min_size=1))
+def test_runs_tell_every_offset(offsets: set[int]) -> None:
+    ascending = sorted(offsets)
+    described = tuple(runs(ascending))
+    one = item(ascending[0], ascending[-1], records=len(ascending), runs=described)
+    assert list(one.offsets()) == ascending
+    assert all(before + count < after for (before, count), (after, _) in pairwise(described))
+
+
+def test_runs_that_hold_another_number_of_records_are_refused() -> None:
+    with pytest.raises(ValidationError, match="another number of records"):
+        item(0, 9, records=9)
+
+
+@pytest.mark.parametrize("described", [((0, 5), (4, 5)), ((1, 10),), ((0, 9), (11, 1)), ((5, 5), (0, 5))])
+def test_runs_that_do_not_fit_the_name_are_refused(described: tuple[tuple[int, int], ...]) -> None:
+    with pytest.raises(ValidationError, match="runs"):
+        item(0, 9, runs=described)
+
+
+@pytest.mark.parametrize(("first", "end"), [(-1, 3), (4, 3)])
+def test_a_span_that_runs_backwards_is_refused(first: int, end: int) -> None:
+    with pytest.raises(ValidationError, match="run backwards"):
+        Span(partition=0, first=first, next=end)
+
+
+@pytest.mark.parametrize("one", [item(4, 7), item(8, 10), item(5, 6, partition=1)])
+def test_an_object_outside_of_the_spans_is_refused(one: LandedObject) -> None:
+    with pytest.raises(ValidationError, match="lies outside"):
+        manifest(1, {0: (5, 10)}, objects=(one,))
+
+
+def test_objects_that_overlap_are_refused() -> None:
+    with pytest.raises(ValidationError, match="overlaps"):
+        manifest(1, {0: (0, 10)}, objects=(item(4, 9), item(0, 4)))
+
+
+def test_an_unknown_field_is_refused() -> None:
+    with pytest.raises(ValidationError, match="Extra inputs"):
+        Manifest.decode(manifest(1, {0: (0, 1)}).encode().replace(b'"version"', b'"colour": 1, "version"'))

@@ -1,0 +1,95 @@
+"""What is left to land: spans that start where the chain ends, or the reason why they can't."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdc_lake.contract.errors import OffsetsExpiredError, TopicRecreatedError
+from cdc_lake.contract.manifest import Manifest
+from cdc_lake.contract.store import S3Location
+from cdc_lake.jobs import land
+from cdc_lake_tests.unit.contract.landed import PIPELINE, TOPIC, TOPIC_ID, manifest
+
+NOW = datetime(2024, 6, 1, 12, tzinfo=UTC)
+
+
+def spec(ends: Mapping[int, int], begins: Mapping[int, int] | None = None) -> land.LandSpec:
+    """A run that was told these offsets at NOW."""
+    return land.LandSpec(
+        location=S3Location("bucket"),
+        pipeline=PIPELINE,
+        topic=TOPIC,
+        topic_id=TOPIC_ID,
+        begins=begins or dict.fromkeys(ends, 0),
+        ends=ends,
+        kafka={},
+        fixed_at=NOW,
+    )
+
+
+def head(ends: Mapping[int, int], minutes_ago: float = 60) -> Manifest:
+    """A chain's end, committed some time before NOW."""
+    spans = {partition: (0, end) for partition, end in ends.items()}
+    return manifest(1, spans, committed_at=NOW - timedelta(minutes=minutes_ago))
+
+
+def spans(before: Manifest | None, of: land.LandSpec) -> dict[int, tuple[int, int]]:
+    """pending() as pairs by partition."""
+    return {span.partition: (span.first, span.next) for span in land.pending(before, of)}
+
+
+def test_everything_is_pending_at_first() -> None:
+    assert spans(None, spec({0: 10, 1: 0})) == {0: (0, 10), 1: (0, 0)}
+
+
+@given(st.dictionaries(st.integers(0, 5), st.tuples(st.integers(0, 99), st.integers(0, 99)), min_size=1))
+def test_it_starts_where_the_chain_ends_and_what_it_gives_follows(landed_and_new: dict[int, tuple[int, int]]) -> None:
+    before = head({p: first for p, (first, _) in landed_and_new.items()})
+    found = spans(before, spec({p: first + new for p, (first, new) in landed_and_new.items()}))
+    assert found == {p: (first, first + new) for p, (first, new) in landed_and_new.items()}
+
+
+def test_an_added_partition_starts_at_0() -> None:
+    assert spans(head({0: 5}), spec({0: 9, 1: 4})) == {0: (5, 9), 1: (0, 4)}
+
+
+def test_what_expired_unlanded_is_said_by_offset() -> None:
+    with pytest.raises(OffsetsExpiredError, match="partition 1: offsets 5 to 7 expired before they were landed"):
+        land.pending(head({0: 5, 1: 5}), spec({0: 9, 1: 9}, begins={0: 5, 1: 8}))
+
+
+def test_what_expired_after_it_was_landed_is_no_loss() -> None:
+    assert spans(head({0: 5}), spec({0: 9}, begins={0: 5})) == {0: (5, 9)}
+    assert spans(head({0: 9}), spec({0: 9}, begins={0: 9})) == {0: (9, 9)}
+
+
+def test_expiry_before_the_first_landing_is_said_too() -> None:
+    with pytest.raises(OffsetsExpiredError, match="offsets 0 to 2 expired"):
+        land.pending(None, spec({0: 9}, begins={0: 3}))
+
+
+def test_a_topic_of_another_id_is_refused() -> None:
+    with pytest.raises(TopicRecreatedError, match=r"was deleted and made again .*cdc-lake reset shop"):
+        land.pending(head({0: 5}), replace(spec({0: 9}), topic_id="another"))
+
+
+def test_a_topic_that_lost_its_end_is_refused() -> None:
+    with pytest.raises(TopicRecreatedError, match="partition 0 ends at offset 3, but offsets up to 5 are landed"):
+        land.pending(head({0: 5}), spec({0: 3}))
+
+
+def test_a_topic_that_lost_a_partition_is_refused() -> None:
+    with pytest.raises(TopicRecreatedError, match="partition 1 ends at offset 0"):
+        land.pending(head({0: 5, 1: 5}), spec({0: 9}))
+
+
+@pytest.mark.parametrize("minutes_ago", [-10, 0, 0.5])
+def test_what_another_run_landed_meanwhile_is_not_taken_for_a_loss(minutes_ago: float) -> None:
+    """The ends were read before the other run committed: nothing is left here, and nothing is wrong."""
+    assert spans(head({0: 8, 1: 5, 2: 3}, minutes_ago), spec({0: 6, 1: 7})) == {0: (8, 8), 1: (5, 7), 2: (3, 3)}
