@@ -61,11 +61,18 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         sql = f'SELECT DISTINCT "_hoodie_file_name" FROM "{catalog}"."{table.name}"'  # noqa: S608 - checked identifiers
         live = {row[0] for row in athena.query(sql).rows}
         listed = location(store).store().scan(table.lake_prefix)
-        sizes = [item.size for item in listed if item.key.rpartition("/")[2] in live]
-        mean = sum(sizes) / max(1, len(sizes))
+        sizes = {name: item.size for item in listed if (name := item.key.rpartition("/")[2]) in live}
+        total = sum(sizes.values())
+        mean = total / max(1, len(sizes))
+        missing = sorted(live - sizes.keys())
         return dg.AssetCheckResult(
-            passed=len(sizes) <= 1 or mean >= _MB,
-            metadata={"live_files": len(sizes), "mean_bytes": mean, "total_bytes": sum(sizes)},
+            passed=not missing and (len(sizes) <= 1 or mean >= _MB),
+            metadata={
+                "live_files": len(sizes),
+                "mean_bytes": mean,
+                "total_bytes": total,
+                "missing_files": dg.MetadataValue.json(missing[:_SHOWN]),
+            },
         )
 
     return [keys_unique, equals_source, file_sizes_healthy]
