@@ -1,0 +1,415 @@
+"""The resources as small fakes in memory: they answer like the systems, and note what is removed or restarted.
+
+Here: state and answers. Not here: a pipeline's events flowing through them (world.py), SQL (fake_sql.py), objects
+(memory_store.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any, Literal
+
+import dagster as dg
+from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg2 names its class in lower case
+from pydantic import PrivateAttr
+
+from cdc_lake_tests.fake_sql import Sql, connected
+from resources.athena import Athena, QueryResult
+from resources.connectors import FAILED, RUNNING, ConnectorStatus, PutOutcome, TaskStatus
+from resources.glue import GlueCatalog, TableDefinition
+from resources.kafka import Kafka
+from resources.kafka_connect import KafkaConnect
+from resources.kafka_records import Message
+from resources.kafka_topic_changes import TopicChange
+from resources.kafka_topics import TopicInfo
+from resources.postgres import Postgres
+from resources.postgres_catalog import ColumnInfo
+from resources.postgres_publications import PublicationChange, Table
+from resources.postgres_slots import SlotInfo
+
+
+class CutOff(Exception):  # noqa: N818 - it says what happens to whoever meets it
+    """The process died here."""
+
+
+@dataclass
+class Steps:
+    """What fakes removed, in order. With `cut_at`, the step of that number doesn't happen: CutOff is raised."""
+
+    done: list[str] = field(default_factory=list)
+    cut_at: int | None = None
+
+    def take(self, what: str) -> None:
+        """A removal is about to happen."""
+        if self.cut_at == len(self.done):
+            raise CutOff(what)
+        self.done.append(what)
+
+
+@dataclass
+class FakeTopic:
+    """A topic: records by partition, of which those before `begins` have expired."""
+
+    topic_id: str
+    config: dict[str, str]
+    records: dict[int, list[Message]]
+    begins: dict[int, int]
+
+
+class FakeKafka(Kafka):
+    """Topics in memory."""
+
+    bootstrap: str = "nowhere:9092"
+    _topics: dict[str, FakeTopic] = PrivateAttr(default_factory=dict)
+    _steps: Steps = PrivateAttr(default_factory=Steps)
+    _made: int = PrivateAttr(default=0)
+
+    def noting(self, steps: Steps) -> FakeKafka:
+        """Itself, with removals noted there."""
+        self._steps = steps
+        return self
+
+    def make(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> FakeTopic:
+        """Make a topic, anew where there is one: with another id."""
+        self._made += 1
+        settings = {"cleanup.policy": "delete", "retention.ms": "604800000", "retention.bytes": "-1", **(config or {})}
+        empty: dict[int, list[Message]] = {partition: [] for partition in range(partitions)}
+        self._topics[name] = FakeTopic(f"id-{self._made}", settings, empty, dict.fromkeys(empty, 0))
+        return self._topics[name]
+
+    def send(self, name: str, value: bytes | None, partition: int = 0) -> int:
+        """Append a record; its offset."""
+        records = self._topics[name].records[partition]
+        records.append(Message(partition, len(records), 1000 + len(records), None, value))
+        return len(records) - 1
+
+    def topics(self) -> tuple[str, ...]:
+        """See Kafka."""
+        return tuple(sorted(self._topics))
+
+    def topic(self, name: str) -> TopicInfo | None:
+        """See Kafka."""
+        found = self._topics.get(name)
+        return None if found is None else TopicInfo(name, found.topic_id, len(found.records), dict(found.config))
+
+    def ensure_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> TopicChange:
+        """See Kafka."""
+        missing = name not in self._topics
+        if missing:
+            self.make(name, partitions, config)
+        found = self._topics[name]
+        info = TopicInfo(name, found.topic_id, len(found.records), dict(found.config))
+        return TopicChange("created" if missing else "unchanged", info)
+
+    def delete_topic(self, name: str) -> bool:
+        """See Kafka."""
+        if name not in self._topics:
+            return False
+        self._steps.take(f"topic {name}")
+        del self._topics[name]
+        return True
+
+    def begin_offsets(self, topic: str) -> dict[int, int]:
+        """See Kafka."""
+        return dict(self._topics[topic].begins)
+
+    def end_offsets(self, topic: str) -> dict[int, int]:
+        """See Kafka."""
+        return {partition: len(records) for partition, records in self._topics[topic].records.items()}
+
+    def peek(
+        self,
+        topic: str,
+        partition: int | None = None,
+        offset: int | None = None,
+        limit: int | None = None,
+        *,
+        read_committed: bool = True,  # noqa: ARG002 - nothing is aborted here
+    ) -> Iterator[Message]:
+        """See Kafka."""
+        found = self._topics[topic]
+        chosen = found.records if partition is None else {partition: found.records[partition]}
+        records = (m for p, all_of_it in chosen.items() for m in all_of_it[max(offset or 0, found.begins[p]) :])
+        return islice(records, limit)
+
+    def tail(self, topic: str, limit: int, partition: int | None = None) -> list[Message]:
+        """See Kafka."""
+        return sorted(self.peek(topic, partition), key=lambda message: message.timestamp_ms or 0)[-limit:]
+
+
+class FakePostgres(Postgres):
+    """One database. `sql` answers queries; each beat moves the WAL on, and is handed to `listeners`."""
+
+    host: str = "nowhere"
+    user: str = "postgres"
+    password: str = "secret"
+    database: str = "shopdb"
+    _sql: Sql = PrivateAttr(default_factory=lambda: Sql("postgres"))
+    _slots: dict[str, SlotInfo] = PrivateAttr(default_factory=dict)
+    _published: dict[str, tuple[Table, ...]] = PrivateAttr(default_factory=dict)
+    _columns: dict[Table, tuple[ColumnInfo, ...]] = PrivateAttr(default_factory=dict)
+    _keys: dict[Table, tuple[str, ...]] = PrivateAttr(default_factory=dict)
+    _full: set[Table] = PrivateAttr(default_factory=set)
+    _heartbeats: set[str] = PrivateAttr(default_factory=set)
+    _lsn: int = PrivateAttr(default=1000)
+    _listeners: list[Any] = PrivateAttr(default_factory=list)
+    _steps: Steps = PrivateAttr(default_factory=Steps)
+
+    def noting(self, steps: Steps) -> FakePostgres:
+        """Itself, with removals noted there."""
+        self._steps = steps
+        return self
+
+    @property
+    def sql(self) -> Sql:
+        """The database's tables."""
+        return self._sql
+
+    @property
+    def listeners(self) -> list[Any]:
+        """Called with the LSN of each beat."""
+        return self._listeners
+
+    def has(self, schema: str, table: str, columns: Iterable[ColumnInfo], key: tuple[str, ...]) -> None:
+        """The database has such a table from now on; its rows are `sql`'s business."""
+        self._columns[schema, table] = tuple(columns)
+        self._keys[schema, table] = key
+
+    def put_slot(self, name: str, **changes: Any) -> None:  # noqa: ANN401 - SlotInfo's fields
+        """Make a healthy slot, but for `changes`."""
+        healthy = SlotInfo(name, "pgoutput", self.database, True, 900, 990, 100, "reserved", None)
+        self._slots[name] = replace(healthy, **changes)
+
+    @contextmanager
+    def connect(
+        self,
+        database: str | None = None,  # noqa: ARG002 - there is one
+        *,
+        autocommit: bool = True,  # noqa: ARG002 - nothing is rolled back
+    ) -> Iterator[Connection]:
+        """See Postgres."""
+        with connected(self._sql) as connection:
+            yield connection
+
+    def columns(self, schema: str, table: str) -> tuple[ColumnInfo, ...]:
+        """See Postgres."""
+        return self._columns[schema, table]
+
+    def primary_key(self, schema: str, table: str) -> tuple[str, ...]:
+        """See Postgres."""
+        return self._keys[schema, table]
+
+    def row_count(self, schema: str, table: str) -> int:
+        """See Postgres."""
+        _, rows = self._sql.run(f'SELECT count(*) FROM "{schema}"."{table}"')  # noqa: S608 - names of tests
+        return int(rows[0][0])
+
+    def set_replica_identity(self, schema: str, table: str, identity: Literal["default", "nothing", "full"]) -> bool:
+        """See Postgres."""
+        changed = identity == "full" and (schema, table) not in self._full
+        self._full.add((schema, table))
+        return changed
+
+    def system_identifier(self) -> str:
+        """See Postgres."""
+        return "7000000000000000001"
+
+    def current_lsn(self) -> int:
+        """See Postgres."""
+        return self._lsn
+
+    def publication_tables(self, name: str) -> tuple[Table, ...] | None:
+        """See Postgres."""
+        return self._published.get(name)
+
+    def ensure_publication(self, name: str, tables: Iterable[Table]) -> PublicationChange:
+        """See Postgres."""
+        before = self._published.get(name)
+        added = tuple(table for table in tables if table not in (before or ()))
+        self._published[name] = (*(before or ()), *added)
+        if before is None:
+            return PublicationChange("created", added)
+        return PublicationChange("extended" if added else "unchanged", added)
+
+    def ensure_heartbeat(self, schema: str) -> bool:
+        """See Postgres."""
+        missing = schema not in self._heartbeats
+        self._heartbeats.add(schema)
+        return missing
+
+    def beat(self, schema: str) -> int:  # noqa: ARG002 - there is one
+        """See Postgres."""
+        self.beat_silently()
+        for listener in self._listeners:
+            listener(self._lsn)
+        return self._lsn
+
+    def beat_silently(self) -> None:
+        """The WAL moves on by another change than a heartbeat."""
+        self._lsn += 10
+
+    def slot(self, name: str) -> SlotInfo | None:
+        """See Postgres."""
+        return self._slots.get(name)
+
+    def drop_slot(self, name: str, timeout_seconds: float = 30.0) -> bool:  # noqa: ARG002 - nobody holds it
+        """See Postgres."""
+        if name not in self._slots:
+            return False
+        self._steps.take(f"slot {name}")
+        del self._slots[name]
+        return True
+
+
+class FakeConnect(KafkaConnect):
+    """Connectors in memory: each runs one task until `fail` is called."""
+
+    url: str = "http://nowhere:8083"
+    _configs: dict[str, dict[str, str]] = PrivateAttr(default_factory=dict)
+    _states: dict[str, ConnectorStatus] = PrivateAttr(default_factory=dict)
+    _restarts: list[str] = PrivateAttr(default_factory=list)
+    _steps: Steps = PrivateAttr(default_factory=Steps)
+
+    def noting(self, steps: Steps) -> FakeConnect:
+        """Itself, with removals noted there."""
+        self._steps = steps
+        return self
+
+    @property
+    def restarts(self) -> list[str]:
+        """The connectors that were restarted, as often as they were."""
+        return self._restarts
+
+    def run(self, name: str, state: str = RUNNING) -> None:
+        """The connector and its task are RUNNING, or both in another state."""
+        self._states[name] = ConnectorStatus(name, state, (TaskStatus(0, state, "worker", None),))
+
+    def fail(self, name: str, cause: str, *, connector_too: bool = False) -> None:
+        """The connector's task fails, or the connector before it has a task."""
+        task = TaskStatus(0, FAILED, "worker", f"org.apache.SomeException\nCaused by: {cause}")
+        self._states[name] = (
+            ConnectorStatus(name, FAILED, (), f"Caused by: {cause}")
+            if connector_too
+            else ConnectorStatus(name, RUNNING, (task,))
+        )
+
+    def get(self, name: str) -> dict[str, str] | None:
+        """See KafkaConnect."""
+        return self._configs.get(name)
+
+    def put(self, name: str, config: Mapping[str, str]) -> PutOutcome:
+        """See KafkaConnect."""
+        before = self._configs.get(name)
+        self._configs[name] = dict(config)
+        if before == config:
+            return "unchanged"
+        self.run(name)
+        return "created" if before is None else "updated"
+
+    def status(self, name: str) -> ConnectorStatus | None:
+        """See KafkaConnect."""
+        return self._states.get(name)
+
+    def wait_running(self, name: str, tasks: int = 1, timeout_seconds: float = 120.0) -> ConnectorStatus:  # noqa: ARG002
+        """See KafkaConnect."""
+        return self._states[name]
+
+    def restart_failed(self, name: str) -> tuple[int, ...]:
+        """See KafkaConnect; it goes on failing until `run` is called."""
+        self._restarts.append(name)
+        return tuple(task.id for task in self._states[name].failed_tasks)
+
+    def delete(self, name: str, *, offsets: bool = True) -> bool:
+        """See KafkaConnect."""
+        if name not in self._states:
+            return False
+        self._steps.take(f"connector {name}{' with offsets' if offsets else ''}")
+        del self._states[name]
+        self._configs.pop(name, None)
+        return True
+
+
+class FakeGlue(GlueCatalog):
+    """A catalog in memory."""
+
+    _tables: dict[str, TableDefinition] = PrivateAttr(default_factory=dict)
+    _steps: Steps = PrivateAttr(default_factory=Steps)
+
+    def noting(self, steps: Steps) -> FakeGlue:
+        """Itself, with removals noted there."""
+        self._steps = steps
+        return self
+
+    def ensure_database(self, name: str, location: str | None = None) -> bool:  # noqa: ARG002 - all are there
+        """See GlueCatalog."""
+        return False
+
+    def get_table(self, database: str, name: str) -> TableDefinition | None:
+        """See GlueCatalog."""
+        return self._tables.get(f"{database}.{name}")
+
+    def put_table(self, definition: TableDefinition) -> bool:
+        """See GlueCatalog."""
+        changed = self._tables.get(definition.full_name) != definition
+        self._tables[definition.full_name] = definition
+        return changed
+
+    def delete_table(self, database: str, name: str) -> bool:
+        """See GlueCatalog."""
+        if f"{database}.{name}" not in self._tables:
+            return False
+        self._steps.take(f"catalog {database}.{name}")
+        del self._tables[f"{database}.{name}"]
+        return True
+
+
+class FakeAthena(Athena):
+    """Athena over SQLite's tables; views that it makes appear in `glue`."""
+
+    _sql: Sql = PrivateAttr(default_factory=lambda: Sql("trino"))
+    _types: dict[str, str] = PrivateAttr(default_factory=dict)
+    _glue: FakeGlue | None = PrivateAttr(default=None)
+
+    def with_catalog(self, glue: FakeGlue) -> FakeAthena:
+        """Itself, with views noted in that catalog."""
+        self._glue = glue
+        return self
+
+    @property
+    def sql(self) -> Sql:
+        """The lake's tables."""
+        return self._sql
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The types of columns, by name; varchar where none is given."""
+        return self._types
+
+    def query(self, sql: str) -> QueryResult:
+        """See Athena."""
+        names, rows = self._sql.run(sql)
+        columns = tuple((name, self._types.get(name, "varchar")) for name in names)
+        return QueryResult(columns, tuple(rows), "query-1", 0, 0.0)
+
+    def execute(self, sql: str) -> QueryResult:
+        """See Athena."""
+        result = self.query(sql)
+        if self._glue is not None and sql.startswith("CREATE OR REPLACE VIEW"):
+            database, name = sql.split('"')[1], sql.split('"')[3]
+            self._glue.put_table(TableDefinition(database, name, "", (), table_type="VIRTUAL_VIEW"))
+        return result
+
+
+def evaluate(check: dg.AssetChecksDefinition, **resources: object) -> dg.AssetCheckResult:
+    """What a check finds: Dagster's direct invocation would make the fakes anew, without what they hold."""
+    found = check.op.compute_fn.decorated_fn(**resources)  # type: ignore[union-attr]
+    assert isinstance(found, dg.AssetCheckResult)
+    return found
+
+
+def bound(**resources: object) -> dict[str, dg.ResourceDefinition]:
+    """The fakes as they are, for assets and sensors."""
+    return {name: dg.ResourceDefinition.hardcoded_resource(each) for name, each in resources.items()}

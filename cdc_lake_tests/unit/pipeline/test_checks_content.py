@@ -1,0 +1,162 @@
+"""Checks of source, lake and dataset: rows that are wrong, doubled, missing, or too many turn them red."""
+
+from __future__ import annotations
+
+import dagster as dg
+import pytest
+
+from cdc_lake.pipeline.checks import content, dataset, source
+from cdc_lake_tests.fakes import evaluate
+from cdc_lake_tests.world import World
+
+ORDERS = ["order_id", "customer_id", "total", "__deleted", "_hoodie_file_name"]
+MB = 2**20
+
+
+def check(shop: World, name: str) -> dg.AssetCheckResult:
+    """What one check of the orders' lake table finds."""
+    found = {each.check_key.name: each for each in content.build(shop.orders)}
+    fakes: dict[str, dict[str, object]] = {
+        "keys_unique": {"athena": shop.athena},
+        "file_sizes_healthy": {"athena": shop.athena, "store": shop.store},
+        "equals_source": {
+            "postgres": shop.postgres,
+            "kafka": shop.kafka,
+            "store": shop.store,
+            "athena": shop.athena,
+            "deployment": shop.deployment,
+        },
+    }
+    return evaluate(found[name], **fakes[name])
+
+
+def filled(shop: World) -> World:
+    """Three orders in every stage."""
+    shop.customer("ANNE")
+    for number in (1, 2, 3):
+        shop.order(number, total=f"{number}.50")
+    shop.land(shop.orders)
+    shop.apply(shop.orders)
+    return shop
+
+
+def lake(shop: World, *rows: tuple[object, ...]) -> None:
+    """The lake's rows of orders are these, whatever was applied."""
+    shop.athena.sql.make("shop_lake", "orders", ORDERS, [(*row, False, "newest.parquet") for row in rows])
+
+
+def test_keys_unique(shop: World) -> None:
+    assert check(filled(shop), "keys_unique").passed
+
+
+def test_a_doubled_key(shop: World) -> None:
+    lake(shop, (1, "ANNE", "1.50"), (2, "ANNE", "2.50"), (2, "ANNE", "2.50"))
+    found = check(shop, "keys_unique")
+    assert not found.passed
+    assert found.metadata["doubled_keys"].value == [["2", "2"]]
+
+
+def test_equals_source(shop: World) -> None:
+    found = check(filled(shop), "equals_source")
+    assert found.passed
+    assert found.metadata["rows_compared"].value == 3
+
+
+def test_a_cell_differs(shop: World) -> None:
+    filled(shop)
+    lake(shop, (1, "ANNE", "1.50"), (2, "ANNE", "2.51"), (3, "ANNE", "3.50"))
+    found = check(shop, "equals_source")
+    assert not found.passed
+    assert found.metadata["different"].value == {"(2,)": ["total"]}
+
+
+def test_a_row_is_missing_and_one_is_too_many(shop: World) -> None:
+    filled(shop)
+    lake(shop, (1, "ANNE", "1.50"), (2, "ANNE", "2.50"), (4, "ANNE", "4.50"))
+    found = check(shop, "equals_source")
+    assert not found.passed
+    assert found.metadata["missing_in_lake"].value == ["(3,)"]
+    assert found.metadata["extra_in_lake"].value == ["(4,)"]
+
+
+def test_small_files(shop: World) -> None:
+    assert check(filled(shop), "file_sizes_healthy").passed  # one small file is right for a small table
+    shop.athena.sql.make("shop_lake", "orders", ORDERS, [(n, "ANNE", "1", False, f"{n}.parquet") for n in (1, 2)])
+    for number in (1, 2):
+        shop.bucket.write(f"{shop.orders.lake_prefix}PL/{number}.parquet", b"x" * 1000)
+    found = check(shop, "file_sizes_healthy")
+    assert not found.passed
+    assert (found.metadata["live_files"].value, found.metadata["mean_bytes"].value) == (2, 1000)
+
+
+def test_old_file_slices_and_other_tables_do_not_count(shop: World) -> None:
+    filled(shop)
+    for key in ("lake/shop/orders/old.parquet", "lake/shop/customers/newest.parquet"):
+        shop.bucket.write(key, b"x")
+    assert check(shop, "file_sizes_healthy").metadata["live_files"].value == 1
+
+
+def test_a_file_that_rows_come_from_is_not_there(shop: World) -> None:
+    lake(filled(shop), (1, "ANNE", "1.50"))
+    shop.bucket.delete([f"{shop.orders.lake_prefix}newest.parquet"])
+    found = check(shop, "file_sizes_healthy")
+    assert not found.passed
+    assert found.metadata["missing_files"].value == ["newest.parquet"]
+
+
+def test_big_files_are_healthy_however_many(shop: World) -> None:
+    shop.athena.sql.make("shop_lake", "orders", ORDERS, [(n, "ANNE", "1", False, f"{n}.parquet") for n in (1, 2)])
+    for number in (1, 2):
+        shop.bucket.write(f"{shop.orders.lake_prefix}{number}.parquet", b"x" * MB)
+    assert check(shop, "file_sizes_healthy").passed
+
+
+def totals(shop: World) -> dg.AssetCheckResult:
+    """The dataset's check. Its view has the lake's rows."""
+    [made] = dataset.build(shop.flow)
+    shop.athena.execute('CREATE OR REPLACE VIEW "shop_lake"."totals" AS SELECT customer_id, total FROM orders_current')
+    return evaluate(made, postgres=shop.postgres, athena=shop.athena)
+
+
+def test_only_a_dataset_with_a_question_for_the_source_is_compared(shop: World) -> None:
+    assert [each.check_key.asset_key.path for each in dataset.build(shop.flow)] == [["shop", "dataset", "totals"]]
+
+
+def test_totals_equal_the_source(shop: World) -> None:
+    found = totals(filled(shop))
+    assert found.passed
+    assert found.metadata["lake"].value == {"rows": "3", "total": "7.50"}
+
+
+def test_no_rows_on_either_side_are_equal_totals(shop: World) -> None:
+    found = totals(shop)
+    assert found.passed
+    assert found.metadata["source"].value == {"rows": "0", "total": "0"}
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [[(1, "ANNE", "1.50"), (2, "ANNE", "2.50"), (3, "ANNE", "3.51")], [(1, "ANNE", "4.00"), (2, "ANNE", "3.50")]],
+    ids=["a sum differs", "as much in fewer rows"],
+)
+def test_totals_that_differ(shop: World, rows: list[tuple[object, ...]]) -> None:
+    filled(shop)
+    lake(shop, *rows)
+    found = totals(shop)
+    assert not found.passed
+    assert found.metadata["source"].value == {"rows": "3", "total": "7.50"}
+
+
+def test_a_question_to_the_source_that_finds_nothing(shop: World) -> None:
+    [made] = source.build(shop.flow)
+    assert evaluate(made, postgres=filled(shop).postgres).passed
+
+
+def test_a_question_to_the_source_whose_rows_are_faults(shop: World) -> None:
+    [made] = source.build(shop.flow)
+    for number in range(12):
+        shop.order(number, customer_id="NOBODY")
+    found = evaluate(made, postgres=shop.postgres)
+    assert not found.passed
+    assert found.metadata["faults"].value == 12
+    assert found.metadata["first"].value == [[str(number)] for number in range(10)]

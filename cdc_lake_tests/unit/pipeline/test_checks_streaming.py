@@ -1,0 +1,102 @@
+"""The stream's checks: green while all is well, red for each thing that can be wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from cdc_lake.pipeline.checks import streaming
+from cdc_lake_tests.fakes import evaluate
+from cdc_lake_tests.world import World
+
+MB = 2**20
+
+
+def check(shop: World, name: str, **resources: object) -> dg.AssetCheckResult:
+    """What one check of the orders' topic finds."""
+    found = {each.check_key.name: each for each in streaming.build(shop.orders)}
+    return evaluate(found[name], **resources)
+
+
+def test_connector_running(shop: World) -> None:
+    assert check(shop, "connector_running", connect=shop.connect).passed
+
+
+@pytest.mark.parametrize("state", ["PAUSED", "STOPPED", "UNASSIGNED"])
+def test_connector_stopped(shop: World, state: str) -> None:
+    shop.connect.run(shop.flow.connector, state)
+    found = check(shop, "connector_running", connect=shop.connect)
+    assert not found.passed
+    assert found.metadata["state"].value == state
+
+
+def test_connector_failed_says_why(shop: World) -> None:
+    shop.connect.fail(shop.flow.connector, "the slot is gone")
+    found = check(shop, "connector_running", connect=shop.connect)
+    assert not found.passed
+    assert found.metadata["causes"].value == ["the slot is gone"]
+
+
+def test_connector_missing(shop: World) -> None:
+    shop.connect.delete(shop.flow.connector)
+    assert not check(shop, "connector_running", connect=shop.connect).passed
+
+
+def test_slot_healthy(shop: World) -> None:
+    assert check(shop, "slot_healthy", postgres=shop.postgres).passed
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"active": False},
+        {"retained_bytes": MB},  # the YAML's bound is 1 MB
+        {"invalidation_reason": "wal_removed", "wal_status": "lost"},
+        {"retained_bytes": None, "restart_lsn": None},
+    ],
+    ids=["inactive", "over the bound", "invalidated", "without WAL"],
+)
+def test_slot_unhealthy(shop: World, fault: dict[str, Any]) -> None:
+    shop.postgres.put_slot(shop.flow.slot, **fault)
+    assert not check(shop, "slot_healthy", postgres=shop.postgres).passed
+
+
+def test_slot_just_under_the_bound(shop: World) -> None:
+    shop.postgres.put_slot(shop.flow.slot, retained_bytes=MB - 1)
+    assert check(shop, "slot_healthy", postgres=shop.postgres).passed
+
+
+def test_slot_missing(shop: World) -> None:
+    shop.postgres.drop_slot(shop.flow.slot)
+    found = check(shop, "slot_healthy", postgres=shop.postgres)
+    assert not found.passed
+    assert found.metadata["slot"].value == "there is no slot cdc_lake_shop"
+
+
+@pytest.mark.parametrize("retention", ["43200000", "43200001", "-1"])
+def test_topic_keeps_the_replay_window(shop: World, retention: str) -> None:
+    shop.kafka.make(shop.orders.topic, config={"retention.ms": retention})
+    assert check(shop, "topic_contract", kafka=shop.kafka).passed
+
+
+@pytest.mark.parametrize(
+    ("config", "partitions"),
+    [
+        ({"retention.ms": "43199999"}, 1),
+        ({"retention.bytes": "1000000"}, 1),
+        ({"cleanup.policy": "compact"}, 1),
+        ({"cleanup.policy": "compact,delete"}, 1),
+        ({}, 2),
+    ],
+    ids=["retention", "bytes", "compaction", "both policies", "partitions"],
+)
+def test_topic_contract_broken(shop: World, config: dict[str, str], partitions: int) -> None:
+    shop.kafka.make(shop.orders.topic, partitions, config)
+    assert not check(shop, "topic_contract", kafka=shop.kafka).passed
+
+
+def test_topic_missing(shop: World) -> None:
+    shop.kafka.delete_topic(shop.orders.topic)
+    assert not check(shop, "topic_contract", kafka=shop.kafka).passed

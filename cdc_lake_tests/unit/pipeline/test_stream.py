@@ -1,0 +1,215 @@
+"""The watermark's rules, stage by stage, and the barrier: what it waits for and what it says when it doesn't come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.position import Watermark
+from cdc_lake.contract.store import S3Location
+from cdc_lake.pipeline import stream
+from cdc_lake.pipeline.checks import watermark
+from cdc_lake_tests.fakes import evaluate
+from cdc_lake_tests.world import HEARTBEATS, World
+
+Marks = Mapping[str, Watermark | None]
+
+
+def marks(shop: World) -> Marks:
+    """The orders' watermark at each stage."""
+    state = stream.topic_state(shop.kafka, shop.orders)
+    return {
+        "topic": state.watermark,
+        "raw": stream.raw_watermark(shop.bucket, shop.orders, state),
+        "lake": stream.lake_watermark(shop.bucket, shop.orders, state),
+    }
+
+
+def seconds(found: Marks) -> dict[str, float | None]:
+    """When the heartbeats were committed, in seconds since 1970."""
+    return {stage: None if mark is None else mark.source_ts_ms / 1000 for stage, mark in found.items()}
+
+
+def fresh(shop: World) -> dict[str, bool]:
+    """The watermark checks of orders."""
+    checks = watermark.build(shop.orders)
+    return {
+        each.check_key.asset_key.path[1]: evaluate(each, kafka=shop.kafka, store=shop.store).passed for each in checks
+    }
+
+
+def carry(shop: World) -> None:
+    """Land and apply what there is."""
+    shop.land(shop.orders)
+    shop.apply(shop.orders)
+
+
+def test_nothing_has_beaten_yet(shop: World) -> None:
+    assert seconds(marks(shop)) == {"topic": None, "raw": None, "lake": None}
+    assert fresh(shop) == {"topic": False, "raw": False, "lake": False}
+
+
+def test_an_idle_source_moves_all_stages_on(shop: World) -> None:
+    shop.order(1)
+    shop.beat()
+    carry(shop)
+    shop.now += 1000
+    shop.beat()
+    assert set(seconds(marks(shop)).values()) == {shop.now}
+    assert fresh(shop) == {"topic": True, "raw": True, "lake": True}
+
+
+def test_a_source_without_any_row_moves_on_too(shop: World) -> None:
+    shop.beat()
+    assert fresh(shop) == {"topic": True, "raw": True, "lake": True}
+
+
+def test_a_stopped_connector_makes_every_stage_old(shop: World) -> None:
+    shop.now -= 700  # older than the bound of each stage, the lake's 10 minutes included
+    shop.beat()
+    shop.streaming = False
+    shop.now += 700
+    shop.beat()
+    assert fresh(shop) == {"topic": False, "raw": False, "lake": False}
+
+
+def test_each_stage_has_its_own_bound(shop: World) -> None:
+    shop.now -= 90  # the YAML's bounds are 1, 2 and 10 minutes
+    shop.beat()
+    assert fresh(shop) == {"topic": False, "raw": True, "lake": True}
+
+
+def test_what_is_not_landed_holds_raw_and_lake_at_the_manifests_watermark(shop: World) -> None:
+    shop.order(1)
+    shop.beat()
+    carry(shop)
+    before = shop.now
+    shop.now += 500
+    shop.order(2)
+    shop.beat()
+    found = seconds(marks(shop))
+    assert found["topic"] == shop.now
+    assert found["raw"] == found["lake"] == before
+
+
+def test_what_is_landed_and_not_applied_holds_the_lake_at_its_checkpoint(shop: World) -> None:
+    shop.order(1)
+    shop.beat()
+    carry(shop)
+    before = shop.now
+    shop.now += 500
+    shop.order(2)
+    shop.beat()
+    shop.land(shop.orders)
+    found = seconds(marks(shop))
+    assert found["raw"] == shop.now
+    assert found["lake"] == before
+
+
+def test_a_manifest_carries_the_heartbeat_from_before_its_offsets_were_fixed(shop: World) -> None:
+    shop.order(1)
+    shop.beat()
+    early = stream.topic_state(shop.kafka, shop.orders)
+    shop.now += 60
+    shop.beat()
+    shop.land_by(stream.land_spec(shop.orders, early, S3Location("shop"), "nowhere"))
+    [manifest] = stream.manifests(shop.bucket, shop.orders)
+    assert manifest.watermark == early.watermark
+
+
+def test_a_heartbeat_that_a_snapshot_read_does_not_count(shop: World) -> None:
+    for told in ("first", "true", "last", "incremental"):
+        shop.beat(snapshot=told)
+        assert stream.newest_beat(shop.kafka, shop.flow) is None
+    shop.beat()
+    assert stream.newest_beat(shop.kafka, shop.flow) is not None
+
+
+def test_a_tombstone_is_no_heartbeat(shop: World) -> None:
+    shop.kafka.send(HEARTBEATS, None)
+    assert stream.newest_beat(shop.kafka, shop.flow) is None
+
+
+def test_without_the_heartbeat_topic_there_is_none(shop: World) -> None:
+    shop.kafka.delete_topic(HEARTBEATS)
+    assert stream.newest_beat(shop.kafka, shop.flow) is None
+
+
+def test_a_topic_made_again_does_not_move_raw_on(shop: World) -> None:
+    shop.order(1)
+    shop.beat()
+    carry(shop)
+    before = shop.now
+    shop.kafka.make(shop.orders.topic)
+    shop.now += 500
+    shop.beat()
+    assert seconds(marks(shop))["raw"] == before
+
+
+def test_landing_while_one_looks_does_not_make_raw_old(shop: World) -> None:
+    shop.order(1)
+    shop.beat()
+    early = stream.topic_state(shop.kafka, shop.orders)
+    shop.order(2)
+    shop.land(shop.orders)
+    assert stream.raw_watermark(shop.bucket, shop.orders, early) == early.watermark
+
+
+def test_a_missing_topic_says_what_to_materialise(shop: World) -> None:
+    shop.kafka.delete_topic(shop.orders.topic)
+    with pytest.raises(ContractError, match=r"no topic shop\.sales\.orders yet: materialise shop/topic/orders first"):
+        stream.topic_state(shop.kafka, shop.orders)
+
+
+def test_the_barrier_is_passed_by_its_own_heartbeat(shop: World) -> None:
+    found = stream.barrier(shop.postgres, shop.kafka, shop.flow, seconds=0.5)
+    assert found.lsn >= shop.postgres.current_lsn()
+
+
+def test_the_barrier_waits_for_a_heartbeat_that_comes_later(shop: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop.streaming = False
+    looks: list[int] = []
+    real = stream.newest_beat
+
+    def look(*arguments: object) -> Watermark | None:
+        looks.append(1)
+        if len(looks) == 3:
+            shop.streaming = True
+            shop.postgres.beat("sales")
+        return real(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(stream, "newest_beat", look)
+    assert stream.barrier(shop.postgres, shop.kafka, shop.flow, seconds=5).lsn == shop.postgres.current_lsn()
+    assert len(looks) == 3
+
+
+def test_the_barrier_beats_again_for_a_stream_that_starts_later(shop: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "_BEAT_SECONDS", 0.1)
+    beats: list[int] = []
+
+    def listen(lsn: int) -> None:
+        beats.append(lsn)
+        shop.streaming = len(beats) >= 2  # the one before was read by the snapshot, and is never streamed
+
+    shop.postgres.listeners.insert(0, listen)
+    shop.streaming = False
+    assert stream.barrier(shop.postgres, shop.kafka, shop.flow, seconds=5).lsn == beats[1]
+
+
+def test_the_barrier_names_the_connector_and_what_to_do(shop: World) -> None:
+    shop.beat()
+    shop.streaming = False
+    with pytest.raises(ContractError) as caught:
+        stream.barrier(shop.postgres, shop.kafka, shop.flow, seconds=0.2)
+    said = caught.value.user_message
+    assert "connector cdc-lake-shop did not bring the heartbeat at LSN 1010 into shop.sales.cdc_heartbeat" in said
+    assert "newest seen: 1001" in said
+    assert "cdc-lake logs connect" in said
+
+
+def test_the_barrier_says_when_nothing_was_ever_streamed(shop: World) -> None:
+    shop.streaming = False
+    with pytest.raises(ContractError, match="newest seen: none"):
+        stream.barrier(shop.postgres, shop.kafka, shop.flow, seconds=0.2)
