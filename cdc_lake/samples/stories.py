@@ -90,7 +90,9 @@ def insert_order_with_lines(conn: connection, order_id: int = 11075, *, resume: 
         cur.execute("SELECT customer_id::text FROM datalake.orders WHERE order_id = %s", (order_id,))
         there = cur.fetchone()
         if there and not resume:
-            raise LoadError(f"Order {order_id} is already in datalake.orders. Delete it first, or load the sample anew.")
+            raise LoadError(
+                f"Order {order_id} is already in datalake.orders. Delete it first, or load the sample anew."
+            )
         customer_id = str(there[0]) if there else _insert_order(cur, order_id)
         cur.execute(
             "SELECT product_id, round(unit_price::numeric, 2) FROM datalake.products ORDER BY product_id LIMIT %s",
