@@ -31,6 +31,7 @@ _HINT = "Run `cdc-lake up`."
 _FIRST_HINT = (
     "The stack was never started: run `cdc-lake up`. Where Dagster runs already, reload the code location after that."
 )
+_NOBODY = "nobody"  # with an empty key, boto3 would look for AWS credentials of the user's
 _ATTEMPTS = 6  # where a stack is there, its endpoint may be starting
 _NOWHERE = 9  # the discard port, where nothing listens: the hint answers whoever connects before the first `up`
 
@@ -59,9 +60,9 @@ def _local() -> dict[str, dg.ConfigurableResource[Any]]:
         at = None  # the definitions load all the same; what touches a system then says `cdc-lake up`
     hint = _HINT if at else _FIRST_HINT
     secrets = {
-        "CDC_LAKE_POSTGRES_PASSWORD": at.postgres_password.get_secret_value() if at else "",
-        "CDC_LAKE_S3_ACCESS_KEY": at.s3_access_key if at else "",
-        "CDC_LAKE_S3_SECRET_KEY": at.s3_secret_key.get_secret_value() if at else "",
+        "CDC_LAKE_POSTGRES_PASSWORD": at.postgres_password.get_secret_value() if at else _NOBODY,
+        "CDC_LAKE_S3_ACCESS_KEY": at.s3_access_key if at else _NOBODY,
+        "CDC_LAKE_S3_SECRET_KEY": at.s3_secret_key.get_secret_value() if at else _NOBODY,
     }
     os.environ.update(secrets)
     access, secret = dg.EnvVar("CDC_LAKE_S3_ACCESS_KEY"), dg.EnvVar("CDC_LAKE_S3_SECRET_KEY")
