@@ -42,7 +42,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
     ) -> dg.MaterializeResult[None]:
         where = location(store)
         bucket = where.store()
-        spec = table.upsert_spec(where, owner=f"dagster run {context.run_id}")
+        spec = table.upsert_spec(where, owner=f"dagster run {context.run.run_id}")
         changes: dict[str, str | int | float] = {"changes": report.UNCHANGED, "events": 0, "seconds": 0.0}
         if upsert.new_manifests(bucket, spec):
             done = spark.run(upsert.run, spec)
