@@ -59,6 +59,8 @@ class Sql:
         if isinstance(tree, exp.Create) and tree.args.get("replace"):
             self._db.execute(f"DROP {tree.kind} IF EXISTS {tree.this.sql('sqlite')}")
             tree.set("replace", False)
+        for counted in list(tree.find_all(exp.CountIf)):  # SQLite's would be a sum, which is NULL without rows
+            counted.replace(exp.Count(this=exp.case().when(counted.this, "1")))
         cursor = self._db.execute(tree.sql("sqlite"))
         return [column[0] for column in cursor.description or ()], cursor.fetchall()
 

@@ -15,8 +15,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from pydantic import PrivateAttr
-
 from cdc_lake.contract import json_lines, schema, timeline
 from cdc_lake.contract.chain import Chain
 from cdc_lake.contract.manifest import LandedObject, Manifest
@@ -32,7 +30,6 @@ from cdc_lake_tests.memory_store import MemoryStore
 from resources.deployment import Deployment
 from resources.object_store import ObjectStore
 from resources.postgres_catalog import ColumnInfo
-from resources.spark import LocalSpark
 
 YAML = """\
 type: cdc_lake.CdcPipeline
@@ -87,21 +84,15 @@ def write_shop(defs: Path, yaml: str = YAML) -> Path:
     return folder
 
 
-class FakeSpark(LocalSpark):
+class FakeSpark:
     """Runs the jobs in plain Python, on a world."""
 
-    _world: World | None = PrivateAttr(default=None)
-
-    def of(self, world: World) -> FakeSpark:
-        """Itself, working on that world."""
-        self._world = world
-        return self
+    def __init__(self, world: World) -> None:
+        self._jobs: dict[Any, Callable[[Any], Any]] = {landing.run: world.land_by, upsert.run: world.apply_by}
 
     def run(self, job: Callable[..., Any], spec: Any) -> Any:  # noqa: ANN401 - as the resource's
         """See LocalSpark."""
-        assert self._world is not None
-        jobs: dict[Any, Callable[[Any], Any]] = {landing.run: self._world.land_by, upsert.run: self._world.apply_by}
-        return jobs[job](spec)
+        return self._jobs[job](spec)
 
 
 @dataclass
@@ -124,7 +115,7 @@ class World:
         self.glue = FakeGlue().noting(self.steps)
         self.athena = FakeAthena().with_catalog(self.glue)
         self.athena.types.update(order_id="integer", total="decimal(6,2)")
-        self.spark = FakeSpark(java_home="", jars="", properties=[], store=self.store).of(self)
+        self.spark = FakeSpark(self)
         self.deployment = Deployment(
             profile="local",
             source_host="nowhere",

@@ -1,0 +1,160 @@
+"""The real definitions, loaded without a stack: what they hold, what everybody finds described, and no secrets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster._core.remote_representation.external_data import RepositorySnap
+from dagster_shared.serdes import serialize_value
+from pydantic import SecretStr
+from syrupy.assertion import SnapshotAssertion
+
+from cdc_lake import profile
+from cdc_lake.definitions import defs
+from infra.local.endpoints import Endpoints
+from resources.errors import ResourceError
+
+SECRETS = ("CDC_LAKE_POSTGRES_PASSWORD", "CDC_LAKE_S3_ACCESS_KEY", "CDC_LAKE_S3_SECRET_KEY")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A state folder where nothing was ever started."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("home")
+        patch.setenv("CDC_LAKE_HOME", str(folder))
+        patch.delenv("CDC_LAKE_PROFILE", raising=False)
+        for name in SECRETS:
+            patch.setenv(name, "")  # so that what the profile sets is taken back
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def repository(home: Path) -> dg.RepositoryDefinition:  # noqa: ARG001 - it is set
+    """The code location."""
+    found: dg.RepositoryDefinition = defs().get_repository_def()
+    return found
+
+
+def name(key: dg.AssetKey) -> str:
+    """`pipeline/stage/name`."""
+    return "/".join(key.path)
+
+
+def test_everything_there_is(repository: dg.RepositoryDefinition, snapshot: SnapshotAssertion) -> None:
+    graph = repository.asset_graph
+    nodes = sorted((graph.get(key) for key in graph.get_all_asset_keys()), key=lambda node: tuple(node.key.path))
+    assert {
+        "assets": {
+            name(node.key): {
+                "kinds": sorted(node.kinds),
+                "group": node.group_name,
+                "owners": list(node.owners),
+                "deps": sorted(name(key) for key in node.parent_keys),
+                "pools": sorted(node.pools or ()),
+            }
+            for node in nodes
+        },
+        "checks": sorted(f"{name(key.asset_key)}:{key.name}" for key in graph.asset_check_keys),
+        "jobs": sorted(job.name for job in repository.get_all_jobs() if not job.name.startswith("__")),
+        "sensors": {each.name: str(each.default_status.value) for each in repository.sensor_defs},
+        "schedules": [each.name for each in repository.schedule_defs],
+    } == snapshot
+
+
+def test_every_asset_is_described_and_owned_and_watched(repository: dg.RepositoryDefinition) -> None:
+    graph = repository.asset_graph
+    assert graph.get_all_asset_keys()
+    for key in graph.get_all_asset_keys():
+        node = graph.get(key)
+        assert node.description, key
+        assert node.kinds, key
+        assert node.group_name == key.path[0], key
+        assert node.owners, key
+        assert isinstance(node.freshness_policy, dg.FreshnessPolicy), key
+
+
+def test_every_check_sensor_and_job_is_described(repository: dg.RepositoryDefinition) -> None:
+    graph = repository.asset_graph
+    assert graph.asset_check_keys
+    for key in graph.asset_check_keys:
+        assert graph.get_check_spec(key).description, key
+    assert [each.name for each in repository.sensor_defs if not each.description] == []
+    assert [
+        each.name for each in repository.get_all_jobs() if not (each.description or each.name.startswith("__"))
+    ] == []
+
+
+def test_every_stage_has_a_check_but_the_page(repository: dg.RepositoryDefinition) -> None:
+    graph = repository.asset_graph
+    checked = {key.asset_key for key in graph.asset_check_keys}
+    assert {name(key) for key in graph.get_all_asset_keys() - checked} == {
+        name(key) for key in graph.get_all_asset_keys() if key.path[1] == "dashboard"
+    }
+
+
+def test_steps_run_in_one_process(home: Path) -> None:  # noqa: ARG001 - it is set
+    assert defs().executor is dg.in_process_executor
+
+
+def test_another_profile_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - it is set
+    monkeypatch.setenv("CDC_LAKE_PROFILE", "azure")
+    with pytest.raises(ResourceError, match="CDC_LAKE_PROFILE is 'azure'; allowed: local"):
+        profile.resources()
+
+
+PASSWORD, ACCESS, SECRET = "pg-pa55word", "s3-acc355", "s3-53cret"
+
+
+@pytest.fixture
+def started(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stack that was started once, whose ports nobody answers."""
+    nowhere = "http://127.0.0.1:9"
+    found = Endpoints(
+        home=home,
+        postgres_host="127.0.0.1",
+        postgres_port=9,
+        postgres_user="postgres",
+        postgres_password=SecretStr(PASSWORD),
+        kafka_bootstrap="127.0.0.1:9",
+        connect_url=nowhere,
+        connect_secrets_file=home / "connect.properties",
+        s3_endpoint=nowhere,
+        s3_access_key=ACCESS,
+        s3_secret_key=SecretStr(SECRET),
+        aws_endpoint=nowhere,
+        trino_url=nowhere,
+        java_home=home,
+        spark_jars=home,
+    )
+    monkeypatch.setattr(profile, "load_endpoints", lambda: found)
+
+
+@pytest.mark.usefixtures("started")
+def test_secrets_are_bound_by_name_and_shown_nowhere() -> None:
+    made = defs()
+    shown = serialize_value(RepositorySnap.from_def(made.get_repository_def()))
+    assert {name for name in SECRETS if name in shown} == set(SECRETS)
+    job = made.resolve_job_def("northwind")
+    with dg.DagsterInstance.ephemeral() as instance:
+        source = [key for key in job.asset_layer.executable_asset_keys if key.path[1] == "source"]
+        result = job.execute_in_process(instance=instance, asset_selection=source, raise_on_error=False)
+        events = instance.all_logs(result.run_id)
+        run = instance.get_run_by_id(result.run_id)
+    assert not result.success
+    everything = shown + json.dumps([serialize_value(event) for event in events]) + serialize_value(run)
+    assert "PostgreSQL at 127.0.0.1:9 can't be reached" in everything
+    assert [value for value in (PASSWORD, ACCESS, SECRET) if value in everything] == []
+
+
+@pytest.mark.usefixtures("started")
+def test_outside_of_a_run_the_secrets_are_looked_up() -> None:
+    found = profile.resolved()
+    assert "spark" not in found
+    assert (found["postgres"].password, found["store"].secret_key) == (PASSWORD, SECRET)
+    assert PASSWORD not in repr(found)
+    assert SECRET not in repr(found)

@@ -1,0 +1,193 @@
+"""Starting over: what is removed, in which order, cut off anywhere and run again, and what holds it up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import pytest
+
+from cdc_lake.contract import dead_letters, lease, names
+from cdc_lake.contract.errors import LeaseHeldError
+from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.reset import reset
+from cdc_lake.pipeline.stages.lake import register
+from cdc_lake_tests.fakes import CutOff, Steps
+from cdc_lake_tests.memory_store import MemoryStore
+from cdc_lake_tests.world import HEARTBEATS, World
+
+IN_ORDER = [
+    "connector cdc-lake-shop with offsets",
+    "slot cdc_lake_shop",
+    "topic shop.sales.orders",
+    "topic shop.sales.customers",
+    "topic shop.sales.cdc_heartbeat",
+    "topic __debezium-heartbeat.shop",
+    "catalog shop_lake.totals",
+    "catalog shop_lake.countries",
+    "catalog shop_lake.orders_current",
+    "catalog shop_lake.orders",
+    "catalog shop_lake.customers_current",
+    "catalog shop_lake.customers",
+    "objects lake/shop/",
+    "objects raw/shop/",
+    "objects dlq/shop/",
+]
+
+
+def noting(bucket: MemoryStore, steps: Steps) -> Callable[[Iterable[str]], int]:
+    """The bucket's delete(), with what it is asked for noted by prefix."""
+    delete = bucket.delete
+
+    def noted(keys: Iterable[str]) -> int:
+        asked = list(keys)
+        if asked:
+            steps.take(f"objects {'/'.join(asked[0].split('/')[:2])}/")
+        return delete(asked)
+
+    return noted
+
+
+@pytest.fixture
+def full(shop: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """The shop with something of everything that a reset removes, and neighbours that it must leave alone."""
+    monkeypatch.setattr(shop.bucket, "delete", noting(shop.bucket, shop.steps))
+    for number in range(3):
+        shop.order(number)
+    shop.customer("ANNE")
+    shop.beat()
+    for table in shop.flow.tables:
+        shop.land(table)
+        shop.apply(table)
+        columns = [(name, "string") for name in ("order_id", "country", "__deleted")]
+        register(table, columns, shop.glue, shop.athena, f"s3://shop/{table.lake_prefix}")
+    for dataset in ("totals", "countries"):
+        shop.athena.execute(f'CREATE OR REPLACE VIEW "shop_lake"."{dataset}" AS SELECT * FROM orders_current')  # noqa: S608
+    dead_letters.put(shop.bucket, "shop", [dead_letters.DeadLetter.of("shop.sales.orders", 0, 1, "why", b"?")])
+    shop.kafka.make("__debezium-heartbeat.shop")
+    page = shop.pages / "shop" / "page.html"
+    page.parent.mkdir(parents=True)
+    page.write_text("<html>")
+
+    shop.kafka.make("stall.sales.orders")
+    shop.connect.run("cdc-lake-stall")
+    shop.postgres.put_slot("cdc_lake_stall")
+    for key in ("raw/shop2/x.json", "lake/shop2/x.parquet", "dlq/shop2/x.json", "athena-results/x.csv"):
+        shop.bucket.write(key, b"{}")
+    (shop.pages / "stall").mkdir()
+    return shop
+
+
+def run(shop: World, flow: Flow | None = None, lease_wait_seconds: float = 0.0) -> list[str]:
+    """Reset the shop; what was removed, in its words."""
+    return list(
+        reset(
+            flow or shop.flow,
+            shop.postgres,
+            shop.kafka,
+            shop.connect,
+            shop.glue,
+            shop.bucket,
+            shop.deployment,
+            lease_wait_seconds,
+        )
+    )
+
+
+def leftovers(shop: World) -> dict[str, object]:
+    """What is still there of the pipeline."""
+    own = ("raw/shop/", "lake/shop/", "dlq/shop/")
+    tables = ("totals", "countries", "orders", "orders_current", "customers", "customers_current")
+    return {
+        "connector": shop.connect.status(shop.flow.connector),
+        "slot": shop.postgres.slot(shop.flow.slot),
+        "topics": [topic for topic in shop.kafka.topics() if "shop" in topic],
+        "catalog": [name for name in tables if shop.glue.get_table("shop_lake", name)],
+        "objects": [key for key in shop.bucket.objects if key.startswith(own)],
+        "pages": (shop.pages / "shop").exists(),
+    }
+
+
+NOTHING: dict[str, object] = {
+    "connector": None,
+    "slot": None,
+    "topics": [],
+    "catalog": [],
+    "objects": [],
+    "pages": False,
+}
+
+
+def test_everything_goes_in_an_order_that_leaves_nothing_behind(full: World) -> None:
+    said = run(full)
+    assert full.steps.done == IN_ORDER
+    assert leftovers(full) == NOTHING
+    assert len(said) == len(IN_ORDER) + 1
+    assert said[0] == "connector cdc-lake-shop with its offsets"
+    assert said[-1] == "pages in shop/"
+
+
+def test_neighbours_and_the_source_stay(full: World) -> None:
+    before = full.postgres.row_count("sales", "orders")
+    run(full)
+    assert full.kafka.topics() == ("stall.sales.orders",)
+    assert full.connect.status("cdc-lake-stall") is not None
+    assert full.postgres.slot("cdc_lake_stall") is not None
+    assert {key.partition("/")[0] for key in full.bucket.objects} == {"raw", "lake", "dlq", "athena-results", "leases"}
+    assert (full.pages / "stall").is_dir()
+    assert full.postgres.row_count("sales", "orders") == before
+
+
+@pytest.mark.parametrize("cut_at", range(len(IN_ORDER)), ids=IN_ORDER)
+def test_cut_off_anywhere_it_can_be_run_again(full: World, cut_at: int) -> None:
+    full.steps.cut_at = cut_at
+    with pytest.raises(CutOff):
+        run(full)
+    assert leftovers(full) != NOTHING
+    full.steps.cut_at = None
+    run(full)
+    assert full.steps.done == IN_ORDER  # each thing once
+    assert leftovers(full) == NOTHING
+
+
+def test_a_second_reset_finds_nothing(full: World) -> None:
+    run(full)
+    assert run(full) == []
+
+
+def test_a_pipeline_that_never_ran_has_nothing(shop: World) -> None:
+    run(shop)
+    assert run(shop) == []
+
+
+def test_while_a_writer_holds_a_table_nothing_is_removed(full: World) -> None:
+    with (
+        lease.held(full.bucket, names.lease_key("shop", "customers"), "dagster run 1"),
+        pytest.raises(LeaseHeldError, match=r"dagster run 1 writes here and holds leases/shop/customers\.json"),
+    ):
+        run(full)
+    assert full.steps.done == []
+    assert full.kafka.topic(HEARTBEATS) is not None
+    run(full)
+    assert leftovers(full) == NOTHING
+
+
+def test_it_waits_for_a_writer_to_end(full: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = lease.held(full.bucket, names.lease_key("shop", "orders"), "dagster run 1")
+    writer.__enter__()
+    monkeypatch.setattr("tenacity.nap.time.sleep", lambda _seconds: writer.__exit__(None, None, None))
+    run(full, lease_wait_seconds=5)
+    assert leftovers(full) == NOTHING
+
+
+def test_no_writer_gets_in_while_it_removes(full: World) -> None:
+    steps = reset(full.flow, full.postgres, full.kafka, full.connect, full.glue, full.bucket, full.deployment, 0.0)
+    next(steps)
+    for table in ("orders", "customers"):
+        with (
+            pytest.raises(LeaseHeldError, match="reset "),
+            lease.held(full.bucket, names.lease_key("shop", table), "run 2", wait_seconds=0),
+        ):
+            pass
+    list(steps)
+    with lease.held(full.bucket, names.lease_key("shop", "orders"), "run 3", wait_seconds=0):
+        pass

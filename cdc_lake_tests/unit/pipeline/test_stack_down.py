@@ -1,0 +1,104 @@
+"""Without a stack everything loads, and whatever touches a system ends in seconds by saying to run `cdc-lake up`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from cdc_lake import profile
+from cdc_lake.definitions import defs
+from cdc_lake.pipeline import checks, sensors
+from cdc_lake.pipeline.flow import STAGES
+from cdc_lake.pipeline.load import load
+from cdc_lake_tests.fakes import bound, evaluate
+
+FLOW = load("northwind")
+CHECKS = {f"{each.check_key.asset_key.path[1]}:{each.check_key.name}": each for each in checks.build(FLOW)}
+SENSORS = {each.name: each for each in sensors.build(FLOW)}
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+BOUND_SECONDS = 10.0  # on a busy machine; one second and less on an idle one
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nowhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The state folder is one where nothing was ever started."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CDC_LAKE_HOME", str(tmp_path_factory.mktemp("home")))
+        patch.delenv("CDC_LAKE_PROFILE", raising=False)
+        for name in ("CDC_LAKE_POSTGRES_PASSWORD", "CDC_LAKE_S3_ACCESS_KEY", "CDC_LAKE_S3_SECRET_KEY"):
+            patch.setenv(name, "")  # so that what the profile sets is taken back
+        # Connect alone is asked again for some seconds: it is the last one that `up` starts.
+        patch.setattr("resources.kafka_connect_rest.UNREACHED_SECONDS", 0.5)
+        yield
+
+
+@pytest.fixture(scope="module")
+def job(nowhere: None) -> dg.JobDefinition:  # noqa: ARG001 - it is set
+    """The real pipeline's job."""
+    return defs().resolve_job_def("northwind")
+
+
+@pytest.fixture(scope="module")
+def resources(nowhere: None) -> Mapping[str, Any]:  # noqa: ARG001 - it is set
+    """The real resources."""
+    return profile.resolved()
+
+
+@pytest.fixture(autouse=True)
+def _bounded() -> Iterator[None]:
+    """Nothing here hangs."""
+    started = time.monotonic()
+    yield
+    assert time.monotonic() - started < BOUND_SECONDS
+
+
+def advice(error: BaseException) -> str:
+    """What the error says."""
+    return str(error).lower()
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage(job: dg.JobDefinition, stage: str) -> None:
+    keys = [key for key in job.asset_layer.executable_asset_keys if key.path[1] == stage]
+    assert keys
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = job.execute_in_process(instance=instance, asset_selection=keys, raise_on_error=False, run_config=QUIET)
+    failures = [event.step_failure_data.error for event in result.all_events if event.is_step_failure]
+    assert not result.success
+    assert failures
+    for failure in failures:
+        assert failure is not None
+        assert failure.cause is not None
+        assert "run `cdc-lake up`" in failure.cause.message.lower()
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_a_check(resources: Mapping[str, Any], name: str) -> None:
+    check = CHECKS[name]
+    with pytest.raises(Exception, match="dc-lake up") as caught:
+        evaluate(check, **{each: resources[each] for each in check.required_resource_keys - {"io_manager"}})
+    assert "run `cdc-lake up`" in advice(caught.value)
+
+
+@pytest.mark.parametrize("name", SENSORS)
+def test_a_sensor(resources: Mapping[str, Any], name: str) -> None:
+    sensor = SENSORS[name]
+    given = bound(**{each: resources[each] for each in sensor.required_resource_keys})
+    with (
+        dg.DagsterInstance.ephemeral() as instance,
+        dg.build_sensor_context(instance=instance, resources=given, sensor_name=name) as context,
+        pytest.raises(Exception, match="dc-lake up") as caught,
+    ):
+        sensor(context)
+    assert "run `cdc-lake up`" in advice(caught.value)
+
+
+def test_spark(job: dg.JobDefinition) -> None:  # noqa: ARG001 - the home is set
+    spark = profile.resources()["spark"]
+    with pytest.raises(Exception, match="dc-lake up") as caught:
+        spark.session()
+    assert "there are no jars for Spark" in str(caught.value)

@@ -1,0 +1,232 @@
+"""The stages over fakes, end to end: what they do the first time, the second time, and after a change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from cdc_lake.pipeline import component
+from cdc_lake.pipeline.report import UNCHANGED
+from cdc_lake.pipeline.stages import topic
+from cdc_lake_tests.fakes import bound
+from cdc_lake_tests.world import World
+
+Metadata = Mapping[str, Any]
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+class Runner:
+    """Materialises parts of the shop's graph in one Dagster instance."""
+
+    def __init__(self, shop: World, instance: dg.DagsterInstance) -> None:
+        resources = bound(
+            postgres=shop.postgres,
+            kafka=shop.kafka,
+            connect=shop.connect,
+            store=shop.store,
+            spark=shop.spark,
+            glue=shop.glue,
+            athena=shop.athena,
+            deployment=shop.deployment,
+        )
+        made = dg.Definitions.merge(
+            component.build(shop.flow), dg.Definitions(resources=resources, executor=dg.in_process_executor)
+        )
+        self._job = made.resolve_job_def("shop")
+        self._instance = instance
+        self.order: list[str] = []
+        self.checks: dict[str, bool] = {}
+
+    def __call__(self, *stages: str) -> dict[str, Metadata]:
+        """Metadata by asset; raises what a step raised."""
+        keys = [key for key in self._job.asset_layer.executable_asset_keys if not stages or key.path[1] in stages]
+        result = self._job.execute_in_process(instance=self._instance, asset_selection=keys, run_config=QUIET)
+        events = result.get_asset_materialization_events()
+        self.order = ["/".join(event.asset_key.path[1:]) for event in events if event.asset_key]
+        self.checks = {
+            f"{'/'.join(found.asset_key.path[1:])}:{found.check_name}": found.passed
+            for found in result.get_asset_check_evaluations()
+        }
+        return {
+            "/".join(event.asset_key.path[1:]): {
+                name: value.value for name, value in event.materialization.metadata.items()
+            }
+            for event in events
+            if event.asset_key
+        }
+
+
+@pytest.fixture
+def fresh(shop: World) -> World:
+    """The shop with rows at the source, and nothing deployed."""
+    for name in shop.kafka.topics():
+        shop.kafka.delete_topic(name)
+    shop.connect.delete(shop.flow.connector)
+    shop.postgres.drop_slot(shop.flow.slot)
+    shop.bucket.objects.clear()
+    return shop
+
+
+@pytest.fixture
+def run(fresh: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runner]:
+    """Materialises the shop."""
+    monkeypatch.setattr(topic, "connector_config", lambda *_: {"connector.class": "Debezium"})
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield Runner(fresh, instance)
+
+
+def deployed(shop: World) -> None:
+    """What Debezium does once it runs: the slot, and the rows as a snapshot."""
+    shop.postgres.put_slot(shop.flow.slot)
+    shop.customer("ANNE")
+    for number in (1, 2, 3):
+        shop.order(number, total=f"{number}.50", snapshot="true")
+
+
+def first_run(shop: World, run: Runner) -> dict[str, Metadata]:
+    """The whole graph, from nothing."""
+    found = run("source", "topic")
+    deployed(shop)
+    return found | run("raw", "lake", "dataset")
+
+
+def test_from_nothing(fresh: World, run: Runner) -> None:
+    found = first_run(fresh, run)
+    assert {found[f"source/{table}"]["changes"] for table in ("orders", "customers")} == {
+        "replica identity set to full, cdc_heartbeat made, publication created, schema version 1 captured",
+        "replica identity set to full, publication extended, schema version 1 captured",
+    }
+    assert found["topic/orders"]["connector"] == "cdc-lake-shop: created"
+    assert found["raw/orders"]["changes"] == "manifest 1: 3 records in 1 objects"
+    assert found["raw/orders"]["dagster/row_count"] == 3
+    assert found["lake/orders"]["changes"] == "commit 20260001: 3 events of 3 keys"
+    assert found["lake/orders"]["dagster/row_count"] == 3
+    assert found["dataset/totals"]["changes"] == "view shop_lake.totals made"
+    assert found["dataset/totals"]["total_total"] == 7.5
+    assert found["dataset/countries"]["dagster/row_count"] == 1
+
+
+def test_every_stage_shows_schema_place_and_lineage(fresh: World, run: Runner) -> None:
+    found = first_run(fresh, run)
+    assert [column.name for column in found["source/orders"]["dagster/column_schema"].columns] == [
+        "order_id",
+        "customer_id",
+        "total",
+    ]
+    for stage in ("raw/orders", "lake/orders"):
+        assert "order_id" in found[stage]["dagster/column_lineage"].deps_by_column
+    for stage in ("source", "topic", "raw", "lake"):
+        assert found[f"{stage}/orders"]["dagster/uri"]
+    for stage in ("topic", "raw", "lake"):
+        assert found[f"{stage}/orders"]["watermark_age_seconds"] < 60
+
+
+def test_again_with_nothing_new(fresh: World, run: Runner) -> None:
+    first_run(fresh, run)
+    objects, statements = dict(fresh.bucket.objects), len(fresh.athena.sql.statements)
+    found = run()
+    assert {name: metadata["changes"] for name, metadata in found.items() if "changes" in metadata} == dict.fromkeys(
+        [name for name in found if not name.startswith("topic/")], UNCHANGED
+    )
+    assert found["topic/orders"]["connector"] == "cdc-lake-shop: unchanged"
+    assert fresh.bucket.objects == objects
+    assert not [sql for sql in fresh.athena.sql.statements[statements:] if sql.startswith("CREATE")]
+
+
+def test_sources_come_before_any_topic(fresh: World, run: Runner) -> None:
+    first_run(fresh, run)
+    run()
+    stages = [name.partition("/")[0] for name in run.order]
+    assert stages.index("topic") > max(place for place, stage in enumerate(stages) if stage == "source")
+
+
+def test_all_checks_are_green_on_a_good_run(fresh: World, run: Runner) -> None:
+    first_run(fresh, run)
+    run()
+    assert len(run.checks) == 2 * (4 + 4 + 4) + 1 + 1  # of each table: topic, raw, lake; then source and dataset
+    assert [name for name, passed in run.checks.items() if not passed] == []
+
+
+def test_a_change_goes_through(fresh: World, run: Runner) -> None:
+    first_run(fresh, run)
+    fresh.order(1, total="99.00")
+    fresh.delete_order(2)
+    found = run("raw", "lake", "dataset")
+    assert found["raw/orders"]["changes"] == "manifest 2: 2 records in 1 objects"
+    assert (found["raw/orders"]["dagster/row_count"], found["raw/orders"]["manifest"]) == (5, 2)
+    assert (found["lake/orders"]["dagster/row_count"], found["lake/orders"]["deleted_rows"]) == (2, 1)
+    assert found["dataset/totals"]["total_total"] == 102.5
+    assert found["raw/customers"]["changes"] == UNCHANGED
+    assert found["dataset/totals"]["changes"] == UNCHANGED
+
+
+def test_counting_raw_takes_no_longer_as_the_chain_grows(fresh: World, run: Runner) -> None:
+    first_run(fresh, run)
+    for number in range(10, 60):
+        fresh.order(number)
+        fresh.land(fresh.orders)
+    assert run("raw")["raw/orders"]["dagster/row_count"] == 53
+    fresh.bucket.forget_requests()
+    assert run("raw")["raw/orders"]["dagster/row_count"] == 53
+    checked = 2 * 51  # manifests_contiguous reads each chain
+    assert fresh.bucket.requests["get"] < checked + 40
+
+
+def test_raw_is_counted_anew_after_a_reset(fresh: World, run: Runner) -> None:
+    first_run(fresh, run)
+    fresh.kafka.make(fresh.orders.topic)
+    for key in [key for key in fresh.bucket.objects if "sales.orders/" in key and "_schemas" not in key]:
+        fresh.bucket.delete([key])
+    fresh.order(7)
+    assert run("raw")["raw/orders"]["dagster/row_count"] == 1
+
+
+def test_a_topic_made_again_stops_raw(fresh: World, run: Runner) -> None:
+    first_run(fresh, run)
+    fresh.kafka.make(fresh.orders.topic)
+    with pytest.raises(Exception, match="was deleted and made again"):
+        run("raw")
+
+
+def test_a_key_that_is_not_the_primary_key_is_refused(fresh: World, run: Runner) -> None:
+    fresh.postgres.has("sales", "orders", fresh.postgres.columns("sales", "orders"), ("order_id", "customer_id"))
+    with pytest.raises(Exception, match=r"has primary key \(order_id, customer_id\), but the YAML of shop says key"):
+        run("source")
+
+
+def test_no_connector_starts_on_half_a_publication(fresh: World, run: Runner) -> None:
+    fresh.postgres.ensure_publication("shop_publication", [("sales", "orders"), ("sales", "cdc_heartbeat")])
+    with pytest.raises(Exception, match="publication shop_publication of database shopdb lacks customers"):
+        run("topic")
+    assert fresh.connect.status(fresh.flow.connector) is None
+
+
+def test_without_a_publication_no_connector_starts(run: Runner) -> None:
+    with pytest.raises(Exception, match="lacks orders, customers, cdc_heartbeat"):
+        run("topic")
+
+
+def test_raw_before_topic_says_what_to_materialise(run: Runner) -> None:
+    with pytest.raises(Exception, match="materialise shop/topic/"):
+        run("raw")
+
+
+def test_a_dataset_whose_sql_has_changed_is_made_again(fresh: World, run: Runner) -> None:
+    first_run(fresh, run)
+    (fresh.flow.folder / "countries.sql").write_text("SELECT DISTINCT country, customer_id FROM customers_current")
+    changed = Runner(fresh, run._instance)
+    found = changed("dataset")
+    assert found["dataset/countries"]["changes"] == "view shop_lake.countries made"
+    assert found["dataset/totals"]["changes"] == UNCHANGED
+
+
+def test_a_view_that_is_gone_is_made_again(fresh: World, run: Runner) -> None:
+    first_run(fresh, run)
+    fresh.glue.delete_table("shop_lake", "orders_current")
+    fresh.glue.delete_table("shop_lake", "totals")
+    found = run("lake", "dataset")
+    assert found["dataset/totals"]["changes"] == "view shop_lake.totals made"
+    assert fresh.glue.get_table("shop_lake", "orders_current") is not None
