@@ -10,6 +10,8 @@ https://debezium.io/documentation/reference/stable/connectors/postgresql.html#po
 
 from __future__ import annotations
 
+import re
+
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
@@ -33,11 +35,14 @@ def decode(records: DataFrame, schema: TableSchema) -> DataFrame:
         *PLACE,
         "_keys",
         *(typed_value(column).alias(column.name.lower()) for column in schema.columns),
-        *(_wire(name).cast(kind).alias(name.lower()) for name, kind in EVENT_FIELDS.items()),
+        *(_exact(_wire(name), kind).alias(name.lower()) for name, kind in EVENT_FIELDS.items()),
+        (F.encode("_text", "UTF-8") != F.col("value")).alias("_garbled"),
         F.expr(order_sql("epoch", "_wire.`__snapshot`", "cast(_wire.`__lsn` AS BIGINT)")).alias(ORDER_COLUMN),
         *(_wire(name).isNotNull().alias(f"_has_{name}") for name in expected),
     )
-    return typed.withColumn(REASON, _reason(schema, expected)).drop("_keys", *(f"_has_{name}" for name in expected))
+    return typed.withColumn(REASON, _reason(schema, expected)).drop(
+        "_keys", "_garbled", *(f"_has_{name}" for name in expected)
+    )
 
 
 def typed_value(column: Column) -> SparkColumn:
@@ -45,21 +50,36 @@ def typed_value(column: Column) -> SparkColumn:
     value = _wire(column.name)
     match column.base:
         case "date":
-            return F.date_add(F.lit("1970-01-01").cast("date"), value.cast("int"))
+            return F.date_add(F.lit("1970-01-01").cast("date"), _exact(value, "int"))
         case "timestamp without time zone":
-            unit = F.timestamp_millis if _precision(column) <= 3 else F.timestamp_micros
-            return unit(value.cast("bigint"))
+            return F.timestamp_micros(_micros(column, value))
+        case "timestamp with time zone":
+            return F.when(value.rlike(r"\dT\d\d:"), value.cast("timestamp"))
         case "time without time zone":
-            scale = 1000 if _precision(column) <= 3 else 1
-            return value.cast("bigint") * F.lit(scale)
+            return _micros(column, value)
         case "bytea":
-            return F.unbase64(value)
+            return F.try_to_binary(value, F.lit("base64"))
         case _:
-            return value.cast(column.lake_type)
+            return _exact(value, column.lake_type)
 
 
-def _precision(column: Column) -> int:
-    return column.arguments[0] if column.arguments else 6
+def _micros(column: Column, value: SparkColumn) -> SparkColumn:
+    precision = column.arguments[0] if column.arguments else 6
+    return F.try_multiply(_exact(value, "bigint"), F.lit(1000 if precision <= 3 else 1))
+
+
+def _exact(value: SparkColumn, lake_type: str) -> SparkColumn:
+    """A text in a type, NULL where it does not fit to the last digit: Spark's cast alone makes 1 of `1.9`."""
+    if lake_type in {"int", "bigint"}:
+        return F.when(value.rlike(r"^-?\d+$"), value.cast(lake_type))
+    if lake_type == "boolean":
+        return F.when(value.isin("true", "false"), value.cast(lake_type))
+    if found := re.fullmatch(r"decimal\(\d+,(\d+)\)", lake_type):
+        # Java writes a zero of ten places as 0E-10.
+        fraction = F.regexp_replace(F.regexp_extract(value, r"\.(\d+)", 1), "0+$", "")
+        exponent = F.coalesce(F.regexp_extract(value, r"[eE]([+-]?\d+)$", 1).cast("int"), F.lit(0))
+        return F.when(F.length(fraction) - exponent <= int(found[1]), value.cast(lake_type))
+    return value.cast(lake_type)
 
 
 def _wire(name: str) -> SparkColumn:
@@ -78,13 +98,16 @@ def _reason(schema: TableSchema, expected: list[str]) -> SparkColumn:
     ]
     keyless = [F.when(F.col(name.lower()).isNull(), F.lit(f"the key column {name} is NULL")) for name in schema.key]
     unordered = F.when(F.col("__lsn").isNull(), F.lit("the record has no __lsn to order it by"))
+    undecided = F.when(F.col("__deleted").isNull(), F.lit("the record does not say in __deleted whether it is deleted"))
     rules = [
+        F.when(F.col("_garbled"), F.lit("the record is not UTF-8")),
         F.when(F.col("_keys").isNull(), F.lit("the record is not a JSON object")),
         F.when(F.size(missing) > 0, F.concat(F.lit("fields are missing: "), F.concat_ws(", ", missing))),
         F.when(F.size(extra) > 0, F.concat(F.lit(DRIFT), F.concat_ws(", ", extra))),
         *lost,
         *keyless,
         unordered,
+        undecided,
     ]
     return F.coalesce(*rules)
 
