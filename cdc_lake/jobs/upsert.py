@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from pyspark import StorageLevel
@@ -23,6 +24,7 @@ from cdc_lake.contract.position import ORDER_COLUMN
 from cdc_lake.contract.store import ObjectStore, S3Location
 from cdc_lake.jobs import raw_reader
 from cdc_lake.jobs.decode import DRIFT, PLACE, REASON, decode
+from cdc_lake.jobs.executors import contract_errors
 from cdc_lake.jobs.hudi import HudiTable
 
 
@@ -42,8 +44,8 @@ class UpsertSpec:
     key: Sequence[str]
     partition_by: Sequence[str] = ()
     dead_letter_limit: int = 1000
-    lease_seconds: float = 60.0
-    lease_wait_seconds: float = 30.0
+    lease_seconds: float = lease.SECONDS
+    lease_wait_seconds: float = lease.WAIT_SECONDS
     scheme: str = "s3a"
     owner: str = field(default_factory=lambda: str(uuid.uuid4()))
 
@@ -113,20 +115,17 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
             watermark=manifests[-1].watermark,
         )
         records = raw_reader.read(spark, spec.location, manifests)
-        decoded = decode(records, table_schema).persist(StorageLevel.MEMORY_AND_DISK)
-        try:
+        with _kept(decode(records, table_schema)) as decoded, contract_errors():
             letters = _dead_letters(decoded, spec)
-            rows = keep_latest(decoded.where(F.col(REASON).isNull()), spec.key).persist(StorageLevel.MEMORY_AND_DISK)
-            keys = rows.count()
-            dead_letters.put(store, spec.pipeline, letters)
-            held.check()
-            HudiTable(spec.table, spec.uri(), spec.key, spec.partition_by).upsert(rows, checkpoint)
-            rows.unpersist()
-        finally:
-            decoded.unpersist()
-    commit = timeline.last_commit(store, spec.prefix)
-    if commit is None or commit.checkpoint != checkpoint:
-        raise RuntimeError(f"Hudi reported success, but {spec.uri()} has no commit with the checkpoint {checkpoint}")
+            with _kept(keep_latest(decoded.where(F.col(REASON).isNull()), spec.key)) as rows:
+                keys = rows.count()
+                dead_letters.put(store, spec.pipeline, letters)
+                held.check()
+                HudiTable(spec.table, spec.uri(), spec.key, spec.partition_by).upsert(rows, checkpoint)
+        # Still under the lease: after it, the newest commit can be another writer's.
+        commit = timeline.last_commit(store, spec.prefix)
+        if commit is None or commit.checkpoint != checkpoint:
+            raise RuntimeError(f"Hudi reported success, but {spec.uri()} has no commit with checkpoint {checkpoint}")
     return UpsertReport(
         instant=commit.instant,
         manifests=len(manifests),
@@ -139,6 +138,16 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
         files_written=commit.files_written,
         seconds=time.monotonic() - started,
     )
+
+
+@contextmanager
+def _kept(rows: DataFrame) -> Iterator[DataFrame]:
+    """Rows that are computed once, however often the block asks for them."""
+    kept = rows.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        yield kept
+    finally:
+        kept.unpersist()
 
 
 def keep_latest(rows: DataFrame, key: Sequence[str]) -> DataFrame:
