@@ -1,0 +1,131 @@
+"""One table of one test: events delivered as landing would, upserted, and read back by two engines.
+
+Here: delivering through the real raw writer and manifests, without Kafka. Not here: what the events say.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import pyarrow as pa
+from hudi import HudiTableBuilder
+
+from cdc_lake.contract import schema
+from cdc_lake.contract.chain import Chain
+from cdc_lake.contract.manifest import LandedObject, Manifest, Span
+from cdc_lake.contract.schema import Column
+from cdc_lake.contract.store import S3Store
+from cdc_lake.jobs import upsert
+from cdc_lake.jobs.raw_writer import RawWriter
+from cdc_lake.jobs.upsert import UpsertReport, UpsertSpec
+from cdc_lake_tests.integration.jobs.engines import Engines
+
+TOPIC = "shop.public.orders"
+SOURCE = "public.orders"
+Event = Mapping[str, object]
+
+
+def wire(event: Event | bytes) -> bytes:
+    """The record's value as Kafka holds it; bytes as they are."""
+    return event if isinstance(event, bytes) else json.dumps(event).encode()
+
+
+@dataclass
+class LakeTable:
+    """A pipeline with one topic of one partition and one table; `name` is its own in the bucket."""
+
+    engines: Engines
+    name: str
+    columns: Sequence[Column]
+    key: Sequence[str]
+    topic_id: str = "AAAAAAAAAAAAAAAAAAAAAQ"
+    next_offset: int = 0
+    objects: list[LandedObject] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        schema.capture(self.store, self.name, SOURCE, self.columns, self.key)
+
+    def lake_columns(self) -> list[tuple[str, str]]:
+        """Names and types that the captured schema promises."""
+        return schema.latest(self.store, self.name, SOURCE).lake_columns()
+
+    @property
+    def store(self) -> S3Store:
+        """The bucket."""
+        return self.engines.location.store()
+
+    @property
+    def chain(self) -> Chain:
+        """The manifests of the table's topic."""
+        return Chain(self.store, self.name, TOPIC)
+
+    @property
+    def spec(self) -> UpsertSpec:
+        """What the upsert is told; a lease that another holds is not waited for."""
+        return UpsertSpec(
+            location=self.engines.location,
+            pipeline=self.name,
+            topic=TOPIC,
+            source_table=SOURCE,
+            table="orders",
+            key=self.key,
+            lease_wait_seconds=0,
+        )
+
+    def deliver(self, events: Sequence[Event | bytes], epoch: int = 0) -> Manifest:
+        """Land events (bytes as they are) as one manifest, an offset left out now and then as markers do."""
+        values = [wire(event) for event in events]
+        first = self.next_offset
+        offsets = [first + index + index // 10 for index in range(len(values))]
+        batch = pa.RecordBatch.from_arrays(
+            [pa.array([0] * len(values), pa.int32()), pa.array(offsets, pa.int64()), pa.array(values, pa.binary())],
+            names=["partition", "offset", "value"],
+        )
+        writer = RawWriter(self.engines.location, self.name, TOPIC, f"attempt at {first}", 200, 1 << 20)
+        written = [row for rows in writer([batch]) for row in rows.to_pylist()]
+        objects = tuple(LandedObject.model_validate_json(row["json"]) for row in written if row["kind"] == "object")
+        self.next_offset = (offsets[-1] if offsets else first) + 2
+        manifest = Manifest(
+            number=self.chain.length() + 1,
+            attempt=f"attempt at {first}",
+            pipeline=self.name,
+            topic=TOPIC,
+            topic_id=self.topic_id,
+            epoch=epoch,
+            spans=(Span(partition=0, first=first, next=self.next_offset),),
+            objects=objects,
+            committed_at=datetime.now(UTC),
+        )
+        self.chain.append(manifest)
+        self.objects.extend(objects)
+        return manifest
+
+    def upsert(self, spec: UpsertSpec | None = None) -> UpsertReport:
+        """Apply what is new."""
+        return upsert.run(self.engines.spark, spec or self.spec)
+
+    def by_hudi_rs(self) -> list[dict[str, object]]:
+        """The table's rows as hudi-rs reads them."""
+        location = self.engines.location
+        table = (
+            HudiTableBuilder.from_base_uri(self.spec.uri().replace("s3a://", "s3://"))
+            .with_options(
+                {
+                    "AWS_ENDPOINT_URL": location.endpoint_url or "",
+                    "AWS_ALLOW_HTTP": "true",
+                    "AWS_REGION": location.region or "",
+                    "AWS_ACCESS_KEY_ID": location.access_key or "",
+                    "AWS_SECRET_ACCESS_KEY": location.secret_key or "",
+                }
+            )
+            .build()
+        )
+        return [row for batch in table.read() for row in pa.record_batch(batch).to_pylist()]
+
+    def by_spark(self) -> list[dict[str, object]]:
+        """The table's rows as Spark reads them."""
+        rows = self.engines.spark.read.format("hudi").load(self.spec.uri())
+        return [row.asDict() for row in rows.collect()]

@@ -1,0 +1,158 @@
+"""Landing a real topic: every committed record once, nothing else, whatever happens in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from itertools import count
+from random import Random
+from typing import NoReturn, cast
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cdc_lake.contract import dead_letters
+from cdc_lake.contract.chain import Chain
+from cdc_lake.contract.errors import ObjectConflictError, TopicRecreatedError
+from cdc_lake.contract.manifest import Manifest
+from cdc_lake.contract.names import ObjectName
+from cdc_lake.jobs import land
+from cdc_lake_tests.integration.jobs.engines import Engines
+from cdc_lake_tests.integration.jobs.test_upsert_stops import NoSpark
+from cdc_lake_tests.integration.jobs.topics import Topic
+from cdc_lake_tests.tried import Tried
+
+NewTopic = Callable[[int], AbstractContextManager[Topic]]
+
+
+@pytest.fixture(scope="module")
+def new_topic(engines: Engines) -> NewTopic:
+    """Makes topics with so many partitions."""
+    numbers = count(1)
+
+    @contextmanager
+    def make(partitions: int) -> Iterator[Topic]:
+        topic = Topic(engines, f"land-{next(numbers)}", partitions)
+        try:
+            yield topic
+        finally:
+            topic.close()
+
+    return make
+
+
+def test_committed_records_land_once_and_nothing_else(new_topic: NewTopic, tried: Tried) -> None:
+    dice = Random(7)
+    with new_topic(3) as topic:
+        assert topic.land().manifest is None  # an empty topic
+        for run in range(3):
+            for _ in range(8):
+                topic.transaction({p: dice.randint(0, 9) for p in range(3)}, commit=dice.random() < 0.6)
+            before = len(topic.landed())
+            report = topic.land(topic.spec(records_per_object=20))
+            assert (report.manifest, report.records) == (run + 1, len(topic.committed) - before)
+            assert sorted(topic.landed()) == sorted(topic.committed)
+        tried("transactions landed or rightly left out", 24)
+        manifests = topic.manifests()
+        items = [item for manifest in manifests for item in manifest.objects]
+        assert all(item.records <= 20 for item in items)
+        assert any(len(item.runs) > 1 for item in items), "no transaction marker lies within an object"
+        assert {ObjectName.parse(item.key) for item in items} == {
+            ObjectName(topic.name, topic.name, item.partition, item.first, item.last, "json") for item in items
+        }
+        assert manifests[-1].next_offsets() == topic.engines.kafka.end_offsets(topic.name)
+        again = land.run(cast(SparkSession, NoSpark()), topic.spec())
+        assert (again.manifest, again.records) == (None, 0)
+        assert again.seconds < 1
+
+
+def test_an_open_transaction_is_waited_for_and_aborted_ones_move_the_end(new_topic: NewTopic) -> None:
+    with new_topic(1) as topic:
+        topic.transaction({0: 3})
+        opened = topic.open_transaction({0: 4})
+        assert topic.land().records == 3
+        assert topic.land().manifest is None
+        topic.producer.commit_transaction(30)
+        topic.committed.update(opened)
+        assert topic.land().records == 4
+        topic.transaction({0: 5}, commit=False)
+        report = topic.land()
+        assert (report.manifest, report.records, report.objects) == (3, 0, 0)
+        assert sorted(topic.landed()) == sorted(topic.committed)
+
+
+def test_values_that_cannot_be_landed_are_dead_letters(new_topic: NewTopic) -> None:
+    with new_topic(1) as topic:
+        topic.transaction({0: 2}, values=[None, b"", b"{\n}"])
+        report = topic.land()
+        assert (report.records, report.dead_letters) == (2, 3)
+        assert len(list(dead_letters.keys(topic.store, topic.name))) == 3
+        assert topic.manifests()[0].dead_letters == 3
+        assert sorted(topic.landed()) == sorted(topic.committed)
+
+
+@pytest.mark.parametrize("rival_lands", ["less", "the same", "more"])
+def test_two_runs_that_race_end_with_every_record_once(
+    new_topic: NewTopic, monkeypatch: pytest.MonkeyPatch, tried: Tried, rival_lands: str
+) -> None:
+    """The rival commits after this run has written its objects and before its manifest."""
+    write = land._write
+    with new_topic(2) as topic:
+        topic.transaction({0: 6, 1: 6})
+        ours = topic.spec(records_per_object=4)
+        if rival_lands == "less":
+            theirs = replace(topic.spec(), ends={0: 4, 1: 2})
+        else:
+            if rival_lands == "more":
+                topic.transaction({0: 5})
+            theirs = topic.spec(records_per_object=4)
+
+        def slow(*arguments: object) -> object:
+            written = write(*arguments)  # type: ignore[arg-type]  # passed on as they come
+            monkeypatch.setattr(land, "_write", write)
+            assert topic.land(theirs).manifest == 1
+            return written
+
+        monkeypatch.setattr(land, "_write", slow)
+        report = topic.land(ours)
+        assert report.manifest == (2 if rival_lands == "less" else None)
+        assert sorted(topic.landed()) == sorted(topic.committed)
+        assert topic.chain.read(1).attempt == theirs.attempt
+        assert topic.land().manifest is None
+        tried("races of landing runs", 1)
+
+
+def test_objects_of_a_run_that_was_cut_off_are_reused(new_topic: NewTopic, monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(_: Chain, manifest: Manifest) -> NoReturn:
+        raise KeyboardInterrupt(manifest.attempt)
+
+    with new_topic(1) as topic:
+        topic.transaction({0: 10})
+        cut = topic.spec(records_per_object=4)
+        with monkeypatch.context() as patch:
+            patch.setattr(Chain, "append", die)
+            with pytest.raises(KeyboardInterrupt):
+                topic.land(cut)
+        assert topic.manifests() == []
+        topic.transaction({0: 3})
+        assert topic.land(topic.spec(records_per_object=4)).records == 13
+        assert sorted(topic.landed()) == sorted(topic.committed)
+        found = [topic.store.get(item.key) for item in topic.manifests()[0].objects]
+        assert [stored is not None and stored.metadata["attempt"] == cut.attempt for stored in found[:2]] == [True] * 2
+
+
+def test_what_stops_a_run_is_raised_as_what_it_is(new_topic: NewTopic) -> None:
+    with new_topic(1) as topic:
+        topic.transaction({0: 2})
+        key = ObjectName(topic.name, topic.name, 0, 0, 1, "json").key
+        topic.store.put_new(key, b"somebody else's\n")
+        with pytest.raises(ObjectConflictError) as caught:
+            topic.land()
+        assert caught.value.user_message.startswith(f"object {key} exists with other content")
+        topic.store.delete([key])
+        assert topic.land().records == 2
+        topic.engines.kafka.delete_topic(topic.name)
+        topic.engines.kafka.ensure_topic(topic.name, 1)
+        with pytest.raises(TopicRecreatedError, match="was deleted and made again"):
+            topic.land()

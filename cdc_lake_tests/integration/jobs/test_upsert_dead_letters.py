@@ -1,0 +1,116 @@
+"""Records that can't be read are kept aside whole, and the batch goes on; too many of them stop it."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+
+import pytest
+
+from cdc_lake.contract import dead_letters, timeline
+from cdc_lake.contract.dead_letters import DeadLetter
+from cdc_lake.contract.errors import SchemaUnexplainedError, TooManyDeadLettersError
+from cdc_lake_tests.integration.jobs.conftest import NewTable
+from cdc_lake_tests.integration.jobs.tables import Event, LakeTable, wire
+from cdc_lake_tests.integration.jobs.typed import COLUMNS, KEY, record
+from cdc_lake_tests.tried import Tried
+
+BAD: list[tuple[Event | bytes, str]] = [
+    (b"{", "not a JSON object"),
+    (b'{"id": 1', "not a JSON object"),
+    (b"[1, 2]", "not a JSON object"),
+    (b"null", "not a JSON object"),
+    (b"5", "not a JSON object"),
+    (b'{"id": "\xff\xfe"}', "not UTF-8"),
+    (b"{}", "fields are missing: id, day"),
+    (record(9, amount=...), "fields are missing: amount"),
+    (record(9, __lsn=...), "fields are missing: __lsn"),
+    (record(None), "the key column id is NULL"),
+    (record(9, __lsn=None), "no __lsn"),
+    (record(9, __deleted=None), "__deleted"),
+    (record(9, id="nine"), "the value of id is not a int"),
+    (record(9, id=9.5), "the value of id is not a int"),
+    (record(9, id=99_999_999_999), "the value of id is not a int"),
+    (record(9, id={"a": 9}), "the value of id is not a int"),
+    (record(9, day="2024-02-29"), "the value of day is not a date"),
+    (record(9, day=1.5), "the value of day is not a date"),
+    (record(9, at="now"), "the value of at is not a timestamp"),
+    (record(9, at_ms=9_223_372_036_854_775_807), "the value of at_ms is not a timestamp"),
+    (record(9, at_zone="2024"), "the value of at_zone is not a timestamp"),
+    (record(9, clock=True), "the value of clock is not a bigint"),
+    (record(9, amount="1.00000000001"), "the value of amount is not a decimal(20,10)"),
+    (record(9, amount="12345678901.0"), "the value of amount is not a decimal(20,10)"),
+    (record(9, amount="NaN"), "the value of amount is not a decimal(20,10)"),
+    (record(9, amount="1E-11"), "the value of amount is not a decimal(20,10)"),
+    (record(9, whole="0.5"), "the value of whole is not a decimal(38,0)"),
+    (record(9, raw="A"), "the value of raw is not a binary"),
+    (record(9, raw="!?"), "the value of raw is not a binary"),
+    (record(9, yes="perhaps"), "the value of yes is not a boolean"),
+    (record(9, yes=1), "the value of yes is not a boolean"),
+    (record(9, double="much"), "the value of double is not a double"),
+]
+
+
+def letters(table: LakeTable) -> list[DeadLetter]:
+    """The table's dead letters by offset."""
+    bodies = [table.store.get(key) for key in dead_letters.keys(table.store, table.name)]
+    return [DeadLetter.model_validate_json(stored.body) for stored in bodies if stored is not None]
+
+
+def value_of(letter: DeadLetter) -> bytes:
+    """The record's own bytes."""
+    assert letter.value is not None
+    return base64.b64decode(letter.value)
+
+
+def applied(table: LakeTable) -> int:
+    """The manifest applied last."""
+    commit = timeline.last_commit(table.store, table.spec.prefix)
+    return 0 if commit is None or commit.checkpoint is None else commit.checkpoint.manifest
+
+
+def test_bad_records_are_kept_and_the_rest_lands(new_table: NewTable, tried: Tried) -> None:
+    table = new_table(COLUMNS, KEY)
+    table.deliver([record(1), *(bad for bad, _ in BAD), record(2)])
+    report = table.upsert()
+    kept = {value_of(letter): letter for letter in letters(table)}
+    for bad, reason in BAD:
+        assert reason in getattr(kept.get(wire(bad)), "reason", "it landed"), bad
+    assert {letter.object for letter in kept.values()} == {table.objects[0].key}
+    assert (report.keys, report.dead_letters, report.events) == (2, len(BAD), len(BAD) + 2)
+    assert {row["id"] for row in table.by_hudi_rs()} == {1, 2}
+    tried("bad records kept as dead letters", len(BAD))
+    # A batch of dead letters only advances the checkpoint too, and touches no row.
+    before = table.by_hudi_rs()
+    table.deliver([b"poison", record(None)])
+    report = table.upsert()
+    assert (report.keys, report.dead_letters, applied(table)) == (0, 2, 2)
+    assert report.instant is not None
+    assert sorted(table.by_hudi_rs(), key=str) == sorted(before, key=str)
+    assert len(letters(table)) == len(BAD) + 2
+
+
+def test_a_first_batch_of_dead_letters_only_begins_the_table(new_table: NewTable) -> None:
+    table = new_table(COLUMNS, KEY)
+    table.deliver([b"poison"])
+    assert table.upsert().dead_letters == 1
+    assert applied(table) == 1
+    table.deliver([record(1)])
+    assert table.upsert().inserts == 1
+    assert [row["id"] for row in table.by_hudi_rs()] == [1]
+
+
+def test_too_many_dead_letters_stop(new_table: NewTable) -> None:
+    table = new_table(COLUMNS, KEY)
+    table.deliver([record(1), b"x", b"y", b"z"])
+    with pytest.raises(TooManyDeadLettersError, match=r"more than 2 records of topic shop.public.orders can't be read"):
+        table.upsert(replace(table.spec, dead_letter_limit=2))
+    assert (applied(table), letters(table)) == (0, [])
+
+
+def test_an_unknown_field_stops(new_table: NewTable) -> None:
+    table = new_table(COLUMNS, KEY)
+    table.deliver([record(1), b"poison", record(2, added_later=5, more=None)])
+    with pytest.raises(SchemaUnexplainedError, match=r"offset 2: fields that no schema explains: added_later, more\."):
+        table.upsert()
+    assert (applied(table), letters(table)) == (0, [])

@@ -1,0 +1,119 @@
+"""Values arrive as PostgreSQL has them, in types of their own, and two engines read the same."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
+
+from cdc_lake_tests.integration.jobs.conftest import NewTable
+from cdc_lake_tests.integration.jobs.tables import LakeTable
+from cdc_lake_tests.integration.jobs.typed import COLUMNS, KEY, record
+
+MOMENTS = ("at", "at_ms", "at_zone")
+NULLS = {column.name: None for column in COLUMNS if column.name != "id"}
+EDGES = {
+    "day": -719_162,
+    "at": -62_135_596_800_000_000,
+    "at_ms": -1,
+    "at_zone": "1969-12-31T23:59:59.999999+05:30",
+    "amount": "-0.0000000001",
+    "whole": "-1",
+    "unbounded": "NaN",
+    "raw": "",
+    "yes": False,
+    "doc": "null",
+    "small": 0,
+    "big": -9_223_372_036_854_775_808,
+    "single": "Infinity",
+    "double": 5e-324,
+    "MixedCase": "",
+}
+
+
+def by_spark(table: LakeTable) -> dict[int, dict[str, Any]]:
+    """Rows by id; moments in microseconds, which no time zone of this process can shift."""
+    rows = table.engines.spark.read.format("hudi").load(table.spec.uri())
+    for name in MOMENTS:
+        rows = rows.withColumn(name, F.expr(f"unix_micros({name})"))
+    return {row["id"]: {**row.asDict(), "raw": _bytes(row["raw"])} for row in rows.collect()}
+
+
+def by_hudi_rs(table: LakeTable) -> dict[Any, dict[str, Any]]:
+    """The same, by hudi-rs."""
+    found: dict[Any, dict[str, Any]] = {row["id"]: dict(row) for row in table.by_hudi_rs()}
+    for row in found.values():
+        row.update({name: _micros(row[name]) for name in MOMENTS})
+    return found
+
+
+def _bytes(value: bytearray | None) -> bytes | None:
+    return None if value is None else bytes(value)
+
+
+def _micros(moment: datetime | None) -> int | None:
+    if moment is None:
+        return None
+    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def test_values_of_every_type(new_table: NewTable) -> None:
+    table = new_table(COLUMNS, KEY)
+    zeros = record(4, amount="0E-10", whole="1E+3", unbounded="0E-10")
+    table.deliver([record(1), record(2, **NULLS), record(3, **EDGES), zeros])
+    report = table.upsert()
+    assert (report.keys, report.inserts, report.dead_letters) == (4, 4, 0)
+    rows = by_spark(table)
+    first, nulls, edges = rows[1], rows[2], rows[3]
+    assert {name: first[name.lower()] for name in NULLS} == {
+        "day": date(2024, 2, 29),
+        "at": 1_709_251_199_123_456,
+        "at_ms": 1_709_251_199_123_000,
+        "at_zone": 1_709_251_199_123_456,
+        "clock": 86_399_999_999,
+        "clock_ms": 86_399_999_000,
+        "amount": Decimal("1234567890.0123456789"),
+        "whole": Decimal("12345678901234567890123456789012345678"),
+        "unbounded": "3.14159265358979323846264338327950288419716939937510582",
+        "raw": b"\x00\xff\x80ab",
+        "yes": True,
+        "doc": '{"a": [1, {"b": null}], "ß": "🦆"}',
+        "small": -32_768,
+        "big": 2**63 - 1,
+        "single": 0.10000000149011612,
+        "double": 1.7976931348623157e308,
+        "uuid": "6f1c1f1e-0000-4000-8000-000000000001",
+        "MixedCase": "ß→🦆 \\ \"'",
+    }
+    assert {nulls[name.lower()] for name in NULLS} == {None}
+    assert {name: edges[name.lower()] for name in EDGES} == {
+        **EDGES,
+        "day": date(1, 1, 1),
+        "at": -62_135_596_800_000_000,
+        "at_ms": -1_000,
+        "at_zone": -19_800_000_001,
+        "amount": Decimal("-1E-10"),
+        "whole": Decimal(-1),
+        "raw": b"",
+        "single": float("inf"),
+    }
+    assert [rows[4][name] for name in ("amount", "whole", "unbounded")] == [Decimal(0), Decimal(1000), "0E-10"]
+    assert by_hudi_rs(table) == rows
+
+
+def test_types_and_version_are_what_old_readers_know(new_table: NewTable) -> None:
+    table = new_table(COLUMNS, KEY)
+    table.deliver([record(1)])
+    table.upsert()
+    captured = table.engines.spark.read.format("hudi").load(table.spec.uri()).dtypes
+    assert [(name, kind) for name, kind in captured if not name.startswith("_hoodie_")] == [
+        (name, kind) for name, kind in table.lake_columns()
+    ]
+    properties = table.store.get(f"{table.spec.prefix}.hoodie/hoodie.properties")
+    assert properties is not None
+    lines = properties.body.decode().splitlines()
+    assert "hoodie.table.version=6" in lines
+    assert "hoodie.table.type=COPY_ON_WRITE" in lines
