@@ -15,6 +15,14 @@ _SETTINGS = """\
 # Written by cdc-lake. Nothing is reported to anybody; old ticks are removed.
 telemetry:
   enabled: false
+# A run whose process was killed is marked as failed, so that its sensor goes on.
+run_monitoring:
+  enabled: true
+  start_timeout_seconds: 180
+  max_runtime_seconds: 7200
+concurrency:
+  pools:
+    default_limit: 1
 retention:
   sensor:
     purge_after_days: {skipped: 1, success: 30, failure: 30, started: 30}
@@ -26,7 +34,7 @@ def dagster_home() -> Path:
     folder = find_home().path / "dagster"
     folder.mkdir(parents=True, exist_ok=True)
     settings = folder / "dagster.yaml"
-    if not settings.exists():
+    if not settings.exists() or settings.read_text() != _SETTINGS:
         settings.write_text(_SETTINGS)
     return folder
 

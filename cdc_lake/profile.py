@@ -15,6 +15,7 @@ import dagster as dg
 from infra.local.attach import load_endpoints
 from infra.local.endpoints import DATABASE, REGION, Endpoints
 from infra.local.errors import ArtifactsMissing, StackDown
+from infra.local.home import find_home
 from resources.athena import Athena
 from resources.deployment import Deployment
 from resources.errors import ResourceError
@@ -29,7 +30,8 @@ JOBS = Path(__file__).parent / "jobs"
 CATALOG = "datalake"
 _HINT = "Run `cdc-lake up`."
 _FIRST_HINT = (
-    "The stack was never started: run `cdc-lake up`. Where Dagster runs already, reload the code location after that."
+    "The stack in {home} was never started: run `cdc-lake up` (CDC_LAKE_HOME names another folder). Where Dagster runs "
+    "already, reload the code location after that."
 )
 _NOBODY = "nobody"  # with an empty key, boto3 would look for AWS credentials of the user's
 _ATTEMPTS = 6  # where a stack is there, its endpoint may be starting
@@ -58,7 +60,7 @@ def _local() -> dict[str, dg.ConfigurableResource[Any]]:
         at: Endpoints | None = load_endpoints()
     except (StackDown, ArtifactsMissing):
         at = None  # the definitions load all the same; what touches a system then says `cdc-lake up`
-    hint = _HINT if at else _FIRST_HINT
+    hint = _HINT if at else _FIRST_HINT.format(home=find_home().path)
     secrets = {
         "CDC_LAKE_POSTGRES_PASSWORD": at.postgres_password.get_secret_value() if at else _NOBODY,
         "CDC_LAKE_S3_ACCESS_KEY": at.s3_access_key if at else _NOBODY,
@@ -100,6 +102,7 @@ def _local() -> dict[str, dg.ConfigurableResource[Any]]:
             java_home=str(at.java_home) if at else "",
             jars=str(at.spark_jars) if at else "",
             properties=[str(JOBS / "spark.properties"), str(JOBS / "spark-local.properties")],
+            log4j=str(JOBS / "log4j2-local.properties"),
             store=store,
             hint=hint,
         ),

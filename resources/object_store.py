@@ -19,15 +19,19 @@ class ObjectStore(dg.ConfigurableResource):  # type: ignore[type-arg]
     secret_key: str | None = Field(default=None, repr=False)
     hint: str = ""
 
+    def hadoop_secrets(self) -> dict[str, str]:
+        """Hadoop's properties with the keys; to be set inside the running JVM, whose command line anybody can read."""
+        if self.endpoint_url is None:
+            return {}
+        return {"fs.s3a.access.key": self.access_key or "", "fs.s3a.secret.key": self.secret_key or ""}
+
     def spark_options(self) -> dict[str, str]:
-        """What Spark needs to reach the bucket by s3a:// URIs; empty on AWS."""
+        """What Spark needs, besides the keys, to reach the bucket by s3a:// URIs; empty on AWS."""
         if self.endpoint_url is None:
             return {}
         prefix = "spark.hadoop.fs.s3a."
         return {
             f"{prefix}endpoint": self.endpoint_url,
-            f"{prefix}access.key": self.access_key or "",
-            f"{prefix}secret.key": self.secret_key or "",
             f"{prefix}path.style.access": "true",
             f"{prefix}connection.ssl.enabled": str(self.endpoint_url.startswith("https")).lower(),
         }

@@ -31,6 +31,8 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
     properties: list[str]
     """Files with Spark's settings (`key value` a line, as spark-submit reads them); later ones win."""
     store: ObjectStore
+    log4j: str = ""
+    """The JVM's log settings, a log4j2 properties file; Spark's own where it is left out."""
     hint: str = ""
 
     def run(self, job: Callable[[SparkSession, S], R], spec: S) -> R:
@@ -51,8 +53,16 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
             **self.store.spark_options(),
             "spark.jars": ",".join(jars),
         }
+        # The log settings are for the JVM's start, before anything can be set through the session.
+        if self.log4j:
+            options = config.get("spark.driver.extraJavaOptions", "")
+            config["spark.driver.extraJavaOptions"] = (
+                f"{options} -Dlog4j2.configurationFile={Path(self.log4j).as_uri()}"
+            )
         session: SparkSession = LazyPySparkResource(spark_config=config).spark_session
-        session.sparkContext.setLogLevel("ERROR")
+        hadoop = session.sparkContext._jsc.hadoopConfiguration()  # PySpark has no other way to it
+        for name, value in self.store.hadoop_secrets().items():
+            hadoop.set(name, value)
         return session
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -23,14 +24,18 @@ def ls(
 ) -> None:
     """List the landed objects with the manifest that committed each."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
     rows = list(_objects(pipeline))
     if as_json:
         for row in rows:
             typer.echo(json.dumps(row))
         return
-    table = Table("manifest", "committed", "partition", "offsets", "records", "bytes", "object")
+    # A key is there to be copied: nothing of it is cut off, and a pipe gets each row on one line.
+    console = Console() if sys.stdout.isatty() else Console(width=100_000)
+    table = Table(
+        "manifest", "committed", "partition", "offsets", "records", "bytes", Column("object", overflow="fold")
+    )
     for row in rows:
         offsets = f"{row['first']} to {row['last']}"
         cells = (
@@ -43,7 +48,7 @@ def ls(
             row["key"],
         )
         table.add_row(*map(str, cells))
-    Console(soft_wrap=True).print(table if rows else f"pipeline {pipeline} has landed nothing yet")
+    console.print(table if rows else f"pipeline {pipeline} has landed nothing yet")
 
 
 def cat(

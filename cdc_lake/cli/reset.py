@@ -21,6 +21,7 @@ def reset(
     from cdc_lake.pipeline.load import load
     from cdc_lake.pipeline.reset import reset as start_over
     from cdc_lake.profile import resolved
+    from infra.local.home import find_home
 
     flow = load(pipeline)
     if not yes:
@@ -38,5 +39,7 @@ def reset(
     for line in removed:
         typer.echo(f"removed {line}")
         count += 1
+    # What a demo remembers of the pipeline is over too: `demo --resume` must not tell of it.
+    find_home().path.joinpath("demo.json").unlink(missing_ok=True)
     if not count:
         typer.echo(f"pipeline {pipeline} had made nothing")

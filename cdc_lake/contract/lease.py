@@ -19,6 +19,11 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_r
 from cdc_lake.contract.errors import LeaseHeldError, LeaseLostError
 from cdc_lake.contract.store import ObjectStore, PreconditionFailedError
 
+SECONDS = 30.0
+"""How long a lease lives without renewal; it is renewed every third of that."""
+WAIT_SECONDS = SECONDS + 15.0
+"""Longer than a lease lives: the lease of a writer that was killed has expired by then."""
+
 
 class LeaseRecord(BaseModel):
     """What the lease object says: who has it, until when (seconds since the epoch), and the fencing token."""
@@ -111,8 +116,8 @@ def held(
     store: ObjectStore,
     key: str,
     owner: str,
-    seconds: float = 60.0,
-    wait_seconds: float = 30.0,
+    seconds: float = SECONDS,
+    wait_seconds: float = WAIT_SECONDS,
     now: Callable[[], float] = time.time,
 ) -> Iterator[Lease]:
     """Hold the lease for the length of a block.

@@ -57,9 +57,11 @@ def compare(
 ) -> Comparison:
     """Compare the source table with the lake's view. Waits up to `seconds` for the stream to pass the snapshot."""
     columns = schema.latest(store, table.pipeline.name, table.source_table).columns
+    # Before the source's snapshot: what another run applies from here on counts as changed since.
+    applied = stream.checkpoint(store, table)
+    postgres = table.pipeline.at_source(postgres)
     source = _source_rows(table, columns, postgres)
     stream.barrier(postgres, kafka, table.pipeline, seconds)
-    applied = stream.checkpoint(store, table)
     lake = _lake_rows(table, columns, athena)
     changed = _changed_since(table, columns, kafka, store, applied.manifest if applied else 0)
     keys = (source.keys() | lake.keys()) - changed

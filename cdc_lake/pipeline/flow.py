@@ -21,6 +21,7 @@ from cdc_lake.jobs.upsert import UpsertSpec
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE, PipelineSpec, TableSpec, seconds
 from resources.errors import Unreachable
 from resources.object_store import ObjectStore
+from resources.postgres import Postgres
 
 STAGES = ("source", "topic", "raw", "lake", "dataset", "dashboard")
 
@@ -72,6 +73,10 @@ class Flow:
     def tables(self) -> tuple[TableFlow, ...]:
         """One flow for each table."""
         return tuple(TableFlow(self, table) for table in self.spec.tables)
+
+    def at_source(self, postgres: Postgres) -> Postgres:
+        """The server's resource, in the database that this pipeline captures."""
+        return postgres.model_copy(update={"database": self.spec.source.database})
 
     def key(self, stage: str, name: str) -> dg.AssetKey:
         """`[<pipeline>, <stage>, <name>]`."""

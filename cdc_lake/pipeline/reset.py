@@ -32,7 +32,7 @@ def reset(
     glue: GlueCatalog,
     store: ObjectStore,
     deployment: Deployment,
-    lease_wait_seconds: float = 30.0,
+    lease_wait_seconds: float = lease.WAIT_SECONDS,
 ) -> Iterator[str]:
     """Remove all that a pipeline made; yields a line for each thing that was there.
 
@@ -46,7 +46,7 @@ def reset(
             writers.enter_context(lease.held(store, key, f"reset {uuid.uuid4()}", wait_seconds=lease_wait_seconds))
         if connect.delete(flow.connector, offsets=True):
             yield f"connector {flow.connector} with its offsets"
-        if postgres.drop_slot(flow.slot):
+        if flow.at_source(postgres).drop_slot(flow.slot):
             yield f"replication slot {flow.slot}"
         own = [table.topic for table in flow.tables]
         for topic in (*own, flow.heartbeat_topic, flow.connector_heartbeat_topic):

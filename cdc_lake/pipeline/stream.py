@@ -126,10 +126,14 @@ def behind(head: Manifest | None, state: TopicState) -> int:
 
 def raw_watermark(store: ObjectStore, table: TableFlow, state: TopicState) -> Watermark | None:
     """The watermark of what is landed: the topic's own where nothing is left to land."""
-    head = Chain(store, table.pipeline.name, table.topic).head()
+    return _landed_to(Chain(store, table.pipeline.name, table.topic).head(), state)
+
+
+def _landed_to(head: Manifest | None, state: TopicState) -> Watermark | None:
     if head is not None and head.topic_id != state.topic_id:
         return head.watermark
-    if behind(head, state) <= 0:  # more may have been landed since
+    landed = {} if head is None else head.next_offsets()
+    if all(end <= landed.get(partition, 0) for partition, end in state.ends.items()):  # more may have been landed since
         return state.watermark
     return None if head is None else head.watermark
 
@@ -139,7 +143,7 @@ def lake_watermark(store: ObjectStore, table: TableFlow, state: TopicState) -> W
     applied = checkpoint(store, table)
     head = Chain(store, table.pipeline.name, table.topic).head(applied.manifest if applied else 0)
     if (applied.manifest if applied else 0) == (head.number if head else 0):
-        return raw_watermark(store, table, state)
+        return _landed_to(head, state)
     return None if applied is None else applied.watermark
 
 

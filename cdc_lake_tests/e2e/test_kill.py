@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
@@ -15,7 +13,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from cdc_lake_tests.e2e.conftest import CommandLine
 from cdc_lake_tests.e2e.test_demo import check
 
-# The step before the one that the component is killed in, and the component.
+# As soon as the step is done, the component is killed: in the middle of the next step.
 KILLS = (
     ("load", "postgres"),
     ("source", "connect"),
@@ -24,38 +22,58 @@ KILLS = (
     ("lake", "trino"),
     ("dataset", "aws"),
     ("story shipped", "connect"),
+    ("story inserted", "kafka"),
 )
 
 
+class Running:
+    """A demo that is resumed whenever a kill ends it, and must not end for any other reason."""
+
+    def __init__(self, cli: CommandLine) -> None:
+        self._cli = cli
+        self._journal = Path(cli.stack.home.path) / "demo.json"
+        self._journal.unlink(missing_ok=True)
+        self._process = cli.start("cdc-lake", "demo")
+        self._excused = False
+        self.resumed = 0
+
+    def reach(self, step: str) -> None:
+        """Return as soon as the step is done."""
+        Retrying(retry=retry_if_result(lambda there: not there), stop=stop_after_delay(400), wait=wait_fixed(0.05))(
+            self._reached, step
+        )
+
+    def kill(self, component: str) -> None:
+        """kill -9 of a component, and `cdc-lake up`."""
+        pid = {found.name: found.pid for found in self._cli.stack.status()}[component]
+        assert pid is not None, f"{component} did not run"
+        os.kill(pid, signal.SIGKILL)
+        self._excused = True
+        self._cli.run("cdc-lake", "up")
+
+    def wait(self) -> None:
+        """Wait for the end of the demo, or of what a kill left of it."""
+        code = self._process.wait(timeout=600)
+        assert code == 0 or self._excused, f"the demo ended with {code}, and nothing was killed"
+
+    def _reached(self, step: str) -> bool:
+        done = self._journal.exists() and step in json.loads(self._journal.read_text())
+        if not done and self._process.poll() is not None:
+            assert self._excused, (
+                f"the demo ended with {self._process.returncode} before {step}, and nothing was killed"
+            )
+            self._process = self._cli.start("cdc-lake", "demo", "--resume")
+            self._excused = False
+            self.resumed += 1
+        return done
+
+
 @pytest.mark.timeout(1500)
-def test_each_component_once(cli: CommandLine) -> None:
-    journal = cli.stack.home.path / "demo.json"
-    journal.unlink(missing_ok=True)
-    running = cli.start("cdc-lake", "demo")
+def test_each_component(cli: CommandLine) -> None:
+    demo = Running(cli)
     for step, component in KILLS:
-        _wait_for(journal, step, running)
-        _kill(cli, component)
-        if running.wait(timeout=600) == 0:
-            break
-        cli.run("cdc-lake", "up")
-        running = cli.start("cdc-lake", "demo", "--resume")
-    running.wait(timeout=600)
-    summary: dict[str, Any] = json.loads(cli.run("cdc-lake", "demo", "--resume", "--json").stdout)
-    check(summary)
-
-
-def _wait_for(journal: Path, step: str, running: subprocess.Popen[str]) -> None:
-    """Return as soon as the step is in the journal, or the demo has ended."""
-
-    def reached() -> bool:
-        done = journal.exists() and step in json.loads(journal.read_text())
-        return done or running.poll() is not None
-
-    Retrying(retry=retry_if_result(lambda there: not there), stop=stop_after_delay(300), wait=wait_fixed(0.05))(reached)
-
-
-def _kill(cli: CommandLine, component: str) -> None:
-    """kill -9 of the component's process; whatever it started ends with it or is found by the next `up`."""
-    status = {found.name: found for found in cli.stack.status()}[component]
-    if status.pid is not None:
-        os.kill(status.pid, signal.SIGKILL)
+        demo.reach(step)
+        demo.kill(component)
+    demo.wait()
+    check(json.loads(cli.run("cdc-lake", "demo", "--resume", "--json").stdout))
+    assert demo.resumed > 0, "no kill ended the demo: nothing of its resumption was tried"

@@ -34,7 +34,7 @@ def _check(flow: Flow, name: str) -> dg.AssetChecksDefinition:
         found = totals(athena, flow.spec.catalog, name)
         columns = [column for column, _ in found.columns]
         sums = [pg.SQL("sum({})").format(pg.Identifier(column)) for column in columns[1:]]
-        with postgres.connect() as connection, connection.cursor() as cursor:
+        with flow.at_source(postgres).connect() as connection, connection.cursor() as cursor:
             cursor.execute(
                 pg.SQL("select {} from ({}) as question").format(
                     pg.SQL(", ").join([pg.SQL("count(*)"), *sums]), pg.SQL(question)

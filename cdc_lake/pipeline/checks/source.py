@@ -25,7 +25,7 @@ def _check(flow: Flow, file: str) -> dg.AssetChecksDefinition:
         metadata={"sql": dg.MetadataValue.md(f"```sql\n{sql}\n```")},
     )
     def no_rows(postgres: Postgres) -> dg.AssetCheckResult:
-        with postgres.connect() as connection, connection.cursor() as cursor:
+        with flow.at_source(postgres).connect() as connection, connection.cursor() as cursor:
             cursor.execute(sql)
             faults = cursor.fetchmany(_SHOWN)
             found = cursor.rowcount

@@ -36,7 +36,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         ),
     )
     def slot_healthy(postgres: Postgres) -> dg.AssetCheckResult:
-        slot = postgres.slot(flow.slot)
+        slot = flow.at_source(postgres).slot(flow.slot)
         if slot is None:
             return dg.AssetCheckResult(passed=False, metadata={"slot": f"there is no slot {flow.slot}"})
         retained = slot.retained_bytes

@@ -1,5 +1,8 @@
 """lake: what is landed and not applied yet, folded into the Hudi table; table and view in the catalog."""
 
+import hashlib
+from dataclasses import replace
+
 import dagster as dg
 
 from cdc_lake.contract import schema, timeline
@@ -11,6 +14,8 @@ from resources.glue import GlueCatalog, GlueColumn, hudi_table
 from resources.kafka import Kafka
 from resources.object_store import ObjectStore
 from resources.spark import LocalSpark
+
+_VIEW = "cdc_lake.view"
 
 
 def build(table: TableFlow) -> dg.AssetsDefinition:
@@ -82,22 +87,27 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
 def register(table: TableFlow, columns: list[tuple[str, str]], glue: GlueCatalog, athena: Athena, uri: str) -> bool:
     """Put table and view into the catalog where they are missing or differ; whether that was so."""
     catalog = table.pipeline.spec.catalog
-    glue.ensure_database(catalog)
     partitions = table.spec.partition_by
-    changed = glue.put_table(
-        hudi_table(
-            database=catalog,
-            name=table.name,
-            location=uri,
-            columns=[GlueColumn(name, kind) for name, kind in columns if name not in partitions],
-            partition_keys=[GlueColumn(name, kind) for name, kind in columns if name in partitions],
-        )
+    names = ", ".join(f'"{name}"' for name, _ in columns if name != "__deleted")
+    view = (
+        f'CREATE OR REPLACE VIEW "{catalog}"."{table.view}" AS '  # noqa: S608 - checked identifiers
+        f'SELECT {names} FROM "{catalog}"."{table.name}" WHERE NOT "__deleted"'
     )
-    if changed or glue.get_table(catalog, table.view) is None:
-        names = ", ".join(f'"{name}"' for name, _ in columns if name != "__deleted")
-        athena.execute(
-            f'CREATE OR REPLACE VIEW "{catalog}"."{table.view}" AS '  # noqa: S608 - checked identifiers
-            f'SELECT {names} FROM "{catalog}"."{table.name}" WHERE NOT "__deleted"'
-        )
-        return True
-    return changed
+    bare = hudi_table(
+        database=catalog,
+        name=table.name,
+        location=uri,
+        columns=[GlueColumn(name, kind) for name, kind in columns if name not in partitions],
+        partition_keys=[GlueColumn(name, kind) for name, kind in columns if name in partitions],
+    )
+    # The view that was made last is noted at the table, after it was made: a run that is cut off in between is
+    # followed by one that makes it.
+    made = f"{view} -- {[kind for _, kind in columns]}"
+    noted = replace(bare, parameters={**bare.parameters, _VIEW: hashlib.sha256(made.encode()).hexdigest()[:16]})
+    if glue.get_table(catalog, table.name) == noted and glue.get_table(catalog, table.view) is not None:
+        return False
+    glue.ensure_database(catalog)
+    glue.put_table(bare)
+    athena.execute(view)
+    glue.put_table(noted)
+    return True

@@ -40,8 +40,9 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         if any(span.first < span.next for span in land.pending(head, spec)):
             landed = spark.run(land.run, spec)
             head = chain.head(0 if head is None else head.number)
-            changes = {
-                "changes": f"manifest {landed.manifest}: {landed.records} records in {landed.objects} objects",
+            if landed.manifest is not None:  # None: another run was faster
+                changes["changes"] = f"manifest {landed.manifest}: {landed.records} records in {landed.objects} objects"
+            changes |= {
                 "records": landed.records,
                 "bytes": landed.bytes,
                 "objects": landed.objects,

@@ -30,6 +30,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         metadata={"dagster/table_name": f"{source.database}.{table.source_table}"},
     )
     def source_asset(postgres: Postgres, store: ObjectStore) -> dg.MaterializeResult[None]:
+        postgres = flow.at_source(postgres)
         key = postgres.primary_key(source.schema_, table.name)
         if set(key) != set(table.spec.key):
             raise ContractError(

@@ -39,6 +39,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         connect: KafkaConnect,
         deployment: Deployment,
     ) -> dg.MaterializeResult[None]:
+        postgres = flow.at_source(postgres)
         settings = {"cleanup.policy": "delete", "retention.ms": str(flow.retention_ms)}
         for topic in (table.topic, flow.heartbeat_topic):
             kafka.ensure_topic(topic, flow.spec.stream.partitions, settings)
