@@ -154,7 +154,7 @@ class FakePostgres(Postgres):
     _keys: dict[Table, tuple[str, ...]] = PrivateAttr(default_factory=dict)
     _full: set[Table] = PrivateAttr(default_factory=set)
     _heartbeats: set[str] = PrivateAttr(default_factory=set)
-    _lsn: int = PrivateAttr(default=1000)
+    _wal: list[int] = PrivateAttr(default_factory=lambda: [1000])  # its end; a copy of the resource shares it
     _listeners: list[Any] = PrivateAttr(default_factory=list)
     _steps: Steps = PrivateAttr(default_factory=Steps)
 
@@ -219,7 +219,7 @@ class FakePostgres(Postgres):
 
     def current_lsn(self) -> int:
         """See Postgres."""
-        return self._lsn
+        return self._wal[0]
 
     def publication_tables(self, name: str) -> tuple[Table, ...] | None:
         """See Postgres."""
@@ -244,12 +244,12 @@ class FakePostgres(Postgres):
         """See Postgres."""
         self.beat_silently()
         for listener in self._listeners:
-            listener(self._lsn)
-        return self._lsn
+            listener(self._wal[0])
+        return self._wal[0]
 
     def beat_silently(self) -> None:
         """The WAL moves on by another change than a heartbeat."""
-        self._lsn += 10
+        self._wal[0] += 10
 
     def slot(self, name: str) -> SlotInfo | None:
         """See Postgres."""
