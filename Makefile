@@ -13,7 +13,7 @@ $(VENV)/.runtime: requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check $(UV)
 	$(BIN)/uv pip install --python $(BIN)/python --require-hashes -r requirements.lock
-	$(BIN)/uv pip install --python $(BIN)/python --quiet --no-deps --editable .
+	$(BIN)/uv pip install --python $(BIN)/python --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime requirements-dev.lock

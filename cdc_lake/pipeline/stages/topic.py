@@ -84,10 +84,14 @@ def require_published(flow: Flow, postgres: Postgres) -> None:
 
 
 def connector_config(flow: Flow, postgres: Postgres, deployment: Deployment) -> dict[str, str]:
-    """The source connector's configuration for a pipeline: `connectors/<pipeline>/debezium-postgres.json`, filled."""
+    """The source connector's configuration for a pipeline: `connectors/debezium-postgres.json`, filled.
+
+    A file of the same name in `connectors/<pipeline>/` takes its place.
+    """
+    own = CONNECTORS / flow.name / "debezium-postgres.json"
     source = flow.spec.source
     return render(
-        CONNECTORS / flow.name / "debezium-postgres.json",
+        own if own.is_file() else CONNECTORS / own.name,
         {
             "host": deployment.source_host,
             "port": str(postgres.port),

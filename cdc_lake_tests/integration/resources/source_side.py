@@ -25,7 +25,7 @@ from resources.kafka_connect import KafkaConnect
 from resources.kafka_records import Message
 from resources.postgres import Postgres
 
-CONNECTOR = Path(__file__).parents[3] / "connectors" / "northwind" / "debezium-postgres.json"
+CONNECTOR = Path(__file__).parents[3] / "connectors" / "debezium-postgres.json"
 HINT = "Run `cdc-lake up`."
 BEAT_SECONDS = 60.0
 

@@ -9,7 +9,7 @@ import pytest
 from resources.connector_config import placeholders, render, table_pattern
 from resources.errors import ConnectorConfigInvalid
 
-NORTHWIND = Path(__file__).parents[3] / "connectors" / "northwind" / "debezium-postgres.json"
+NORTHWIND = Path(__file__).parents[3] / "connectors" / "debezium-postgres.json"
 
 
 def file(folder: Path, content: object) -> Path:
