@@ -30,12 +30,16 @@ def demo(
     """
     from rich.console import Console
 
+    from cdc_lake.demo.journal import Journal
+    from infra.local.home import find_home
     from infra.local.preparation import prepare
 
     console = Console(stderr=as_json)
     started = time.monotonic()
+    # Before anything else: what is cut off from here on must not resume the demo before it.
+    journal = Journal(find_home().path / "demo.json", resume)
     seconds = prepare(console)
-    summary = _run(console, sql_dir, resume)
+    summary = _run(console, sql_dir, journal)
     summary["seconds"] = {**seconds, **summary["seconds"], "total": round(time.monotonic() - started, 1)}
     if as_json:
         typer.echo(json.dumps(summary))
@@ -52,21 +56,18 @@ def _well(summary: dict[str, Any]) -> bool:
     return len(counts) == 1 and stories and not summary["checks"]["failed"]
 
 
-def _run(console: Any, sql_dir: Path | None, resume: bool) -> dict[str, Any]:  # noqa: ANN401 - rich is imported late
+def _run(console: Any, sql_dir: Path | None, journal: Any) -> dict[str, Any]:  # noqa: ANN401 - rich is imported late
     from cdc_lake.demo.graph import Graph
-    from cdc_lake.demo.journal import Journal
     from cdc_lake.demo.steps import Demo
     from cdc_lake.instance import instance
     from cdc_lake.pipeline.load import load
     from cdc_lake.profile import resolved
-    from infra.local.home import find_home
 
     def graph() -> Graph:
         from cdc_lake.definitions import defs
 
         return Graph(PIPELINE, defs(), dagster)
 
-    journal = Journal(find_home().path / "demo.json", resume)
     with instance() as dagster:
         try:
             return Demo(load(PIPELINE), resolved(), graph, journal, _Lines(console), sql_dir).run()
