@@ -1,20 +1,5 @@
-"""A made-up shop's pipeline over fakes, and a clock that tests turn."""
+"""The tests of the pipeline work on a made-up shop."""
 
-from __future__ import annotations
+from cdc_lake_tests.shop import shop
 
-import time
-from pathlib import Path
-
-import pytest
-
-from cdc_lake.contract.store import S3Location
-from cdc_lake_tests.world import World, world
-
-
-@pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    """The shop's pipeline, deployed and running; its objects are in memory."""
-    made = world(tmp_path, float(int(time.time())))
-    # The one place where assets, jobs and commands get a store from.
-    monkeypatch.setattr(S3Location, "store", lambda _self: made.bucket)
-    return made.start()
+__all__ = ["shop"]

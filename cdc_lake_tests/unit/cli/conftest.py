@@ -1,0 +1,38 @@
+"""The commands are run on a made-up shop, in a state folder of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cdc_lake import profile
+from cdc_lake.pipeline import load
+from cdc_lake.pipeline.flow import Flow
+from cdc_lake_tests.shop import shop
+from cdc_lake_tests.world import World
+
+__all__ = ["commands", "shop"]
+
+
+@pytest.fixture
+def commands(shop: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    """The shop, as the commands find it."""
+    real = load.load
+
+    def named(name: str) -> Flow:
+        return real(name, shop.flow.folder.parent)
+
+    resources = {
+        "postgres": shop.postgres,
+        "kafka": shop.kafka,
+        "connect": shop.connect,
+        "store": shop.store,
+        "glue": shop.glue,
+        "athena": shop.athena,
+        "deployment": shop.deployment,
+    }
+    monkeypatch.setattr(load, "load", named)
+    monkeypatch.setattr(profile, "resolved", lambda: resources)
+    monkeypatch.setenv("CDC_LAKE_HOME", str(tmp_path / "home"))
+    return shop
