@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psycopg2.extensions as pg
 
-import cdc_lake.samples.northwind as northwind
+from cdc_lake.samples import northwind
 from cdc_lake.samples.northwind.generate import dataset
 
 

@@ -6,7 +6,7 @@ from pathlib import PurePath
 
 import dagster as dg
 
-from cdc_lake.pipeline import report
+from cdc_lake.pipeline import lineage, report
 from cdc_lake.pipeline.flow import RUNS_WITHIN, Flow
 from resources.athena import Athena, QueryResult
 from resources.glue import GlueCatalog
@@ -41,10 +41,17 @@ def build(flow: Flow, file: str) -> dg.AssetsDefinition:
         if not current:
             athena.execute(f'CREATE OR REPLACE VIEW "{catalog}"."{name}" AS {sql}')
         found = totals(athena, catalog, name)
+        columns = _columns(athena, catalog, name)
+        upstream = {
+            relation: (table.key("lake"), [column for column, _ in _columns(athena, catalog, relation)])
+            for table in flow.tables
+            for relation in (table.name, table.view)
+        }
         return dg.MaterializeResult(
             metadata={
                 "dagster/row_count": int(found.rows[0][0]),
-                "dagster/column_schema": report.schema(_columns(athena, catalog, name)),
+                "dagster/column_schema": report.schema(columns),
+                "dagster/column_lineage": lineage.of(sql, (column for column, _ in columns), upstream),
                 "sql_version": version,
                 "changes": report.UNCHANGED if current else f"view {catalog}.{name} made",
                 **{

@@ -4,14 +4,16 @@ from pathlib import Path
 
 import dagster as dg
 
+from cdc_lake.contract import schema
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline import report, stream
-from cdc_lake.pipeline.flow import RUNS_WITHIN, Flow, TableFlow
+from cdc_lake.pipeline.flow import RUNS_WITHIN, Flow, TableFlow, location
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
 from resources.connector_config import render, table_pattern
 from resources.deployment import Deployment
 from resources.kafka import Kafka
 from resources.kafka_connect import KafkaConnect
+from resources.object_store import ObjectStore
 from resources.postgres import Postgres
 
 CONNECTORS = Path(__file__).parents[3] / "connectors"
@@ -37,6 +39,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         postgres: Postgres,
         kafka: Kafka,
         connect: KafkaConnect,
+        store: ObjectStore,
         deployment: Deployment,
     ) -> dg.MaterializeResult[None]:
         postgres = flow.at_source(postgres)
@@ -50,9 +53,12 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         beat = stream.barrier(postgres, kafka, flow, deployment.snapshot_seconds)
         state = stream.topic_state(kafka, table)
         slot = postgres.slot(flow.slot)
+        columns = schema.latest(location(store).store(), flow.name, table.source_table).columns
         return dg.MaterializeResult(
             metadata={
-                "dagster/row_count": sum(state.ends[p] - state.begins[p] for p in state.ends),
+                "dagster/row_count": _records(context, kafka, table.topic, state),
+                "dagster/column_schema": report.schema((column.name, column.type) for column in columns),
+                "dagster/column_lineage": report.passed_on(table.key("source"), (column.name for column in columns)),
                 "dagster/uri": f"kafka://{kafka.bootstrap}/{table.topic}",
                 "connector": f"{flow.connector}: {outcome}",
                 "tasks_running": len(status.tasks),
@@ -65,6 +71,19 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         )
 
     return topic_asset
+
+
+def _records(context: dg.AssetExecutionContext, kafka: Kafka, topic: str, state: stream.TopicState) -> int:
+    """Committed records that the topic has had, counted on from the last materialisation: markers take offsets too."""
+    event = context.instance.get_latest_materialization_event(context.asset_key)
+    last = event.asset_materialization.metadata if event and event.asset_materialization else {}
+    ranges = {partition: (state.begins[partition], end) for partition, end in state.ends.items()}
+    known, rows, offsets = (last.get(name) for name in ("topic_id", "dagster/row_count", "offsets"))
+    if known is None or known.value != state.topic_id or rows is None or offsets is None:
+        return kafka.count_records(topic, ranges)
+    ends: dict[str, list[int]] = offsets.value
+    new = {p: (max(first, ends.get(str(p), [0, 0])[1]), end) for p, (first, end) in ranges.items()}
+    return int(str(rows.value)) + kafka.count_records(topic, new)
 
 
 def require_published(flow: Flow, postgres: Postgres) -> None:
