@@ -52,7 +52,13 @@ def resources() -> dict[str, Any]:
 
 def resolved() -> Mapping[str, Any]:
     """The resources for use outside of a run, with their environment variables looked up; Spark runs in runs only."""
-    return {name: resource.process_config_and_initialize() for name, resource in resources().items() if name != "spark"}
+    return {name: _looked_up(resource) for name, resource in resources().items() if name != "spark"}
+
+
+def _looked_up(resource: dg.ConfigurableResource[Any]) -> dg.ConfigurableResource[Any]:
+    """The resource with values in its environment variables' place. Dagster's own way makes an instance for each."""
+    values = {name: value.get_value() for name, value in resource if isinstance(value, dg.EnvVar)}
+    return resource.model_copy(update=values)
 
 
 def _local() -> dict[str, dg.ConfigurableResource[Any]]:

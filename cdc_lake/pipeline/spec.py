@@ -22,34 +22,15 @@ HEARTBEAT_TABLE = "cdc_heartbeat"
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
-def _identifier(text: str) -> str:
-    if not re.fullmatch(r"[a-z_][a-z0-9_]{0,47}", text):
-        raise ValueError("use lower-case letters, digits and '_', at most 48 of them, not starting with a digit")
-    return text
+def _matching(pattern: str, advice: str) -> AfterValidator:
+    """A text of this form; another one is refused with what to write instead."""
 
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(advice)
+        return text
 
-def _duration(text: str) -> str:
-    if not re.fullmatch(r"[1-9]\d{0,5}[smhd]", text):
-        raise ValueError("use a whole number up to 999999 and a unit: 30s, 5m, 12h or 7d")
-    return text
-
-
-def _sql_file(text: str) -> str:
-    if not re.fullmatch(r"[a-z_][a-z0-9_]*\.sql", text):
-        raise ValueError("name a .sql file beside the YAML, in lower-case letters, digits and '_'")
-    return text
-
-
-def _yaml_file(text: str) -> str:
-    if not re.fullmatch(r"[a-z_][a-z0-9_]*\.yaml", text):
-        raise ValueError("name a .yaml file beside defs.yaml, in lower-case letters, digits and '_'")
-    return text
-
-
-def _owner(text: str) -> str:
-    if not re.fullmatch(r"team:[A-Za-z0-9_-]+|[^@\s]+@[^@\s]+", text):
-        raise ValueError("name a team as team:NAME, or an e-mail address")
-    return text
+    return AfterValidator(check)
 
 
 def _unique(texts: list[str]) -> list[str]:
@@ -62,13 +43,30 @@ def _repeated(texts: Iterable[str]) -> list[str]:
     return sorted(text for text, count in Counter(texts).items() if count > 1)
 
 
-Identifier = Annotated[str, AfterValidator(_identifier)]
+Identifier = Annotated[
+    str,
+    _matching(
+        r"[a-z_][a-z0-9_]{0,47}",
+        "use lower-case letters, digits and '_', at most 48 of them, not starting with a digit",
+    ),
+]
 Identifiers = Annotated[list[Identifier], AfterValidator(_unique)]
-Duration = Annotated[str, AfterValidator(_duration)]
-SqlFile = Annotated[str, AfterValidator(_sql_file)]
+Duration = Annotated[
+    str, _matching(r"[1-9]\d{0,5}[smhd]", "use a whole number up to 999999 and a unit: 30s, 5m, 12h or 7d")
+]
+SqlFile = Annotated[
+    str,
+    _matching(r"[a-z_][a-z0-9_]*\.sql", "name a .sql file beside the YAML, in lower-case letters, digits and '_'"),
+]
 SqlFiles = Annotated[list[SqlFile], AfterValidator(_unique)]
-YamlFiles = Annotated[list[Annotated[str, AfterValidator(_yaml_file)]], AfterValidator(_unique)]
-Owner = Annotated[str, AfterValidator(_owner)]
+YamlFile = Annotated[
+    str,
+    _matching(r"[a-z_][a-z0-9_]*\.yaml", "name a .yaml file beside defs.yaml, in lower-case letters, digits and '_'"),
+]
+YamlFiles = Annotated[list[YamlFile], AfterValidator(_unique)]
+Owner = Annotated[
+    str, _matching(r"team:[A-Za-z0-9_-]+|[^@\s]+@[^@\s]+", "name a team as team:NAME, or an e-mail address")
+]
 Count = Annotated[int, Field(strict=True, ge=1)]
 
 
