@@ -22,7 +22,7 @@ from resources.connectors import FAILED, RUNNING, ConnectorStatus, PutOutcome, T
 from resources.glue import GlueCatalog, TableDefinition
 from resources.kafka import Kafka
 from resources.kafka_connect import KafkaConnect
-from resources.kafka_records import Message
+from resources.kafka_records import Message, Ranges
 from resources.kafka_topic_changes import TopicChange
 from resources.kafka_topics import TopicInfo
 from resources.postgres import Postgres
@@ -134,6 +134,11 @@ class FakeKafka(Kafka):
         chosen = found.records if partition is None else {partition: found.records[partition]}
         records = (m for p, all_of_it in chosen.items() for m in all_of_it[max(offset or 0, found.begins[p]) :])
         return islice(records, limit)
+
+    def count_records(self, topic: str, ranges: Ranges | None = None) -> int:
+        """See Kafka."""
+        spans = self.ranges(topic) if ranges is None else ranges
+        return sum(1 for message in self.peek(topic) if message.offset in range(*spans[message.partition]))
 
     def tail(self, topic: str, limit: int, partition: int | None = None) -> list[Message]:
         """See Kafka."""
