@@ -1,15 +1,14 @@
 """The resources as small fakes in memory: they answer like the systems, and note what is removed or restarted.
 
-Here: state and answers. Not here: a pipeline's events flowing through them (world.py), SQL (fake_sql.py), objects
-(memory_store.py).
+Here: state and answers. Not here: Kafka (fake_kafka.py), SQL (fake_sql.py), objects (memory_store.py), and a
+pipeline's events flowing through them (world.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from itertools import islice
+from dataclasses import replace
 from typing import Any, Literal
 
 import dagster as dg
@@ -17,132 +16,15 @@ from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg
 from pydantic import PrivateAttr
 
 from cdc_lake_tests.fake_sql import Sql, connected
+from cdc_lake_tests.fake_steps import Steps
 from resources.athena import Athena, QueryResult
 from resources.connectors import FAILED, RUNNING, ConnectorStatus, PutOutcome, TaskStatus
 from resources.glue import GlueCatalog, TableDefinition
-from resources.kafka import Kafka
 from resources.kafka_connect import KafkaConnect
-from resources.kafka_records import Message, Ranges
-from resources.kafka_topic_changes import TopicChange
-from resources.kafka_topics import TopicInfo
 from resources.postgres import Postgres
 from resources.postgres_catalog import ColumnInfo
 from resources.postgres_publications import PublicationChange, Table
 from resources.postgres_slots import SlotInfo
-
-
-class CutOff(Exception):  # noqa: N818 - it says what happens to whoever meets it
-    """The process died here."""
-
-
-@dataclass
-class Steps:
-    """What fakes removed, in order. With `cut_at`, the step of that number doesn't happen: CutOff is raised."""
-
-    done: list[str] = field(default_factory=list)
-    cut_at: int | None = None
-
-    def take(self, what: str) -> None:
-        """A removal is about to happen."""
-        if self.cut_at == len(self.done):
-            raise CutOff(what)
-        self.done.append(what)
-
-
-@dataclass
-class FakeTopic:
-    """A topic: records by partition, of which those before `begins` have expired."""
-
-    topic_id: str
-    config: dict[str, str]
-    records: dict[int, list[Message]]
-    begins: dict[int, int]
-
-
-class FakeKafka(Kafka):
-    """Topics in memory."""
-
-    bootstrap: str = "nowhere:9092"
-    _topics: dict[str, FakeTopic] = PrivateAttr(default_factory=dict)
-    _steps: Steps = PrivateAttr(default_factory=Steps)
-    _made: int = PrivateAttr(default=0)
-
-    def noting(self, steps: Steps) -> FakeKafka:
-        """Itself, with removals noted there."""
-        self._steps = steps
-        return self
-
-    def make(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> FakeTopic:
-        """Make a topic, anew where there is one: with another id."""
-        self._made += 1
-        settings = {"cleanup.policy": "delete", "retention.ms": "604800000", "retention.bytes": "-1", **(config or {})}
-        empty: dict[int, list[Message]] = {partition: [] for partition in range(partitions)}
-        self._topics[name] = FakeTopic(f"id-{self._made}", settings, empty, dict.fromkeys(empty, 0))
-        return self._topics[name]
-
-    def send(self, name: str, value: bytes | None, partition: int = 0) -> int:
-        """Append a record; its offset."""
-        records = self._topics[name].records[partition]
-        records.append(Message(partition, len(records), 1000 + len(records), None, value))
-        return len(records) - 1
-
-    def topics(self) -> tuple[str, ...]:
-        """See Kafka."""
-        return tuple(sorted(self._topics))
-
-    def topic(self, name: str) -> TopicInfo | None:
-        """See Kafka."""
-        found = self._topics.get(name)
-        return None if found is None else TopicInfo(name, found.topic_id, len(found.records), dict(found.config))
-
-    def ensure_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> TopicChange:
-        """See Kafka."""
-        missing = name not in self._topics
-        if missing:
-            self.make(name, partitions, config)
-        found = self._topics[name]
-        info = TopicInfo(name, found.topic_id, len(found.records), dict(found.config))
-        return TopicChange("created" if missing else "unchanged", info)
-
-    def delete_topic(self, name: str) -> bool:
-        """See Kafka."""
-        if name not in self._topics:
-            return False
-        self._steps.take(f"topic {name}")
-        del self._topics[name]
-        return True
-
-    def begin_offsets(self, topic: str) -> dict[int, int]:
-        """See Kafka."""
-        return dict(self._topics[topic].begins)
-
-    def end_offsets(self, topic: str) -> dict[int, int]:
-        """See Kafka."""
-        return {partition: len(records) for partition, records in self._topics[topic].records.items()}
-
-    def peek(
-        self,
-        topic: str,
-        partition: int | None = None,
-        offset: int | None = None,
-        limit: int | None = None,
-        *,
-        read_committed: bool = True,  # noqa: ARG002 - nothing is aborted here
-    ) -> Iterator[Message]:
-        """See Kafka."""
-        found = self._topics[topic]
-        chosen = found.records if partition is None else {partition: found.records[partition]}
-        records = (m for p, all_of_it in chosen.items() for m in all_of_it[max(offset or 0, found.begins[p]) :])
-        return islice(records, limit)
-
-    def count_records(self, topic: str, ranges: Ranges | None = None) -> int:
-        """See Kafka."""
-        spans = self.ranges(topic) if ranges is None else ranges
-        return sum(1 for message in self.peek(topic) if message.offset in range(*spans[message.partition]))
-
-    def tail(self, topic: str, limit: int, partition: int | None = None) -> list[Message]:
-        """See Kafka."""
-        return sorted(self.peek(topic, partition), key=lambda message: message.timestamp_ms or 0)[-limit:]
 
 
 class FakePostgres(Postgres):
@@ -209,7 +91,7 @@ class FakePostgres(Postgres):
 
     def row_count(self, schema: str, table: str) -> int:
         """See Postgres."""
-        _, rows = self._sql.run(f'SELECT count(*) FROM "{schema}"."{table}"')  # noqa: S608 - names of tests
+        _, rows = self._sql.run(f'SELECT count(*) FROM "{schema}"."{table}"')
         return int(rows[0][0])
 
     def set_replica_identity(self, schema: str, table: str, identity: Literal["default", "nothing", "full"]) -> bool:

@@ -25,7 +25,9 @@ from cdc_lake.jobs import upsert
 from cdc_lake.pipeline import stream
 from cdc_lake.pipeline.flow import Flow, TableFlow
 from cdc_lake.pipeline.load import load
-from cdc_lake_tests.fakes import FakeAthena, FakeConnect, FakeGlue, FakeKafka, FakePostgres, Steps
+from cdc_lake_tests.fake_kafka import FakeKafka
+from cdc_lake_tests.fake_steps import Steps
+from cdc_lake_tests.fakes import FakeAthena, FakeConnect, FakeGlue, FakePostgres
 from cdc_lake_tests.memory_store import MemoryStore
 from resources.deployment import Deployment
 from resources.object_store import ObjectStore
@@ -286,7 +288,7 @@ class World:
         self.athena.sql.make("shop_lake", table, [*columns, "__deleted", "_hoodie_file_name"], rows)
         names = ", ".join(columns)
         self.athena.sql.run(
-            f'CREATE OR REPLACE VIEW "shop_lake"."{table}_current" AS '  # noqa: S608 - names of this file
+            f'CREATE OR REPLACE VIEW "shop_lake"."{table}_current" AS '
             f'SELECT {names} FROM "shop_lake"."{table}" WHERE NOT "__deleted"'
         )
 

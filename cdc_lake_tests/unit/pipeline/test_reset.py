@@ -11,7 +11,7 @@ from cdc_lake.contract.errors import LeaseHeldError
 from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.reset import reset
 from cdc_lake.pipeline.stages.lake import register
-from cdc_lake_tests.fakes import CutOff, Steps
+from cdc_lake_tests.fake_steps import CutOff, Steps
 from cdc_lake_tests.memory_store import MemoryStore
 from cdc_lake_tests.world import HEARTBEATS, World
 
@@ -61,7 +61,7 @@ def full(shop: World, monkeypatch: pytest.MonkeyPatch) -> World:
         columns = [(name, "string") for name in ("order_id", "country", "__deleted")]
         register(table, columns, shop.glue, shop.athena, f"s3://shop/{table.lake_prefix}")
     for dataset in ("totals", "countries"):
-        shop.athena.execute(f'CREATE OR REPLACE VIEW "shop_lake"."{dataset}" AS SELECT * FROM orders_current')  # noqa: S608
+        shop.athena.execute(f'CREATE OR REPLACE VIEW "shop_lake"."{dataset}" AS SELECT * FROM orders_current')
     dead_letters.put(shop.bucket, "shop", [dead_letters.DeadLetter.of("shop.sales.orders", 0, 1, "why", b"?")])
     shop.kafka.make("__debezium-heartbeat.shop")
     page = shop.pages / "shop" / "page.html"

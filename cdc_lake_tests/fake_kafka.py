@@ -1,0 +1,114 @@
+"""Kafka as a fake in memory: topics, their records and offsets.
+
+Here: what the resource answers. Not here: whose records they are (world.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+from pydantic import PrivateAttr
+
+from cdc_lake_tests.fake_steps import Steps
+from resources.kafka import Kafka
+from resources.kafka_records import Message, Ranges
+from resources.kafka_topic_changes import TopicChange
+from resources.kafka_topics import TopicInfo
+
+
+@dataclass
+class FakeTopic:
+    """A topic: records by partition, of which those before `begins` have expired."""
+
+    topic_id: str
+    config: dict[str, str]
+    records: dict[int, list[Message]]
+    begins: dict[int, int]
+
+
+class FakeKafka(Kafka):
+    """Topics in memory."""
+
+    bootstrap: str = "nowhere:9092"
+    _topics: dict[str, FakeTopic] = PrivateAttr(default_factory=dict)
+    _steps: Steps = PrivateAttr(default_factory=Steps)
+    _made: int = PrivateAttr(default=0)
+
+    def noting(self, steps: Steps) -> FakeKafka:
+        """Itself, with removals noted there."""
+        self._steps = steps
+        return self
+
+    def make(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> FakeTopic:
+        """Make a topic, anew where there is one: with another id."""
+        self._made += 1
+        settings = {"cleanup.policy": "delete", "retention.ms": "604800000", "retention.bytes": "-1", **(config or {})}
+        empty: dict[int, list[Message]] = {partition: [] for partition in range(partitions)}
+        self._topics[name] = FakeTopic(f"id-{self._made}", settings, empty, dict.fromkeys(empty, 0))
+        return self._topics[name]
+
+    def send(self, name: str, value: bytes | None, partition: int = 0) -> int:
+        """Append a record; its offset."""
+        records = self._topics[name].records[partition]
+        records.append(Message(partition, len(records), 1000 + len(records), None, value))
+        return len(records) - 1
+
+    def topics(self) -> tuple[str, ...]:
+        """See Kafka."""
+        return tuple(sorted(self._topics))
+
+    def topic(self, name: str) -> TopicInfo | None:
+        """See Kafka."""
+        found = self._topics.get(name)
+        return None if found is None else TopicInfo(name, found.topic_id, len(found.records), dict(found.config))
+
+    def ensure_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> TopicChange:
+        """See Kafka."""
+        missing = name not in self._topics
+        if missing:
+            self.make(name, partitions, config)
+        found = self._topics[name]
+        info = TopicInfo(name, found.topic_id, len(found.records), dict(found.config))
+        return TopicChange("created" if missing else "unchanged", info)
+
+    def delete_topic(self, name: str) -> bool:
+        """See Kafka."""
+        if name not in self._topics:
+            return False
+        self._steps.take(f"topic {name}")
+        del self._topics[name]
+        return True
+
+    def begin_offsets(self, topic: str) -> dict[int, int]:
+        """See Kafka."""
+        return dict(self._topics[topic].begins)
+
+    def end_offsets(self, topic: str) -> dict[int, int]:
+        """See Kafka."""
+        return {partition: len(records) for partition, records in self._topics[topic].records.items()}
+
+    def peek(
+        self,
+        topic: str,
+        partition: int | None = None,
+        offset: int | None = None,
+        limit: int | None = None,
+        *,
+        read_committed: bool = True,  # noqa: ARG002 - nothing is aborted here
+    ) -> Iterator[Message]:
+        """See Kafka."""
+        found = self._topics[topic]
+        chosen = found.records if partition is None else {partition: found.records[partition]}
+        records = (m for p, all_of_it in chosen.items() for m in all_of_it[max(offset or 0, found.begins[p]) :])
+        return islice(records, limit)
+
+    def count_records(self, topic: str, ranges: Ranges | None = None) -> int:
+        """See Kafka."""
+        spans = self.ranges(topic) if ranges is None else ranges
+        return sum(1 for message in self.peek(topic) if message.offset in range(*spans[message.partition]))
+
+    def tail(self, topic: str, limit: int, partition: int | None = None) -> list[Message]:
+        """See Kafka."""
+        return sorted(self.peek(topic, partition), key=lambda message: message.timestamp_ms or 0)[-limit:]
