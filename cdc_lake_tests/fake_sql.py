@@ -50,7 +50,7 @@ class Sql:
         self._db.execute(f"DROP TABLE IF EXISTS {name}")
         self._db.execute(f"CREATE TABLE {name} ({', '.join(_quoted(columns))})")
         values = [[str(value) if isinstance(value, Decimal) else value for value in row] for row in rows]
-        self._db.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(columns))})", values)  # noqa: S608
+        self._db.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(columns))})", values)
 
     def run(self, statement: str) -> tuple[list[str], list[Row]]:
         """A statement's columns and rows."""

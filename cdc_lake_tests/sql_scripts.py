@@ -18,7 +18,7 @@ def write_scripts(folder: Path) -> None:
     for table in dataset():
         columns = ", ".join(table.columns)
         lines += [
-            f"INSERT INTO {table.name} ({columns}) VALUES ({', '.join(_literal(value) for value in row)});"  # noqa: S608
+            f"INSERT INTO {table.name} ({columns}) VALUES ({', '.join(_literal(value) for value in row)});"
             for row in table.rows
         ]
     (folder / "02_data.sql").write_text("\n".join(lines) + "\n")

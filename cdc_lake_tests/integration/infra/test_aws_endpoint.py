@@ -22,7 +22,7 @@ from cdc_lake_tests.integration.conftest import QueryStack
 
 FINAL = {"SUCCEEDED", "FAILED", "CANCELLED"}
 NUMBERS = "UNNEST(sequence(1, 10000))"
-ENDLESS = f"SELECT count(*) FROM {NUMBERS} a(x), {NUMBERS} b(x), {NUMBERS} c(x)"  # noqa: S608
+ENDLESS = f"SELECT count(*) FROM {NUMBERS} a(x), {NUMBERS} b(x), {NUMBERS} c(x)"
 
 
 def _client(service: Literal["athena", "glue", "s3"], query_stack: QueryStack, attempts: int = 3) -> Any:  # noqa: ANN401

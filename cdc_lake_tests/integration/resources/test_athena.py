@@ -158,7 +158,7 @@ def test_a_query_beyond_its_bound_is_stopped(athena: Athena) -> None:
     numbers = "UNNEST(sequence(1, 10000))"
 
     with pytest.raises(WaitTimedOut, match="was stopped"):
-        impatient.query(f"SELECT count(*) FROM {numbers} a(x), {numbers} b(x), {numbers} c(x)")  # noqa: S608
+        impatient.query(f"SELECT count(*) FROM {numbers} a(x), {numbers} b(x), {numbers} c(x)")
 
 
 def test_a_missing_table_is_named(athena: Athena) -> None:

@@ -1,7 +1,5 @@
 """Northwind's source connector on the real engines: what arrives, and that nothing is lost, doubled or left."""
 
-# ruff: noqa: S608 - schema names are the tests' own
-
 from __future__ import annotations
 
 import time

@@ -1,7 +1,5 @@
 """The PostgreSQL resource on a real server."""
 
-# ruff: noqa: S608 - schema names are the tests' own
-
 from __future__ import annotations
 
 from dataclasses import replace
