@@ -6,7 +6,7 @@ pipeline's events flowing through them (world.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Literal
@@ -223,6 +223,7 @@ class FakeGlue(GlueCatalog):
     """A catalog in memory."""
 
     _tables: dict[str, TableDefinition] = PrivateAttr(default_factory=dict)
+    _partitions: dict[str, set[tuple[str, ...]]] = PrivateAttr(default_factory=dict)
     _steps: Steps = PrivateAttr(default_factory=Steps)
 
     def noting(self, steps: Steps) -> FakeGlue:
@@ -243,6 +244,13 @@ class FakeGlue(GlueCatalog):
         changed = self._tables.get(definition.full_name) != definition
         self._tables[definition.full_name] = definition
         return changed
+
+    def put_partitions(self, definition: TableDefinition, values: Iterable[Sequence[str]]) -> int:
+        """See GlueCatalog."""
+        present = self._partitions.setdefault(definition.full_name, set())
+        missing = {tuple(each) for each in values} - present
+        present |= missing
+        return len(missing)
 
     def delete_table(self, database: str, name: str) -> bool:
         """See GlueCatalog."""

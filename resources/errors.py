@@ -38,6 +38,10 @@ class Unreachable(ResourceError):
     """A server didn't answer, or not in time."""
 
 
+class LeaderMoving(Unreachable):
+    """A Kafka partition has no leader at this moment: right after the topic was made, or while brokers change."""
+
+
 class AccessRefused(ResourceError):
     """A server answered, and refuses this user, password or permission."""
 

@@ -6,8 +6,9 @@ Not here: what a table's definition is (glue_tables.py). Views are made with SQL
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from resources.aws import AwsRequestFailed, AwsResource
 from resources.glue_tables import GlueColumn, TableDefinition, hudi_table
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["GlueCatalog", "GlueColumn", "TableDefinition", "hudi_table"]
 
 _MISSING = "EntityNotFoundException"
+_EXISTS = "AlreadyExistsException"
+_PARTITIONS_A_CALL = 100  # the most that BatchCreatePartition takes
 
 
 class GlueCatalog(AwsResource):
@@ -86,6 +89,34 @@ class GlueCatalog(AwsResource):
                 client.update_table(DatabaseName=definition.database, TableInput=wanted)  # type: ignore[arg-type]
         return True
 
+    def put_partitions(self, definition: TableDefinition, values: Iterable[Sequence[str]]) -> int:
+        """Make the partitions that the table does not have yet, each in its Hive-style folder below the table.
+
+        Args:
+            definition: the table, which is in the catalog.
+            values: the values of the partition keys, in their order, one sequence a partition.
+
+        Returns:
+            How many were made.
+        """
+        client = self._client()
+        with self.explained(f"Making partitions of the Glue table {definition.full_name}"):
+            pages = client.get_paginator("get_partitions").paginate(
+                DatabaseName=definition.database, TableName=definition.name
+            )
+            present = {tuple(each["Values"]) for page in pages for each in page["Partitions"]}
+            missing = sorted({tuple(each) for each in values} - present)
+            for start in range(0, len(missing), _PARTITIONS_A_CALL):
+                wanted = [definition.partition_input(each) for each in missing[start : start + _PARTITIONS_A_CALL]]
+                answer = client.batch_create_partition(
+                    DatabaseName=definition.database,
+                    TableName=definition.name,
+                    PartitionInputList=wanted,  # type: ignore[arg-type]
+                )
+                for fault in answer.get("Errors", []):
+                    _refuse_unless_there(definition, fault)
+        return len(missing)
+
     def delete_table(self, database: str, name: str) -> bool:
         """Remove the table or view from the catalog; its files stay.
 
@@ -100,3 +131,12 @@ class GlueCatalog(AwsResource):
                 return False
             raise
         return True
+
+
+def _refuse_unless_there(definition: TableDefinition, fault: Mapping[str, Any]) -> None:
+    """Raise for a partition that Glue did not make, unless another run was faster."""
+    detail = fault.get("ErrorDetail", {})
+    code, said = detail.get("ErrorCode", ""), detail.get("ErrorMessage", "")
+    if code != _EXISTS:
+        values = ", ".join(fault.get("PartitionValues", []))
+        raise AwsRequestFailed(f"Glue did not make partition ({values}) of {definition.full_name}: {said}.", code, said)

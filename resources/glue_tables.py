@@ -93,6 +93,15 @@ class TableDefinition:
             },
         }
 
+    def partition_input(self, values: Sequence[str]) -> dict[str, Any]:
+        """Return Glue's PartitionInput of one partition, whose folder is named as Hive names it."""
+        folders = [f"{key.name}={value}" for key, value in zip(self.partition_keys, values, strict=True)]
+        storage = self.to_input()["StorageDescriptor"]
+        return {
+            "Values": list(values),
+            "StorageDescriptor": {**storage, "Location": "/".join([self.location, *folders])},
+        }
+
     @classmethod
     def from_glue(cls, table: Mapping[str, Any]) -> TableDefinition:
         """Return the definition of a Table that Glue's API gave (a view has no location and no formats)."""

@@ -20,7 +20,15 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_fixed
 
-from resources.errors import AccessRefused, KafkaRequestFailed, OffsetsExpired, ResourceError, TopicMissing, Unreachable
+from resources.errors import (
+    AccessRefused,
+    KafkaRequestFailed,
+    LeaderMoving,
+    OffsetsExpired,
+    ResourceError,
+    TopicMissing,
+    Unreachable,
+)
 
 Answer = TypeVar("Answer")
 
@@ -31,8 +39,8 @@ _DOWN = {
     KafkaError._TIMED_OUT,
     KafkaError._RESOLVE,
     KafkaError.REQUEST_TIMED_OUT,
-    KafkaError.LEADER_NOT_AVAILABLE,
 }
+_MOVING = {KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.REPLICA_NOT_AVAILABLE}
 _REFUSED = {
     KafkaError._AUTHENTICATION,
     KafkaError.SASL_AUTHENTICATION_FAILED,
@@ -130,6 +138,8 @@ class Broker:
         code, text = error.code(), error.str()
         if code in _MISSING:
             return TopicMissing(f"Kafka at {self.bootstrap} has no such topic or partition: {about}.")
+        if code in _MOVING:
+            return LeaderMoving(f"Kafka at {self.bootstrap} is choosing a leader: {about}: {text}.", self.hint)
         if code in _DOWN:
             return Unreachable(f"Kafka at {self.bootstrap} can't be reached: {about}: {text}.", self.hint)
         if code in _REFUSED:

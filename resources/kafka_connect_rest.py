@@ -95,7 +95,7 @@ class Rest:
         rebalancing = Retrying(
             stop=stop_after_delay(self.rebalance_seconds),
             wait=wait_exponential(multiplier=0.2, max=2),
-            retry=retry_if_result(lambda answer: answer.status_code in _LATER),
+            retry=retry_if_result(_rebalances),
         )
         try:
             answer: httpx.Response = rebalancing(
@@ -117,6 +117,12 @@ class Rest:
         if answer.is_success or answer.status_code in accepted:
             return answer
         raise ConnectRequestFailed(f"Kafka Connect refuses {what}: {answer.status_code} {_message(answer)}", self.hint)
+
+
+def _rebalances(answer: httpx.Response) -> bool:
+    """Whether the worker asks to come again. Some requests say so with a 500 that names the rebalance."""
+    said = answer.status_code == HTTPStatus.INTERNAL_SERVER_ERROR and "rebalance" in _message(answer)
+    return said or answer.status_code in _LATER
 
 
 def _path(name: str) -> str:

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # stubs forget it
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from resources.errors import TopicMissing
+from resources.errors import LeaderMoving, TopicMissing
 from resources.kafka_client import Broker
 from resources.kafka_topics import describe
 
@@ -33,6 +34,17 @@ def end_offsets(broker: Broker, admin: AdminClient, topic: str) -> dict[int, int
 
 
 def _offsets(broker: Broker, admin: AdminClient, topic: str, spec: OffsetSpec) -> dict[int, int]:
+    # The broker tells of a new topic before its partitions have a leader.
+    attempts = Retrying(
+        stop=stop_after_delay(broker.timeout_seconds),
+        wait=wait_fixed(0.1),
+        retry=retry_if_exception_type(LeaderMoving),
+        reraise=True,
+    )
+    return attempts(_offsets_now, broker, admin, topic, spec)
+
+
+def _offsets_now(broker: Broker, admin: AdminClient, topic: str, spec: OffsetSpec) -> dict[int, int]:
     requests = admin.list_offsets(
         dict.fromkeys(_partitions(broker, admin, topic), spec),
         isolation_level=IsolationLevel.READ_COMMITTED,

@@ -15,6 +15,13 @@ from cdc_lake.contract.timeline import CHECKPOINT_KEY, Checkpoint
 
 _OPTIONS = Path(__file__).with_name("hudi.properties")
 _KEYGEN = "org.apache.hudi.keygen."
+# A key is unique in the table, not in a partition: one whose partition column changes moves.
+_ACROSS_PARTITIONS = {
+    "hoodie.index.type": "GLOBAL_SIMPLE",
+    "hoodie.simple.index.update.partition.path": "true",
+    # Releases differ in how they spell a single key of the complex generator; ours alone writes these tables.
+    "hoodie.write.complex.keygen.validation.enable": "false",
+}
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,7 @@ class HudiTable:
         generator = "ComplexKeyGenerator" if self.partition_by else "NonpartitionedKeyGenerator"
         return {
             **properties(_OPTIONS.read_text()),
+            **(_ACROSS_PARTITIONS if self.partition_by else {}),
             "hoodie.table.name": self.name,
             "hoodie.datasource.write.recordkey.field": ",".join(self.key),
             "hoodie.datasource.write.partitionpath.field": ",".join(self.partition_by),

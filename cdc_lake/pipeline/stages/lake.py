@@ -1,21 +1,16 @@
 """lake: what is landed and not applied yet, folded into the Hudi table; table and view in the catalog."""
 
-import hashlib
-from dataclasses import replace
-
 import dagster as dg
 
 from cdc_lake.contract import schema, timeline
 from cdc_lake.jobs import upsert
-from cdc_lake.pipeline import report, stream
+from cdc_lake.pipeline import registration, report, stream
 from cdc_lake.pipeline.flow import RUNS_WITHIN, TableFlow, location
 from resources.athena import Athena
-from resources.glue import GlueCatalog, GlueColumn, hudi_table
+from resources.glue import GlueCatalog
 from resources.kafka import Kafka
 from resources.object_store import ObjectStore
 from resources.spark import LocalSpark
-
-_VIEW = "cdc_lake.view"
 
 
 def build(table: TableFlow) -> dg.AssetsDefinition:
@@ -64,7 +59,8 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
                 "seconds": done.seconds,
             }
         columns = schema.latest(bucket, flow.name, table.source_table).lake_columns()
-        register(table, columns, glue, athena, f"s3://{store.bucket}/{table.lake_prefix.rstrip('/')}")
+        uri = f"s3://{store.bucket}/{table.lake_prefix.rstrip('/')}"
+        registration.register(table, columns, glue, athena, bucket, uri)
         counted = athena.query(f'SELECT count(*), count_if("__deleted") FROM "{catalog}"."{table.name}"')  # noqa: S608
         rows, deleted = counted.rows[0]
         commit = timeline.last_commit(bucket, table.lake_prefix)
@@ -82,32 +78,3 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         )
 
     return lake_asset
-
-
-def register(table: TableFlow, columns: list[tuple[str, str]], glue: GlueCatalog, athena: Athena, uri: str) -> bool:
-    """Put table and view into the catalog where they are missing or differ; whether that was so."""
-    catalog = table.pipeline.spec.catalog
-    partitions = table.spec.partition_by
-    names = ", ".join(f'"{name}"' for name, _ in columns if name != "__deleted")
-    view = (
-        f'CREATE OR REPLACE VIEW "{catalog}"."{table.view}" AS '  # noqa: S608 - checked identifiers
-        f'SELECT {names} FROM "{catalog}"."{table.name}" WHERE NOT "__deleted"'
-    )
-    bare = hudi_table(
-        database=catalog,
-        name=table.name,
-        location=uri,
-        columns=[GlueColumn(name, kind) for name, kind in columns if name not in partitions],
-        partition_keys=[GlueColumn(name, kind) for name, kind in columns if name in partitions],
-    )
-    # The view that was made last is noted at the table, after it was made: a run that is cut off in between is
-    # followed by one that makes it.
-    made = f"{view} -- {[kind for _, kind in columns]}"
-    noted = replace(bare, parameters={**bare.parameters, _VIEW: hashlib.sha256(made.encode()).hexdigest()[:16]})
-    if glue.get_table(catalog, table.name) == noted and glue.get_table(catalog, table.view) is not None:
-        return False
-    glue.ensure_database(catalog)
-    glue.put_table(bare)
-    athena.execute(view)
-    glue.put_table(noted)
-    return True

@@ -9,8 +9,8 @@ import pytest
 from cdc_lake.contract import dead_letters, lease, names
 from cdc_lake.contract.errors import LeaseHeldError
 from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.registration import register
 from cdc_lake.pipeline.reset import reset
-from cdc_lake.pipeline.stages.lake import register
 from cdc_lake_tests.fake_steps import CutOff, Steps
 from cdc_lake_tests.memory_store import MemoryStore
 from cdc_lake_tests.world import HEARTBEATS, World
@@ -59,7 +59,7 @@ def full(shop: World, monkeypatch: pytest.MonkeyPatch) -> World:
         shop.land(table)
         shop.apply(table)
         columns = [(name, "string") for name in ("order_id", "country", "__deleted")]
-        register(table, columns, shop.glue, shop.athena, f"s3://shop/{table.lake_prefix}")
+        register(table, columns, shop.glue, shop.athena, shop.bucket, f"s3://shop/{table.lake_prefix}")
     for dataset in ("totals", "countries"):
         shop.athena.execute(f'CREATE OR REPLACE VIEW "shop_lake"."{dataset}" AS SELECT * FROM orders_current')
     dead_letters.put(shop.bucket, "shop", [dead_letters.DeadLetter.of("shop.sales.orders", 0, 1, "why", b"?")])

@@ -1,0 +1,73 @@
+"""A lake table in the catalog: the Hudi table, its partitions where it has any, and the view that readers use.
+
+Here: what the catalog must say. Not here: Glue's API (resources/glue.py) and writing the table (jobs/).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from cdc_lake.contract.store import ObjectStore
+from cdc_lake.pipeline.flow import TableFlow
+from resources.athena import Athena
+from resources.glue import GlueCatalog, GlueColumn, TableDefinition, hudi_table
+
+_VIEW = "cdc_lake.view"
+_PARTITION = "/.hoodie_partition_metadata"  # Hudi puts one of these into every partition's folder
+
+
+def register(
+    table: TableFlow,
+    columns: Sequence[tuple[str, str]],
+    glue: GlueCatalog,
+    athena: Athena,
+    bucket: ObjectStore,
+    uri: str,
+) -> bool:
+    """Put table, partitions and view into the catalog where they are missing or differ; whether that was so.
+
+    `columns` are the lake table's names and Hive types, `uri` is where it lies in `bucket`.
+    """
+    catalog = table.pipeline.spec.catalog
+    names = ", ".join(f'"{name}"' for name, _ in columns if name != "__deleted")
+    view = (
+        f'CREATE OR REPLACE VIEW "{catalog}"."{table.view}" AS '  # noqa: S608 - checked identifiers
+        f'SELECT {names} FROM "{catalog}"."{table.name}" WHERE NOT "__deleted"'
+    )
+    bare = definition(table, columns, uri)
+    # The view that was made last is noted at the table, after it was made: a run that is cut off in between is
+    # followed by one that makes it.
+    made = f"{view} -- {[kind for _, kind in columns]}"
+    noted = replace(bare, parameters={**bare.parameters, _VIEW: hashlib.sha256(made.encode()).hexdigest()[:16]})
+    changed = glue.get_table(catalog, table.name) != noted or glue.get_table(catalog, table.view) is None
+    if changed:
+        glue.ensure_database(catalog)
+        glue.put_table(bare)
+        athena.execute(view)
+        glue.put_table(noted)
+    if not table.spec.partition_by:
+        return changed
+    return glue.put_partitions(noted, _partitions(table, bucket)) > 0 or changed
+
+
+def definition(table: TableFlow, columns: Sequence[tuple[str, str]], uri: str) -> TableDefinition:
+    """The table as the catalog must have it, but for the note of its view."""
+    kinds = dict(columns)
+    keys = table.spec.partition_by
+    return hudi_table(
+        database=table.pipeline.spec.catalog,
+        name=table.name,
+        location=uri,
+        columns=[GlueColumn(name, kind) for name, kind in columns if name not in keys],
+        partition_keys=[GlueColumn(name, kinds[name]) for name in keys],
+    )
+
+
+def _partitions(table: TableFlow, bucket: ObjectStore) -> Iterator[Sequence[str]]:
+    """The values of each partition that the table's folder has: `a=1/b=2` holds 1 and 2."""
+    for item in bucket.scan(table.lake_prefix):
+        if item.key.endswith(_PARTITION):
+            path = item.key.removeprefix(table.lake_prefix).removesuffix(_PARTITION)
+            yield [folder.partition("=")[2] for folder in path.split("/")]

@@ -1,0 +1,95 @@
+"""A partitioned table, from raw objects to Athena: written, registered with its partitions, read through the view."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdc_lake.contract.schema import Column
+from cdc_lake.contract.store import S3Location
+from cdc_lake.pipeline.flow import Flow, TableFlow
+from cdc_lake.pipeline.load import load
+from cdc_lake.pipeline.registration import register
+from cdc_lake.pipeline.spec import TableSpec
+from cdc_lake.profile import JOBS
+from cdc_lake_tests.integration.conftest import QueryStack
+from cdc_lake_tests.integration.jobs.engines import Engines
+from cdc_lake_tests.integration.jobs.tables import LakeTable
+from resources.athena import Athena
+from resources.glue import GlueCatalog
+from resources.kafka import Kafka
+from resources.object_store import ObjectStore
+from resources.spark import LocalSpark
+
+COLUMNS = [
+    Column(name="id", type="integer", nullable=False),
+    Column(name="customer", type="text"),
+    Column(name="total", type="numeric(6,2)"),
+]
+FLOW = Flow(load("northwind").spec.model_copy(update={"name": "parted", "catalog": "parted"}), Path("parted"))
+TABLE = TableFlow(FLOW, TableSpec(name="orders", key=["id"], partition_by=["customer"]))
+
+
+@pytest.fixture(scope="module")
+def engines(query_stack: QueryStack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engines]:
+    """S3 and Spark; no Kafka, since these tests land by themselves."""
+    at = query_stack.at
+    secret = at.s3_secret_key.get_secret_value()
+    store = ObjectStore(bucket=at.bucket, endpoint_url=at.s3_endpoint, access_key=at.s3_access_key, secret_key=secret)
+    scratch = tmp_path_factory.mktemp("spark")
+    own = scratch / "spark.properties"
+    own.write_text(f"spark.sql.warehouse.dir {scratch}/warehouse\nspark.local.dir {scratch}/local\n")
+    session = LocalSpark(
+        java_home=str(at.java_home),
+        jars=str(at.spark_jars),
+        properties=[str(path) for path in (JOBS / "spark.properties", JOBS / "spark-local.properties", own)],
+        store=store,
+    ).session()
+    location = S3Location(at.bucket, at.s3_endpoint, "us-east-1", at.s3_access_key, secret)
+    yield Engines(location, Kafka(bootstrap=at.kafka_bootstrap), session)
+    session.stop()
+
+
+def order(number: int, customer: str, total: str, lsn: int, op: str = "c") -> dict[str, Any]:
+    """A streamed change of an order."""
+    return {
+        **{"id": number, "customer": customer, "total": total},
+        **{"__op": op, "__db": "shop", "__schema": "public", "__table": "orders", "__lsn": lsn, "__txId": lsn},
+        **{"__snapshot": None, "__source_ts_ms": 1_700_000_000_000, "__deleted": "true" if op == "d" else "false"},
+    }
+
+
+def test_keys_stay_unique_over_partitions(engines: Engines, query_stack: QueryStack) -> None:
+    at = query_stack.at
+    aws: dict[str, Any] = {
+        "endpoint_url": at.aws_endpoint,
+        "access_key": at.s3_access_key,
+        "secret_key": at.s3_secret_key.get_secret_value(),
+    }
+    glue, athena = GlueCatalog(**aws), Athena(**aws, database="parted", output_location=f"s3://{at.bucket}/athena/")
+    table = LakeTable(engines, "parted", COLUMNS, ["id"])
+    spec = replace(table.spec, partition_by=("customer",))
+
+    def carry(*events: dict[str, Any]) -> list[tuple[object, ...]]:
+        table.deliver(events)
+        table.upsert(spec)
+        uri = f"s3://{at.bucket}/{spec.prefix.rstrip('/')}"
+        register(TABLE, table.lake_columns(), glue, athena, table.store, uri)
+        assert not register(TABLE, table.lake_columns(), glue, athena, table.store, uri)
+        return list(athena.query("SELECT id, customer, CAST(total AS varchar) FROM orders_current ORDER BY id").rows)
+
+    assert carry(order(1, "ANNE", "1.00", 10), order(2, "BERT", "2.00", 11), order(3, "ANNE", "3.00", 12)) == [
+        (1, "ANNE", "1.00"),
+        (2, "BERT", "2.00"),
+        (3, "ANNE", "3.00"),
+    ]
+    # A key moves to a partition that is new, another one is deleted, and an older change of the first comes late.
+    assert carry(
+        order(1, "CARL", "1.50", 20, "u"), order(3, "ANNE", "3.00", 21, "d"), order(2, "BERT", "2.50", 22, "u")
+    ) == [(1, "CARL", "1.50"), (2, "BERT", "2.50")]
+    assert carry(order(1, "ANNE", "1.25", 15, "u")) == [(1, "CARL", "1.50"), (2, "BERT", "2.50")]
+    assert athena.query('SELECT count(*), count(DISTINCT id) FROM "parted"."orders"').rows == ((3, 3),)
