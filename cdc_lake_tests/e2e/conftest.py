@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from cdc_lake_tests.stack import running_stack, scratch_home
+from cdc_lake_tests.stack import scratch_home
+from infra.local.home import StackHome
 from infra.local.stack import Stack
 
 BIN = Path(sys.executable).parent
@@ -64,10 +65,17 @@ class CommandLine:
 @pytest.fixture(scope="session")
 def cli() -> Iterator[CommandLine]:
     """The command line on a running stack."""
-    with scratch_home() as home, running_stack(home) as stack:
-        own = ("CDC_LAKE_HOME", "CDC_LAKE_PORT_", "DAGSTER_HOME")
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(own)}
-        yield CommandLine(stack, {**inherited, "CDC_LAKE_HOME": str(home)})
+    own = ("CDC_LAKE_HOME", "CDC_LAKE_PORT_", "DAGSTER_HOME")
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(own)}
+    with scratch_home() as home:
+        # By the command, as people do: what this process started itself would stay a zombie when it is killed, and
+        # PostgreSQL takes a zombie for a running server.
+        found = CommandLine(Stack(StackHome(home)), {**inherited, "CDC_LAKE_HOME": str(home)})
+        try:
+            found.run("cdc-lake", "up")
+            yield found
+        finally:
+            found.run("cdc-lake", "down")
 
 
 @pytest.fixture(scope="session")
