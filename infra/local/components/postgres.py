@@ -128,15 +128,17 @@ def _connect(context: StackContext) -> psycopg2.extensions.connection:
 
 
 def _drop_stale_pid(path: Path) -> None:
-    """Remove a crashed server's pid file when its pid now belongs to something that is not PostgreSQL.
+    """Remove a crashed server's pid file when its pid now belongs to something that is not a PostgreSQL server.
 
-    The server would take that for itself, running, and refuse to start.
+    The server would take that for itself, running, and refuse to start. A server that was killed and that nobody
+    has waited for yet is such a thing: a zombie keeps its pid and its name.
     """
     try:
         pid = int(path.read_text(encoding="utf-8").split()[0])
     except (FileNotFoundError, ValueError, IndexError):
         return
     with suppress(psutil.NoSuchProcess):
-        if psutil.Process(pid).name() == "postgres":
+        process = psutil.Process(pid)
+        if process.name() == "postgres" and process.status() != psutil.STATUS_ZOMBIE:
             return
     path.unlink()
