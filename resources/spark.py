@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -59,11 +60,29 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
             config["spark.driver.extraJavaOptions"] = (
                 f"{options} -Dlog4j2.configurationFile={Path(self.log4j).as_uri()}"
             )
-        session: SparkSession = LazyPySparkResource(spark_config=config).spark_session
+        with _stdout_as_stderr():
+            session: SparkSession = LazyPySparkResource(spark_config=config).spark_session
         hadoop = session.sparkContext._jsc.hadoopConfiguration()  # PySpark has no other way to it
         for name, value in self.store.hadoop_secrets().items():
             hadoop.set(name, value)
         return session
+
+
+@contextmanager
+def _stdout_as_stderr() -> Iterator[None]:
+    """Let processes that are started in the block write to standard error what they mean for standard output.
+
+    The JVM inherits both from this process, and libraries in it print warnings: they must not get between the
+    lines of a command whose output a program reads.
+    """
+    sys.stdout.flush()
+    output = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(output, 1)
+        os.close(output)
 
 
 def _properties(path: Path) -> dict[str, str]:
