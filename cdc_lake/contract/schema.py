@@ -1,7 +1,7 @@
 """The schema of a source table, captured from PostgreSQL's catalog and kept beside the raw objects.
 
-Here: columns, versions, and the lake's type for each PostgreSQL type. Not here: turning values into
-those types (jobs/decode.py).
+Here: columns and versions. Not here: the lake's type for each PostgreSQL type (types.py), what may follow on a version
+(evolution.py), which version explains a record (readings.py), and turning values into types (jobs/decode.py).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict
 
-from cdc_lake.contract import names
+from cdc_lake.contract import evolution, names, types
 from cdc_lake.contract.conditional import put_or_get
 from cdc_lake.contract.errors import ContractError, UnsupportedTypeError
 from cdc_lake.contract.store import ObjectStore
@@ -30,77 +30,54 @@ EVENT_FIELDS = {
     "__deleted": "boolean",
 }
 
-# format_type() of PostgreSQL → Hive/Spark type. What JSON can't carry exactly stays text.
-_SIMPLE = {
-    "smallint": "int",
-    "integer": "int",
-    "bigint": "bigint",
-    "real": "float",
-    "double precision": "double",
-    "boolean": "boolean",
-    "text": "string",
-    "character varying": "string",
-    "character": "string",
-    "bpchar": "string",
-    "citext": "string",
-    "uuid": "string",
-    "json": "string",
-    "jsonb": "string",
-    "xml": "string",
-    "date": "date",
-    "timestamp without time zone": "timestamp",
-    "timestamp with time zone": "timestamp",
-    "time without time zone": "bigint",
-    "time with time zone": "string",
-    "interval": "string",
-    "bytea": "binary",
-    "inet": "string",
-    "cidr": "string",
-    "macaddr": "string",
-}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_TYPE = re.compile(r"^(?P<base>[a-z ]+?)(?:\((?P<args>[-\d,]+)\))?(?P<rest>(?: [a-z ]+)?)(?P<array>(?:\[\])*)$")
 
 
 class Column(BaseModel):
-    """One column: its name, PostgreSQL type (as format_type() spells it) and whether NULL is allowed."""
+    """One column: its name, PostgreSQL type (domains followed, as format_type() spells it), whether NULL is allowed.
+
+    `attnum` is the column's number in the catalog, which a change of its name or type leaves alone. `missing` is what
+    rows that are older than the column show, as Debezium would spell it; None where that is NULL.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     type: str
     nullable: bool = True
+    kind: types.TypeKind = "base"
+    attnum: int | None = None
+    missing: str | None = None
 
     @property
     def base(self) -> str:
         """The type without its arguments: `timestamp(3) without time zone` → `timestamp without time zone`."""
-        found = _TYPE.match(self.type)
-        return self.type if found is None else found["base"] + found["rest"] + found["array"]
+        return types.base(self.type)
 
     @property
     def arguments(self) -> tuple[int, ...]:
         """The type's arguments: `numeric(6,2)` → (6, 2)."""
-        found = _TYPE.match(self.type)
-        return () if found is None or not found["args"] else tuple(map(int, found["args"].split(",")))
+        return types.arguments(self.type)
 
     @property
     def lake_type(self) -> str:
         """The column's type in the lake, as Hive spells it. Raises UnsupportedTypeError."""
-        if self.base == "numeric":
-            if not self.arguments:
-                return "string"  # unbounded: no decimal type holds every value of it
-            precision, scale = (*self.arguments, 0)[:2]
-            return f"decimal({precision},{scale})" if precision <= 38 and 0 <= scale <= precision else "string"
-        if self.base in _SIMPLE:
-            return _SIMPLE[self.base]
-        raise UnsupportedTypeError(
-            f"column {self.name} has PostgreSQL type {self.type}, which has no mapping into the lake; leave the "
-            "column out of the publication, or cast it in the source table"
-        )
+        found = types.lake_type(self.type, self.kind)
+        if found is None:
+            raise UnsupportedTypeError(
+                f"column {self.name} has PostgreSQL type {self.type}, which has no mapping into the lake; leave the "
+                "column out of the publication, or cast it in the source table"
+            )
+        return found
 
 
 class TableSchema(BaseModel):
-    """One version of a source table's schema."""
+    """One version of a source table's schema.
+
+    `dropped` are columns of earlier versions, which the lake keeps as history. `oid` is the table's, `filenode` its
+    file's. `epoch` is the first source epoch that the version explains: where it is greater than the version before
+    has, a resnapshot lies between the two.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -108,10 +85,14 @@ class TableSchema(BaseModel):
     table: str
     columns: tuple[Column, ...]
     key: tuple[str, ...]
+    dropped: tuple[Column, ...] = ()
+    oid: int | None = None
+    filenode: int | None = None
+    epoch: int = 0
 
     def lake_columns(self) -> list[tuple[str, str]]:
-        """Names and Hive types of the lake table: the source's columns, the event's fields, the order."""
-        own = [(column.name.lower(), column.lake_type) for column in self.columns]
+        """Names and Hive types of the lake table: the source's columns, dropped ones, the event's fields, the order."""
+        own = [(column.name.lower(), column.lake_type) for column in (*self.columns, *self.dropped)]
         return [*own, *((name.lower(), kind) for name, kind in EVENT_FIELDS.items()), ("__order", "string")]
 
 
@@ -124,42 +105,61 @@ def versions(store: ObjectStore, pipeline: str, table: str) -> list[TableSchema]
 
 def latest(store: ObjectStore, pipeline: str, table: str) -> TableSchema:
     """The newest captured version. Raises ContractError where none was captured yet."""
+    return captured(store, pipeline, table)[-1]
+
+
+def captured(store: ObjectStore, pipeline: str, table: str) -> list[TableSchema]:
+    """All captured versions, oldest first, at least one. Raises ContractError where none was captured yet."""
     found = versions(store, pipeline, table)
     if not found:
         raise ContractError(
             f"no schema of {table} is captured yet: materialise {pipeline}/source/{table.rpartition('.')[2]} first"
         )
-    return found[-1]
+    return found
 
 
 def capture(
     store: ObjectStore, pipeline: str, table: str, columns: Sequence[Column], key: Sequence[str]
 ) -> tuple[TableSchema, bool]:
-    """Keep the table's schema as a new version if it differs from the newest one.
+    """Keep the table's schema as a new version if it differs from the newest one; see record()."""
+    return record(store, pipeline, TableSchema(version=0, table=table, columns=tuple(columns), key=tuple(key)))
 
-    Returns the schema and whether a version was added. Raises UnsupportedTypeError for a column whose name or
-    type the lake can't hold, ContractError where another run captured another schema at the same moment.
+
+def record(store: ObjectStore, pipeline: str, seen: TableSchema) -> tuple[TableSchema, bool]:
+    """Keep what was seen as a new version if it differs from the newest one; its version and history are filled in.
+
+    Returns the newest schema and whether a version was added. Raises UnsupportedTypeError for a column whose name or
+    type the lake can't hold, SchemaChangeError for a change that can't be applied, ContractError where another run
+    captured another schema at the same moment.
     """
-    found = versions(store, pipeline, table)
-    number = found[-1].version + 1 if found else 1
-    schema = TableSchema(version=number, table=table, columns=tuple(columns), key=tuple(key))
-    _check_names(schema)
-    for column in schema.columns:
-        _ = column.lake_type
-    if found and (found[-1].columns, found[-1].key) == (schema.columns, schema.key):
-        return found[-1], False
-    target = f"{names.schema_prefix(pipeline, table)}{number:06d}.json"
+    found = versions(store, pipeline, seen.table)
+    if not found:
+        schema = seen.model_copy(update={"version": 1})
+        check(schema)
+    else:
+        # A run that knows nothing of the last resnapshot goes on in its epoch.
+        seen = seen.model_copy(update={"epoch": max(seen.epoch, found[-1].epoch)})
+        if not evolution.differs(found[-1], seen):
+            return found[-1], False
+        check(seen)
+        schema = evolution.following(found, seen, pipeline)
+        check(schema)
+    target = f"{names.schema_prefix(pipeline, schema.table)}{schema.version:06d}.json"
     body = schema.model_dump_json(indent=1).encode()
     if put_or_get(store, target, body).body != body:
-        raise ContractError(f"another run captured version {number} of {table} just now: run it again")
+        raise ContractError(f"another run captured version {schema.version} of {schema.table} just now: run it again")
     return schema, True
 
 
-def _check_names(schema: TableSchema) -> None:
-    """Whether every column has a name that Avro (in Hudi) and Hive can spell, and none has another one's."""
-    added = {name for name, _ in schema.lake_columns()[len(schema.columns) :]}
+def check(schema: TableSchema) -> None:
+    """Whether the lake can hold every column: its type, and a name that Avro (in Hudi) and Hive can spell.
+
+    Raises UnsupportedTypeError that names the column.
+    """
+    added = {name.lower() for name in EVENT_FIELDS} | {"__order"}
     seen: set[str] = set()
     for column in schema.columns:
+        _ = column.lake_type
         folded = column.name.lower()
         fault = (
             "a name that the lake's formats can't spell (letters, digits and '_' only)"

@@ -1,84 +1,134 @@
 """Debezium's flattened JSON to typed rows: each value as PostgreSQL has it, or a reason why not.
 
-Here: Spark expressions for each type, and what makes a record unreadable. Not here: the table's schema
-(contract/schema.py) and what happens to an unreadable record (upsert.py).
-
-How Debezium spells values in JSON with `decimal.handling.mode=string`, `time.precision.mode=adaptive`,
-`binary.handling.mode=base64`:
-https://debezium.io/documentation/reference/stable/connectors/postgresql.html#postgresql-data-types
+Here: which field is which column, and what makes a record unreadable. Not here: how a type is spelled (spelling.py),
+which versions explain a record (contract/readings.py), and what happens to an unreadable one (upsert.py).
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import add, or_
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract.position import ORDER_COLUMN, order_sql
-from cdc_lake.contract.schema import EVENT_FIELDS, Column, TableSchema
+from cdc_lake.contract.readings import LakeColumn, Reading, readings
+from cdc_lake.contract.schema import EVENT_FIELDS, TableSchema
+from cdc_lake.contract.values import STRICT, ValueRules
+from cdc_lake.jobs import spelling
 
 REASON = "_reason"
+UNAVAILABLE = "_unavailable"
 DRIFT = "fields that no schema explains: "
 PLACE = ("object", "partition", "offset", "value")
+_SHOWN = 100
+_MALFORMED = "__malformed"
+# Spark alone takes 'text' and NaN for JSON, as Hive does.
+_STRICT = {
+    "allowSingleQuotes": "false",
+    "allowNonNumericNumbers": "false",
+    "columnNameOfCorruptRecord": _MALFORMED,
+}
 
 
-def decode(records: DataFrame, schema: TableSchema) -> DataFrame:
-    """Rows of the lake table from raw records: its columns, PLACE, and REASON (NULL for a readable record)."""
-    expected = [*(column.name for column in schema.columns), *EVENT_FIELDS]
+def decode(
+    records: DataFrame,
+    versions: TableSchema | Sequence[TableSchema],
+    rules: ValueRules = STRICT,
+    epochs: Iterable[int] | None = None,
+) -> DataFrame:
+    """Rows of the lake table from raw records: its columns, PLACE, REASON and UNAVAILABLE.
+
+    REASON is NULL for a readable record. UNAVAILABLE names the columns whose value PostgreSQL left out (toast.py).
+    `versions` are all that may explain a record, oldest first; the rows have the columns of the last one. `epochs` are
+    those that the records are of, where that is known.
+    """
+    known = [versions] if isinstance(versions, TableSchema) else versions
+    key = known[-1].key
+    read = readings(known, epochs)
+    if len(read) == 1:
+        return _decode(records, read[0], key, rules)
+    return reduce(DataFrame.unionByName, (_decode(records.where(_epochs(each)), each, key, rules) for each in read))
+
+
+def _epochs(reading: Reading) -> SparkColumn:
+    epoch = F.col("epoch")
+    return (epoch >= reading.first) & (F.lit(True) if reading.end is None else epoch < reading.end)
+
+
+def _decode(records: DataFrame, reading: Reading, key: Sequence[str], rules: ValueRules) -> DataFrame:
+    fields = [*dict.fromkeys(field.name for column in reading.columns for field in column.fields), *EVENT_FIELDS]
     # Every field as text first: Spark's own typed parsing would turn what does not fit into a silent NULL.
     text = records.withColumn("_text", F.col("value").cast("string"))
-    wire = ", ".join(f"`{name}` string" for name in expected)
-    parsed = text.withColumn("_wire", F.from_json("_text", wire)).withColumn("_keys", F.json_object_keys("_text"))
-    typed = parsed.select(
+    wire = ", ".join(f"`{name}` string" for name in (*fields, _MALFORMED))
+    parsed = text.withColumn("_wire", F.from_json("_text", wire, _STRICT)).withColumn(
+        "_keys", F.json_object_keys("_text")
+    )
+    values = [_Value(column, rules) for column in reading.columns]
+    events = [(name, kind, spelling.exact(_wire(name), kind)) for name, kind in EVENT_FIELDS.items()]
+    return parsed.select(
         *PLACE,
-        "_keys",
-        *(typed_value(column).alias(column.name.lower()) for column in schema.columns),
-        *(_exact(_wire(name), kind).alias(name.lower()) for name, kind in EVENT_FIELDS.items()),
-        (F.encode("_text", "UTF-8") != F.col("value")).alias("_garbled"),
+        *(value.typed.alias(value.name) for value in values),
+        *(value.alias(name.lower()) for name, _, value in events),
         F.expr(order_sql("epoch", "_wire.`__snapshot`", "cast(_wire.`__lsn` AS BIGINT)")).alias(ORDER_COLUMN),
-        *(_wire(name).isNotNull().alias(f"_has_{name}") for name in expected),
+        F.array_compact(F.array(*(value.unavailable for value in values))).alias(UNAVAILABLE),
+        F.coalesce(
+            F.when(F.encode("_text", "UTF-8") != F.col("value"), F.lit("the record is not UTF-8")),
+            F.when(F.col("_keys").isNull() | _wire(_MALFORMED).isNotNull(), F.lit("the record is not a JSON object")),
+            F.when(~_one_value(F.col("_text")), F.lit("the record is more than one JSON object")),
+            *_unexplained(reading),
+            *(value.refused for value in values),
+            *(_lost(name, kind, _wire(name), value) for name, kind, value in events),
+            *(F.when(_value(values, name).isNull(), F.lit(f"the key column {name} is NULL")) for name in key),
+            F.when(_wire("__lsn").isNull(), F.lit("the record has no __lsn to order it by")),
+            F.when(_wire("__deleted").isNull(), F.lit("the record does not say in __deleted whether it is deleted")),
+        ).alias(REASON),
     )
-    return typed.withColumn(REASON, _reason(schema, expected)).drop(
-        "_keys", "_garbled", *(f"_has_{name}" for name in expected)
-    )
 
 
-def typed_value(column: Column) -> SparkColumn:
-    """A column's value from its text in the record; NULL where the text is NULL or does not fit."""
-    value = _wire(column.name)
-    match column.base:
-        case "date":
-            return F.date_add(F.lit("1970-01-01").cast("date"), _exact(value, "int"))
-        case "timestamp without time zone":
-            return F.timestamp_micros(_micros(column, value))
-        case "timestamp with time zone":
-            return F.when(value.rlike(r"\dT\d\d:"), value.cast("timestamp"))
-        case "time without time zone":
-            return _micros(column, value)
-        case "bytea":
-            return F.try_to_binary(value, F.lit("base64"))
-        case _:
-            return _exact(value, column.lake_type)
+def _one_value(text: SparkColumn) -> SparkColumn:
+    """Whether a JSON text is one value: Spark reads the first and leaves out what follows it."""
+    count = F.json_array_length(F.concat(F.lit("["), text, F.lit("]")))
+    return F.coalesce(count == 1, F.lit(False))
 
 
-def _micros(column: Column, value: SparkColumn) -> SparkColumn:
-    precision = column.arguments[0] if column.arguments else 6
-    return F.try_multiply(_exact(value, "bigint"), F.lit(1000 if precision <= 3 else 1))
+class _Value:
+    """One lake column's value in a record, from whichever field the record has for it."""
+
+    def __init__(self, column: LakeColumn, rules: ValueRules) -> None:
+        self.name = column.name
+        spelled = [spelling.spelled(field, _wire(field.name), rules) for field in column.fields]
+        if column.missing is None:
+            older = F.lit(None).cast(column.lake_type)
+        else:
+            older = spelling.spelled(column.missing, F.lit(column.missing.missing), rules).value
+        typed = older if not column.required else F.lit(None).cast(column.lake_type)
+        for field, each in zip(reversed(column.fields), reversed(spelled), strict=True):
+            value = each.value if field.lake_type == column.lake_type else _try_cast(each.value, column.lake_type)
+            typed = value if column.required and len(spelled) == 1 else F.when(_has(field.name), value).otherwise(typed)
+        self.typed = typed
+        self.refused = F.coalesce(
+            F.lit(None).cast("string"),
+            *(
+                F.coalesce(each.refused, _lost(field.name, field.lake_type, _wire(field.name), each.value, each.null))
+                for field, each in zip(column.fields, spelled, strict=True)
+            ),
+        )
+        absent = _any([each.unavailable for each in spelled])
+        self.unavailable = F.when(absent, F.lit(self.name))
 
 
-def _exact(value: SparkColumn, lake_type: str) -> SparkColumn:
-    """A text in a type, NULL where it does not fit to the last digit: Spark's cast alone makes 1 of `1.9`."""
-    if lake_type in {"int", "bigint"}:
-        return F.when(value.rlike(r"^-?\d+$"), value.cast(lake_type))
-    if lake_type == "boolean":
-        return F.when(value.isin("true", "false"), value.cast(lake_type))
-    if found := re.fullmatch(r"decimal\(\d+,(\d+)\)", lake_type):
-        # Java writes a zero of ten places as 0E-10.
-        fraction = F.regexp_replace(F.regexp_extract(value, r"\.(\d+)", 1), "0+$", "")
-        exponent = F.coalesce(F.regexp_extract(value, r"[eE]([+-]?\d+)$", 1).cast("int"), F.lit(0))
-        return F.when(F.length(fraction) - exponent <= int(found[1]), value.cast(lake_type))
+def _value(values: Sequence[_Value], name: str) -> SparkColumn:
+    return next(value.typed for value in values if value.name == name.lower())
+
+
+def _try_cast(value: SparkColumn, lake_type: str) -> SparkColumn:
+    """A value of an older epoch in the type that its column has now; what can't be is NULL, since the snapshot in
+    between told every row anew.
+    """
     return value.cast(lake_type)
 
 
@@ -86,31 +136,45 @@ def _wire(name: str) -> SparkColumn:
     return F.col("_wire").getField(name)
 
 
-def _reason(schema: TableSchema, expected: list[str]) -> SparkColumn:
-    missing = F.array_except(F.array(*(F.lit(name) for name in expected)), F.col("_keys"))
-    extra = F.array_except(F.col("_keys"), F.array(*(F.lit(name) for name in expected)))
-    lost = [
-        F.when(
-            F.col(f"_has_{name}") & F.col(name.lower()).isNull(),
-            F.lit(f"the value of {name} is not a {kind}"),
-        )
-        for name, kind in _kinds(schema)
+def _has(name: str) -> SparkColumn:
+    return F.array_contains("_keys", name)
+
+
+def _any(conditions: Sequence[SparkColumn]) -> SparkColumn:
+    return reduce(or_, conditions, F.lit(False))
+
+
+def _lost(name: str, kind: str, wire: SparkColumn, value: SparkColumn, null: SparkColumn | None = None) -> SparkColumn:
+    """The reason where a text is there and no value was made of it, but for those that are to be NULL."""
+    gone = wire.isNotNull() & value.isNull()
+    said = F.concat(F.lit(f"the value of {name} is not a {kind}: "), F.substring(wire, 1, _SHOWN))
+    return F.when(gone if null is None else gone & ~null, said)
+
+
+def _unexplained(reading: Reading) -> list[SparkColumn]:
+    """Fields that are no column's, columns without their field, and columns with two fields."""
+    single = [column.fields[0].name for column in reading.columns if column.required and len(column.fields) == 1]
+    needed = F.array(*(F.lit(name) for name in [*single, *EVENT_FIELDS]))
+    renamed = [column for column in reading.columns if len(column.fields) > 1]
+    absent = [
+        F.when(~_any([_has(field.name) for field in column.fields]), F.lit(column.name))
+        for column in renamed
+        if column.required
     ]
-    keyless = [F.when(F.col(name.lower()).isNull(), F.lit(f"the key column {name} is NULL")) for name in schema.key]
-    unordered = F.when(F.col("__lsn").isNull(), F.lit("the record has no __lsn to order it by"))
-    undecided = F.when(F.col("__deleted").isNull(), F.lit("the record does not say in __deleted whether it is deleted"))
-    rules = [
-        F.when(F.col("_garbled"), F.lit("the record is not UTF-8")),
-        F.when(F.col("_keys").isNull(), F.lit("the record is not a JSON object")),
+    missing = F.array_except(needed, F.col("_keys"))
+    if absent:
+        missing = F.concat(missing, F.array_compact(F.array(*absent)))
+    extra = F.array_except(F.col("_keys"), F.array(*(F.lit(name) for name in sorted(reading.explained()))))
+    twice = [
+        F.when(
+            reduce(add, [_has(field.name).cast("int") for field in column.fields]) > 1,
+            F.lit(f"more than one field is column {column.name}"),
+        )
+        for column in renamed
+    ]
+    return [
         F.when(F.size(missing) > 0, F.concat(F.lit("fields are missing: "), F.concat_ws(", ", missing))),
         F.when(F.size(extra) > 0, F.concat(F.lit(DRIFT), F.concat_ws(", ", extra))),
-        *lost,
-        *keyless,
-        unordered,
-        undecided,
+        F.when(F.size("_keys") > F.size(F.array_distinct("_keys")), F.lit("a field is there twice")),
+        *twice,
     ]
-    return F.coalesce(*rules)
-
-
-def _kinds(schema: TableSchema) -> list[tuple[str, str]]:
-    return [*((column.name, column.lake_type) for column in schema.columns), *EVENT_FIELDS.items()]
