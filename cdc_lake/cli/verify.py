@@ -1,0 +1,130 @@
+"""`cdc-lake verify PIPELINE`: is the lake what the source is? The oracle from the command line.
+
+Here: options, progress and printing. Not here: the comparison (pipeline/verification.py, jobs/verify).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from cdc_lake.jobs.verify import Difference, VerifyReport
+
+_WIDE = 200  # of a table that is not for a terminal
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command()(verify)
+
+
+def verify(
+    pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
+    table: Annotated[list[str] | None, typer.Option("--table", help="Only this table; can be repeated.")] = None,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Land and upsert what is missing, instead of waiting for the sensors.")
+    ] = False,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait for stream and lake to pass the point.")] = 300,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many differences of a table are listed.")] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Compare the lake with the source, row by row, while the source is written; exit code 1 if they differ."""
+    from rich.console import Console
+
+    from cdc_lake.contract.errors import ContractError
+    from cdc_lake.pipeline.load import load
+    from cdc_lake.pipeline.verification import Systems, verify_tables
+    from cdc_lake.profile import resolved, spark
+
+    flow = load(pipeline)
+    by_name = {each.name: each for each in flow.tables}
+    if unknown := sorted(set(table or ()) - by_name.keys()):
+        raise ContractError(f"pipeline {pipeline} has no table {', '.join(unknown)}; it has: {', '.join(by_name)}")
+    bound = resolved()
+    systems = Systems(bound["postgres"], bound["kafka"], bound["store"], spark())
+    progress = Console(stderr=True)
+    with progress.status("starting") as status:
+        found = {
+            one.name: report
+            for one, report in verify_tables(
+                flow,
+                [by_name[name] for name in table or by_name],
+                systems,
+                seconds=timeout,
+                apply=apply,
+                limit=limit,
+                show=status.update if progress.is_terminal else lambda what: progress.print(what, style="dim"),
+            )
+        }
+    clean = all(report.clean for report in found.values())
+    if as_json:
+        tables = {name: {"clean": report.clean, **dataclasses.asdict(report)} for name, report in found.items()}
+        typer.echo(json.dumps({"pipeline": pipeline, "clean": clean, "tables": tables}, indent=1, ensure_ascii=False))
+    else:
+        console = Console() if sys.stdout.isatty() else Console(width=_WIDE)
+        console.print(_counts(found))
+        for name, report in found.items():
+            if report.differences:
+                console.print(_differences(name, report))
+    if not clean:
+        raise typer.Exit(1)
+
+
+def _counts(found: dict[str, VerifyReport]) -> Table:
+    from rich.table import Column, Table
+
+    numbers = (
+        "source rows",
+        "lake rows",
+        "compared",
+        "resolved",
+        "missing",
+        "extra",
+        "different",
+        "doubled",
+        "seconds",
+    )
+    table = Table("table", *(Column(name, justify="right") for name in numbers), "verdict")
+    for name, report in found.items():
+        values = (getattr(report, number.replace(" ", "_")) for number in numbers[:-1])
+        verdict = "[green]equal[/green]" if report.clean else "[red]not equal[/red]"
+        table.add_row(name, *(f"{value:,}" for value in values), f"{sum(report.seconds.values()):.1f}", verdict)
+    return table
+
+
+def _differences(name: str, report: VerifyReport) -> Table:
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    total = report.missing + report.extra + report.different + report.doubled
+    title = f"{name}: {len(report.differences)} of {total:,} keys that are not the same"
+    folded = [Column(header, overflow="fold") for header in ("key", "what", "column", "source", "lake")]
+    table = Table(*folded, title=title, title_justify="left")
+    for one in report.differences:
+        key = ", ".join(f"{column}={value}" for column, value in one.key.items())
+        lines = list(one.columns.items()) or [("", ("", ""))]
+        for number, (column, (ours, theirs)) in enumerate(lines):
+            head = (key, _what(one)) if number == 0 else ("", "")
+            table.add_row(*(Text(each) for each in (*head, column, _shown(ours), _shown(theirs))))
+    return table
+
+
+def _what(one: Difference) -> str:
+    told = {
+        "missing": "missing in the lake",
+        "extra": "in the lake only",
+        "different": "different",
+        "doubled": "more than one row",
+    }[one.kind]
+    return told if one.judge == "source" else f"{told} (by the raw events: changed after the point)"
+
+
+def _shown(value: str | None) -> str:
+    return "NULL" if value is None else value

@@ -1,0 +1,143 @@
+"""The job: both sides read once, matched by key; then the few keys that are not plainly equal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
+
+from cdc_lake.jobs.executors import contract_errors
+from cdc_lake.jobs.verify import details, matching, resolving, sides
+from cdc_lake.jobs.verify.details import FAULTS, OURS, THEIRS
+from cdc_lake.jobs.verify.matching import CASE, CHANGED
+from cdc_lake.jobs.verify.report import Difference, VerifyReport
+from cdc_lake.jobs.verify.resolving import APPLIED, AT_POINT, JUDGE, UNKNOWN
+from cdc_lake.jobs.verify.sides import GONE
+from cdc_lake.jobs.verify.spec import LakeState, VerifySpec
+
+
+def run(spark: SparkSession, spec: VerifySpec) -> VerifyReport:
+    """Compare one table. Nothing is written.
+
+    Raises SourceUnreadableError, and ObjectDamagedError where raw events that are needed are missing or changed.
+    """
+    with ExitStack() as kept, contract_errors():
+        return _Run(spark, spec, kept).report()
+
+
+def _faults(counts: Mapping[str, int]) -> int:
+    return sum(counts.get(case, 0) for case in FAULTS)
+
+
+@dataclass
+class _Run:
+    """One comparison; `kept` ends what is held in Spark's cache."""
+
+    spark: SparkSession
+    spec: VerifySpec
+    kept: ExitStack
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.columns = sides.names(self.spec.schema)
+        self.key = sides.key_names(self.spec.schema)
+
+    def report(self) -> VerifyReport:
+        """Read, match, resolve, look up."""
+        with self._timed("source"):
+            source = self._keep(matching.source_prints(self._source_rows(), self.key, self.columns))
+            source_rows = source.count()
+        with self._timed("lake"):
+            lake = self._keep(matching.lake_prints(self._lake_rows(), self.key, self.columns))
+            lake_rows = lake.where(~F.col(GONE)).count()
+        with self._timed("match"):
+            cases = self._keep(self._matched(source, lake))
+            plain = self._counts(cases)
+        with self._timed("resolve"):
+            resolved = self._resolved(cases, source, lake) if plain.get(CHANGED) and not self.spec.later else None
+            found = {} if resolved is None else self._counts(resolved)
+        with self._timed("details"):
+            differences = [
+                *(self._plain_differences(cases) if _faults(plain) else []),
+                *(self._resolved_differences(resolved) if resolved is not None and _faults(found) else []),
+            ]
+        return VerifyReport(
+            source_rows=source_rows,
+            lake_rows=lake_rows,
+            compared=plain.get("equal", 0) + _faults(plain) + sum(found.values()),
+            resolved=sum(found.values()),
+            # Without the events of later runs, what the lake has from after the point is as pending as what it lacks.
+            pending=plain.get("pending", 0) + (plain.get(CHANGED, 0) if self.spec.later else 0),
+            **{case: plain.get(case, 0) + found.get(case, 0) for case in FAULTS},
+            differences=differences[: self.spec.limit],
+            seconds=self.seconds,
+        )
+
+    def _source_rows(self) -> DataFrame:
+        return sides.source_rows(self.spark, self.spec)
+
+    def _lake_rows(self) -> DataFrame:
+        return sides.lake_rows(self.spark, self.spec, self.spec.lake)
+
+    def _matched(self, source: DataFrame, lake: DataFrame) -> DataFrame:
+        cases = matching.matched(source, lake, self.key)
+        if self.spec.later is None:
+            return cases
+        later = sides.later_keys(self.spark, self.spec, self.spec.later).withColumn("_later", F.lit(True))
+        joined = cases.join(later, self.key, "full")
+        return joined.select(*self.key, F.when(F.col("_later"), "pending").otherwise(F.col(CASE)).alias(CASE))
+
+    def _resolved(self, cases: DataFrame, source: DataFrame, lake: DataFrame) -> DataFrame:
+        keys = self._keep(cases.where(F.col(CASE) == CHANGED).select(*self.key))
+        judged = self._judged(keys, source, lake, self.spec.base)
+        unknown = self._keep(judged.where(UNKNOWN).select(*self.key))
+        if self.spec.base is None or unknown.isEmpty():
+            return judged
+        # What the table held of these before the point is not the state at the point: all events have to say.
+        return judged.where(~F.col(UNKNOWN)).unionByName(self._judged(unknown, source, lake, None))
+
+    def _judged(self, keys: DataFrame, source: DataFrame, lake: DataFrame, base: LakeState | None) -> DataFrame:
+        sums = resolving.folded(self.spark, self.spec, keys, base)
+        return self._keep(resolving.verdicts(sums, source, lake, self.columns, self.key))
+
+    def _plain_differences(self, cases: DataFrame) -> list[Difference]:
+        schema = self.spec.schema
+        listed = self._keep(details.listed(cases, schema, self.spec.limit).withColumn(JUDGE, F.lit("source")))
+        ours = details.of_keys(self._source_rows(), listed, schema, OURS)
+        theirs = details.of_keys(self._lake_rows(), listed, schema, THEIRS)
+        return details.differences(listed.join(ours, self.key, "left").join(theirs, self.key, "left"), schema)
+
+    def _resolved_differences(self, resolved: DataFrame) -> list[Difference]:
+        schema = self.spec.schema
+        listed = self._keep(details.listed(resolved, schema, self.spec.limit))
+        source = details.of_keys(self._source_rows(), listed, schema, "_source")
+        lake = details.of_keys(self._lake_rows(), listed, schema, "_lake")
+        joined = listed.join(source, self.key, "left").join(lake, self.key, "left")
+        by_source = F.col(JUDGE) == "source"
+        at_point, applied = (F.struct(*(f"{side}.{name}" for name in self.columns)) for side in (AT_POINT, APPLIED))
+        return details.differences(
+            joined.withColumn(OURS, F.when(by_source, F.col("_source")).otherwise(applied)).withColumn(
+                THEIRS, F.when(by_source, at_point).otherwise(F.col("_lake"))
+            ),
+            schema,
+        )
+
+    def _counts(self, cases: DataFrame) -> dict[str, int]:
+        return {row[CASE]: row["count"] for row in cases.groupBy(CASE).count().collect()}
+
+    @contextmanager
+    def _timed(self, phase: str) -> Iterator[None]:
+        started = time.monotonic()
+        yield
+        self.seconds[phase] = round(time.monotonic() - started, 3)
+
+    def _keep(self, rows: DataFrame) -> DataFrame:
+        """Rows that are computed once, until the run ends."""
+        kept = rows.persist(StorageLevel.MEMORY_AND_DISK)
+        self.kept.callback(kept.unpersist)
+        return kept

@@ -1,0 +1,133 @@
+"""The two sides that verify compares, as data frames of the same columns and types.
+
+A row's values are called c0, c1, … in the schema's order, so that no column's name gets in the way of verify's own.
+Here: reading. Not here: what is compared (matching.py).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import pairwise
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
+
+from cdc_lake.contract.manifest import Manifest
+from cdc_lake.contract.position import ORDER_COLUMN
+from cdc_lake.contract.schema import Column, TableSchema
+from cdc_lake.jobs import raw_reader
+from cdc_lake.jobs.decode import REASON, decode
+from cdc_lake.jobs.verify import values
+from cdc_lake.jobs.verify.copying import CopyReader, Range
+from cdc_lake.jobs.verify.narrowing import narrowed
+from cdc_lake.jobs.verify.spec import KafkaRange, LakeState, VerifySpec
+from cdc_lake.jobs.verify.visible import seen
+
+GONE = "gone"
+SEEN = "seen"
+ORDER = "position"
+_RANGE_PAGES = 2048  # 16 MB of rows, so that a task that fails is no loss
+_RANGES = 512
+
+
+def names(schema: TableSchema) -> list[str]:
+    """What the schema's columns are called here."""
+    return [f"c{number}" for number in range(len(schema.columns))]
+
+
+def key_names(schema: TableSchema) -> list[str]:
+    """What the key's columns are called here, in the schema's order."""
+    return [name for name, column in zip(names(schema), schema.columns, strict=True) if column.name in schema.key]
+
+
+def ranges(pages: int | None) -> list[Range]:
+    """The pages of a table in parts of about 16 MB, the last one without an end; none where it is read in one."""
+    if pages is None:
+        return []
+    size = max(_RANGE_PAGES, -(-pages // _RANGES))
+    starts = list(range(0, max(pages, 1), size))
+    return [*pairwise(starts), (starts[-1], None)]
+
+
+def source_rows(spark: SparkSession, spec: VerifySpec) -> DataFrame:
+    """The source's rows at the point. Reading raises SourceUnreadableError."""
+    table, schema = spec.source, spec.schema
+    parts = ranges(table.pages)
+    asked = [values.wire(name, column) for name, column in zip(names(schema), schema.columns, strict=True)]
+    count = max(1, len(parts))
+    text = spark.range(0, count, 1, count).mapInArrow(
+        CopyReader(table, asked, parts), ", ".join(f"{name} string" for name in names(schema))
+    )
+    return text.select(
+        *(
+            values.comparable(column, values.typed(column, F.col(name), spec.values)).alias(name)
+            for name, column in zip(names(schema), schema.columns, strict=True)
+        )
+    )
+
+
+def lake_rows(spark: SparkSession, spec: VerifySpec, state: LakeState | None) -> DataFrame:
+    """The table's rows as of a commit, deleted ones included: values, GONE, SEEN, ORDER."""
+    if state is None:
+        kinds = ", ".join(f"`{name}` {kind}" for name, kind in spec.schema.lake_columns())
+        rows = spark.createDataFrame([], kinds)
+    else:
+        rows = spark.read.format("hudi").option("as.of.instant", state.instant).load(spec.uri)
+    return _told(rows, spec)
+
+
+def raw_rows(spark: SparkSession, spec: VerifySpec, manifests: Sequence[Manifest], keys: DataFrame) -> DataFrame:
+    """The events of these manifests that can be read and can be of these keys, as lake_rows() gives rows."""
+    records = narrowed(raw_reader.read(spark, spec.location, manifests), keys, spec.schema)
+    epochs = {manifest.epoch for manifest in manifests}
+    rows = decode(records, spec.versions, spec.values, epochs)
+    return _told(rows.where(F.col(REASON).isNull()), spec)
+
+
+def later_keys(spark: SparkSession, spec: VerifySpec, later: KafkaRange) -> DataFrame:
+    """The keys of a topic's records, each once."""
+    records = topic_records(spark, later)
+    rows = decode(records, spec.versions, spec.values)
+    found = rows.select(
+        *(
+            values.comparable(column, F.col(column.name.lower())).alias(name)
+            for name, column in zip(names(spec.schema), spec.schema.columns, strict=True)
+            if column.name in spec.schema.key
+        )
+    )
+    return found.dropna("any").distinct()
+
+
+def topic_records(spark: SparkSession, later: KafkaRange) -> DataFrame:
+    """The records of a topic as raw_reader gives those of manifests."""
+    options = {f"kafka.{name}": value for name, value in later.kafka.items()}
+    partitions = sorted(later.ends)
+    begins = {str(partition): later.begins.get(partition, 0) for partition in partitions}
+    return (
+        spark.read.format("kafka")
+        .options(**options)
+        .option("kafka.isolation.level", "read_committed")
+        .option("assign", json.dumps({later.topic: partitions}))
+        .option("startingOffsets", json.dumps({later.topic: begins}))
+        .option("endingOffsets", json.dumps({later.topic: {str(p): later.ends[p] for p in partitions}}))
+        .load()
+        .select(F.lit(later.epoch).alias("epoch"), F.lit("").alias("object"), "partition", "offset", "value")
+    )
+
+
+def _told(rows: DataFrame, spec: VerifySpec) -> DataFrame:
+    held = {name.lower() for name in rows.columns}
+
+    def value(column: Column) -> SparkColumn:
+        # A column that the table has not got yet is NULL in every row; one that was widened had another type.
+        stored = F.col(column.name.lower()) if column.name.lower() in held else F.lit(None)
+        return values.comparable(column, stored.cast(column.lake_type))
+
+    return rows.select(
+        *(value(column).alias(name) for name, column in zip(names(spec.schema), spec.schema.columns, strict=True)),
+        F.coalesce("__deleted", F.lit(False)).alias(GONE),
+        seen(spec.point).alias(SEEN),
+        F.col(ORDER_COLUMN).alias(ORDER),
+    )

@@ -1,0 +1,87 @@
+"""What verify is told: the source at a point, the lake at a commit, and the raw events in between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from cdc_lake.contract.schema import TableSchema
+from cdc_lake.contract.store import S3Location
+from cdc_lake.contract.values import STRICT, ValueRules
+from cdc_lake.contract.visibility import Point
+
+
+@dataclass(frozen=True)
+class SourceAccess:
+    """How executors reach the source. It travels to them inside of a pickled function: neither plans nor logs have
+    it, and its text leaves the password out.
+    """
+
+    host: str
+    port: int
+    database: str
+    user: str
+    password: str = field(repr=False)
+    connect_timeout_seconds: int = 10
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """A table at an exported snapshot. `pages` divide it into ranges; None where it is read in one."""
+
+    access: SourceAccess
+    snapshot_id: str
+    schema: str
+    table: str
+    pages: int | None
+
+
+@dataclass(frozen=True)
+class LakeState:
+    """The Hudi table as of a commit: it has applied the manifests up to and including `manifest`."""
+
+    instant: str
+    manifest: int
+
+
+@dataclass(frozen=True)
+class KafkaRange:
+    """Records of a topic: [begin, end) by partition. `kafka` are options of Spark's Kafka source, `epoch` is the
+    source's epoch that the records are of.
+    """
+
+    topic: str
+    begins: Mapping[int, int]
+    ends: Mapping[int, int]
+    kafka: Mapping[str, str]
+    epoch: int = 0
+
+
+@dataclass(frozen=True)
+class VerifySpec:
+    """One table's comparison.
+
+    `lake` is the state that is judged, None for a table without a commit. With `later`, the keys of these records are
+    set aside as pending: the lake has not applied them. Without, `lake` covers the point, and keys that changed after
+    the point are resolved by the raw events since `base`, a state from before the point (None: since the first).
+    `versions` are the captured schemas, oldest first, of which the last is the table's; `values` are the table's rules
+    for values that the lake's types have not. `limit` is how many differences are looked up and listed.
+    """
+
+    location: S3Location
+    pipeline: str
+    topic: str
+    uri: str
+    versions: Sequence[TableSchema]
+    source: SourceTable
+    point: Point
+    lake: LakeState | None
+    base: LakeState | None = None
+    later: KafkaRange | None = None
+    values: ValueRules = STRICT
+    limit: int = 20
+
+    @property
+    def schema(self) -> TableSchema:
+        """The newest version."""
+        return self.versions[-1]

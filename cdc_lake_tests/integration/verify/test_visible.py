@@ -1,0 +1,36 @@
+"""The rule as a Spark expression is the rule in Python, case by case."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from cdc_lake.contract.position import Position
+from cdc_lake.contract.visibility import XIDS, Point
+from cdc_lake.jobs.verify.visible import seen
+from cdc_lake_tests.integration.verify.conftest import NewTable
+from cdc_lake_tests.tried import Tried
+
+EDGES = (0, 1, 3, 9, 10, 11, XIDS // 2 - 1, XIDS // 2, XIDS // 2 + 1, XIDS - 5, XIDS - 4, XIDS - 1)
+POINTS = [
+    Point(2, 5_000, 3_000, XIDS + 10, frozenset({XIDS - 4, XIDS + 9})),
+    Point(0, 5_000, 0, 11),
+    Point(1, 2**62, 2**61, 7 * XIDS + XIDS // 2, frozenset({7 * XIDS + 3})),
+]
+
+
+def test_the_expression_is_the_rule(judged_tables: NewTable, tried: Tried) -> None:
+    spark = judged_tables().lake.engines.spark
+    cases = [
+        (Position(epoch, streamed, lsn), xid)
+        for epoch, streamed, lsn, xid in product(
+            range(4), (True, False), (0, 2_999, 3_000, 5_000, 5_001, 2**61, 2**62 + 1), (*EDGES, None)
+        )
+    ]
+    rows = spark.createDataFrame(
+        [(number, place.encode(), place.lsn, xid) for number, (place, xid) in enumerate(cases)],
+        "number int, __order string, __lsn bigint, __txid bigint",
+    )
+    for point in POINTS:
+        found = {row["number"]: row["seen"] for row in rows.select("number", seen(point).alias("seen")).collect()}
+        assert found == {number: point.sees(place, xid) for number, (place, xid) in enumerate(cases)}
+    tried("changes told seen or not by both forms of the rule", len(cases) * len(POINTS))

@@ -1,0 +1,153 @@
+"""COPY's CSV to Arrow, with the server played by the test: NULL and '' stay two things, whatever lies in a value."""
+
+from __future__ import annotations
+
+import csv
+import io
+import threading
+from collections.abc import Iterator
+
+import psycopg2
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from psycopg2 import sql
+
+from cdc_lake.contract.errors import SourceUnreadableError
+from cdc_lake.jobs.verify import SourceAccess, SourceTable, copying
+from cdc_lake.jobs.verify.copying import CopyReader
+from cdc_lake.jobs.verify.values import Wire
+
+ACCESS = SourceAccess("nowhere", 1, "devdb", "me", "s3cret")
+TABLE = SourceTable(ACCESS, "1-1", "public", "orders", None)
+Row = tuple[str | None, ...]
+
+
+def reader(columns: int) -> CopyReader:
+    return CopyReader(TABLE, [Wire(f"c{n}", "{0}", f"column {n}") for n in range(columns)], [])
+
+
+def told(rows: list[Row]) -> bytes:
+    """Rows as COPY … CSV writes them: NULL is nothing, '' is a pair of quotes."""
+
+    def cell(value: str | None) -> str:
+        if value is None:
+            return ""
+        bare = value and not any(sign in value for sign in ',"\r\n') and value != "\\."
+        return value if bare else '"' + value.replace('"', '""') + '"'
+
+    return "".join(",".join(map(cell, row)) + "\n" for row in rows).encode()
+
+
+Texts = st.none() | st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
+Tricky = st.sampled_from(
+    [None, "", "NULL", "\\N", "\\.", '"', '""', ",", "\n", "\r\n", "a\nb", " ", "ß🦆", "null", "#", "0"]
+)
+Rows = st.integers(1, 4).flatmap(lambda n: st.lists(st.tuples(*[Texts | Tricky] * n), min_size=1, max_size=12))
+
+
+@given(Rows)
+def test_what_copy_writes_is_read_back(rows: list[Row]) -> None:
+    width = len(rows[0])
+    read = [tuple(row.values()) for batch in reader(width)._parsed(told(rows)) for row in batch.to_pylist()]
+    assert read == rows
+
+
+def test_a_row_that_is_larger_than_any_block() -> None:
+    rows: list[Row] = [("x" * 20_000_000, None), ("", "y")]
+    read = [tuple(row.values()) for batch in reader(2)._parsed(told(rows)) for row in batch.to_pylist()]
+    assert read == rows
+
+
+def test_the_test_writes_csv() -> None:
+    (row,) = csv.reader(io.StringIO(told([('a"b', "c,d")]).decode()))
+    assert row == ['a"b', "c,d"]
+
+
+class FakeServer:
+    """Sends rows one by one, then fails if it is to."""
+
+    def __init__(self, rows: int, error: Exception | None = None) -> None:
+        self.rows, self.error = rows, error
+        self.sent = 0
+
+    def copy_expert(self, _statement: str, into: copying._Chunks) -> None:
+        for number in range(self.rows):
+            into.write(b"%d,%s\n" % (number, b"x" * 1000))
+            self.sent += 1
+        if self.error is not None:
+            raise self.error
+
+
+def filling(server: FakeServer) -> tuple[copying._Chunks, threading.Thread]:
+    chunks = copying._Chunks()
+    thread = threading.Thread(target=chunks.fill, args=(server, "copy"), daemon=True)
+    thread.start()
+    return chunks, thread
+
+
+def test_chunks_end_with_rows() -> None:
+    chunks, thread = filling(FakeServer(20_000))
+    bodies = list(chunks)
+    thread.join()
+    assert len(bodies) > 3
+    assert all(body.endswith(b"\n") for body in bodies)
+    assert b"".join(bodies).count(b"\n") == 20_000
+
+
+def test_what_the_server_says_late_is_raised_to_the_reader() -> None:
+    chunks, thread = filling(FakeServer(10, psycopg2.OperationalError("canceling statement due to a conflict")))
+    with pytest.raises(psycopg2.OperationalError, match="conflict"):
+        list(chunks)
+    thread.join()
+
+
+def test_a_reader_that_goes_away_ends_the_writer() -> None:
+    server = FakeServer(10_000_000)
+    chunks, thread = filling(server)
+    next(iter(chunks))
+    chunks.stopped.set()
+    thread.join(timeout=10)
+    assert not thread.is_alive()
+    assert server.sent < server.rows
+
+
+def test_ranges_of_pages_are_asked_for_by_ctid(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def copied(_table: SourceTable, statement: sql.Composed) -> Iterator[bytes]:
+        asked.append(_text(statement))
+        yield b"1\n"
+
+    monkeypatch.setattr(copying, "_copied", copied)
+    made = CopyReader(TABLE, [Wire("c0", "{0}::text", 'odd"name')], [(0, 10), (10, None)])
+    batch = pa.RecordBatch.from_pydict({"id": [0, 1]})
+    assert sum(found.num_rows for found in made([batch])) == 2
+    assert asked == [
+        'copy (select "odd""name"::text from "public"."orders" where ctid >= \'(0,0)\'::tid and ctid < \'(10,0)\'::tid)'
+        " to stdout (format csv)",
+        'copy (select "odd""name"::text from "public"."orders" where ctid >= \'(10,0)\'::tid) to stdout (format csv)',
+    ]
+
+
+def test_a_server_that_is_not_there() -> None:
+    unreachable = SourceTable(SourceAccess("127.0.0.1", 9, "devdb", "me", "s3cret"), "1-1", "public", "orders", None)
+    with pytest.raises(SourceUnreadableError, match=r"public\.orders of database devdb") as caught:
+        list(CopyReader(unreachable, [Wire("c0", "{0}", "a")], [])([pa.RecordBatch.from_pydict({"id": [0]})]))
+    assert "s3cret" not in caught.value.user_message
+
+
+def _text(composed: sql.Composed) -> str:
+    """The statement without a connection, whose encoding as_string() asks for."""
+    parts = []
+    for part in composed.seq:
+        if isinstance(part, sql.SQL):
+            parts.append(part.string)
+        elif isinstance(part, sql.Identifier):
+            parts.append(".".join('"' + name.replace('"', '""') + '"' for name in part.strings))
+        elif isinstance(part, sql.Literal):
+            parts.append(f"'{part.wrapped}'")
+        elif isinstance(part, sql.Composed):
+            parts.append(_text(part))
+    return "".join(parts)
