@@ -1,19 +1,27 @@
 """Writing one Hudi table: the options file, the table's own keys, the checkpoint in the commit.
 
-Here: what a write needs to say to Hudi. Not here: which rows (upsert.py).
+Here: what a write needs to say to Hudi, and the last word before it commits. Not here: which rows (upsert.py,
+purge.py), and what an earlier writer left (recovery.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar, Literal
 
-from pyspark.sql import DataFrame
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lake.contract.timeline import CHECKPOINT_KEY, Checkpoint
 
 _OPTIONS = Path(__file__).with_name("hudi.properties")
+# Where every file is replaced, columns need not be of a type that the old files' could be read as. (What Hudi checks is
+# bound to this switch, whose name says something else; no column is left out.)
+_ALL_REPLACED = {"hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true"}
 _KEYGEN = "org.apache.hudi.keygen."
 # A key is unique in the table, not in a partition: one whose partition column changes moves.
 _ACROSS_PARTITIONS = {
@@ -33,23 +41,106 @@ class HudiTable:
     key: Sequence[str]
     partition_by: Sequence[str] = ()
 
-    def options(self, checkpoint: Checkpoint) -> dict[str, str]:
-        """Everything that a write of this table passes to Hudi."""
+    def options(self) -> dict[str, str]:
+        """What every write of this table passes to Hudi."""
         generator = "ComplexKeyGenerator" if self.partition_by else "NonpartitionedKeyGenerator"
         return {
             **properties(_OPTIONS.read_text()),
             **(_ACROSS_PARTITIONS if self.partition_by else {}),
+            "path": self.uri,
             "hoodie.table.name": self.name,
             "hoodie.datasource.write.recordkey.field": ",".join(self.key),
             "hoodie.datasource.write.partitionpath.field": ",".join(self.partition_by),
             "hoodie.datasource.write.keygenerator.class": f"{_KEYGEN}{generator}",
             "hoodie.datasource.write.hive_style_partitioning": "true",
-            CHECKPOINT_KEY: checkpoint.model_dump_json(),
         }
 
-    def upsert(self, rows: DataFrame, checkpoint: Checkpoint) -> None:
-        """Write rows and checkpoint in one commit: both or neither."""
-        rows.write.format("hudi").options(**self.options(checkpoint)).mode("append").save(self.uri)
+    def write(
+        self,
+        rows: DataFrame,
+        checkpoint: Checkpoint,
+        before_commit: Callable[[], None],
+        operation: Literal["upsert", "delete", "insert_overwrite_table"] = "upsert",
+    ) -> None:
+        """Upsert rows, or remove their keys, in one commit with the checkpoint: both or neither.
+
+        `before_commit` is called once the data are written, right before Hudi completes the commit; what it raises is
+        raised here, and then nothing is committed.
+        """
+        spark = rows.sparkSession
+        jvm: Any = spark.sparkContext._jvm
+        gateway: Any = spark.sparkContext._gateway
+        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+        options = {
+            **self.options(),
+            "hoodie.datasource.write.operation": operation,
+            **(_ALL_REPLACED if operation == "insert_overwrite_table" else {}),
+            CHECKPOINT_KEY: checkpoint.model_dump_json(),
+        }
+        last_word = _BeforeCommit(before_commit)
+        nothing = jvm.scala.Option.empty()
+        # Where Spark's streaming sink has its own last word: `rows.write.format("hudi")` has no place for one.
+        streaming = getattr(jvm.org.apache.hudi, "HoodieSparkSqlWriter$StreamingWriteParams")(
+            nothing, nothing, nothing, jvm.scala.Option.apply(last_word)
+        )
+        try:
+            jvm.org.apache.hudi.HoodieSparkSqlWriter.write(
+                spark._jsparkSession.sqlContext(),
+                jvm.org.apache.spark.sql.SaveMode.Append,
+                jvm.PythonUtils.toScalaMap(options),
+                rows._jdf,
+                jvm.scala.Option.apply(streaming),
+                nothing,
+                nothing,
+            )
+        except (PySparkException, Py4JJavaError) as error:
+            if last_word.raised is not None:
+                raise last_word.raised from error
+            if last_word.said:
+                before_commit()  # what it allowed may be over, and then tells better what happened
+            raise
+
+    def roll_back(self, spark: SparkSession, instants: Iterable[str]) -> None:
+        """Undo commits that were begun and not completed: their files go, then their traces in the timeline."""
+        jvm: Any = spark.sparkContext._jvm
+        options = jvm.org.apache.hudi.HoodieWriterUtils.parametersWithWriteDefaults(
+            jvm.PythonUtils.toScalaMap(self.options())
+        )
+        client = jvm.org.apache.hudi.DataSourceUtils.createHoodieClient(
+            spark.sparkContext._jsc,
+            None,
+            self.uri,
+            self.name,
+            jvm.scala.collection.JavaConverters.mapAsJavaMap(options),
+        )
+        try:
+            for instant in instants:
+                client.rollback(instant)
+        finally:
+            client.close()
+
+
+class _BeforeCommit:
+    """A Java BiConsumer that calls Python and keeps what that raised; Hudi sees it as a failed commit."""
+
+    class Java:
+        """What py4j reads."""
+
+        implements: ClassVar[list[str]] = ["java.util.function.BiConsumer"]
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        self._act = act
+        self.said = False
+        self.raised: Exception | None = None
+
+    def accept(self, _table: object, _commit: object) -> None:
+        """Called by Hudi with the table's client and the commit's metadata."""
+        self.said = True
+        try:
+            self._act()
+        except Exception as error:
+            self.raised = error
+            raise
 
 
 def properties(text: str) -> Mapping[str, str]:

@@ -15,14 +15,14 @@ from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc_lake.contract import dead_letters
+from cdc_lake.contract import dead_letters, failpoints, lease
 from cdc_lake.contract.chain import Chain
-from cdc_lake.contract.errors import OffsetsExpiredError, RaceLostError, TopicRecreatedError
+from cdc_lake.contract.errors import EpochUnopenedError, OffsetsExpiredError, RaceLostError, TopicRecreatedError
 from cdc_lake.contract.manifest import LandedObject, Manifest, Span
 from cdc_lake.contract.position import Watermark
 from cdc_lake.contract.store import S3Location
 from cdc_lake.jobs.executors import contract_errors
-from cdc_lake.jobs.raw_writer import WRITTEN_SCHEMA, RawWriter
+from cdc_lake.jobs.raw_writer import WRITTEN_SCHEMA, RawWriter, too_many
 
 _RACES = 5
 # Landing runs on several machines: their clocks, and the moment between reading the ends and noting the time.
@@ -35,6 +35,8 @@ class LandSpec:
 
     `begins` and `ends` are offsets by partition, fixed before the run: the earliest that the broker still
     has, and the last stable offset. `kafka` are options of Spark's Kafka source without their prefix `kafka.`.
+    `claim` is the landing lease under which `topic_id`, `begins` and `ends` were read, so that nothing is landed of
+    a pipeline that is started over meanwhile; landing runs need none of each other.
     """
 
     location: S3Location
@@ -48,6 +50,11 @@ class LandSpec:
     epoch: int = 0
     records_per_object: int = 100_000
     bytes_per_object: int = 64 * 2**20
+    record_bytes: int = 8 * 2**20
+    """A larger record is set aside; a broker takes twice that."""
+    dead_letter_limit: int = 1000
+    """More records that can't be landed than this stop the run: then the fault is not in the records."""
+    claim: lease.Claim | None = None
     attempt: str = field(default_factory=lambda: str(uuid.uuid4()))
     fixed_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     """When `ends` was read: a manifest that was committed later can lie past it."""
@@ -69,12 +76,20 @@ def pending(head: Manifest | None, spec: LandSpec) -> tuple[Span, ...]:
     """The offsets that are not landed yet, one span a partition, empty ones included.
 
     Raises OffsetsExpiredError where retention was faster, TopicRecreatedError where the topic is another,
-    or lost partitions or records at its end. What another run landed past `spec.ends` meanwhile is no loss.
+    or lost partitions or records at its end, EpochUnopenedError where the chain is of another epoch. What another
+    run landed past `spec.ends` meanwhile is no loss.
     """
+    epoch = 0 if head is None else head.epoch
+    if epoch != spec.epoch:
+        raise EpochUnopenedError(
+            f"epoch {spec.epoch} of pipeline {spec.pipeline} has begun, and topic {spec.topic} is landed in epoch "
+            f"{epoch}; nothing was landed. Run it again; if it says so again, `cdc-lake resnapshot {spec.pipeline}` "
+            "was cut off: run that again"
+        )
     if head is not None and head.topic_id != spec.topic_id:
         raise TopicRecreatedError(
             f"topic {spec.topic} was deleted and made again (id {head.topic_id}, now {spec.topic_id}); nothing was "
-            f"landed: `cdc-lake reset {spec.pipeline}` starts the pipeline over"
+            f"landed: `cdc-lake resnapshot {spec.pipeline}` goes on from a new snapshot"
         )
     landed = {} if head is None else head.next_offsets()
     overtaken = head is not None and head.committed_at > spec.fixed_at - _CLOCKS_DIFFER_BY
@@ -93,13 +108,13 @@ def _pending(spec: LandSpec, partition: int, first: int, overtaken: bool) -> Spa
         raise TopicRecreatedError(
             f"{where} ends at offset {end}, but offsets up to {first} are landed: the topic lost records or is "
             f"another one; nothing was landed. Compare `cdc-lake topic peek {spec.topic}` with `cdc-lake raw ls "
-            f"{spec.pipeline}`; `cdc-lake reset {spec.pipeline}` starts the pipeline over"
+            f"{spec.pipeline}`; `cdc-lake resnapshot {spec.pipeline}` goes on from a new snapshot"
         )
     begin = spec.begins.get(partition, 0)
     if begin > first:
         raise OffsetsExpiredError(
             f"{where}: offsets {first} to {begin - 1} expired before they were landed; nothing was skipped: "
-            f"`cdc-lake reset {spec.pipeline}` starts over from a new snapshot; then raise the topic's retention or "
+            f"`cdc-lake resnapshot {spec.pipeline}` goes on from a new snapshot; then raise the topic's retention or "
             "land more often"
         )
     return Span(partition=partition, first=first, next=end)
@@ -108,7 +123,8 @@ def _pending(spec: LandSpec, partition: int, first: int, overtaken: bool) -> Spa
 def run(spark: SparkSession, spec: LandSpec) -> LandReport:
     """Land what lies between the end of the chain and `spec.ends`; nothing new is no error.
 
-    Raises what pending() and Chain.append() raise. After a lost race it starts over from the new end.
+    Raises what pending() and Chain.append() raise, TooManyDeadLettersError and LeaseLostError. After a lost race it
+    starts over from the new end.
     """
     started = time.monotonic()
     store = spec.location.store()
@@ -119,6 +135,7 @@ def run(spark: SparkSession, spec: LandSpec) -> LandReport:
         if all(span.first == span.next for span in spans):
             return LandReport(None, 0, 0, 0, 0, time.monotonic() - started)
         objects, letters = _write(spark, spec, spans)
+        failpoints.reached("land.before_dead_letters")
         dead_letters.put(store, spec.pipeline, letters)
         manifest = Manifest(
             number=1 if head is None else head.number + 1,
@@ -134,11 +151,15 @@ def run(spark: SparkSession, spec: LandSpec) -> LandReport:
             committed_at=datetime.now(UTC),
         )
         try:
+            failpoints.reached("land.before_manifest")
+            if spec.claim is not None:
+                lease.check(store, spec.claim)
             chain.append(manifest)
         except RaceLostError:
             if race + 1 == _RACES:
                 raise
             continue
+        failpoints.reached("land.after_manifest")
         seconds = time.monotonic() - started
         return LandReport(manifest.number, manifest.records, len(objects), manifest.size, len(letters), seconds)
     raise AssertionError("unreachable: the last race raises")
@@ -148,12 +169,23 @@ def _write(
     spark: SparkSession, spec: LandSpec, spans: tuple[Span, ...]
 ) -> tuple[tuple[LandedObject, ...], list[dead_letters.DeadLetter]]:
     writer = RawWriter(
-        spec.location, spec.pipeline, spec.topic, spec.attempt, spec.records_per_object, spec.bytes_per_object
+        spec.location,
+        spec.pipeline,
+        spec.topic,
+        spec.attempt,
+        spec.records_per_object,
+        spec.bytes_per_object,
+        spec.epoch,
+        spec.record_bytes,
+        spec.dead_letter_limit,
     )
     with contract_errors():
         rows = _read(spark, spec, spans).mapInArrow(writer, WRITTEN_SCHEMA).collect()
     objects = [LandedObject.model_validate_json(row.json) for row in rows if row.kind == "object"]
     letters = [dead_letters.DeadLetter.model_validate_json(row.json) for row in rows if row.kind == "dead_letter"]
+    if len(letters) > spec.dead_letter_limit:
+        last = letters[-1]
+        raise too_many(spec.topic, spec.dead_letter_limit, last.reason, last.partition, last.offset)
     ordered = sorted(objects, key=lambda item: (item.partition, item.first))
     return tuple(ordered), letters
 
@@ -167,6 +199,7 @@ def _read(spark: SparkSession, spec: LandSpec, spans: tuple[Span, ...]) -> DataF
         .option("startingOffsets", json.dumps({spec.topic: {str(s.partition): s.first for s in spans}}))
         .option("endingOffsets", json.dumps({spec.topic: {str(s.partition): s.next for s in spans}}))
         .option("failOnDataLoss", "true")
+        .option("includeHeaders", "true")
         .load()
-        .select("partition", "offset", "value")
+        .select("partition", "offset", "value", "key", "headers")
     )

@@ -16,7 +16,7 @@ from cdc_lake.contract.manifest import LandedObject, Manifest
 from cdc_lake.contract.store import S3Location
 
 RECORD_SCHEMA = "epoch int, object string, partition int, offset bigint, value binary"
-_ARROW = pa.schema(
+ARROW = pa.schema(
     [
         ("epoch", pa.int32()),
         ("object", pa.string()),
@@ -60,5 +60,5 @@ class _Reader:
                             pa.array([offset for offset, _ in part], pa.int64()),
                             pa.array([value for _, value in part], pa.binary()),
                         ],
-                        schema=_ARROW,
+                        schema=ARROW,
                     )

@@ -1,7 +1,7 @@
 """The part of land that runs on executors: Arrow batches of Kafka records to offset-named objects.
 
-Here: cutting a range into objects, putting each under a condition, recognising one's own. Not here:
-which range, and the manifest (land.py).
+Here: cutting a range into objects, putting each under a condition, recognising one's own, setting aside what can't
+be landed. Not here: which range, and the manifest (land.py).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from cdc_lake.contract import json_lines
+from cdc_lake.contract import dead_letters, failpoints, json_lines
 from cdc_lake.contract.conditional import put_or_get
 from cdc_lake.contract.dead_letters import DeadLetter
-from cdc_lake.contract.errors import ObjectConflictError
+from cdc_lake.contract.errors import ObjectConflictError, TooManyDeadLettersError
 from cdc_lake.contract.manifest import LandedObject
 from cdc_lake.contract.names import ObjectName
 from cdc_lake.contract.store import ObjectStore, S3Location
@@ -35,9 +35,10 @@ class _Pending:
 
 @dataclass(frozen=True)
 class RawWriter:
-    """A function for mapInArrow: record batches (partition, offset, value) to rows of WRITTEN_SCHEMA.
+    """A function for mapInArrow: record batches (partition, offset, value, key, headers) to rows of WRITTEN_SCHEMA.
 
-    Each row is a LandedObject or a DeadLetter as JSON.
+    Each row is a LandedObject or a DeadLetter as JSON, the latter's value kept already. Raises
+    TooManyDeadLettersError at more than `dead_letter_limit` of them.
     """
 
     location: S3Location
@@ -46,6 +47,9 @@ class RawWriter:
     attempt: str
     records_per_object: int
     bytes_per_object: int
+    epoch: int = 0
+    record_bytes: int = 8 * 2**20
+    dead_letter_limit: int = 1000
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write every record that arrives; one row for each object and dead letter."""
@@ -58,16 +62,19 @@ class RawWriter:
     def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, str]]:
         store = self.location.store()
         pending = _Pending()
+        refused = 0
         for batch in batches:
-            columns = (batch.column(index).to_pylist() for index in range(3))
-            for partition, offset, value in zip(*columns, strict=True):
+            columns = (batch.column(name).to_pylist() for name in ("partition", "offset", "value"))
+            for row, (partition, offset, value) in enumerate(zip(*columns, strict=True)):
                 if pending.offsets and self._full(pending, partition):
                     yield "object", self._put(store, pending).model_dump_json()
                     pending = _Pending()
-                reason = json_lines.unframeable(value)
+                reason = json_lines.unframeable(value, self.record_bytes)
                 if reason is not None:
-                    letter = DeadLetter.of(self.topic, partition, offset, reason, value)
-                    yield "dead_letter", letter.model_dump_json()
+                    refused += 1
+                    if refused > self.dead_letter_limit:
+                        raise too_many(self.topic, self.dead_letter_limit, reason, partition, offset)
+                    yield "dead_letter", self._set_aside(store, batch, row, reason).model_dump_json()
                     continue
                 pending.partition = partition
                 pending.offsets.append(offset)
@@ -75,6 +82,21 @@ class RawWriter:
                 pending.bytes += len(value) + 1
         if pending.offsets:
             yield "object", self._put(store, pending).model_dump_json()
+
+    def _set_aside(self, store: ObjectStore, batch: pa.RecordBatch, row: int, reason: str) -> DeadLetter:
+        record = {name: batch.column(name)[row].as_py() for name in batch.schema.names}
+        letter = DeadLetter.of(
+            self.topic,
+            record["partition"],
+            record["offset"],
+            reason,
+            record["value"],
+            epoch=self.epoch,
+            key=record["key"],
+            headers=[(header["key"], header["value"]) for header in record["headers"] or ()],
+        )
+        dead_letters.keep_value(store, self.pipeline, letter, record["value"])
+        return letter
 
     def _full(self, pending: _Pending, partition: int) -> bool:
         return (
@@ -91,12 +113,15 @@ class RawWriter:
             pending.offsets[0],
             pending.offsets[-1],
             json_lines.EXTENSION,
+            self.epoch,
         )
         body = json_lines.frame(pending.values)
         digest = hashlib.sha256(body).hexdigest()
         # What was there is one's own, put by a retry whose first answer was lost, or by a run that was cut off before
         # its manifest: a topic's records at given offsets never change, so equal names mean equal content.
+        failpoints.reached("land.before_object")
         stored = put_or_get(store, name.key, body, {"attempt": self.attempt, "sha256": digest})
+        failpoints.reached("land.after_object")
         if stored.body != body:
             raise ObjectConflictError(
                 f"object {name.key} exists with other content than the topic holds at these offsets: something else "
@@ -114,6 +139,15 @@ class RawWriter:
             etag=stored.etag,
             runs=tuple(runs(pending.offsets)),
         )
+
+
+def too_many(topic: str, limit: int, reason: str, partition: int, offset: int) -> TooManyDeadLettersError:
+    """What is raised where so many records can't be landed that the fault is rather in what writes them."""
+    return TooManyDeadLettersError(
+        f"more than {limit} records of topic {topic} can't be landed, the last one because {reason} (partition "
+        f"{partition}, offset {offset}); nothing was committed. Look with `cdc-lake topic peek {topic}` at what writes "
+        "there; if it is right so, raise dead_letter_limit in the pipeline's YAML"
+    )
 
 
 def runs(offsets: Iterable[int]) -> Iterator[tuple[int, int]]:

@@ -11,21 +11,24 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Literal
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
-from cdc_lake.contract import dead_letters, lease, names, schema, timeline
+from cdc_lake.contract import dead_letters, failpoints, lease, names, schema, timeline
 from cdc_lake.contract.chain import Chain
 from cdc_lake.contract.errors import SchemaUnexplainedError, TooManyDeadLettersError, TopicRecreatedError
 from cdc_lake.contract.manifest import Manifest
 from cdc_lake.contract.position import ORDER_COLUMN
 from cdc_lake.contract.store import ObjectStore, S3Location
-from cdc_lake.jobs import raw_reader
+from cdc_lake.contract.values import STRICT, ValueRules
+from cdc_lake.jobs import letter_writer, raw_reader, recovery, toast
 from cdc_lake.jobs.decode import DRIFT, PLACE, REASON, decode
 from cdc_lake.jobs.executors import contract_errors
 from cdc_lake.jobs.hudi import HudiTable
+from cdc_lake.jobs.migrate import Migration, migration
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,8 @@ class UpsertSpec:
 
     `source_table` is `schema.table`, whose captured schema explains the records. `dead_letter_limit` is the
     number of unreadable records in one batch above which the run stops: then the fault is not in the records.
+    `until` is the last manifest to apply, where the source's schema was captured after that one was landed: a field
+    that no version explains will then never be. Without it all are applied, and such a field stops the run.
     """
 
     location: S3Location
@@ -43,6 +48,8 @@ class UpsertSpec:
     table: str
     key: Sequence[str]
     partition_by: Sequence[str] = ()
+    values: ValueRules = STRICT
+    until: int | None = None
     dead_letter_limit: int = 1000
     lease_seconds: float = lease.SECONDS
     lease_wait_seconds: float = lease.WAIT_SECONDS
@@ -58,10 +65,17 @@ class UpsertSpec:
         """The table's absolute URI for Spark."""
         return f"{self.scheme}://{self.location.bucket}/{self.prefix.rstrip('/')}"
 
+    def hudi_table(self) -> HudiTable:
+        """The table, for writing."""
+        return HudiTable(self.table, self.uri(), self.key, self.partition_by)
+
 
 @dataclass(frozen=True)
 class UpsertReport:
-    """What one run applied; `instant` is None where nothing was new."""
+    """What one run applied; `instant` is None where nothing was new.
+
+    `schema_changes` tells what a migration before the batch did, one phrase a column.
+    """
 
     instant: str | None
     manifests: int
@@ -73,19 +87,27 @@ class UpsertReport:
     bytes_written: int
     files_written: int
     seconds: float
+    schema_changes: Sequence[str] = ()
 
 
 def new_manifests(store: ObjectStore, spec: UpsertSpec) -> list[Manifest]:
     """The manifests that the table has not applied yet, oldest first; cheap where there are none."""
+    return _pending(store, spec)[1]
+
+
+def _pending(store: ObjectStore, spec: UpsertSpec) -> tuple[timeline.Checkpoint | None, list[Manifest]]:
+    """The table's checkpoint, None for a table that does not exist, and the manifests after it."""
     commit = timeline.last_commit(store, spec.prefix)
     applied = None if commit is None else commit.checkpoint
     manifests = list(Chain(store, spec.pipeline, spec.topic).since(applied.manifest if applied else 0))
-    if applied is not None and any(manifest.topic_id != applied.topic_id for manifest in manifests):
+    # A topic that was made again goes on where an epoch is opened, and nowhere else.
+    opened = next((n for n, manifest in enumerate(manifests) if manifest.opens is not None), len(manifests))
+    if applied is not None and any(manifest.topic_id != applied.topic_id for manifest in manifests[:opened]):
         raise TopicRecreatedError(
             f"table {spec.table} was built from topic {spec.topic} with id {applied.topic_id}, and what is landed now "
             f"comes from another topic of that name; nothing was applied: `cdc-lake reset {spec.pipeline}`"
         )
-    return manifests
+    return applied, [each for each in manifests if spec.until is None or each.number <= spec.until]
 
 
 def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
@@ -103,25 +125,44 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
         spec.lease_seconds,
         spec.lease_wait_seconds,
     ) as held:
-        manifests = new_manifests(store, spec)
-        if not manifests:
+        failpoints.reached("upsert.after_lease")
+        applied, manifests = _pending(store, spec)
+        versions = schema.captured(store, spec.pipeline, spec.source_table)
+        change = None if applied is None else migration(versions, applied.schema_version)
+        if not manifests and change is None:
             return UpsertReport(None, 0, 0, 0, 0, 0, 0, 0, 0, time.monotonic() - started)
-        table_schema = schema.latest(store, spec.pipeline, spec.source_table)
+        recovery.recover(spark, store, spec.prefix, spec.hudi_table())
+        if applied is not None and change is not None:
+            applied = applied.model_copy(update={"schema_version": versions[-1].version})
+            moved = _migrate(spark, store, spec, change, applied, held)
+            if not manifests:
+                return UpsertReport(
+                    moved.instant,
+                    *(0, 0, 0, 0, 0, 0, moved.bytes_written, moved.files_written),
+                    seconds=time.monotonic() - started,
+                    schema_changes=change.told(),
+                )
+        purged_to = None if applied is None else applied.purged_to
         checkpoint = timeline.Checkpoint(
             topic=spec.topic,
             topic_id=manifests[-1].topic_id,
             manifest=manifests[-1].number,
-            schema_version=table_schema.version,
+            schema_version=versions[-1].version,
             watermark=manifests[-1].watermark,
+            purged_to=purged_to,
         )
         records = raw_reader.read(spark, spec.location, manifests)
-        with _kept(decode(records, table_schema)) as decoded, contract_errors():
-            letters = _dead_letters(decoded, spec)
-            with _kept(keep_latest(decoded.where(F.col(REASON).isNull()), spec.key)) as rows:
+        epochs = {manifest.epoch for manifest in manifests}
+        with folded(spark, spec, decode(records, versions, spec.values, epochs), applied) as (newest, bad):
+            letters = _dead_letters(bad, spec)
+            with kept(newest) as rows:
                 keys = rows.count()
+                failpoints.reached("upsert.before_dead_letters")
                 dead_letters.put(store, spec.pipeline, letters)
                 held.check()
-                HudiTable(spec.table, spec.uri(), spec.key, spec.partition_by).upsert(rows, checkpoint)
+                failpoints.reached("upsert.before_write")
+                recovery.write(store, spec.prefix, lambda: spec.hudi_table().write(rows, checkpoint, held.secure))
+        failpoints.reached("upsert.after_commit")
         # Still under the lease: after it, the newest commit can be another writer's.
         commit = timeline.last_commit(store, spec.prefix)
         if commit is None or commit.checkpoint != checkpoint:
@@ -137,30 +178,95 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
         bytes_written=commit.bytes_written,
         files_written=commit.files_written,
         seconds=time.monotonic() - started,
+        schema_changes=() if change is None else change.told(),
     )
 
 
+def _migrate(
+    spark: SparkSession,
+    store: ObjectStore,
+    spec: UpsertSpec,
+    change: Migration,
+    checkpoint: timeline.Checkpoint,
+    held: lease.Lease,
+) -> timeline.Commit:
+    """Bring the stored rows to the newest schema version, in a commit that applies no manifest."""
+    stored = _stored(spark, spec)
+    rows = change.rows(stored if change.rewrites else stored.limit(0))
+    table = spec.hudi_table()
+    operation: Literal["insert_overwrite_table", "upsert"] = "insert_overwrite_table" if change.rewrites else "upsert"
+    held.check()
+    recovery.write(store, spec.prefix, lambda: table.write(rows, checkpoint, held.secure, operation))
+    commit = timeline.last_commit(store, spec.prefix)
+    if commit is None or commit.checkpoint != checkpoint:
+        raise RuntimeError(f"Hudi reported success, but {spec.uri()} has no commit with checkpoint {checkpoint}")
+    return commit
+
+
+def _stored(spark: SparkSession, spec: UpsertSpec) -> DataFrame:
+    """The table's rows without Hudi's own columns."""
+    rows = spark.read.format("hudi").load(spec.uri())
+    return rows.drop(*(name for name in rows.columns if name.startswith("_hoodie_")))
+
+
 @contextmanager
-def _kept(rows: DataFrame) -> Iterator[DataFrame]:
+def folded(
+    spark: SparkSession, spec: UpsertSpec, decoded: DataFrame, applied: timeline.Checkpoint | None
+) -> Iterator[tuple[DataFrame, DataFrame]]:
+    """What decoded records come to: the rows to write, one a key, and PLACE and REASON of those that can't be applied.
+
+    `applied` is the checkpoint of the table as it is, None for a new one.
+    """
+    with kept(decoded) as read, contract_errors():
+        whole = toast.resolve(read, lambda: None if applied is None else _stored(spark, spec), spec.key)
+        bad = whole.where(F.col(REASON).isNotNull())
+        newest = keep_latest(whole.where(F.col(REASON).isNull()), spec.key)
+        if applied is not None and applied.purged_to is not None:
+            old = newest.where((F.col(ORDER_COLUMN) <= applied.purged_to) & ~F.col("__deleted"))
+            if not old.isEmpty():  # the table's keys are read for such rows only
+                late = _too_late(old, applied.purged_to, _stored(spark, spec), spec.key)
+                newest = newest.join(late.select(*spec.key), list(spec.key), "left_anti")
+                bad = bad.unionByName(late)
+        yield newest.drop(REASON, *PLACE), bad.select(*PLACE, REASON)
+
+
+@contextmanager
+def kept(rows: DataFrame) -> Iterator[DataFrame]:
     """Rows that are computed once, however often the block asks for them."""
-    kept = rows.persist(StorageLevel.MEMORY_AND_DISK)
+    cached = rows.persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        yield kept
+        yield cached
     finally:
-        kept.unpersist()
+        cached.unpersist()
 
 
 def keep_latest(rows: DataFrame, key: Sequence[str]) -> DataFrame:
     """One row a key: the newest by the order of design section 5; equal orders are the same change twice."""
     newest = Window.partitionBy(*key).orderBy(F.col(ORDER_COLUMN).desc(), F.col("offset").desc())
-    return rows.withColumn("_rank", F.row_number().over(newest)).where("_rank = 1").drop("_rank", REASON, *PLACE)
+    return rows.withColumn("_rank", F.row_number().over(newest)).where("_rank = 1").drop("_rank")
+
+
+def _too_late(old: DataFrame, purged_to: str, stored: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Those of the rows, all older than what was purged, whose keys the table does not have: each could bring back a
+    purged one.
+    """
+    return old.join(stored.select(*key), list(key), "left_anti").withColumn(
+        REASON,
+        F.concat(
+            F.lit("it arrives later than the replay window allows: it is older than deletes that were purged ("),
+            F.col(ORDER_COLUMN),
+            F.lit(f" is not after {purged_to}), and the table does not have its key (any more)"),
+        ),
+    )
 
 
 def _dead_letters(decoded: DataFrame, spec: UpsertSpec) -> list[dead_letters.DeadLetter]:
     """The batch's unreadable records. Raises where they show a changed schema, or are too many."""
-    bad = decoded.where(F.col(REASON).isNotNull()).select(*PLACE, REASON).limit(spec.dead_letter_limit + 1).collect()
+    unreadable = decoded.where(F.col(REASON).isNotNull())
+    place = (name for name in PLACE if name != "value")  # a value can be large: it stays where it is
+    bad = unreadable.select(*place, REASON).limit(spec.dead_letter_limit + 1).collect()
     for row in bad:
-        if row[REASON].startswith(DRIFT):
+        if row[REASON].startswith(DRIFT) and spec.until is None:
             raise SchemaUnexplainedError(
                 f"topic {spec.topic}, partition {row['partition']}, offset {row['offset']}: {row[REASON]}. The source "
                 f"table {spec.source_table} changed; nothing was applied: materialise {spec.pipeline}/source/"
@@ -172,9 +278,4 @@ def _dead_letters(decoded: DataFrame, spec: UpsertSpec) -> list[dead_letters.Dea
             f"{bad[0][REASON]} (partition {bad[0]['partition']}, offset {bad[0]['offset']}); nothing was applied: this "
             "is rather a wrong schema or connector setting than bad records"
         )
-    return [
-        dead_letters.DeadLetter.of(
-            spec.topic, row["partition"], row["offset"], row[REASON], bytes(row["value"]), row["object"]
-        )
-        for row in bad
-    ]
+    return letter_writer.keep_values(unreadable, spec.location, spec.pipeline, spec.topic) if bad else []

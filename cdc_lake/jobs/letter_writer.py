@@ -1,0 +1,54 @@
+"""The part of dead-lettering that runs on executors: values of unreadable records to the store, never to the driver.
+
+Here: keeping the values, and what the letters say. Not here: which records are unreadable (decode.py), and putting
+the letters, which makes them letters (upsert.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from cdc_lake.contract import dead_letters
+from cdc_lake.contract.dead_letters import DeadLetter
+from cdc_lake.contract.names import ObjectName
+from cdc_lake.contract.store import S3Location
+from cdc_lake.jobs.decode import PLACE, REASON
+
+
+def keep_values(records: DataFrame, location: S3Location, pipeline: str, topic: str) -> list[DeadLetter]:
+    """Keep the values of unreadable records (columns PLACE and REASON); their letters, which are still to be put."""
+    kept = records.select(*PLACE, REASON).mapInArrow(_Keeper(location, pipeline, topic), "letter string")
+    return [DeadLetter.model_validate_json(row["letter"]) for row in kept.collect()]
+
+
+@dataclass(frozen=True)
+class _Keeper:
+    location: S3Location
+    pipeline: str
+    topic: str
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        store = self.location.store()
+        for batch in batches:
+            letters = []
+            for row in batch.to_pylist():
+                letter = self._letter(row)
+                dead_letters.keep_value(store, self.pipeline, letter, row["value"])
+                letters.append(letter.model_dump_json())
+            yield pa.RecordBatch.from_pydict({"letter": pa.array(letters, pa.string())})
+
+    def _letter(self, row: dict[str, object]) -> DeadLetter:
+        name = ObjectName.parse(str(row["object"]))
+        return DeadLetter.of(
+            self.topic,
+            row["partition"],  # type: ignore[arg-type]  # as PLACE has it
+            row["offset"],  # type: ignore[arg-type]
+            str(row[REASON]),
+            row["value"],  # type: ignore[arg-type]
+            str(row["object"]),
+            0 if name is None else name.epoch,
+        )

@@ -1,0 +1,97 @@
+"""sweep: rows that a new snapshot of the source did not tell are deleted at the source; here they become tombstones.
+
+A stream that was lost took its deletes with it. Once the next epoch's snapshot is applied whole, every row of the
+lake whose newest change is older than that snapshot is of a key that the source does not have any more: the snapshot
+and what was streamed after it would have told of it otherwise. The same holds for the rows that a snapshot told which
+was interrupted and taken again.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
+
+from cdc_lake.contract import lease, names, timeline
+from cdc_lake.contract.position import ORDER_COLUMN, Position
+from cdc_lake.jobs import recovery
+from cdc_lake.jobs.executors import contract_errors
+from cdc_lake.jobs.upsert import UpsertSpec
+
+
+@dataclass(frozen=True)
+class SweepSpec:
+    """Which table, and the snapshot that was applied to it: its epoch, LSN, and time at the source (milliseconds)."""
+
+    table: UpsertSpec
+    epoch: int
+    lsn: int
+    source_ts_ms: int
+
+    @property
+    def boundary(self) -> str:
+        """The order of the snapshot's own rows: what sorts before it was not told again."""
+        return Position(self.epoch, streamed=False, lsn=self.lsn).encode()
+
+    @property
+    def tombstone(self) -> str:
+        """The order of the tombstones: after all that is older than the snapshot, and before the snapshot's rows, so
+        that one of those which comes later all the same wins.
+        """
+        return Position(self.epoch, streamed=False, lsn=self.lsn - 1).encode()
+
+
+@dataclass(frozen=True)
+class SweepReport:
+    """What one run swept; `instant` is None where nothing was."""
+
+    instant: str | None
+    swept: int
+    seconds: float
+
+
+def run(spark: SparkSession, spec: SweepSpec) -> SweepReport:
+    """Make tombstones of the rows that are older than the snapshot, in one commit that carries the checkpoint on.
+
+    Doing it again changes nothing. The snapshot must be applied whole before. Raises LeaseHeldError and LeaseLostError;
+    nothing is committed then.
+    """
+    started = time.monotonic()
+    table = spec.table
+    store = table.location.store()
+    key = names.lease_key(table.pipeline, table.table)
+    with lease.held(store, key, table.owner, table.lease_seconds, table.lease_wait_seconds) as held:
+        commit = timeline.last_commit(store, table.prefix)
+        if commit is None or commit.checkpoint is None:
+            return SweepReport(None, 0, time.monotonic() - started)
+        recovery.recover(spark, store, table.prefix, table.hudi_table())
+        rows = tombstones(spark.read.format("hudi").load(table.uri()), spec)
+        swept = rows.count()
+        if not swept:
+            return SweepReport(None, 0, time.monotonic() - started)
+        checkpoint = commit.checkpoint
+        held.check()
+        with contract_errors():
+            recovery.write(store, table.prefix, lambda: table.hudi_table().write(rows, checkpoint, held.secure))
+        after = timeline.last_commit(store, table.prefix)
+        if after is None or after.instant == commit.instant or after.checkpoint != checkpoint:
+            raise RuntimeError(f"Hudi reported success, but {table.uri()} has no new commit with {checkpoint}")
+    return SweepReport(after.instant, swept, time.monotonic() - started)
+
+
+def tombstones(stored: DataFrame, spec: SweepSpec) -> DataFrame:
+    """The table's rows that the snapshot left out, as tombstones: their last known values, deleted by the snapshot."""
+    own = [name for name in stored.columns if not name.startswith("_hoodie_")]
+    old = stored.where((F.col(ORDER_COLUMN) < spec.boundary) & ~F.col("__deleted")).select(*own)
+    changed = {
+        "__deleted": F.lit(True),
+        "__op": F.lit("d"),
+        "__snapshot": F.lit("swept"),
+        "__lsn": F.lit(spec.lsn).cast("bigint"),
+        "__txid": F.lit(None).cast("bigint"),
+        "__source_ts_ms": F.lit(spec.source_ts_ms).cast("bigint"),
+        ORDER_COLUMN: F.lit(spec.tombstone),
+    }
+    return old.select(*(changed[name].alias(name) if name in changed else F.col(name) for name in own))
