@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from cdc_lake.contract import names
 from cdc_lake.contract.conditional import put_or_get
+from cdc_lake.contract.epochs import Epochs, Start
 from cdc_lake.contract.errors import (
     ManifestGapError,
     ObjectDamagedError,
@@ -78,7 +79,7 @@ class Chain:
             if not item.key.endswith(".json"):
                 continue  # the local S3 server shows a put's temporary file for a moment
             manifest = self.read(int(item.key.removeprefix(prefix).removesuffix(".json")))
-            check_follows(before, manifest)
+            check_follows(before, manifest, self._start(manifest))
             yield manifest
             before = manifest
 
@@ -89,7 +90,8 @@ class Chain:
         number is a hole in the chain, and what check_follows raises where the manifest does not fit the one
         before it.
         """
-        check_follows(self.read(manifest.number - 1) if manifest.number > 1 else None, manifest)
+        before = self.read(manifest.number - 1) if manifest.number > 1 else None
+        check_follows(before, manifest, self._start(manifest))
         if self._exists(manifest.number + 1) and not self._exists(manifest.number):
             raise ManifestGapError(
                 f"manifest {manifest.number} of topic {self.topic} is missing, though {manifest.number + 1} is there; "
@@ -103,12 +105,19 @@ class Chain:
                 "nothing is lost: this run starts over from the new end"
             )
 
+    def _start(self, manifest: Manifest) -> Start | None:
+        """Where the epoch that a manifest opens begins in this topic, as the epoch's own object says."""
+        if manifest.opens is None:
+            return None
+        return Epochs(self.store, self.pipeline).read(manifest.epoch).starts.get(self.topic)
+
     def _exists(self, number: int) -> bool:
         return self.store.exists(names.manifest_key(self.pipeline, self.topic, number))
 
 
-def check_follows(before: Manifest | None, manifest: Manifest) -> None:
-    """Whether a manifest starts exactly where the one before it ended, partition by partition.
+def check_follows(before: Manifest | None, manifest: Manifest, opening: Start | None = None) -> None:
+    """Whether a manifest starts exactly where the one before it ended, partition by partition; one that opens an
+    epoch, where that epoch does (`opening`).
 
     Raises ManifestGapError for a missing number, a gap or an overlap, TopicRecreatedError for another topic id.
     """
@@ -117,11 +126,29 @@ def check_follows(before: Manifest | None, manifest: Manifest) -> None:
     expected = 1 if before is None else before.number + 1
     if manifest.number != expected:
         raise ManifestGapError(f"{what}: manifest {expected} is missing before {manifest.number}; {repair}")
+    epoch = 0 if before is None else before.epoch
+    if manifest.opens is not None:
+        there = {span.partition: span.first for span in manifest.spans}
+        if (
+            opening is None
+            or manifest.epoch <= epoch
+            or (manifest.topic_id, there) != (opening.topic_id, opening.offsets)
+        ):
+            raise ManifestGapError(
+                f"{what}: manifest {manifest.number} opens epoch {manifest.epoch} after epoch {epoch} at {there} of "
+                f"topic id {manifest.topic_id}, which is not where that epoch begins ({opening}); {repair}"
+            )
+        return
+    if manifest.epoch != epoch:
+        raise ManifestGapError(
+            f"{what}: manifest {manifest.number} is of epoch {manifest.epoch}, the one before it of epoch {epoch}, and "
+            f"no manifest opens the epoch; {repair}"
+        )
     if before is not None and before.topic_id != manifest.topic_id:
         raise TopicRecreatedError(
             f"{what} was deleted and made again (id {before.topic_id}, now {manifest.topic_id}): its offsets "
-            f"start from 0 again, so what is landed can't be continued; `cdc-lake reset {manifest.pipeline}` "
-            "starts the pipeline over"
+            f"start from 0 again, so what is landed can't be continued; `cdc-lake resnapshot {manifest.pipeline}` "
+            "goes on from a new snapshot"
         )
     starts = {} if before is None else dict(before.next_offsets())
     for span in manifest.spans:

@@ -23,6 +23,14 @@ class TopicRecreatedError(ContractError):
     """The topic has another id than the one that was landed: its offsets count from 0 again."""
 
 
+class SourceBrokenError(ContractError):
+    """The stream from the source can't be continued: changes in between are lost, or can't be ruled out to be."""
+
+
+class EpochUnopenedError(ContractError):
+    """Another epoch of the source has begun than the one that is landed."""
+
+
 class OffsetsExpiredError(ContractError):
     """Retention removed records that were not landed yet."""
 
@@ -39,6 +47,14 @@ class ObjectDamagedError(ContractError):
     """A manifested object is missing or differs from what its manifest says."""
 
 
+class StoreUnreachableError(ContractError):
+    """The object store does not answer, after all retries: what was asked last may be done or not."""
+
+
+class StoreRefusedError(ContractError):
+    """The object store answered, and refuses: credentials, permissions, a missing bucket, a fault of its own."""
+
+
 class LeaseHeldError(ContractError):
     """Another writer holds the table."""
 
@@ -51,9 +67,17 @@ class SchemaUnexplainedError(ContractError):
     """Records carry a column that no captured schema explains."""
 
 
+class SchemaChangeError(ContractError):
+    """The source table changed in a way that can't be applied to what is stored."""
+
+
 class UnsupportedTypeError(ContractError):
     """A source column has a type that the lake has no mapping for."""
 
 
 class TooManyDeadLettersError(ContractError):
     """So many records of one batch can't be read that the fault is likely not in the records."""
+
+
+class SourceUnreadableError(ContractError):
+    """The source's rows can't be read at the point that they were to be compared at."""

@@ -15,14 +15,16 @@ from cdc_lake.contract.store import ObjectStore
 EXTENSION = "json"
 
 
-def unframeable(value: bytes | None) -> str | None:
-    """Why a record's value can't be a line, or None where it can."""
+def unframeable(value: bytes | None, largest: int) -> str | None:
+    """Why a record's value can't be a line of at most `largest` bytes, or None where it can."""
     if value is None:
         return "the record has no value"
     if not value:
         return "the record's value is empty"
     if b"\n" in value:
         return "the record's value holds a line break, which no JSON converter writes"
+    if len(value) > largest:
+        return f"the record's value has {len(value):,} bytes, more than the {largest:,} of landing.record_bytes"
     return None
 
 

@@ -1,4 +1,5 @@
-"""One writer a table at a time: a lease in the object store, fenced by a token that only grows.
+"""One writer at a time of a table, or of a topic's raw objects: a lease in the object store, fenced by a token
+that only grows.
 
 The lease is an object that is replaced under If-Match: whoever replaces it has it. A writer renews it
 while it works and checks it once more right before it commits (design, section 5).
@@ -10,12 +11,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random
 
+from cdc_lake.contract import failpoints
 from cdc_lake.contract.errors import LeaseHeldError, LeaseLostError
 from cdc_lake.contract.store import ObjectStore, PreconditionFailedError
 
@@ -33,6 +36,31 @@ class LeaseRecord(BaseModel):
     owner: str
     token: int
     expires_at: float
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A lease as one holder had it: whoever works for the holder, wherever it runs, can check that it still does."""
+
+    key: str
+    owner: str
+    token: int
+
+
+def check(store: ObjectStore, claim: Claim, now: Callable[[], float] = time.time, hint: str = "") -> None:
+    """Make sure that a lease is still its claimant's. Raises LeaseLostError, its message followed by the hint."""
+    stored = store.get(claim.key)
+    held = None if stored is None else LeaseRecord.model_validate_json(stored.body)
+    ours = held is not None and (held.owner, held.token) == (claim.owner, claim.token)
+    if held is None or not ours or held.expires_at <= now():
+        if held is None:
+            state = "is gone"
+        else:
+            state = "has expired" if ours else f"was taken by {held.owner} (token {held.token})"
+        raise LeaseLostError(
+            f"the lease {claim.key} of {claim.owner} (token {claim.token}) {state}: this run commits nothing; run it "
+            f"again{hint}"
+        )
 
 
 class Lease:
@@ -59,21 +87,15 @@ class Lease:
         """The fencing token: higher than that of every writer before."""
         return self._record.token
 
+    @property
+    def claim(self) -> Claim:
+        """What a job that works under this lease checks it by."""
+        return Claim(self._key, self._record.owner, self._record.token)
+
     def check(self) -> None:
         """Make sure that the lease is still this writer's. Raises LeaseLostError."""
         with self._lock:
-            stored = self._store.get(self._key)
-            held = None if stored is None else LeaseRecord.model_validate_json(stored.body)
-            ours = held is not None and (held.owner, held.token) == (self._record.owner, self._record.token)
-            if held is None or not ours or held.expires_at <= self._now():
-                if held is None:
-                    state = "is gone"
-                else:
-                    state = "has expired" if ours else f"was taken by {held.owner} (token {held.token})"
-                raise LeaseLostError(
-                    f"the lease {self._key} of {self._record.owner} (token {self.token}) {state}: this run commits "
-                    f"nothing; run it again. Its last renewal said: {self._lost or 'nothing'}"
-                )
+            check(self._store, self.claim, self._now, f". Its last renewal said: {self._lost or 'nothing'}")
 
     def renew(self) -> None:
         """Push the expiry out. Raises PreconditionFailedError where another writer took the lease."""
@@ -82,6 +104,17 @@ class Lease:
             self._etag = _put(self._store, self._key, record, self._etag)
             self._record = record
             self._lost = None
+
+    def secure(self) -> None:
+        """Make sure that the lease is this writer's for its whole length from now on. Raises LeaseLostError."""
+        failpoints.reached("commit.before_lease_check")
+        try:
+            self.renew()
+        except PreconditionFailedError:
+            self.check()  # tells who has it
+            raise
+        self.check()
+        failpoints.reached("commit.after_lease_check")
 
     def __enter__(self) -> Self:
         self._thread.start()

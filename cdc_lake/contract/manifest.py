@@ -75,6 +75,10 @@ class Manifest(_Frozen):
     topic: str
     topic_id: str
     epoch: int = 0
+    opens: str | None = None
+    """Why an epoch begins here: such a manifest has no records, and only such a one may start elsewhere than where
+    the one before it ended, at the offsets that the epoch's own object gives.
+    """
     spans: tuple[Span, ...]
     objects: tuple[LandedObject, ...]
     dead_letters: int = 0
@@ -92,6 +96,8 @@ class Manifest(_Frozen):
             if item.first <= reached.get(item.partition, -1):
                 raise ValueError(f"{item.key} overlaps the object before it")
             reached[item.partition] = item.last
+        if self.opens is not None and any(span.first != span.next for span in self.spans):
+            raise ValueError("a manifest that opens an epoch covers no offsets")
         return self
 
     @property

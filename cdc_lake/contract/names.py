@@ -18,12 +18,16 @@ _OBJECT = re.compile(
     r"(?P=topic)\+(?P=partition)\+(?P<first>\d{20})\+(?P<last>\d{20})\.(?P<ext>[a-z0-9.]+)",
     re.ASCII,
 )
+_EPOCH = re.compile(r"epoch=([1-9]\d*)/", re.ASCII)
 _SAFE = re.compile(r"[A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True)
 class ObjectName:
-    """A raw object's name: one contiguous offset range, first and last record's offset, of one partition."""
+    """A raw object's name: one contiguous offset range, first and last record's offset, of one partition.
+
+    From epoch 1 on the epoch is part of it: a topic that was made again has the same offsets anew.
+    """
 
     pipeline: str
     topic: str
@@ -31,12 +35,14 @@ class ObjectName:
     first: int
     last: int
     extension: str
+    epoch: int = 0
 
     @property
     def key(self) -> str:
-        """`raw/<pipeline>/<topic>/partition=<p>/<topic>+<p>+<first>+<last>.<ext>`."""
+        """`raw/<pipeline>/<topic>/[epoch=<n>/]partition=<p>/<topic>+<p>+<first>+<last>.<ext>`."""
+        epoch = f"epoch={self.epoch}/" if self.epoch else ""
         return (
-            f"{topic_prefix(self.pipeline, self.topic)}partition={self.partition}/"
+            f"{topic_prefix(self.pipeline, self.topic)}{epoch}partition={self.partition}/"
             f"{self.topic}+{self.partition}+{self.first:0{_DIGITS}d}+{self.last:0{_DIGITS}d}.{self.extension}"
         )
 
@@ -46,6 +52,7 @@ class ObjectName:
         found = _OBJECT.fullmatch(key)
         if found is None:
             return None
+        epoch = _EPOCH.match(found["fields"])
         return cls(
             found["pipeline"],
             found["topic"],
@@ -53,6 +60,7 @@ class ObjectName:
             int(found["first"]),
             int(found["last"]),
             found["ext"],
+            int(epoch[1]) if epoch else 0,
         )
 
 
@@ -90,9 +98,29 @@ def schema_prefix(pipeline: str, table: str) -> str:
     return f"{pipeline_prefix(pipeline)}_schemas/{checked(table, 'table')}/"
 
 
+def epoch_prefix(pipeline: str) -> str:
+    """The epochs of one pipeline."""
+    return f"{pipeline_prefix(pipeline)}_epochs/"
+
+
+def epoch_key(pipeline: str, number: int, part: str = "") -> str:
+    """The key of an epoch's beginning, or of what was found of it later: `complete`, `broken`."""
+    return f"{epoch_prefix(pipeline)}{number:06d}{f'.{part}' if part else ''}.json"
+
+
+def continuity_key(pipeline: str) -> str:
+    """How far the stream of a pipeline was seen to be whole."""
+    return f"{pipeline_prefix(pipeline)}_continuity.json"
+
+
 def dead_letter_prefix(pipeline: str) -> str:
     """Records that could not be read, of one pipeline."""
     return f"dlq/{checked(pipeline, 'pipeline')}/"
+
+
+def closed_letter_prefix(pipeline: str) -> str:
+    """Dead letters that were replayed or dropped, of one pipeline."""
+    return f"dlq-closed/{checked(pipeline, 'pipeline')}/"
 
 
 def lake_prefix(pipeline: str, table: str | None = None) -> str:
@@ -104,3 +132,13 @@ def lake_prefix(pipeline: str, table: str | None = None) -> str:
 def lease_key(pipeline: str, table: str) -> str:
     """The lease that fences the writers of one table; beside the tables, so that a reset keeps it last."""
     return f"leases/{checked(pipeline, 'pipeline')}/{checked(table, 'table')}.json"
+
+
+def resnapshot_lease_key(pipeline: str) -> str:
+    """The lease that keeps two resnapshots of a pipeline apart."""
+    return f"leases/{checked(pipeline, 'pipeline')}/_resnapshot/pipeline.json"
+
+
+def landing_lease_key(pipeline: str, topic: str) -> str:
+    """The lease that keeps one topic's landing and a reset of its pipeline apart."""
+    return f"leases/{checked(pipeline, 'pipeline')}/_landing/{checked(topic, 'topic')}.json"

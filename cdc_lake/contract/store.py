@@ -7,12 +7,16 @@ Not here: what the objects mean.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
+
+from cdc_lake.contract.errors import ContractError, StoreRefusedError, StoreUnreachableError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
 # the same key is under way (https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html).
 _PRECONDITION = {"PreconditionFailed", "ConditionalRequestConflict", "412", "409"}
 _MISSING = {"NoSuchKey", "404", "NotFound"}
+_THIS_MACHINE = {"127.0.0.1", "::1", "localhost"}
 
 
 class PreconditionFailedError(Exception):
@@ -47,7 +52,10 @@ class StoredObject:
 
 
 class ObjectStore(Protocol):
-    """One bucket. Writes are conditional: nothing is overwritten unseen."""
+    """One bucket. Writes are conditional: nothing is overwritten unseen.
+
+    Every method raises StoreUnreachableError where the store does not answer, StoreRefusedError where it refuses.
+    """
 
     def get(self, key: str) -> StoredObject | None:
         """The object, or None where there is none."""
@@ -107,40 +115,38 @@ class S3Store:
 
     def get(self, key: str) -> StoredObject | None:
         """See ObjectStore."""
-        try:
-            answer = self.client.get_object(Bucket=self.bucket, Key=key)
-        except ClientError as error:
-            if error.response["Error"]["Code"] in _MISSING:
-                return None
-            raise
-        return StoredObject(key, answer["Body"].read(), answer["ETag"].strip('"'), answer["Metadata"])
+        with self._explained("reading", key):
+            try:
+                answer = self.client.get_object(Bucket=self.bucket, Key=key)
+            except ClientError as error:
+                if error.response["Error"]["Code"] in _MISSING:
+                    return None
+                raise
+            return StoredObject(key, answer["Body"].read(), answer["ETag"].strip('"'), answer["Metadata"])
 
     def exists(self, key: str) -> bool:
         """See ObjectStore."""
-        try:
-            self.client.head_object(Bucket=self.bucket, Key=key)
-        except ClientError as error:
-            if error.response["Error"]["Code"] in _MISSING:
-                return False
-            raise
-        return True
+        with self._explained("looking for", key):
+            try:
+                self.client.head_object(Bucket=self.bucket, Key=key)
+            except ClientError as error:
+                if error.response["Error"]["Code"] in _MISSING:
+                    return False
+                raise
+            return True
 
     def put_new(self, key: str, body: bytes, metadata: dict[str, str] | None = None) -> str:
         """See ObjectStore."""
-        try:
+        with self._explained("writing", key), _conditional(key):
             answer = self.client.put_object(
                 Bucket=self.bucket, Key=key, Body=body, Metadata=metadata or {}, IfNoneMatch="*"
             )
-        except ClientError as error:
-            raise _translated(error, key) from error
         return answer["ETag"].strip('"')
 
     def replace(self, key: str, body: bytes, etag: str) -> str:
         """See ObjectStore."""
-        try:
+        with self._explained("replacing", key), _conditional(key):
             answer = self.client.put_object(Bucket=self.bucket, Key=key, Body=body, IfMatch=f'"{etag}"')
-        except ClientError as error:
-            raise _translated(error, key) from error
         return answer["ETag"].strip('"')
 
     def scan(self, prefix: str, after: str = "", recursive: bool = True) -> Iterator[ObjectInfo]:
@@ -148,9 +154,10 @@ class S3Store:
         pages = self.client.get_paginator("list_objects_v2").paginate(
             Bucket=self.bucket, Prefix=prefix, StartAfter=after, Delimiter="" if recursive else "/"
         )
-        for page in pages:
-            for item in page.get("Contents", []):
-                yield ObjectInfo(item["Key"], item["Size"], item["ETag"].strip('"'))
+        with self._explained("listing", prefix):
+            for page in pages:
+                for item in page.get("Contents", []):
+                    yield ObjectInfo(item["Key"], item["Size"], item["ETag"].strip('"'))
 
     def delete(self, keys: Iterable[str]) -> int:
         """See ObjectStore."""
@@ -164,18 +171,53 @@ class S3Store:
         return count + (self._delete_batch(batch) if batch else 0)
 
     def _delete_batch(self, keys: list[str]) -> int:
-        answer = self.client.delete_objects(
-            Bucket=self.bucket, Delete={"Objects": [{"Key": key} for key in keys], "Quiet": True}
-        )
+        with self._explained("deleting", keys[0]):
+            answer = self.client.delete_objects(
+                Bucket=self.bucket, Delete={"Objects": [{"Key": key} for key in keys], "Quiet": True}
+            )
         for failure in answer.get("Errors", []):
-            raise OSError(
+            raise StoreRefusedError(
                 f"could not delete s3://{self.bucket}/{failure.get('Key')}: {failure.get('Message')}; "
                 "the other objects of the batch may be gone: run it again"
             )
         return len(keys)
 
+    @contextmanager
+    def _explained(self, doing: str, key: str) -> Iterator[None]:
+        """Raise what boto3 gave up with as the contract's error: which object of which store, and what to do."""
+        try:
+            yield
+        except (ClientError, BotoCoreError) as error:
+            raise self._fault(error, f"{doing} s3://{self.bucket}/{key}") from error
 
-def _translated(error: ClientError, key: str) -> Exception:
-    if error.response["Error"]["Code"] in _PRECONDITION:
-        return PreconditionFailedError(key)
-    return error
+    def _fault(self, error: ClientError | BotoCoreError, what: str) -> ContractError:
+        endpoint = self.client.meta.endpoint_url
+        local = urlsplit(endpoint).hostname in _THIS_MACHINE
+        said = " ".join(str(error).split())  # one line: an executor's error reaches the driver by its last line
+        if isinstance(error, ClientError | NoCredentialsError | PartialCredentialsError):
+            todo = (
+                "`cdc-lake status` shows the local store, `cdc-lake logs s3` its log"
+                if local
+                else "check the credentials, what they allow, and that the bucket exists"
+            )
+            return StoreRefusedError(f"the object store at {endpoint} failed at {what} ({said}): {todo}")
+        todo = (
+            "`cdc-lake status` shows whether the local store runs, `cdc-lake up` starts it; then run this again"
+            if local
+            else "check the network and the endpoint, then run this again"
+        )
+        return StoreUnreachableError(
+            f"the object store at {endpoint} stopped answering at {what} ({said}). What was committed before stays, "
+            f"nothing is committed twice: {todo}"
+        )
+
+
+@contextmanager
+def _conditional(key: str) -> Iterator[None]:
+    """Raise a refused condition as what it is."""
+    try:
+        yield
+    except ClientError as error:
+        if error.response["Error"]["Code"] in _PRECONDITION:
+            raise PreconditionFailedError(key) from error
+        raise

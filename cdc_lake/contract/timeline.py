@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from cdc_lake.contract import leftovers
 from cdc_lake.contract.errors import ObjectDamagedError
 from cdc_lake.contract.position import Watermark
 from cdc_lake.contract.store import ObjectStore, StoredObject
@@ -30,6 +31,9 @@ class Checkpoint(BaseModel):
     manifest: int
     schema_version: int
     watermark: Watermark | None = None
+    purged_to: str | None = None
+    """The newest change (position.ORDER_COLUMN) whose tombstone was purged: an older one of a key that the table
+    does not have may be of a purged key."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +53,8 @@ def last_commit(store: ObjectStore, table_prefix: str) -> Commit | None:
     """The newest completed commit that carries a checkpoint, None where the table has none yet.
 
     Every commit that a job of ours makes carries one, so that archiving never removes the only one.
-    Raises ObjectDamagedError for a table with commits but no checkpoint (somebody else wrote it), and for a
-    commit that can't be read.
+    Raises ObjectDamagedError for a table with commits but no checkpoint (somebody else wrote it), for a commit that
+    can't be read, and for one that was completed after its files were rolled back.
     """
     names = [item.key for item in store.scan(f"{table_prefix}.hoodie/", recursive=False)]
     instants = sorted((key for key in names if key.rpartition(".")[2] in _COMPLETED), key=_instant, reverse=True)
@@ -60,6 +64,7 @@ def last_commit(store: ObjectStore, table_prefix: str) -> Commit | None:
             continue  # archived between the listing and now; an older one cannot be the newest
         commit = _commit(stored)
         if commit.checkpoint is not None:
+            _require_kept(store, table_prefix, commit.instant, [name.rpartition("/")[2] for name in names])
             return commit
     if instants:
         raise ObjectDamagedError(
@@ -67,6 +72,18 @@ def last_commit(store: ObjectStore, table_prefix: str) -> Commit | None:
             "cdc-lake, or its timeline is damaged; move it away or reset the pipeline"
         )
     return None
+
+
+def _require_kept(store: ObjectStore, table_prefix: str, instant: str, names: list[str]) -> None:
+    """A writer that was paused inside of Hudi's last two requests can complete a commit that the next writer has
+    rolled back; while that one's own commit is not the newest, the checkpoint would promise data that are gone.
+    """
+    if leftovers.rolled_back(store, table_prefix, {instant}, names):
+        raise ObjectDamagedError(
+            f"commit {instant} of the Hudi table at {table_prefix} was completed by a writer that had lost the table, "
+            "after its files were rolled back: what it says it applied is missing. Reset the pipeline, or remove "
+            f"{table_prefix}.hoodie/{instant}.commit: what it covered is then applied again"
+        )
 
 
 def _instant(key: str) -> str:

@@ -1,0 +1,250 @@
+"""`cdc-lake dlq`: the dead letters of a pipeline: what they are, and what to do about them.
+
+Here: options and printing. Not here: what a letter is (contract/dead_letters.py), and applying one (jobs/replay.py).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from cdc_lake.contract.dead_letters import DeadLetter
+    from cdc_lake.contract.store import ObjectStore
+    from cdc_lake.jobs.replay import ReplayReport
+    from cdc_lake.pipeline.flow import TableFlow
+
+_ROW = 16  # bytes of a line of a hex dump
+_SHOWN = 4096
+_WIDE = 100_000  # of a table that is not for a terminal
+
+Pipeline = Annotated[str, typer.Argument(help="The pipeline's name.")]
+Letter = Annotated[str, typer.Argument(help="A letter, as `dlq list` names it: TOPIC+PARTITION+OFFSET.")]
+Letters = Annotated[list[str], typer.Argument(help="Letters, as `dlq list` names them.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command group `dlq` to the application."""
+    dlq = typer.Typer(help="The dead letters: records that could not be read.", no_args_is_help=True)
+    for command in (show, replay, edit, drop):
+        dlq.command()(command)
+    dlq.command("list")(list_)
+    dlq.command("ls", hidden=True)(list_)
+    app.add_typer(dlq, name="dlq")
+
+
+def list_(
+    pipeline: Pipeline,
+    as_json: AsJson = False,
+    closed: Annotated[bool, typer.Option("--closed", help="Those that were replayed or dropped.")] = False,
+) -> None:
+    """List dead letters: which record, when it was found, and why it could not be read."""
+    from rich.console import Console
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    from cdc_lake.contract import dead_letters
+
+    found = list(dead_letters.letters(_store(pipeline), pipeline, closed))
+    if as_json:
+        for letter in found:
+            typer.echo(json.dumps(_told(letter), ensure_ascii=False))
+        return
+    if not found:
+        typer.echo(f"pipeline {pipeline} has no {'closed' if closed else 'open'} dead letters")
+        return
+    table = Table(Column("letter", overflow="fold"), "found", Column("bytes", justify="right"), "tries")
+    if closed:
+        table.add_column("ended")
+    table.add_column("reason", overflow="fold")
+    for letter in found:
+        ended = [_ended(letter)] if closed else []
+        size = "none" if letter.size is None else f"{letter.size:,}"
+        cells = (letter.id, f"{letter.found_at:%Y-%m-%d %H:%M:%S}", size, str(letter.tries), *ended, letter.reason)
+        table.add_row(*(Text(cell) for cell in cells))
+    (Console() if sys.stdout.isatty() else Console(width=_WIDE)).print(table)
+
+
+def show(
+    pipeline: Pipeline,
+    letter: Letter,
+    raw: Annotated[bool, typer.Option("--raw", help="Only the value's bytes, as they are: to redirect.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Show one dead letter: where its record came from, why it could not be read, and its value, whole."""
+    import base64
+
+    from cdc_lake.contract import dead_letters
+
+    store = _store(pipeline)
+    found = dead_letters.find(store, pipeline, letter)
+    value = dead_letters.value_of(store, pipeline, found)
+    if raw:
+        sys.stdout.buffer.write(value or b"")
+        return
+    if as_json:
+        encoded = None if value is None else base64.b64encode(value).decode()
+        typer.echo(json.dumps({**_told(found), "value": encoded}, ensure_ascii=False))
+        return
+    for name, told in _told(found).items():
+        if told not in (None, {}):
+            typer.echo(f"{name:<11} {told}")
+    for line in _value_lines(value):
+        typer.echo(line)
+
+
+def replay(
+    pipeline: Pipeline,
+    letter: Annotated[list[str] | None, typer.Argument(help="Letters, as `dlq list` names them; all without.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Read dead letters again and apply them, once their cause is mended; exit code 1 if one can't be read still.
+
+    An old record overwrites nothing newer. What can't be read stays, with its reason.
+    """
+    from cdc_lake.contract import dead_letters
+    from cdc_lake.contract.errors import ContractError
+    from cdc_lake.jobs import replay as job
+    from cdc_lake.pipeline.flow import location
+    from cdc_lake.pipeline.load import load
+    from cdc_lake.profile import resolved, spark
+
+    flow = load(pipeline)
+    where = location(resolved()["store"])
+    store = where.store()
+    wanted = [dead_letters.find(store, pipeline, each) for each in dict.fromkeys(letter or ())]
+    chosen = wanted if letter else list(dead_letters.letters(store, pipeline))
+    topics = {table.topic for table in flow.tables}
+    if strays := [each.id for each in chosen if each.topic not in topics]:
+        raise ContractError(
+            f"no table of pipeline {pipeline} takes records of the topic of {strays[0]}: put the table back into the "
+            f"YAML, or give the letter up with `cdc-lake dlq drop {pipeline} {strays[0]}`"
+        )
+    if not chosen:
+        typer.echo("{}" if as_json else f"pipeline {pipeline} has no dead letters")
+        return
+    failed = False
+    for table in flow.tables:
+        ids = [each.id for each in chosen if each.topic == table.topic]
+        if ids:
+            owner = f"cdc-lake dlq replay {pipeline}"
+            report = spark().run(job.run, job.ReplaySpec(table.upsert_spec(where, owner=owner), ids))
+            _print_report(table, report, as_json)
+            failed = failed or bool(report.failed)
+    if failed:
+        raise typer.Exit(1)
+
+
+def edit(
+    pipeline: Pipeline,
+    letter: Letter,
+    value: Annotated[Path, typer.Option(help="A file with the whole value that the record should have had.")],
+) -> None:
+    """Put a mended value in the record's place, for `dlq replay`; the original is kept."""
+    from cdc_lake.contract import dead_letters
+    from cdc_lake.contract.errors import ContractError
+
+    store = _store(pipeline)
+    found = dead_letters.find(store, pipeline, letter)
+    try:
+        body = value.read_bytes().rstrip(b"\r\n")  # what editors put at the end of a file
+    except OSError as error:
+        raise ContractError(f"{value} can't be read: {error.strerror}") from error
+    if not body:
+        raise ContractError(f"{value} is empty; to give the record up, use `cdc-lake dlq drop {pipeline} {letter}`")
+    dead_letters.mend(store, pipeline, found, body)
+    typer.echo(f"{found.id} has a value of {len(body):,} bytes now; apply it with `cdc-lake dlq replay {pipeline}`")
+
+
+def drop(
+    pipeline: Pipeline,
+    letter: Letters,
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
+) -> None:
+    """Give records up: the lake will never have them. They stay in `dlq list --closed`."""
+    from cdc_lake.contract import dead_letters
+
+    store = _store(pipeline)
+    found = [dead_letters.find(store, pipeline, each) for each in dict.fromkeys(letter)]
+    if not yes:
+        for each in found:
+            typer.echo(f"{each.id}: {each.reason}")
+        typer.confirm(f"Give up {len(found)} records? The lake will never have these changes.", abort=True)
+    for each in found:
+        dead_letters.close(store, pipeline, each, "dropped", None)
+        typer.echo(f"dropped {each.id}")
+
+
+def _store(pipeline: str) -> ObjectStore:
+    from cdc_lake.pipeline.flow import location
+    from cdc_lake.pipeline.load import load
+    from cdc_lake.profile import resolved
+
+    load(pipeline)  # says which pipelines there are where there is none of this name
+    return location(resolved()["store"]).store()
+
+
+def _told(letter: DeadLetter) -> dict[str, object]:
+    """A letter as people read it: bytes as text where they are text."""
+    return {
+        "letter": letter.id,
+        **letter.model_dump(mode="json", exclude={"key", "headers"}),
+        "key": _text(letter.key),
+        "headers": {name: _text(value) for name, value in letter.headers},
+    }
+
+
+def _text(value: bytes | None) -> str | None:
+    if value is None:
+        return None
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return f"hex {value.hex()}"
+
+
+def _ended(letter: DeadLetter) -> str:
+    if letter.closed is None:
+        return ""
+    by = f" by commit {letter.closed.instant}" if letter.closed.instant else ""
+    return f"{letter.closed.how} {letter.closed.at:%Y-%m-%d %H:%M:%S}{by}"
+
+
+def _value_lines(value: bytes | None) -> list[str]:
+    """A value for people: as text where it is printable text, in hex otherwise; the beginning of a long one."""
+    if not value:
+        return ["(the record has no value)" if value is None else "(the value is empty)"]
+    shown = value[:_SHOWN]
+    more = [] if len(value) <= _SHOWN else [f"… {len(value) - _SHOWN:,} more bytes; `--raw` prints all"]
+    try:
+        text = value.decode()[:_SHOWN]
+    except UnicodeDecodeError:
+        text = None
+    if text is not None and all(each.isprintable() or each in "\n\t" for each in text):
+        return [text, *more]
+    rows = (shown[start : start + _ROW] for start in range(0, len(shown), _ROW))
+    dump = (
+        f"{number * _ROW:08x}  {row.hex(' '):<{_ROW * 3}} "
+        f"{''.join(chr(byte) if 32 <= byte < 127 else '.' for byte in row)}"
+        for number, row in enumerate(rows)
+    )
+    return [*dump, *more]
+
+
+def _print_report(table: TableFlow, report: ReplayReport, as_json: bool) -> None:
+    import dataclasses
+
+    if as_json:
+        typer.echo(json.dumps({"table": table.name, **dataclasses.asdict(report)}, ensure_ascii=False))
+        return
+    by = f" by commit {report.instant}" if report.instant else ""
+    typer.echo(f"{table.name}: {len(report.applied)} applied{by}, {len(report.failed)} still can't be read")
+    if report.overtaken:
+        typer.echo(f"{table.name}: {len(report.overtaken)} overtaken by a newer snapshot of the source")
+    for letter, reason in report.failed.items():
+        typer.echo(f"  {letter}: {reason}")

@@ -1,0 +1,76 @@
+"""How far a pipeline's stream was seen to be whole: the newest beat, and the publication as it was.
+
+One object per pipeline, replaced as the stream goes on; losing it loses no data, only what it proves.
+Here: the object. Not here: what it is compared with (pipeline/continuity.py, pipeline/beats.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from cdc_lake.contract import names
+from cdc_lake.contract.errors import ObjectDamagedError
+from cdc_lake.contract.store import ObjectStore, PreconditionFailedError
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Beat(_Frozen):
+    """A heartbeat that was streamed: the counter's value, and where it is in the WAL."""
+
+    beats: int
+    lsn: int
+
+
+class Sighting(_Frozen):
+    """A publication as it was last seen: its numbers in the catalog."""
+
+    oid: int
+    version: str
+    tables: Mapping[str, int]
+
+
+class Seen(_Frozen):
+    """What was seen of an epoch's stream: up to which offsets of the heartbeats' topic, and what it ended with."""
+
+    epoch: int
+    topic_id: str | None = None
+    offsets: Mapping[int, int] = Field(default_factory=dict)
+    beat: Beat | None = None
+    snapshots: tuple[int, ...] = ()
+    """The LSN of each attempt at the epoch's snapshot, oldest first."""
+    snapshot_ts_ms: int = 0
+    """When the newest of them was taken, by the source's clock."""
+    publication: Sighting | None = None
+
+
+def load(store: ObjectStore, pipeline: str) -> Seen | None:
+    """What was seen last, None where nothing was. Raises ObjectDamagedError."""
+    key = names.continuity_key(pipeline)
+    stored = store.get(key)
+    try:
+        return None if stored is None else Seen.model_validate_json(stored.body)
+    except ValidationError as error:
+        raise ObjectDamagedError(
+            f"{key} is damaged: {error.errors()[0]['msg']}; delete it: what it proved is proved anew from the topic"
+        ) from error
+
+
+def save(store: ObjectStore, pipeline: str, seen: Seen, before: Seen | None) -> None:
+    """Keep what was seen, where nobody has kept anything since `before` was loaded; what others saw is as good."""
+    if seen == before:
+        return
+    key = names.continuity_key(pipeline)
+    body = seen.model_dump_json(indent=1).encode()
+    stored = store.get(key)
+    try:
+        if stored is None:
+            store.put_new(key, body)
+        elif before is not None and stored.body == before.model_dump_json(indent=1).encode():
+            store.replace(key, body, stored.etag)
+    except PreconditionFailedError:
+        return  # somebody else has kept what they saw in this moment; the next look goes on from there

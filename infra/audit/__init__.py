@@ -1,0 +1,1 @@
+"""`make audit`: whether what is locked has known vulnerabilities."""
