@@ -18,11 +18,9 @@ telemetry:
 # A run whose process was killed is marked as failed, so that its sensor goes on.
 run_monitoring:
   enabled: true
+  poll_interval_seconds: 20
   start_timeout_seconds: 180
   max_runtime_seconds: 7200
-concurrency:
-  pools:
-    default_limit: 1
 retention:
   sensor:
     purge_after_days: {skipped: 1, success: 30, failure: 30, started: 30}

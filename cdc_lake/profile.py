@@ -29,10 +29,7 @@ from resources.spark import LocalSpark
 JOBS = Path(__file__).parent / "jobs"
 CATALOG = "datalake"
 _HINT = "Run `cdc-lake up`."
-_FIRST_HINT = (
-    "The stack in {home} was never started: run `cdc-lake up` (CDC_LAKE_HOME names another folder). Where Dagster runs "
-    "already, reload the code location after that."
-)
+_FIRST_HINT = "The stack in {home} was never started: run `cdc-lake up` (CDC_LAKE_HOME names another folder)."
 _NOBODY = "nobody"  # with an empty key, boto3 would look for AWS credentials of the user's
 _ATTEMPTS = 6  # where a stack is there, its endpoint may be starting
 _NOWHERE = 9  # the discard port, where nothing listens: the hint answers whoever connects before the first `up`
@@ -41,8 +38,8 @@ _NOWHERE = 9  # the discard port, where nothing listens: the hint answers whoeve
 def resources() -> dict[str, Any]:
     """The resources by the names that assets ask for.
 
-    Secrets are bound as environment variables, which this sets for its own process: Dagster shows the names of
-    those in its pages, never their values. Raises ResourceError for a profile that does not exist.
+    Secrets are bound as environment variables, which this sets for its own process. Raises ResourceError for a profile
+    that does not exist.
     """
     profile = os.environ.get("CDC_LAKE_PROFILE", "local")
     if profile != "local":
@@ -55,9 +52,37 @@ def resolved() -> Mapping[str, Any]:
     return {name: _looked_up(resource) for name, resource in resources().items() if name != "spark"}
 
 
+def spark() -> LocalSpark:
+    """Spark for use outside of a run."""
+    found = _looked_up(resources()["spark"])
+    if not isinstance(found, LocalSpark):
+        raise TypeError(f"the profile's Spark is a {type(found).__name__}")
+    return found
+
+
+def bound() -> Mapping[str, dg.ConfigurableResource[Any]]:
+    """The resources for the code location, by the same names: each run and each tick of a sensor looks them up anew.
+
+    A code location is loaded once, often before the first `cdc-lake up`: what it read then would stay. Dagster's
+    pages show their names only. Raises ResourceError for a profile that does not exist.
+    """
+    return {name: AsOfNow(name=name) for name in resources()}
+
+
+class AsOfNow(dg.ConfigurableResource[Any]):
+    """A resource of the profile, with the addresses and keys that it has when a run or a tick begins."""
+
+    name: str
+
+    def create_resource(self, context: dg.InitResourceContext) -> Any:  # noqa: ANN401, ARG002 - each has a class of its own
+        """The resource."""
+        return _looked_up(resources()[self.name])
+
+
 def _looked_up(resource: dg.ConfigurableResource[Any]) -> dg.ConfigurableResource[Any]:
     """The resource with values in its environment variables' place. Dagster's own way makes an instance for each."""
-    values = {name: value.get_value() for name, value in resource if isinstance(value, dg.EnvVar)}
+    values: dict[str, Any] = {name: value.get_value() for name, value in resource if isinstance(value, dg.EnvVar)}
+    values |= {name: _looked_up(value) for name, value in resource if isinstance(value, dg.ConfigurableResource)}
     return resource.model_copy(update=values)
 
 

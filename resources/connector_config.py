@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from resources.connector_policy import require_policy
 from resources.errors import ConnectorConfigInvalid
 
 _PLACEHOLDER = re.compile(r"\{\{\s*([a-z][a-z0-9_]*)\s*\}\}")
@@ -25,10 +26,11 @@ def render(path: Path, values: Mapping[str, str]) -> dict[str, str]:
     """Return the file's settings with the placeholders filled; a value is inserted as it is.
 
     Raises:
-        ConnectorConfigInvalid: a placeholder has no value, a value no placeholder, or the file isn't an
-            object of strings.
+        ConnectorConfigInvalid: a placeholder has no value, a value no placeholder, the file isn't an object of
+            strings, or its settings are no error policy.
     """
     settings = _settings(path)
+    require_policy(str(path), settings)
     wanted = placeholders(path)
     if missing := sorted(wanted - values.keys()):
         raise ConnectorConfigInvalid(f"{path} asks for {', '.join(missing)}, for which there is no value.")

@@ -53,10 +53,11 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
         """
         wanted = {"name": name, **config}
         current = self.get(name)
-        if current != wanted:
-            self._rest.put_config(name, wanted)
+        # Before the update, which makes a stopped connector UNASSIGNED for a moment.
         status = self.status(name) if current is not None else None
         idle = status is not None and status.state in ("STOPPED", "PAUSED")
+        if current != wanted:
+            self._rest.put_config(name, wanted)
         if idle:
             self._rest.resume(name)
         if current is None:
@@ -122,6 +123,20 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
         """Return the source offsets that Connect has stored for the connector, by source partition."""
         return OffsetsPage.model_validate(self._rest.offsets(name)).stored()
 
+    def put_stopped(self, name: str, config: Mapping[str, str]) -> None:
+        """Make sure that the connector is there and does not run: its offsets can then be looked at and deleted.
+
+        Raises:
+            ConnectorConfigInvalid: there was none, and the plugin refuses the configuration.
+        """
+        if self.get(name) is None:
+            self._rest.create_stopped(name, {"name": name, **config})
+        self._stop(name)
+
+    def delete_offsets(self, name: str) -> None:
+        """Delete a stopped connector's stored offsets: it begins with a snapshot when it runs again."""
+        self._rest.delete_offsets(name)
+
     def delete(self, name: str, *, offsets: bool = True) -> bool:
         """Delete the connector, with `offsets` after its stored offsets; wait until it is gone.
 
@@ -134,14 +149,7 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
         if self.get(name) is None:
             return False
         if offsets:
-            self._rest.stop(name)
-            until(
-                lambda: self._present(name),
-                lambda status: status.state == "STOPPED" and not status.tasks,
-                seconds=self.rebalance_seconds,
-                what=f"connector {name} to stop",
-                hint=self.hint,
-            )
+            self._stop(name)
             self._rest.delete_offsets(name)
         self._rest.delete(name)
         until(
@@ -152,6 +160,17 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
             hint=self.hint,
         )
         return True
+
+    def _stop(self, name: str) -> None:
+        """Stop the connector and wait until its tasks have ended."""
+        self._rest.stop(name)
+        until(
+            lambda: self._present(name),
+            lambda status: status.state == "STOPPED" and not status.tasks,
+            seconds=self.rebalance_seconds,
+            what=f"connector {name} to stop",
+            hint=self.hint,
+        )
 
     def _present(self, name: str) -> ConnectorStatus:
         status = self.status(name)

@@ -45,6 +45,13 @@ class Rest:
         if answer.status_code == HTTPStatus.BAD_REQUEST:
             raise ConnectorConfigInvalid(f"Connector {name} refuses its configuration: {_message(answer)}")
 
+    def create_stopped(self, name: str, config: Mapping[str, str]) -> None:
+        """Create a connector that doesn't run yet (KIP-980); one that is there already is fine."""
+        body = {"name": name, "config": dict(config), "initial_state": "STOPPED"}
+        answer = self._request("POST", "/connectors", HTTPStatus.BAD_REQUEST, HTTPStatus.CONFLICT, body=body)
+        if answer.status_code == HTTPStatus.BAD_REQUEST:
+            raise ConnectorConfigInvalid(f"Connector {name} refuses its configuration: {_message(answer)}")
+
     def validate(self, plugin: str, config: Mapping[str, str]) -> object:
         """Return the answer to a validation."""
         return self._request("PUT", f"/connector-plugins/{quote(plugin)}/config/validate", body=config).json()
@@ -79,7 +86,7 @@ class Rest:
         self._request("DELETE", _path(name), HTTPStatus.NOT_FOUND)
 
     def _request(
-        self, method: str, path: str, *accepted: HTTPStatus, body: Mapping[str, str] | None = None
+        self, method: str, path: str, *accepted: HTTPStatus, body: Mapping[str, object] | None = None
     ) -> httpx.Response:
         """Return the answer if it is a success or accepted.
 
@@ -121,8 +128,15 @@ class Rest:
 
 def _rebalances(answer: httpx.Response) -> bool:
     """Whether the worker asks to come again. Some requests say so with a 500 that names the rebalance."""
+    if _exists(answer):
+        return False
     said = answer.status_code == HTTPStatus.INTERNAL_SERVER_ERROR and "rebalance" in _message(answer)
     return said or answer.status_code in _LATER
+
+
+def _exists(answer: httpx.Response) -> bool:
+    """Whether a 409 is about a connector that is there already (an answer may have been lost), and not a rebalance."""
+    return answer.status_code == HTTPStatus.CONFLICT and "already exists" in _message(answer)
 
 
 def _path(name: str) -> str:

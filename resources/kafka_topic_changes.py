@@ -38,7 +38,7 @@ class TopicChange:
 
 
 def ensure(broker: Broker, admin: AdminClient, name: str, partitions: int, config: Mapping[str, str]) -> TopicChange:
-    """Make the topic, or check the one that exists; raise its retention where it is too short.
+    """Make the topic, or check the one that exists; raise its retention and its records' size where they are too small.
 
     Raises:
         TopicContractBroken: it has another number of partitions, or another cleanup policy.
@@ -76,8 +76,10 @@ def ensure(broker: Broker, admin: AdminClient, name: str, partitions: int, confi
 
 
 def _is_change(key: str, current: str | None, wanted: str) -> bool:
+    if key == "max.message.bytes" and current is not None:
+        return int(wanted) > int(current)
     if key in ("retention.ms", "retention.bytes") and current is not None:
-        # Retention is only ever raised: someone may have set more on purpose.
+        # Both are only ever raised: someone may have set more on purpose.
         return int(current) != UNLIMITED and (int(wanted) == UNLIMITED or int(wanted) > int(current))
     return current != wanted
 

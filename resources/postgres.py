@@ -15,10 +15,20 @@ from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg
 from pydantic import Field
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from resources import lsn, postgres_catalog, postgres_heartbeat, postgres_publications, postgres_slots, postgres_tables
+from resources import (
+    lsn,
+    postgres_catalog,
+    postgres_heartbeat,
+    postgres_identity,
+    postgres_publications,
+    postgres_slots,
+    postgres_tables,
+    postgres_truncate,
+)
 from resources.errors import Unreachable
-from resources.postgres_catalog import ColumnInfo
+from resources.postgres_catalog import ColumnInfo, TableCatalog
 from resources.postgres_connection import Login, open_connection
+from resources.postgres_identity import PublicationIdentity, ServerIdentity
 from resources.postgres_publications import PublicationChange, PublicationInfo, Table
 from resources.postgres_slots import SlotInfo
 from resources.postgres_tables import ReplicaIdentity
@@ -80,10 +90,46 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
         with self.connect() as connection:
             return postgres_catalog.columns(connection, schema, table)
 
+    def catalog(self, schema: str, table: str) -> TableCatalog:
+        """Return columns, key and storage of the table as of one moment; raise TableMissing if there is none."""
+        with self.connect(autocommit=False) as connection:
+            connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
+            return postgres_catalog.catalog(connection, schema, table)
+
+    def early_dates(self, schema: str, table: str) -> tuple[str, ...]:
+        """Return the columns of type date that have a day before the year 1."""
+        with self.connect() as connection:
+            return postgres_catalog.early_dates(connection, schema, table)
+
+    def publishes_generated(self, publication: str) -> bool:
+        """Return whether the publication has the values of stored generated columns."""
+        with self.connect() as connection:
+            return postgres_catalog.publishes_generated(connection, publication)
+
+    def has_values(self, schema: str, table: str, column: str) -> bool:
+        """Return whether any row has a value in the column."""
+        with self.connect() as connection:
+            return postgres_catalog.has_values(connection, schema, table, column)
+
     def primary_key(self, schema: str, table: str) -> tuple[str, ...]:
         """Return the key's columns in the key's order, none if the table has no primary key."""
         with self.connect() as connection:
             return postgres_tables.primary_key(connection, schema, table)
+
+    def key_is_deferrable(self, schema: str, table: str) -> bool:
+        """Return whether two rows may have one primary key for a moment (see postgres_tables)."""
+        with self.connect() as connection:
+            return postgres_tables.key_is_deferrable(connection, schema, table)
+
+    def refuse_truncate(self, schema: str, table: str) -> bool:
+        """Make the table and its partitions refuse TRUNCATE; return whether that was a change."""
+        with self.connect(autocommit=False) as connection:
+            return postgres_truncate.refuse_truncate(connection, schema, table)
+
+    def truncatable(self, schema: str, table: str) -> list[Table]:
+        """Return schema and name of what takes a TRUNCATE, of the table and its partitions."""
+        with self.connect() as connection:
+            return postgres_truncate.unguarded(connection, schema, table)
 
     def row_count(self, schema: str, table: str) -> int:
         """Count the table's rows."""
@@ -103,6 +149,16 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
     def system_identifier(self) -> str:
         """Return the number that initdb gave the database cluster: another one means another cluster."""
         return self._scalar("select system_identifier::text from pg_control_system()")
+
+    def identity(self) -> ServerIdentity:
+        """Return what tells that the server is still the one that it was, and where its WAL ends."""
+        with self.connect() as connection:
+            return postgres_identity.server(connection)
+
+    def publication_identity(self, name: str) -> PublicationIdentity | None:
+        """Return what tells that the publication is still the one that it was, None if there is none."""
+        with self.connect() as connection:
+            return postgres_identity.publication(connection, name)
 
     def current_lsn(self) -> int:
         """Return where the WAL has been written to."""

@@ -50,6 +50,21 @@ def primary_key(connection: Connection, schema: str, table: str) -> tuple[str, .
         return tuple(row[0] for row in cursor)
 
 
+def key_is_deferrable(connection: Connection, schema: str, table: str) -> bool:
+    """Return whether the primary key is checked at the end of a statement or transaction only.
+
+    Such a key lets one statement give a row the key that another row still has (`set id = id + 1`). Its changes are
+    then written in an order that, key by key, ends with the delete of the row that lost the key.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "select exists (select from pg_index where indrelid = %s and indisprimary and not indimmediate)",
+            (table_oid(connection, schema, table),),
+        )
+        row = cursor.fetchone()
+    return bool(row and row[0])
+
+
 def row_count(connection: Connection, schema: str, table: str) -> int:
     """Count the table's rows (a scan; the statistics' estimate would be no count)."""
     table_oid(connection, schema, table)

@@ -26,20 +26,22 @@ def demo(
 ) -> None:
     """Start everything, load Northwind, materialise the graph, tell the two stories, and count.
 
-    Exit code 1 where a count, a story or a check is not as it has to be.
+    Exit code 1 where a count, a story or a check is not as it has to be, or another demo runs on this state folder.
     """
     from rich.console import Console
 
-    from cdc_lake.demo.journal import Journal
+    from cdc_lake.demo.journal import Journal, alone
     from infra.local.home import find_home
     from infra.local.preparation import prepare
 
     console = Console(stderr=as_json)
     started = time.monotonic()
-    # Before anything else: what is cut off from here on must not resume the demo before it.
-    journal = Journal(find_home().path / "demo.json", resume)
-    seconds = prepare(console)
-    summary = _run(console, sql_dir, journal)
+    file = find_home().path / "demo.json"
+    with alone(file):
+        # Before anything else: what is cut off from here on must not resume the demo before it.
+        journal = Journal(file, resume)
+        seconds = prepare(console)
+        summary = _run(console, sql_dir, journal)
     summary["seconds"] = {**seconds, **summary["seconds"], "total": round(time.monotonic() - started, 1)}
     if as_json:
         typer.echo(json.dumps(summary))
@@ -113,4 +115,5 @@ def _print(console: Any, summary: dict[str, Any]) -> None:  # noqa: ANN401 - ric
         f"seconds: {', '.join(f'{k} {v:g}' for k, v in summary['seconds'].items())}", highlight=False, soft_wrap=True
     )
     console.print(f"dashboard: {summary['dashboard']}", highlight=False, soft_wrap=True)
-    console.print('next: cdc-lake dev (the graph in Dagster\'s UI), cdc-lake query "SELECT * FROM order_items LIMIT 5"')
+    next_steps = 'next: cdc-lake dev (the graph in Dagster\'s UI), cdc-lake query "SELECT * FROM order_items LIMIT 5"'
+    console.print(next_steps, soft_wrap=True)

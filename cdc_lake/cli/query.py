@@ -1,11 +1,12 @@
 """`cdc-lake query`: any Athena SQL from the command line; reading only, unless told otherwise.
 
-Here: the command, and which statements read.
+Here: the command, what is no statement at all, and which statements read.
 Not here: how results are printed (query_output.py) and running them (resources/athena.py).
 """
 
 from __future__ import annotations
 
+import difflib
 import logging
 import re
 from enum import StrEnum
@@ -20,7 +21,13 @@ if TYPE_CHECKING:
 
 # Trino's words that begin nothing but a query, for what sqlglot's parser doesn't know.
 _QUERY_WORDS = frozenset({"SELECT", "WITH", "VALUES", "TABLE"})
+# What a statement begins with in Athena and Trino, besides a parenthesis.
+_CHANGING_WORDS = """
+    ALTER ANALYZE CALL COMMENT COMMIT CREATE DEALLOCATE DELETE DENY DROP EXECUTE GRANT INSERT LOAD MERGE MSCK OPTIMIZE
+    PREPARE REFRESH RESET REVOKE ROLLBACK SET START TRUNCATE UNLOAD UPDATE USE VACUUM
+"""
 _READING_COMMANDS = frozenset({"SHOW", "DESCRIBE", "DESC"})
+_STATEMENT_WORDS = _QUERY_WORDS | _READING_COMMANDS | {"EXPLAIN", *_CHANGING_WORDS.split()}
 _COMMENTS = re.compile(r"\A(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?\*/)+", re.DOTALL)
 
 
@@ -44,6 +51,8 @@ def query(
     write: Annotated[bool, typer.Option("--write", help="Also run statements that change something.")] = False,
 ) -> None:
     """Run SQL on the lake: on Athena, or on the local engine that stands in for it."""
+    if not write and (fault := no_statement(sql)):
+        raise typer.BadParameter(fault)
     if not write and (word := changing_word(sql)):
         raise typer.BadParameter(f"{word} is not a statement that only reads: add --write to run it.")
     # Imported here: Dagster takes seconds, and `cdc-lake --help` shouldn't.
@@ -80,6 +89,30 @@ def _athena(database: str) -> Athena:
     return athena.model_copy(update={"database": database})
 
 
+def no_statement(sql: str) -> str | None:
+    """Return what can't be parsed, and where, if the text begins as no SQL statement does; None if it does.
+
+    What is wrong further on is Athena's to say: it knows its own SQL best, and tells line and column too.
+    """
+    text = _COMMENTS.sub("", sql)
+    word = _first_word(text)
+    if word.upper() in _STATEMENT_WORDS or text.startswith("("):
+        return None
+    before = sql[: len(sql) - len(text)]
+    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+    place = f"line {line}, column {column}"
+    if not text.strip("; \t\n"):
+        return f"There is no SQL statement in it ({place} is its end)."
+    near = difflib.get_close_matches(word.upper(), sorted(_STATEMENT_WORDS), n=1)
+    meant = f" Did you mean {near[0]}?" if near else " A query begins with SELECT, WITH, VALUES, TABLE or SHOW."
+    return f"This is no SQL: {place}: no statement begins with {word or text[0]!r}.{meant}"
+
+
+def _first_word(text: str) -> str:
+    found = re.match(r"\w+", text)
+    return found[0] if found else ""
+
+
 def changing_word(sql: str) -> str | None:
     """Return the name of the statement if it may change something, None if it can only read.
 
@@ -91,14 +124,23 @@ def changing_word(sql: str) -> str | None:
 
     logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of statements it knows by their name only
     text = _COMMENTS.sub("", sql)
-    word = re.split(r"[\s(;]", text, maxsplit=1)[0].upper()
+    word = _first_word(text).upper()
     try:
         statements = [each for each in sqlglot.parse(text, dialect="athena") if each is not None]
     except SqlglotError:
-        return None if word in _QUERY_WORDS or text.startswith("(") else word
+        return _changing_unparsed(text)
     if len(statements) > 1:
         return "More than one statement at a time"
     return _changing(statements[0], word) if statements else None
+
+
+def _changing_unparsed(text: str) -> str | None:
+    if re.search(r";\s*\S", text):  # in a text or a comment too: what can't be parsed gets no benefit of a doubt
+        return "More than one statement at a time"
+    while text.startswith("("):
+        text = _COMMENTS.sub("", text[1:])
+    word = _first_word(text).upper()
+    return None if word in _QUERY_WORDS else word or "What can't be parsed"
 
 
 def _changing(statement: exp.Expr, word: str) -> str | None:

@@ -120,15 +120,22 @@ def doctor(home: HomeOption = None, as_json: JsonOption = False) -> None:
 
         typer.echo(json.dumps([asdict(check) for check in checks], indent=2))
     else:
-        from rich.console import Console
-        from rich.table import Table
+        from rich.table import Column
         from rich.text import Text
 
+        from cdc_lake.cli.layout import console, grid
+
         colours = {"ok": "green", "warning": "yellow", "missing": "red"}
-        table = Table("check", "", "found", "to do")
-        for check in checks:
-            table.add_row(check.name, Text(check.level, colours[check.level]), Text(check.found), Text(check.todo))
-        Console().print(table)
+        rows = [
+            (
+                Text(check.name),
+                Text(check.level, colours[check.level]),
+                Text(f"{check.found}: {check.todo}" if check.todo else check.found),
+            )
+            for check in checks
+        ]
+        out = console()
+        out.print(grid(out, [Column("check"), Column(""), Column("found, and what to do")], rows))
     if any(check.level == "missing" for check in checks):
         raise typer.Exit(1)
 

@@ -14,10 +14,11 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.json import JSON
-from rich.table import Table
+from rich.table import Column
 from rich.text import Text
+
+from cdc_lake.cli.layout import console, fold, grid
 
 if TYPE_CHECKING:
     from resources.kafka import Kafka
@@ -36,9 +37,9 @@ def ls(
     count: Annotated[bool, typer.Option("--count", help="Count the committed records by reading all of them.")] = False,
 ) -> None:
     """List the topics."""
-    table = Table("topic", box=None)
-    for title in ("partitions", "records" if count else "offsets", "retention", "cleanup"):
-        table.add_column(title, justify="right")
+    titles = ("partitions", "records" if count else "offsets", "retention", "cleanup")
+    columns = [Column("topic"), *(Column(title, justify="right") for title in titles)]
+    rows = []
     with _kafka() as kafka:
         for name in kafka.topics():
             info = kafka.topic(name)
@@ -47,8 +48,10 @@ def ls(
             ranges = kafka.ranges(name)
             held = kafka.count_records(name, ranges) if count else sum(end - first for first, end in ranges.values())
             retention = _duration(int(info.config["retention.ms"]))
-            table.add_row(name, str(info.partitions), str(held), retention, info.config["cleanup.policy"])
-    Console().print(table)
+            cells = (name, str(info.partitions), str(held), retention, info.config["cleanup.policy"])
+            rows.append([Text(cell) for cell in cells])
+    out = console()
+    out.print(grid(out, columns, rows))
 
 
 @topic.command("peek")
@@ -81,7 +84,7 @@ def _kafka() -> Iterator[Kafka]:
     try:
         yield kafka
     except ResourceError as error:
-        Console(stderr=True).print(error.user_message, style="red", markup=False)
+        console(stderr=True).print(Text(error.user_message, "red"), soft_wrap=True)
         raise typer.Exit(1) from error
 
 
@@ -100,7 +103,7 @@ def _print_lines(name: str, messages: Iterable[Message]) -> None:
 
 
 def _print_pretty(messages: Iterable[Message]) -> None:
-    console = Console()
+    out = console()
     seen = False
     for message in messages:
         seen = True
@@ -111,10 +114,10 @@ def _print_pretty(messages: Iterable[Message]) -> None:
             (json.dumps(_readable(message.key), ensure_ascii=False), "cyan"),
             f"  headers {json.dumps(headers, ensure_ascii=False)}" if headers else "",
         )
-        console.print(line)
-        console.print(JSON.from_data(_readable(message.value), ensure_ascii=False))
+        for text in (line, JSON.from_data(_readable(message.value), ensure_ascii=False).text):
+            out.print(fold(text, out.width))
     if not seen:
-        console.print("no records")
+        out.print("no records")
 
 
 def _readable(raw: bytes | None) -> object:

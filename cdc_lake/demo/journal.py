@@ -1,15 +1,41 @@
 """Which steps of a demo are done, so that one that was cut off goes on where it stopped.
 
-Here: the file. Not here: the steps.
+Here: the file, and the lock beside it that lets one demo at a time write it. Not here: the steps.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
+
+from infra.local.errors import StackError
+
+
+class DemoRunningError(StackError):
+    """Another demo is at work on the same state folder."""
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Be the only demo that has this journal; the operating system drops the lock when its holder dies.
+
+    Raises DemoRunningError at once where another one has it: two would undo each other's steps.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(path.with_suffix(".lock")).acquire(timeout=0):
+            yield
+    except Timeout:
+        raise DemoRunningError(
+            f"another `cdc-lake demo` is running on the state folder {path.parent}, and this one has changed nothing: "
+            "wait for it or end it, or set CDC_LAKE_HOME to another folder"
+        ) from None
 
 
 class Journal:

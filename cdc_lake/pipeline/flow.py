@@ -17,6 +17,8 @@ import dagster as dg
 from cdc_lake.contract import names
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.store import S3Location
+from cdc_lake.contract.values import ValueRules
+from cdc_lake.jobs.purge import PurgeSpec
 from cdc_lake.jobs.upsert import UpsertSpec
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE, PipelineSpec, TableSpec, seconds
 from resources.errors import Unreachable
@@ -26,6 +28,9 @@ from resources.postgres import Postgres
 STAGES = ("source", "topic", "raw", "lake", "dataset", "dashboard")
 
 _CONNECT_SECONDS = 5.0
+
+RECORD_BYTES = 16 * 2**20
+"""The largest record that a topic takes, as the connector's `producer.override.max.request.size` says."""
 
 # A day without a run of a stage is worth a look, whatever the data do: how old the data are is the watermark's
 # business (checks/watermark.py), which an idle source keeps green and a stopped connector turns red.
@@ -68,6 +73,15 @@ class Flow:
     def retention_ms(self) -> int:
         """What a topic keeps at least: the replay window."""
         return seconds(self.spec.replay_window) * 1000
+
+    @property
+    def topic_settings(self) -> dict[str, str]:
+        """What the contract asks of each topic."""
+        return {
+            "cleanup.policy": "delete",
+            "retention.ms": str(self.retention_ms),
+            "max.message.bytes": str(RECORD_BYTES),
+        }
 
     @cached_property
     def tables(self) -> tuple[TableFlow, ...]:
@@ -143,8 +157,14 @@ class TableFlow:
             table=self.name,
             key=tuple(self.spec.key),
             partition_by=tuple(self.spec.partition_by),
+            values=ValueRules(self.spec.values.infinity, self.spec.values.nan),
+            dead_letter_limit=self.pipeline.spec.dead_letter_limit,
             owner=owner,
         )
+
+    def purge_spec(self, location: S3Location, owner: str) -> PurgeSpec:
+        """What the purge job needs to know of this table."""
+        return PurgeSpec(self.upsert_spec(location, owner), seconds(self.pipeline.spec.replay_window))
 
 
 def location(store: ObjectStore) -> S3Location:

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 import dagster as dg
 
+from cdc_lake.pipeline.orphans import fail_orphans
+
 BACKOFF_SECONDS = (5, 15, 60, 300)
 """Between one attempt and the next; the last one from then on."""
 _UNDER_WAY = [
@@ -32,10 +34,11 @@ def pause(attempts: int) -> int:
 def launch(context: dg.SensorEvaluationContext, pipeline: str, position: str) -> Tick:
     """Request a run of the sensor's target for a position in the data.
 
-    One run at a time: a further one would only wait for the lease or find nothing. A run that failed is requested
-    again although nothing new has come, after a pause that grows.
+    One run at a time: a further one would only wait for the lease or find nothing; one whose process is gone has
+    failed. A run that failed is requested again although nothing new has come, after a pause that grows.
     """
     tags = {_SENSOR: context.sensor_name}
+    fail_orphans(context.instance)
     busy = context.instance.get_runs(dg.RunsFilter(tags=tags, statuses=_UNDER_WAY), limit=1)
     if busy:
         return dg.SkipReason(f"run {busy[0].run_id} of this sensor is under way")

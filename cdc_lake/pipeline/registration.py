@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from cdc_lake.contract import failpoints
 from cdc_lake.contract.store import ObjectStore
 from cdc_lake.pipeline.flow import TableFlow
 from resources.athena import Athena
@@ -45,6 +46,7 @@ def register(
     if changed:
         glue.ensure_database(catalog)
         glue.put_table(bare)
+        failpoints.reached("lake.before_view")
         athena.execute(view)
         glue.put_table(noted)
     if not table.spec.partition_by:

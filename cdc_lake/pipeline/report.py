@@ -10,16 +10,30 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from cdc_lake.contract.position import Watermark
+from cdc_lake.contract.position import ORDER_COLUMN, Watermark
 
 UNCHANGED = "nothing new: nothing was changed"
 
 Metadata = dict[str, dg.MetadataValue]
 
+# What is said in the catalog of the columns that are not the source's own.
+_EVENT_COLUMNS = {
+    "__op": "The row's last change: c insert, u update, d delete, r read by a snapshot.",
+    "__db": "The source's database.",
+    "__schema": "The source table's schema.",
+    "__table": "The source table.",
+    "__lsn": "Where the change stands in the source's write-ahead log.",
+    "__txid": "The source's transaction.",
+    "__snapshot": "false for a streamed change; otherwise the step of the snapshot that read the row.",
+    "__source_ts_ms": "When the source made the change, in milliseconds since 1970.",
+    "__deleted": "Whether the row is deleted at the source.",
+    ORDER_COLUMN: "The order of a key's changes: source epoch, snapshot before stream, LSN.",
+}
+
 
 def schema(columns: Iterable[tuple[str, str]]) -> dg.TableSchema:
-    """A column schema from names and types."""
-    return dg.TableSchema([dg.TableColumn(name, kind) for name, kind in columns])
+    """A column schema from names and types; the columns that a change event adds are explained."""
+    return dg.TableSchema([dg.TableColumn(name, kind, _EVENT_COLUMNS.get(name)) for name, kind in columns])
 
 
 def passed_on(upstream: dg.AssetKey, names: Iterable[str]) -> dg.TableColumnLineage:
@@ -39,7 +53,7 @@ def watermark(found: Watermark | None) -> Metadata:
     return {
         "watermark": dg.MetadataValue.timestamp(datetime.fromtimestamp(found.source_ts_ms / 1000, UTC)),
         "watermark_lsn": dg.MetadataValue.int(found.lsn),
-        "watermark_age_seconds": dg.MetadataValue.float(age(found)),
+        "watermark_age_seconds": _number(age(found)),
     }
 
 
@@ -49,4 +63,5 @@ def age(found: Watermark) -> float:
 
 
 def _number(value: float) -> dg.MetadataValue:
-    return dg.MetadataValue.int(value) if isinstance(value, int) else dg.MetadataValue.float(value)
+    """A float to three places: what is reported is measured, and read by people."""
+    return dg.MetadataValue.int(value) if isinstance(value, int) else dg.MetadataValue.float(round(value, 3))

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path, PurePath
 
-from cdc_lake.contract import lease, names
+from cdc_lake.contract import failpoints, lease, names
 from cdc_lake.contract.store import ObjectStore
 from cdc_lake.pipeline.flow import Flow
 from resources.deployment import Deployment
@@ -36,35 +36,42 @@ def reset(
 ) -> Iterator[str]:
     """Remove all that a pipeline made; yields a line for each thing that was there.
 
-    Holds the leases of the lake tables meanwhile, so that no writer is in the middle of a commit. Can be run
-    again after it was cut off. Raises LeaseHeldError where a writer does not end within `lease_wait_seconds`, and the
-    resources' errors.
+    Holds the leases of the landings and the lake tables meanwhile, so that no writer is in the middle of a commit.
+    Can be run again after it was cut off. Raises LeaseHeldError where a writer does not end within
+    `lease_wait_seconds`, and the resources' errors.
     """
     with ExitStack() as writers:
-        for table in flow.tables:
-            key = names.lease_key(flow.name, table.name)
+        landings = (names.landing_lease_key(flow.name, table.topic) for table in flow.tables)
+        upserts = (names.lease_key(flow.name, table.name) for table in flow.tables)
+        for key in (*landings, *upserts):
             writers.enter_context(lease.held(store, key, f"reset {uuid.uuid4()}", wait_seconds=lease_wait_seconds))
         if connect.delete(flow.connector, offsets=True):
             yield f"connector {flow.connector} with its offsets"
+        failpoints.reached("reset.after_connector")
         if flow.at_source(postgres).drop_slot(flow.slot):
             yield f"replication slot {flow.slot}"
+        failpoints.reached("reset.after_slot")
         own = [table.topic for table in flow.tables]
         for topic in (*own, flow.heartbeat_topic, flow.connector_heartbeat_topic):
             if kafka.delete_topic(topic):
                 yield f"topic {topic}"
+        failpoints.reached("reset.after_topics")
         datasets = [PurePath(file).stem for file in flow.spec.datasets]
         tables = [name for table in flow.tables for name in (table.view, table.name)]
         for name in (*datasets, *tables):
             if glue.delete_table(flow.spec.catalog, name):
                 yield f"catalog entry {flow.spec.catalog}.{name}"
+        failpoints.reached("reset.after_catalog")
         for prefix in (
             names.lake_prefix(flow.name),
             names.pipeline_prefix(flow.name),
             names.dead_letter_prefix(flow.name),
+            names.closed_letter_prefix(flow.name),
         ):
             count = store.delete(item.key for item in store.scan(prefix))
             if count:
                 yield f"{count} objects below {prefix}"
+            failpoints.reached("reset.after_objects")
         pages = Path(deployment.pages).absolute() / flow.name
         if pages.is_dir():
             shutil.rmtree(pages)

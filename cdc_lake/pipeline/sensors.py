@@ -10,17 +10,19 @@ import dagster as dg
 from pydantic import BaseModel
 
 from cdc_lake.contract.chain import Chain
-from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.errors import ContractError, SourceBrokenError
 from cdc_lake.jobs import upsert
-from cdc_lake.pipeline import stream
+from cdc_lake.pipeline import continuity, stream
 from cdc_lake.pipeline.flow import Flow, TableFlow, location
 from cdc_lake.pipeline.launch import BACKOFF_SECONDS, Tick, launch, pause
 from resources.connectors import FAILED, ConnectorStatus
 from resources.kafka import Kafka
 from resources.kafka_connect import KafkaConnect
 from resources.object_store import ObjectStore
+from resources.postgres import Postgres
 
 _EVERY_SECONDS = 5
+_EXAMINED_EVERY_SECONDS = 30
 
 
 def build(flow: Flow) -> list[dg.SensorDefinition]:
@@ -86,10 +88,13 @@ def _applying(table: TableFlow) -> dg.SensorDefinition:
 
 
 class _Restarts(BaseModel):
-    """The connector sensor's cursor: how often it restarted, and when last (seconds since 1970)."""
+    """The connector sensor's cursor: how often it restarted, when last, and when it last looked at the stream (seconds
+    since 1970).
+    """
 
     count: int = 0
     at: float = 0.0
+    examined: float = 0.0
 
 
 def _connector(flow: Flow) -> dg.SensorDefinition:
@@ -98,9 +103,13 @@ def _connector(flow: Flow) -> dg.SensorDefinition:
         target=dg.AssetSelection.assets(*(table.key("topic") for table in flow.tables)),
         minimum_interval_seconds=_EVERY_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"Restarts failed tasks of {flow.connector}, waiting longer each time.",
+        description=(
+            f"Restarts failed tasks of {flow.connector}, waiting longer each time; looks whether its stream is whole."
+        ),
     )
-    def connector(context: dg.SensorEvaluationContext, connect: KafkaConnect) -> Tick:
+    def connector(
+        context: dg.SensorEvaluationContext, postgres: Postgres, kafka: Kafka, connect: KafkaConnect, store: ObjectStore
+    ) -> Tick:
         status = connect.status(flow.connector)
         if status is None:
             return dg.SkipReason(f"there is no connector {flow.connector} yet")
@@ -109,19 +118,35 @@ def _connector(flow: Flow) -> dg.SensorDefinition:
         if status.state != FAILED and not status.failed_tasks:
             # A task that fails anew soon after its restart must not start the pauses over.
             if status.is_running() and now >= before.at + BACKOFF_SECONDS[-1]:
-                context.update_cursor("")
+                before = _Restarts(examined=before.examined)
+            if now >= before.examined + _EXAMINED_EVERY_SECONDS:
+                if faults := _faults(flow, postgres, kafka, connect, store):
+                    return dg.SkipReason(faults)
+                before = before.model_copy(update={"examined": now})
+            context.update_cursor(before.model_dump_json())
             return dg.SkipReason(f"{flow.connector} is {status.state}, no task has failed")
         wait = before.at + pause(before.count) - now if before.count else 0
         if wait > 0:
             return dg.SkipReason(f"{_failure(status)}; next restart in {wait:.0f} s")
+        if faults := _faults(flow, postgres, kafka, connect, store):
+            return dg.SkipReason(f"not restarted: {faults}")
         restarted = connect.restart_failed(flow.connector)
-        context.update_cursor(_Restarts(count=before.count + 1, at=now).model_dump_json())
+        context.update_cursor(_Restarts(count=before.count + 1, at=now, examined=now).model_dump_json())
         tasks = f"tasks {list(restarted)} of {flow.connector}" if restarted else flow.connector
         told = f"restarted {tasks} ({_failure(status)}); next restart not before {pause(before.count + 1)} s"
         context.log.warning(told)
         return dg.SkipReason(told)
 
     return connector
+
+
+def _faults(flow: Flow, postgres: Postgres, kafka: Kafka, connect: KafkaConnect, store: ObjectStore) -> str:
+    """What breaks the connector's stream, as the stages say it; empty where nothing does."""
+    try:
+        continuity.require_whole(flow, flow.at_source(postgres), kafka, connect, location(store).store())
+    except SourceBrokenError as error:
+        return error.user_message
+    return ""
 
 
 def _failure(status: ConnectorStatus) -> str:

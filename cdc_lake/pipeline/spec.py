@@ -13,7 +13,7 @@ from datetime import timedelta
 from pathlib import PurePath
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from cdc_lake.pipeline.yaml_faults import YamlPart, refuse
 
@@ -101,6 +101,26 @@ class LandingSpec(YamlPart):
     flush_seconds: Count = Field(default=60, description="the longest that a record waits for the sensor, in seconds")
     flush_records: Count = Field(default=50, description="so many records are not waited with")
     records_per_object: Count = Field(default=100_000, description="the most records of one object")
+    record_bytes: Annotated[Count, Field(le=64 * 2**20)] = Field(
+        default=8 * 2**20, description="a larger record goes to the dead letters; in bytes, at most 64 MiB"
+    )
+
+
+def _null(given: object) -> object:
+    """YAML's own null, which pydantic would take for a field that is left out."""
+    return "null" if given is None else given
+
+
+class ValuesSpec(YamlPart):
+    """What becomes of values that PostgreSQL has and the lake's types have not."""
+
+    infinity: Annotated[Literal["dead_letter", "null", "max"], BeforeValidator(_null)] = Field(
+        default="dead_letter",
+        description="of a date or timestamp: dead_letter, null, or max (9999-12-31; 0001-01-01 for -infinity)",
+    )
+    nan: Annotated[Literal["dead_letter", "null"], BeforeValidator(_null)] = Field(
+        default="dead_letter", description="of a numeric column with a precision: dead_letter or null"
+    )
 
 
 class TableSpec(YamlPart):
@@ -110,8 +130,11 @@ class TableSpec(YamlPart):
     key: Identifiers = Field(min_length=1, description="the primary key's columns, at least one")
     ordering: Literal["lsn"] = Field(default="lsn", description="lsn")
     table_type: Literal["cow"] = Field(default="cow", description="cow")
-    deletes: Literal["soft"] = Field(default="soft", description="soft")
+    deletes: Literal["soft", "hard"] = Field(
+        default="soft", description="soft (a tombstone stays) or hard (it is purged after the replay window)"
+    )
     partition_by: Identifiers = Field(default_factory=list, description="none is right; docs/how-to tells the cost")
+    values: ValuesSpec = Field(default_factory=ValuesSpec, description="a mapping with infinity and nan")
 
 
 class FreshnessSpec(YamlPart):
@@ -137,6 +160,9 @@ class PipelineSpec(YamlPart):
     dashboards: YamlFiles = Field(default_factory=list, description="pages over the datasets")
     freshness: FreshnessSpec = Field(default_factory=FreshnessSpec, description="durations by stage")
     replay_window: Duration = Field(default="7d", description="how long a topic keeps its records, such as 7d")
+    dead_letter_limit: Count = Field(
+        default=1000, description="more unreadable records of one run than this stop it instead of being set aside"
+    )
     retained_wal_limit_mb: Count = Field(default=1024, description="the WAL that the slot may hold back, in MB")
 
     @model_validator(mode="after")

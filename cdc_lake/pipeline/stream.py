@@ -18,7 +18,9 @@ from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wa
 
 from cdc_lake.contract import timeline
 from cdc_lake.contract.chain import Chain
+from cdc_lake.contract.epochs import Epochs
 from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.lease import Claim
 from cdc_lake.contract.manifest import Manifest
 from cdc_lake.contract.position import Watermark
 from cdc_lake.contract.store import ObjectStore, S3Location
@@ -60,8 +62,10 @@ def topic_state(kafka: Kafka, table: TableFlow) -> TopicState:
     return TopicState(found.topic_id, kafka.begin_offsets(table.topic), kafka.end_offsets(table.topic), beat)
 
 
-def land_spec(table: TableFlow, state: TopicState, location: S3Location, bootstrap: str) -> LandSpec:
-    """What the land job needs to know to land up to `state`."""
+def land_spec(
+    table: TableFlow, state: TopicState, location: S3Location, bootstrap: str, claim: Claim | None = None
+) -> LandSpec:
+    """What the land job needs to know to land up to `state`, which was read under the landing lease of `claim`."""
     return LandSpec(
         location=location,
         pipeline=table.pipeline.name,
@@ -71,7 +75,12 @@ def land_spec(table: TableFlow, state: TopicState, location: S3Location, bootstr
         ends=state.ends,
         kafka={"bootstrap.servers": bootstrap},
         watermark=state.watermark,
+        # After the topic's ends: an epoch that began later than they were read has nothing before them left to land.
+        epoch=epoch.number if (epoch := Epochs(location.store(), table.pipeline.name).current()) else 0,
+        claim=claim,
         records_per_object=table.pipeline.spec.landing.records_per_object,
+        record_bytes=table.pipeline.spec.landing.record_bytes,
+        dead_letter_limit=table.pipeline.spec.dead_letter_limit,
     )
 
 

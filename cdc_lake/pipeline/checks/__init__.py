@@ -5,7 +5,7 @@ Here: putting a pipeline's checks together.
 
 import dagster as dg
 
-from cdc_lake.pipeline.checks import content, dataset, landing, source, streaming, watermark
+from cdc_lake.pipeline.checks import content, dataset, identity, landing, source, streaming, watermark
 from cdc_lake.pipeline.flow import Flow
 
 
@@ -14,6 +14,7 @@ def build(flow: Flow) -> list[dg.AssetChecksDefinition]:
     return [
         *source.build(flow),
         *(check for table in flow.tables for check in streaming.build(table)),
+        *(check for table in flow.tables for check in identity.build(table)),
         *(check for table in flow.tables for check in landing.build(table)),
         *(check for table in flow.tables for check in watermark.build(table)),
         *(check for table in flow.tables for check in content.build(table)),

@@ -1,5 +1,7 @@
 """Checks of what is landed: the chain has no gap and reaches the topic's end, nothing lies in the dead letters."""
 
+from itertools import islice
+
 import dagster as dg
 
 from cdc_lake.contract import dead_letters, names
@@ -28,7 +30,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         except ContractError as error:
             return dg.AssetCheckResult(passed=False, metadata={"fault": error.user_message})
         wanted = {item.key: (item.bytes, item.etag) for manifest in chain for item in manifest.objects}
-        prefix = f"{names.topic_prefix(flow.name, table.topic)}partition="
+        prefix = names.topic_prefix(flow.name, table.topic)
         there = {item.key: (item.size, item.etag) for item in bucket.scan(prefix)}
         damaged = [key for key, expected in wanted.items() if there.get(key) != expected]
         return dg.AssetCheckResult(
@@ -60,11 +62,22 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
             metadata={"offsets_behind": behind, "offsets_expired": expired, "same_topic": same},
         )
 
-    @dg.asset_check(asset=asset, description=f"No record of pipeline {flow.name} lies in the dead letters.")
+    @dg.asset_check(
+        asset=asset,
+        description=(
+            f"No record of pipeline {flow.name} lies in the dead letters. `cdc-lake dlq list {flow.name}` tells which, "
+            "and `dlq replay` applies them once their cause is mended."
+        ),
+    )
     def dead_letters_empty(store: ObjectStore) -> dg.AssetCheckResult:
-        keys = list(dead_letters.keys(location(store).store(), flow.name))
+        bucket = location(store).store()
+        count = sum(1 for _ in dead_letters.keys(bucket, flow.name))
+        first = {letter.id: letter.reason for letter in islice(dead_letters.letters(bucket, flow.name), _SHOWN)}
+        told = f"{count} records are not in the lake: `cdc-lake dlq list {flow.name}` tells why"
         return dg.AssetCheckResult(
-            passed=not keys, metadata={"dead_letters": len(keys), "first": dg.MetadataValue.json(keys[:_SHOWN])}
+            passed=not count,
+            description=told if count else None,
+            metadata={"dead_letters": count, "first": dg.MetadataValue.json(first)},
         )
 
     return [manifests_contiguous, landed_to_the_end, dead_letters_empty]

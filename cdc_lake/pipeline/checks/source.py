@@ -1,18 +1,18 @@
-"""Checks at the source: SQL files whose every row is a fault (`source.checks` in the YAML)."""
+"""Checks at the source: SQL files whose every row is a fault (`source.checks` in the YAML); TRUNCATE is refused."""
 
 from pathlib import PurePath
 
 import dagster as dg
 
-from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.flow import Flow, TableFlow
 from resources.postgres import Postgres
 
 _SHOWN = 10
 
 
 def build(flow: Flow) -> list[dg.AssetChecksDefinition]:
-    """One check for each SQL file, on the first table's source asset."""
-    return [_check(flow, file) for file in flow.spec.source.checks]
+    """One check for each SQL file, on the first table's source asset; one on each table."""
+    return [*(_check(flow, file) for file in flow.spec.source.checks), *(_truncate(table) for table in flow.tables)]
 
 
 def _check(flow: Flow, file: str) -> dg.AssetChecksDefinition:
@@ -35,3 +35,24 @@ def _check(flow: Flow, file: str) -> dg.AssetChecksDefinition:
         )
 
     return no_rows
+
+
+def _truncate(table: TableFlow) -> dg.AssetChecksDefinition:
+    flow = table.pipeline
+
+    @dg.asset_check(
+        asset=table.key("source"),
+        description="TRUNCATE, which no event would tell of, is refused by a trigger on the table and its partitions.",
+    )
+    def truncate_refused(postgres: Postgres) -> dg.AssetCheckResult:
+        found = flow.at_source(postgres).truncatable(flow.spec.source.schema_, table.name)
+        return dg.AssetCheckResult(
+            passed=not found,
+            metadata={
+                "unguarded": dg.MetadataValue.json([f"{schema}.{name}" for schema, name in found]),
+                "remedy": f"materialise {flow.name}/source/{table.name}; if it was truncated, `cdc-lake resnapshot "
+                f"{flow.name}`",
+            },
+        )
+
+    return truncate_refused

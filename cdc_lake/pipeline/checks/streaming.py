@@ -2,9 +2,12 @@
 
 import dagster as dg
 
-from cdc_lake.pipeline.flow import TableFlow
+from cdc_lake.contract.epochs import Epochs
+from cdc_lake.pipeline import continuity
+from cdc_lake.pipeline.flow import TableFlow, location
 from resources.kafka import Kafka
 from resources.kafka_connect import KafkaConnect
+from resources.object_store import ObjectStore
 from resources.postgres import Postgres
 
 _MB = 2**20
@@ -52,6 +55,31 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         )
 
     @dg.asset_check(
+        asset=asset,
+        description=(
+            "Nothing lies between what was streamed and what will be: cluster, slot, publication and Connect's offset "
+            "are the ones that belong together, and no heartbeat is missing."
+        ),
+    )
+    def stream_whole(
+        postgres: Postgres, kafka: Kafka, connect: KafkaConnect, store: ObjectStore
+    ) -> dg.AssetCheckResult:
+        bucket = location(store).store()
+        faults = continuity.examine(flow, flow.at_source(postgres), kafka, connect, bucket)
+        epochs = Epochs(bucket, flow.name)
+        epoch = epochs.current()
+        unfinished = epoch is not None and epochs.completion(epoch.number) is None
+        return dg.AssetCheckResult(
+            passed=not faults and not unfinished,
+            metadata={
+                "faults": dg.MetadataValue.json(list(faults)),
+                "epoch": 0 if epoch is None else epoch.number,
+                "snapshot": "not in the lake yet" if unfinished else "complete",
+                "repair": f"cdc-lake resnapshot {flow.name}" if faults or unfinished else "nothing to do",
+            },
+        )
+
+    @dg.asset_check(
         asset=asset, description="The topic deletes nothing before the replay window is over, and compacts nothing."
     )
     def topic_contract(kafka: Kafka) -> dg.AssetCheckResult:
@@ -68,4 +96,4 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
             metadata={**found.config, "partitions": found.partitions, "replay_window_ms": flow.retention_ms},
         )
 
-    return [connector_running, slot_healthy, topic_contract]
+    return [connector_running, slot_healthy, stream_whole, topic_contract]

@@ -6,6 +6,7 @@ from pathlib import Path, PurePath
 
 import dagster as dg
 
+from cdc_lake.contract import failpoints
 from cdc_lake.dashboard import Rows, load_dashboard, render
 from cdc_lake.pipeline.flow import RUNS_WITHIN, Flow
 from resources.athena import Athena
@@ -31,9 +32,10 @@ def build(flow: Flow, file: str) -> dg.AssetsDefinition:
             dashboard,
             lambda sql: _rows(athena, sql),
             generated_at=datetime.now(UTC),
-            source_note=f"Pipeline {flow.name}, by the same Athena SQL that any reader can run",
+            source_note=f"Pipeline {flow.name}, by the same Athena SQL that any reader can run.",
         )
         path = page_path(deployment, flow, name)
+        failpoints.reached("dashboard.before_page")
         write(path, page.html)
         return dg.MaterializeResult(
             metadata={

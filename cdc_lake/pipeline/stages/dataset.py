@@ -6,6 +6,7 @@ from pathlib import PurePath
 
 import dagster as dg
 
+from cdc_lake.contract import failpoints
 from cdc_lake.pipeline import lineage, report
 from cdc_lake.pipeline.flow import RUNS_WITHIN, Flow
 from resources.athena import Athena, QueryResult
@@ -24,22 +25,31 @@ def build(flow: Flow, file: str) -> dg.AssetsDefinition:
     @dg.asset(
         key=flow.key("dataset", name),
         deps=[table.key("lake") for table in flow.tables],
-        description=f"View {catalog}.{name}, by {file}.",
+        # In the description the SQL has the page's width; in the table of metadata it would be cut.
+        description=f"View {catalog}.{name}, by {file}.\n\n```sql\n{sql}\n```",
         kinds={"athena", "sql", "view"},
         group_name=flow.name,
         owners=flow.spec.owners,
         code_version=version,
         freshness_policy=dg.FreshnessPolicy.time_window(RUNS_WITHIN),
-        metadata={"dagster/table_name": f"{catalog}.{name}", "sql": dg.MetadataValue.md(f"```sql\n{sql}\n```")},
+        metadata={"dagster/table_name": f"{catalog}.{name}"},
     )
     def dataset_asset(
         context: dg.AssetExecutionContext, athena: Athena, glue: GlueCatalog
     ) -> dg.MaterializeResult[None]:
+        # A view is bound to the columns that its tables had when it was made, and `*` to their names.
+        tables = [(table.name, glue.get_table(catalog, table.name)) for table in flow.tables]
+        bound_to = [
+            (name, definition and (definition.columns, definition.partition_keys)) for name, definition in tables
+        ]
+        made_of = hashlib.sha256(repr((sql, bound_to)).encode()).hexdigest()[:12]
         last = context.instance.get_latest_materialization_event(context.asset_key)
-        made = last.asset_materialization.metadata.get("sql_version") if last and last.asset_materialization else None
-        current = made is not None and made.value == version and glue.get_table(catalog, name) is not None
+        made = last.asset_materialization.metadata.get("made_of") if last and last.asset_materialization else None
+        current = made is not None and made.value == made_of and glue.get_table(catalog, name) is not None
         if not current:
+            failpoints.reached("dataset.before_view")
             athena.execute(f'CREATE OR REPLACE VIEW "{catalog}"."{name}" AS {sql}')
+            failpoints.reached("dataset.after_view")
         found = totals(athena, catalog, name)
         columns = _columns(athena, catalog, name)
         upstream = {
@@ -53,6 +63,7 @@ def build(flow: Flow, file: str) -> dg.AssetsDefinition:
                 "dagster/column_schema": report.schema(columns),
                 "dagster/column_lineage": lineage.of(sql, (column for column, _ in columns), upstream),
                 "sql_version": version,
+                "made_of": made_of,
                 "changes": report.UNCHANGED if current else f"view {catalog}.{name} made",
                 **{
                     f"total_{column}": float(value or 0)

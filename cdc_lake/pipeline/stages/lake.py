@@ -1,15 +1,20 @@
 """lake: what is landed and not applied yet, folded into the Hudi table; table and view in the catalog."""
 
+from dataclasses import replace
+
 import dagster as dg
 
-from cdc_lake.contract import schema, timeline
+from cdc_lake.contract import failpoints, schema, timeline
+from cdc_lake.contract.epochs import Epochs
 from cdc_lake.jobs import upsert
-from cdc_lake.pipeline import registration, report, stream
+from cdc_lake.jobs.migrate import migration
+from cdc_lake.pipeline import registration, report, source_schema, stream
 from cdc_lake.pipeline.flow import RUNS_WITHIN, TableFlow, location
 from resources.athena import Athena
 from resources.glue import GlueCatalog
 from resources.kafka import Kafka
 from resources.object_store import ObjectStore
+from resources.postgres import Postgres
 from resources.spark import LocalSpark
 
 
@@ -30,10 +35,10 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         owners=flow.spec.owners,
         freshness_policy=dg.FreshnessPolicy.time_window(RUNS_WITHIN),
         metadata={"dagster/table_name": f"{catalog}.{table.name}"},
-        pool=f"lake_{flow.name}_{table.name}",
     )
     def lake_asset(
         context: dg.AssetExecutionContext,
+        postgres: Postgres,
         kafka: Kafka,
         store: ObjectStore,
         spark: LocalSpark,
@@ -42,12 +47,20 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
     ) -> dg.MaterializeResult[None]:
         where = location(store)
         bucket = where.store()
+        Epochs(bucket, flow.name).require_whole()
         spec = table.upsert_spec(where, owner=f"dagster run {context.run.run_id}")
         changes: dict[str, str | int | float] = {"changes": report.UNCHANGED, "events": 0, "seconds": 0.0}
-        if upsert.new_manifests(bucket, spec):
-            done = spark.run(upsert.run, spec)
+        new = upsert.new_manifests(bucket, spec)
+        # In this order: what is landed by now was written under a schema that the look finds, or an earlier one.
+        seen = source_schema.look(table, postgres, bucket)
+        written = stream.checkpoint(bucket, table)
+        versions = schema.captured(bucket, flow.name, table.source_table)
+        if new or (written is not None and migration(versions, written.schema_version) is not None):
+            done = spark.run(upsert.run, replace(spec, until=new[-1].number if new else 0))
+            applied = [f"{done.events} events of {done.keys} keys"] if new else []
+            told = [*(done.schema_changes or seen.told), *applied]
             changes = {
-                "changes": f"commit {done.instant}: {done.events} events of {done.keys} keys",
+                "changes": f"commit {done.instant}: {', '.join(told)}" if done.instant else report.UNCHANGED,
                 "events": done.events,
                 "keys": done.keys,
                 "inserts": done.inserts,
@@ -58,9 +71,11 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
                 "write_amplification": done.bytes_written / max(1, done.events),
                 "seconds": done.seconds,
             }
-        columns = schema.latest(bucket, flow.name, table.source_table).lake_columns()
+        columns = seen.schema.lake_columns()
         uri = f"s3://{store.bucket}/{table.lake_prefix.rstrip('/')}"
+        failpoints.reached("lake.before_catalog")
         registration.register(table, columns, glue, athena, bucket, uri)
+        failpoints.reached("lake.after_catalog")
         counted = athena.query(f'SELECT count(*), count_if("__deleted") FROM "{catalog}"."{table.name}"')  # noqa: S608
         rows, deleted = counted.rows[0]
         commit = timeline.last_commit(bucket, table.lake_prefix)
@@ -71,6 +86,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
                 "dagster/column_schema": report.schema(columns),
                 "dagster/column_lineage": report.passed_on(table.key("raw"), (name for name, _ in columns)),
                 "dagster/uri": f"s3://{store.bucket}/{table.lake_prefix}",
+                "schema_version": seen.schema.version,
                 "instant": "none" if commit is None else commit.instant,
                 **report.watermark(stream.lake_watermark(bucket, table, stream.topic_state(kafka, table))),
                 **report.facts(changes),

@@ -2,11 +2,11 @@
 
 import dagster as dg
 
-from cdc_lake.contract import names, schema
+from cdc_lake.contract import lease, names, schema
 from cdc_lake.contract.chain import Chain
 from cdc_lake.contract.manifest import Manifest
 from cdc_lake.jobs import land
-from cdc_lake.pipeline import report, stream
+from cdc_lake.pipeline import continuity, report, stream
 from cdc_lake.pipeline.flow import RUNS_WITHIN, TableFlow, location
 from resources.kafka import Kafka
 from resources.object_store import ObjectStore
@@ -31,14 +31,19 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
     ) -> dg.MaterializeResult[None]:
         where = location(store)
         bucket = where.store()
+        continuity.require_proven(flow, kafka, bucket)
         state = stream.topic_state(kafka, table)
-        spec = stream.land_spec(table, state, where, kafka.bootstrap)
         chain = Chain(bucket, flow.name, table.topic)
         head = chain.head()
         changes: dict[str, str | int | float] = {"changes": report.UNCHANGED}
         changes |= {"records": 0, "bytes": 0, "seconds": 0.0}
-        if any(span.first < span.next for span in land.pending(head, spec)):
-            landed = spark.run(land.run, spec)
+        ahead = land.pending(head, stream.land_spec(table, state, where, kafka.bootstrap))
+        if any(span.first < span.next for span in ahead):
+            key, owner = names.landing_lease_key(flow.name, table.topic), f"dagster run {context.run.run_id}"
+            with lease.held(bucket, key, owner) as held:
+                # Asked again: a reset that had the lease before has removed the topic whose offsets were read above.
+                state = stream.topic_state(kafka, table)
+                landed = spark.run(land.run, stream.land_spec(table, state, where, kafka.bootstrap, held.claim))
             head = chain.head(0 if head is None else head.number)
             if landed.manifest is not None:  # None: another run was faster
                 changes["changes"] = f"manifest {landed.manifest}: {landed.records} records in {landed.objects} objects"

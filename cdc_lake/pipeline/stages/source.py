@@ -1,14 +1,14 @@
 """source: the table is fit to be captured, and its schema is on record.
 
-Materialising checks the key, sets the replica identity, makes sure that the publication has the table and the
-heartbeat, and captures the schema beside the raw objects.
+Materialising checks the key, captures the schema beside the raw objects, sets the replica identity, and makes sure that
+the publication has the table and the heartbeat.
 """
 
 import dagster as dg
 
-from cdc_lake.contract import schema
+from cdc_lake.contract import failpoints
 from cdc_lake.contract.errors import ContractError
-from cdc_lake.pipeline import report
+from cdc_lake.pipeline import report, source_schema
 from cdc_lake.pipeline.flow import RUNS_WITHIN, TableFlow, location
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
 from resources.object_store import ObjectStore
@@ -31,36 +31,39 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
     )
     def source_asset(postgres: Postgres, store: ObjectStore) -> dg.MaterializeResult[None]:
         postgres = flow.at_source(postgres)
-        key = postgres.primary_key(source.schema_, table.name)
-        if set(key) != set(table.spec.key):
+        if postgres.key_is_deferrable(source.schema_, table.name):
             raise ContractError(
-                f"table {table.source_table} has primary key ({', '.join(key) or 'none'}), but the YAML of "
-                f"{flow.name} says key: [{', '.join(table.spec.key)}]; make them the same"
+                f"the primary key of table {table.source_table} is DEFERRABLE: a row may take a key that another one "
+                "is just leaving, and the order of changes can't tell that from a delete; make it NOT DEFERRABLE"
             )
+        # First: a table that can't be captured, by its key, a name or a type, is left as it is.
+        failpoints.reached("source.before_schema")
+        seen = source_schema.look(table, postgres, location(store).store())
+        if postgres.slot(flow.slot) is None:
+            source_schema.require_tellable(table, postgres)
+        failpoints.reached("source.after_schema")
+        truncate = postgres.refuse_truncate(source.schema_, table.name)
         # FULL: an UPDATE that leaves a TOASTed value alone carries it all the same, and a delete its last row.
         identity = postgres.set_replica_identity(source.schema_, table.name, "full")
         heartbeat = postgres.ensure_heartbeat(source.schema_)
         publication = postgres.ensure_publication(
             source.publication, [(source.schema_, table.name), (source.schema_, HEARTBEAT_TABLE)]
         )
-        columns = [
-            schema.Column(name=column.name, type=column.type_name, nullable=column.nullable)
-            for column in postgres.columns(source.schema_, table.name)
-        ]
-        captured, added = schema.capture(location(store).store(), flow.name, table.source_table, columns, key)
         changes = [
             *(["replica identity set to full"] if identity else []),
+            *(["TRUNCATE refused from now on"] if truncate else []),
             *([f"{HEARTBEAT_TABLE} made"] if heartbeat else []),
             *([f"publication {publication.action}"] if publication.action != "unchanged" else []),
-            *([f"schema version {captured.version} captured"] if added else []),
+            *([f"schema version {seen.schema.version} captured"] if seen.added else []),
+            *seen.told,
         ]
         return dg.MaterializeResult(
             metadata={
                 "dagster/row_count": postgres.row_count(source.schema_, table.name),
-                "dagster/column_schema": report.schema((column.name, column.type) for column in columns),
+                "dagster/column_schema": report.schema((each.name, each.type) for each in seen.schema.columns),
                 "dagster/uri": f"postgresql://{postgres.host}:{postgres.port}/{source.database}",
                 "changes": ", ".join(changes) or report.UNCHANGED,
-                "schema_version": captured.version,
+                "schema_version": seen.schema.version,
                 "wal_lsn": postgres.current_lsn(),
                 "system_identifier": postgres.system_identifier(),
             }

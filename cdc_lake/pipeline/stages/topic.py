@@ -1,12 +1,17 @@
 """topic: the connector runs, its snapshot is through, and all that was committed by now is in Kafka."""
 
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 import dagster as dg
 
-from cdc_lake.contract import schema
+from cdc_lake.contract import continuity as sightings
+from cdc_lake.contract import failpoints, lease, names, schema
+from cdc_lake.contract.epochs import Completion, Epochs
 from cdc_lake.contract.errors import ContractError
-from cdc_lake.pipeline import report, stream
+from cdc_lake.contract.store import ObjectStore as Bucket
+from cdc_lake.pipeline import continuity, report, stream
 from cdc_lake.pipeline.flow import RUNS_WITHIN, Flow, TableFlow, location
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
 from resources.connector_config import render, table_pattern
@@ -43,17 +48,24 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         deployment: Deployment,
     ) -> dg.MaterializeResult[None]:
         postgres = flow.at_source(postgres)
-        settings = {"cleanup.policy": "delete", "retention.ms": str(flow.retention_ms)}
+        bucket = location(store).store()
         for topic in (table.topic, flow.heartbeat_topic):
-            kafka.ensure_topic(topic, flow.spec.stream.partitions, settings)
-        require_published(flow, postgres)
-        outcome = connect.put(flow.connector, connector_config(flow, postgres, deployment))
+            kafka.ensure_topic(topic, flow.spec.stream.partitions, flow.topic_settings)
+        config = connector_config(flow, postgres, deployment)
+        key, owner = names.resnapshot_lease_key(flow.name), f"dagster run {context.run.run_id}"
+        with lease.held(bucket, key, owner):  # a resnapshot must not find the connector started under its hands
+            _require_startable(flow, postgres, kafka, connect, bucket, config)
+            require_published(flow, postgres)
+            failpoints.reached("topic.before_connector")
+            outcome = connect.put(flow.connector, config)
+        failpoints.reached("topic.after_connector")
         context.log.info(f"connector {flow.connector} {outcome}; waiting for its tasks and its snapshot")
         status = connect.wait_running(flow.connector)
         beat = stream.barrier(postgres, kafka, flow, deployment.snapshot_seconds)
+        epoch = _settled(flow, postgres, kafka, connect, bucket)
         state = stream.topic_state(kafka, table)
         slot = postgres.slot(flow.slot)
-        columns = schema.latest(location(store).store(), flow.name, table.source_table).columns
+        columns = schema.latest(bucket, flow.name, table.source_table).columns
         return dg.MaterializeResult(
             metadata={
                 "dagster/row_count": _records(context, kafka, table.topic, state),
@@ -63,6 +75,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
                 "connector": f"{flow.connector}: {outcome}",
                 "tasks_running": len(status.tasks),
                 "topic_id": state.topic_id,
+                "epoch": epoch,
                 "offsets": dg.MetadataValue.json({str(p): [state.begins[p], end] for p, end in state.ends.items()}),
                 "retained_wal_bytes": 0 if slot is None else slot.retained_bytes or 0,
                 "lag_bytes": max(0, postgres.current_lsn() - beat.lsn),
@@ -71,6 +84,41 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         )
 
     return topic_asset
+
+
+def _require_startable(
+    flow: Flow, postgres: Postgres, kafka: Kafka, connect: KafkaConnect, store: Bucket, config: Mapping[str, str]
+) -> None:
+    """Return where the connector may run on, or for the first time. Raises SourceBrokenError, ContractError."""
+    epochs = Epochs(store, flow.name)
+    epoch = continuity.begin(flow, postgres, connect, store)
+    continuity.require_finished(flow, epochs, epoch)
+    if epochs.completion(epoch.number) is None:
+        postgres.beat(flow.spec.source.schema_)  # the snapshot must have a beat to tell, by which it is known
+    elif connect.get(flow.connector) is None:
+        # It was there: its offset can be asked for once it is there again, and before it runs.
+        connect.put_stopped(flow.connector, config)
+    continuity.require_whole(flow, postgres, kafka, connect, store)
+
+
+def _settled(flow: Flow, postgres: Postgres, kafka: Kafka, connect: KafkaConnect, store: Bucket) -> int:
+    """The epoch's number, complete once its first snapshot is through. Raises SourceBrokenError, ContractError."""
+    continuity.require_whole(flow, postgres, kafka, connect, store)
+    epochs = Epochs(store, flow.name)
+    epoch = continuity.begin(flow, postgres, connect, store)
+    seen = sightings.load(store, flow.name)
+    if epochs.completion(epoch.number) is None and seen is not None:
+        if len(seen.snapshots) > 1:
+            raise ContractError(
+                f"the first snapshot of pipeline {flow.name} was interrupted and taken again: rows that were deleted "
+                f"in between are not told. `cdc-lake resnapshot {flow.name}` goes on from here and sweeps them"
+            )
+        epochs.complete(epoch.number, Completion(snapshot_lsn=max(seen.snapshots, default=None), completed_at=_now()))
+    return epoch.number
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 def _records(context: dg.AssetExecutionContext, kafka: Kafka, topic: str, state: stream.TopicState) -> int:
@@ -120,7 +168,8 @@ def connector_config(flow: Flow, postgres: Postgres, deployment: Deployment) -> 
             "slot": flow.slot,
             "publication": source.publication,
             "prefix": flow.spec.stream.prefix,
-            "tables": table_pattern((source.schema_, name) for name in [*source.tables, HEARTBEAT_TABLE]),
+            # The heartbeat first: whatever arrives of a snapshot, its beat has arrived before.
+            "tables": table_pattern((source.schema_, name) for name in [HEARTBEAT_TABLE, *source.tables]),
             "schema": source.schema_,
             "partitions": str(flow.spec.stream.partitions),
             "retention_ms": str(flow.retention_ms),

@@ -1,0 +1,71 @@
+"""Output for people that stays readable on a narrow terminal, and whole in a pipe.
+
+Here: where a text that is too wide may be broken, and tables made of such texts. Not here: what is printed.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
+
+PIPED = 10**9
+"""The width of what is not for a terminal: its lines are never broken."""
+_GAP = 2
+_NARROWEST = 16
+# A name or path may go on in the next line after one of these; they stay at the line's end.
+_PIECE = re.compile(r"[^\s/,;:=._+-]*[\s/,;:=._+-]+|[^\s/,;:=._+-]+")
+
+
+def console(stderr: bool = False) -> Console:
+    """The terminal; of any width it takes where the output is piped or kept in a file."""
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(stderr=stderr, width=None if stream.isatty() else PIPED)
+
+
+def fold(text: Text, width: int) -> Text:
+    """The text in lines of at most `width` cells.
+
+    Broken at spaces; a word that is wider than a line by itself, at the punctuation in it; only a piece without any
+    is cut where the line ends.
+    """
+    lines = [part for line in text.split("\n") for part in line.divide(list(_breaks(line.plain, width)))]
+    for line in lines:
+        line.rstrip()
+    return Text("\n").join(lines)
+
+
+def _breaks(line: str, width: int) -> Iterator[int]:
+    """Where the next lines begin."""
+    start = 0
+    for word in re.finditer(r"\S+\s*", line):
+        if len(word[0].rstrip()) <= width:
+            pieces = [(word.start(), word[0])]
+        else:
+            pieces = [(word.start() + piece.start(), piece[0]) for piece in _PIECE.finditer(word[0])]
+        for at, piece in pieces:
+            needed = len(piece.rstrip())
+            if at > start and at + needed - start > width:
+                yield at
+                start = at
+            while at + needed - start > width:
+                start += width
+                yield start
+
+
+def grid(console: Console, columns: Sequence[Column], rows: Sequence[Sequence[Text]]) -> Table:
+    """A table without lines, as wide as the console at most: its widest columns are folded until it fits."""
+    texts = [[Text(str(column.header)), *cells] for column, *cells in zip(columns, *rows, strict=True)]
+    widths = [max(text.cell_len for text in column) for column in texts]
+    while sum(widths) + _GAP * (len(widths) - 1) > console.width and max(widths) > _NARROWEST:
+        widths[widths.index(max(widths))] -= 1
+    table = Table(*columns, box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+    for column, width in zip(table.columns, widths, strict=True):
+        column.width, column.no_wrap = width, True
+    for row in rows:
+        table.add_row(*(fold(cell, width) for cell, width in zip(row, widths, strict=True)))
+    return table

@@ -1,0 +1,50 @@
+"""`cdc-lake resnapshot PIPELINE`: go on from a new snapshot after the stream was lost; asks first."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command()(resnapshot)
+
+
+def resnapshot(
+    pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
+    reason: Annotated[str, typer.Option("--reason", help="Why, for the record.")] = "somebody asked for it",
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
+) -> None:
+    """Begin a new epoch: a new slot and snapshot, deletes found by comparison; lake tables stay readable meanwhile."""
+    from cdc_lake.contract.epochs import Epochs
+    from cdc_lake.pipeline import resnapshot as steps
+    from cdc_lake.pipeline.flow import location
+    from cdc_lake.pipeline.load import load
+    from cdc_lake.pipeline.stages.topic import connector_config
+    from cdc_lake.profile import resolved, spark
+
+    flow = load(pipeline)
+    bound = resolved()
+    where = location(bound["store"])
+    epochs = Epochs(where.store(), flow.name)
+    current = epochs.current()
+    found = None if current is None else epochs.broken(current.number)
+    if not yes:
+        typer.confirm(
+            f"Drop replication slot {flow.slot} and let the connector read all tables of pipeline {pipeline} again?",
+            abort=True,
+        )
+    postgres = flow.at_source(bound["postgres"])
+    systems = steps.Systems(
+        postgres=postgres,
+        kafka=bound["kafka"],
+        connect=bound["connect"],
+        location=where,
+        run=spark().run,
+        config=connector_config(flow, postgres, bound["deployment"]),
+        snapshot_seconds=bound["deployment"].snapshot_seconds,
+    )
+    for line in steps.resnapshot(flow, systems, reason if found is None else "; ".join(found.faults)):
+        typer.echo(line)

@@ -1,0 +1,220 @@
+"""Whether the stream from the source is whole: that nothing lies between what was brought and what will be.
+
+Two kinds of proof. Before a connector runs: cluster, publication, slot and Connect's stored offset are the ones that
+belong together; a slot that was lost and made again, by whomever, stands beyond the stored offset. After it ran: each
+heartbeat carries a counter that rises by one, so a beat that is missing in the topic shows that WAL was skipped,
+whatever the reason (docs/decisions/0011-slot-continuity.md).
+
+Here: finding faults and keeping them (contract/epochs.py). Not here: mending them (resnapshot.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+
+from cdc_lake.contract.continuity import Seen, Sighting, load, save
+from cdc_lake.contract.epochs import Break, Completion, Epoch, Epochs, broken
+from cdc_lake.contract.errors import ContractError, SourceBrokenError
+from cdc_lake.contract.store import ObjectStore
+from cdc_lake.pipeline import beats
+from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
+from resources import lsn as lsn_text
+from resources.kafka import Kafka
+from resources.kafka_connect import KafkaConnect
+from resources.postgres import Postgres
+from resources.postgres_slots import SlotInfo
+
+_OFFSET_LSNS = ("lsn", "lsn_proc", "lsn_commit")
+
+
+def begin(flow: Flow, postgres: Postgres, connect: KafkaConnect, store: ObjectStore) -> Epoch:
+    """The current epoch; the first one begins here where the pipeline has none.
+
+    Raises SourceBrokenError where a slot of the pipeline's name is there that the pipeline did not make.
+    """
+    epochs = Epochs(store, flow.name)
+    current = epochs.current()
+    if current is not None:
+        return current
+    ran = connect.get(flow.connector) is not None
+    if not ran and postgres.slot(flow.slot) is not None:
+        raise SourceBrokenError(
+            f"replication slot {flow.slot} of database {flow.spec.source.database} exists, and pipeline {flow.name} "
+            "has not begun: it is another deployment's, or left over. If nobody uses it, `cdc-lake reset "
+            f"{flow.name}` drops it; a snapshot that begins with an old slot would not be exact"
+        )
+    epoch = epochs.begin(
+        beginning(flow, postgres, 0, "it ran before epochs were kept" if ran else "the pipeline was started")
+    )
+    if ran:
+        epochs.complete(0, Completion(snapshot_lsn=None, completed_at=datetime.now(UTC)))
+    return epoch
+
+
+def beginning(flow: Flow, postgres: Postgres, number: int, reason: str) -> Epoch:
+    """An epoch of the source as it is now, without its starts."""
+    server = postgres.identity()
+    return Epoch(
+        number=number,
+        pipeline=flow.name,
+        reason=reason,
+        began_at=datetime.now(UTC),
+        system_identifier=server.system_identifier,
+        timeline=server.timeline,
+        slot=flow.slot,
+        lsn=server.lsn,
+    )
+
+
+def examine(flow: Flow, postgres: Postgres, kafka: Kafka, connect: KafkaConnect, store: ObjectStore) -> tuple[str, ...]:
+    """What breaks the current epoch's stream, nothing where it is whole or has not begun. What is found is kept: the
+    pipeline's stages stop at it until a resnapshot. What was found before is found again.
+    """
+    epochs = Epochs(store, flow.name)
+    epoch = epochs.current()
+    if epoch is None:
+        return ()
+    known = epochs.broken(epoch.number)
+    if known is not None:
+        return known.faults
+    seen = load(store, flow.name)
+    mine = seen if seen is not None and seen.epoch == epoch.number else None
+    # The beats before the slot: once one was streamed, there is a slot. The slot before Connect's offset: it confirms
+    # what is stored, so it can't be beyond an offset that is read later. The server's position last of all.
+    after, gaps = beats.follow(kafka, flow, epoch, mine)
+    streaming = after.beat is not None or epochs.completion(epoch.number) is not None
+    slot = postgres.slot(flow.slot)
+    deployed = connect.get(flow.connector) is not None
+    offset = next(iter(connect.offsets(flow.connector)), None) if deployed else None
+    now, changed = _publication(flow, postgres, mine)
+    faults = (
+        *_server(postgres, epoch, mine, offset),
+        *changed,
+        *(_slot(flow, slot) if streaming else ()),
+        *(_offset(flow, slot, offset) if streaming and deployed else ()),
+        *gaps,
+    )
+    if not faults:
+        save(store, flow.name, after.model_copy(update={"publication": now}), seen)
+    elif streaming or deployed:
+        epochs.mark_broken(epoch.number, Break(faults=faults, found_at=datetime.now(UTC)))
+    return faults
+
+
+def require_whole(flow: Flow, postgres: Postgres, kafka: Kafka, connect: KafkaConnect, store: ObjectStore) -> None:
+    """Return where examine() finds nothing. Raises SourceBrokenError with what it finds."""
+    faults = examine(flow, postgres, kafka, connect, store)
+    if faults:
+        raise broken(flow.name, Break(faults=faults, found_at=datetime.now(UTC)))
+
+
+def require_proven(flow: Flow, kafka: Kafka, store: ObjectStore) -> None:
+    """Return where no beat is missing in Kafka up to now, and nothing was found before: what a stage asks that has
+    no way to the source. Raises SourceBrokenError.
+    """
+    epochs = Epochs(store, flow.name)
+    epoch = epochs.current()
+    if epoch is None:
+        return
+    epochs.require_whole()
+    seen = load(store, flow.name)
+    after, gaps = beats.follow(kafka, flow, epoch, seen if seen is not None and seen.epoch == epoch.number else None)
+    if gaps:
+        found = Break(faults=gaps, found_at=datetime.now(UTC))
+        epochs.mark_broken(epoch.number, found)
+        raise broken(flow.name, found)
+    save(store, flow.name, after, seen)
+
+
+def require_finished(flow: Flow, epochs: Epochs, epoch: Epoch) -> None:
+    """Return where no resnapshot is under way or was cut off: only it may start the connector then.
+
+    Raises ContractError.
+    """
+    if epoch.number and epochs.completion(epoch.number) is None:
+        raise ContractError(
+            f"epoch {epoch.number} of pipeline {flow.name} has begun and its snapshot is not in the lake: a resnapshot "
+            f"is under way, or was cut off. If none is, run `cdc-lake resnapshot {flow.name}` again: it goes on"
+        )
+
+
+def _server(postgres: Postgres, epoch: Epoch, seen: Seen | None, offset: Mapping[str, object] | None) -> Iterator[str]:
+    server = postgres.identity()
+    where = f"the server at {postgres.host}:{postgres.port}"
+    if server.system_identifier != epoch.system_identifier:
+        yield (
+            f"{where} is another database cluster (system identifier {server.system_identifier}, before "
+            f"{epoch.system_identifier})"
+        )
+        return
+    if server.timeline != epoch.timeline:
+        yield (
+            f"{where} went on from a backup or as a promoted replica (timeline {server.timeline}, before "
+            f"{epoch.timeline}): commits that were streamed may not be in it"
+        )
+    reached = max(0 if seen is None or seen.beat is None else seen.beat.lsn, epoch.lsn, _lsn(offset))
+    if server.timeline == epoch.timeline and server.lsn < reached:
+        yield (
+            f"{where} was put back to an older state: its WAL ends at {lsn_text.to_text(server.lsn)}, and "
+            f"{lsn_text.to_text(reached)} was streamed"
+        )
+
+
+def _publication(flow: Flow, postgres: Postgres, seen: Seen | None) -> tuple[Sighting | None, tuple[str, ...]]:
+    """The publication as it is now, and how it is another one than before."""
+    source = flow.spec.source
+    what = f"publication {source.publication} of database {source.database}"
+    info, found = postgres.publication(source.publication), postgres.publication_identity(source.publication)
+    before = None if seen is None else seen.publication
+    if info is None or found is None:
+        return None, () if before is None else (f"{what} was dropped",)
+    now = Sighting(oid=found.oid, version=found.version, tables=dict(found.tables))
+    own = [f"{source.schema_}.{name}" for name in (*source.tables, HEARTBEAT_TABLE)]
+    faults = []
+    if before is not None and before.oid != now.oid:
+        faults.append(f"{what} was dropped and made again: changes in between were not published")
+    elif before is not None:
+        if gone := [name for name in own if name in before.tables and name not in now.tables]:
+            faults.append(f"{what} does not publish {', '.join(gone)} any more")
+        if again := [n for n in own if n in before.tables and n in now.tables and before.tables[n] != now.tables[n]]:
+            faults.append(f"{what} was without {', '.join(again)} for a while: changes in between were not published")
+        if before.version != now.version and not info.held_back:
+            faults.append(f"{what} was altered: operations may not have been published for a while")
+    if info.held_back:
+        faults.append(f"{what} does not publish every {' and '.join(info.held_back)}")
+    if narrowed := [f"{schema}.{table}" for schema, table in info.narrowed if f"{schema}.{table}" in own]:
+        faults.append(f"{what} has a row filter or a column list on {', '.join(narrowed)}")
+    return now, tuple(faults)
+
+
+def _slot(flow: Flow, slot: SlotInfo | None) -> Iterator[str]:
+    what = f"replication slot {flow.slot}"
+    if slot is None:
+        yield f"{what} is gone, and with it the WAL since what was streamed last"
+    elif slot.invalidation_reason is not None or slot.confirmed_flush_lsn is None:
+        yield (
+            f"{what} was invalidated by the server ({slot.invalidation_reason or 'unknown'}), most likely because it "
+            "held back more WAL than max_slot_wal_keep_size allows"
+        )
+
+
+def _offset(flow: Flow, slot: SlotInfo | None, offset: Mapping[str, object] | None) -> Iterator[str]:
+    if offset is None:
+        yield (
+            f"Kafka Connect has no offset of connector {flow.connector} any more: it would take a snapshot without "
+            "the deletes that came before it"
+        )
+    elif slot is not None and (slot.confirmed_flush_lsn or 0) > _lsn(offset):
+        yield (
+            f"replication slot {flow.slot} begins at {lsn_text.to_text(slot.confirmed_flush_lsn or 0)}, after "
+            f"{lsn_text.to_text(_lsn(offset))}, where connector {flow.connector} stands: it was dropped and made "
+            "again, or read by somebody else, and what lies in between is lost"
+        )
+
+
+def _lsn(offset: Mapping[str, object] | None) -> int:
+    """The furthest position of the WAL that Connect has stored."""
+    values = [offset.get(name) for name in _OFFSET_LSNS] if offset else []
+    return max((value for value in values if isinstance(value, int)), default=0)
