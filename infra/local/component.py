@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+PRIVATE_FOLDER = 0o700
 LOOPBACK = "127.0.0.1"
 
 
@@ -34,9 +35,10 @@ class StackContext:
     secrets: Secrets
 
     def folder(self, component: str) -> Path:
-        """The component's own folder below the state folder, made if it is missing."""
+        """The component's own folder below the state folder, made if it is missing; for nobody else to read."""
         path = self.home / component
         path.mkdir(parents=True, exist_ok=True)
+        path.chmod(PRIVATE_FOLDER)
         return path
 
 

@@ -29,3 +29,7 @@ class PortTaken(StackError):  # noqa: N818 - it names a state, as users know it
 
 class StartFailed(StackError):  # noqa: N818 - it names a state, as users know it
     """A component's process ended, or did not answer in time, while it was starting."""
+
+
+class PortLost(StartFailed):
+    """A component's process ended because another program took the port between its choice and its use."""

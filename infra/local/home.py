@@ -37,14 +37,18 @@ class StackHome:
         return self.path / "secrets.json"
 
     def log(self, component: str) -> Path:
-        """Everything that the component's process printed."""
+        """Everything that the component's process printed. Raises StackError for what can't be a component's name."""
+        if not component.isidentifier():
+            raise StackError(f"there is no component {component!r}: `cdc-lake status` lists them")
         return self.path / "logs" / f"{component}.log"
 
     def make(self) -> None:
-        """Make the folder. Others may pass through it (PostgreSQL's user must), but not list it."""
+        """Make the folder, for its owner alone; of root's, others may pass through it (PostgreSQL's user must)."""
         self.path.mkdir(parents=True, exist_ok=True)
-        self.path.chmod(0o711)
-        (self.path / "logs").mkdir(mode=0o700, exist_ok=True)
+        self.path.chmod(0o711 if os.geteuid() == 0 else 0o700)
+        for folder in ("logs", "dagster", "dashboards"):
+            (self.path / folder).mkdir(exist_ok=True)
+            (self.path / folder).chmod(0o700)
 
     @contextmanager
     def locked(self, seconds: float = 600) -> Iterator[None]:

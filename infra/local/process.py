@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from infra.local.component import Launch
+from infra.local.component import PRIVATE_FOLDER, Launch
 from infra.local.errors import StackError
 from infra.local.state import ProcessRecord
 
@@ -48,6 +48,7 @@ def spawn(launch: Launch, component: str, home: Path, log: Path) -> psutil.Popen
         log.replace(log.with_suffix(".log.1"))
     folder = home / component
     folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(PRIVATE_FOLDER)
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         with os.fdopen(descriptor, "ab") as output:
@@ -60,12 +61,23 @@ def spawn(launch: Launch, component: str, home: Path, log: Path) -> psutil.Popen
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                preexec_fn=_answer_signals,  # takes no lock and imports nothing: safe beside threads
                 user=account.pw_uid if account else None,
                 group=account.pw_gid if account else None,
                 extra_groups=[] if account else None,
             )
     except OSError as error:
         raise StackError(f"{component}: {launch.argv[0]} can't be started: {error.strerror or error}") from error
+
+
+def _answer_signals() -> None:
+    """Undo that whoever started this command ignores signals (nohup, a script's `&`, some CI runners).
+
+    Children inherit that, and a JVM leaves alone what is ignored when it starts: `down` would have to wait for
+    its SIGKILL.
+    """
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def _environment(extra: Mapping[str, str], component: str, home: Path) -> dict[str, str]:
@@ -153,6 +165,14 @@ def is_alive(process: psutil.Process) -> bool:
         return bool(process.status() != psutil.STATUS_ZOMBIE or process.num_threads() > 1)
     except GONE:
         return False
+
+
+def listening(process: psutil.Process) -> set[int]:
+    """The TCP ports that the process listens on; none where it has ended."""
+    with suppress(*GONE):
+        found = process.net_connections(kind="tcp")
+        return {connection.laddr[1] for connection in found if connection.status == psutil.CONN_LISTEN}
+    return set()
 
 
 def _signal(process: psutil.Process, number: signal.Signals) -> None:

@@ -11,9 +11,12 @@ from collections.abc import Collection, Sequence
 from threading import Event
 from time import monotonic
 
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
+
 from infra.local.cache import cache_folder
 from infra.local.component import Component, StackContext
 from infra.local.components import all_components
+from infra.local.errors import PortLost
 from infra.local.home import StackHome, find_home
 from infra.local.ordering import dependents, in_order, with_needs
 from infra.local.ports import PortBook
@@ -23,6 +26,8 @@ from infra.local.secrets import load_or_make
 from infra.local.starter import Starter
 from infra.local.state import StateFile
 from infra.local.status import ComponentStatus, component_status
+
+_PORT_CHOICES = 3
 
 
 class Stack:
@@ -42,16 +47,22 @@ class Stack:
         self.home.make()
         with self.home.locked(), _relayed(watch):
             chosen = with_needs(self.components, [c.name for c in self.components] if only is None else only)
-            cancelled = Event()
-            starter = Starter(self.home, self.state, watch, cancelled)
-            context = self._context(starter)
-            by_name = {component.name: component for component in chosen}
-            in_order(
-                {component.name: component.needs for component in chosen},
-                lambda name: starter.start(by_name[name], context),
-                cancelled,
+            # Between a port's choice and its use another program may take it: then another one is chosen.
+            Retrying(retry=retry_if_exception_type(PortLost), stop=stop_after_attempt(_PORT_CHOICES), reraise=True)(
+                self._start, chosen, watch
             )
         return self.status()
+
+    def _start(self, chosen: Sequence[Component], watch: Watch) -> None:
+        cancelled = Event()
+        starter = Starter(self.home, self.state, watch, cancelled)
+        context = self._context(starter)
+        by_name = {component.name: component for component in chosen}
+        in_order(
+            {component.name: component.needs for component in chosen},
+            lambda name: starter.start(by_name[name], context),
+            cancelled,
+        )
 
     def _context(self, starter: Starter) -> StackContext:
         """Ports for every component, also those not started now: their addresses are known from here on."""

@@ -15,9 +15,10 @@ import psutil
 from tenacity import RetryError, Retrying, retry_if_not_exception_type, stop_after_delay, wait_fixed
 
 from infra.local.component import Component, StackContext, StopsBySignal
-from infra.local.errors import StackError, StartFailed
+from infra.local.errors import PortLost, StackError, StartFailed
 from infra.local.home import StackHome
-from infra.local.process import Found, end, find, is_alive, record, recorded, spawn
+from infra.local.ports import is_free
+from infra.local.process import Found, end, find, is_alive, listening, record, recorded, spawn
 from infra.local.progress import Watch
 from infra.local.state import StateFile
 
@@ -39,7 +40,8 @@ class Starter:
     def start(self, component: Component, context: StackContext) -> None:
         """Return when the component serves and has what the stack promises inside it.
 
-        Raises StartFailed when its process ends, or does not answer in time, with the end of its log.
+        Raises StartFailed when its process ends, or does not answer in time, with the end of its log; PortLost where
+        its port went to somebody else meanwhile.
         """
         began = monotonic()
         process = recorded(self.state.read().processes.get(component.name))
@@ -73,9 +75,11 @@ class Starter:
         self.watch.doing(component.name, "waiting for it to answer")
         try:
             self._wait(component, context, process, log_from)
-        except StartFailed:
+        except StartFailed as error:
             if not is_alive(process):
                 self.state.forget_process(component.name)
+                if any(not is_free(context.ports[name]) for name in component.port_names):
+                    raise PortLost(str(error)) from error
             raise
 
     def _wait(self, component: Component, context: StackContext, process: psutil.Process, log_from: int) -> None:
@@ -87,6 +91,9 @@ class Starter:
             if not is_alive(process):
                 raise StartFailed(f"{component.name} ended while it was starting{self._tail(component.name, log_from)}")
             component.probe(context)
+            ports = {context.ports[name] for name in component.port_names}
+            if missing := ports - listening(process):  # what answers there is another's
+                raise ConnectionRefusedError(f"{component.name} does not listen on {', '.join(map(str, missing))}")
 
         try:
             Retrying(
