@@ -49,6 +49,20 @@ integration: $(VENV)/.dev setup ## tests of one engine or resource at a time
 e2e: $(VENV)/.dev setup ## the whole stack
 	$(BIN)/pytest cdc_lake_tests/e2e
 
+.PHONY: audit
+audit: $(VENV)/.dev ## known vulnerabilities of what is locked, secrets in what is committed
+	$(BIN)/python -m infra.audit.committed
+	$(BIN)/python -m infra.audit requirements.lock requirements-dev.lock $(ARGS)
+
+.PHONY: test-faults
+test-faults: $(VENV)/.dev setup ## kills, failpoints and broken streams, on a stack of its own
+	$(BIN)/pytest cdc_lake_tests/faults
+
+MINUTES ?= 20
+.PHONY: soak
+soak: $(VENV)/.dev setup ## MINUTES=20 of traffic and random kills, then a verdict
+	$(BIN)/python -m cdc_lake_tests.faults.soak --minutes $(MINUTES) $(ARGS)
+
 .PHONY: lock
 lock: $(VENV)/.runtime ## resolve the versions anew
 	$(BIN)/uv pip compile -q --upgrade --python-version 3.11 --generate-hashes --no-annotate --no-header pyproject.toml -o requirements.lock

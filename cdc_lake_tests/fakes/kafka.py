@@ -11,7 +11,7 @@ from itertools import islice
 
 from pydantic import PrivateAttr
 
-from cdc_lake_tests.fake_steps import Steps
+from cdc_lake_tests.fakes.steps import Noting, Steps
 from resources.kafka import Kafka
 from resources.kafka_records import Message, Ranges
 from resources.kafka_topic_changes import TopicChange
@@ -28,18 +28,13 @@ class FakeTopic:
     begins: dict[int, int]
 
 
-class FakeKafka(Kafka):
+class FakeKafka(Noting, Kafka):
     """Topics in memory."""
 
     bootstrap: str = "nowhere:9092"
     _topics: dict[str, FakeTopic] = PrivateAttr(default_factory=dict)
     _steps: Steps = PrivateAttr(default_factory=Steps)
     _made: int = PrivateAttr(default=0)
-
-    def noting(self, steps: Steps) -> FakeKafka:
-        """Itself, with removals noted there."""
-        self._steps = steps
-        return self
 
     def make(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> FakeTopic:
         """Make a topic, anew where there is one: with another id."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Self
 
 
 class CutOff(Exception):  # noqa: N818 - it says what happens to whoever meets it
@@ -21,3 +22,14 @@ class Steps:
         if self.cut_at == len(self.done):
             raise CutOff(what)
         self.done.append(what)
+
+
+class Noting:
+    """A fake that notes what it removes."""
+
+    _steps: Steps
+
+    def noting(self, steps: Steps) -> Self:
+        """Itself, with removals noted there."""
+        self._steps = steps
+        return self

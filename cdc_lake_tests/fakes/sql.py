@@ -1,6 +1,6 @@
 """SQL for fakes: statements of Trino or PostgreSQL, run by SQLite, so that a check's SQL is tried and not just read.
 
-Here: translation, exact sums, and psycopg2's connection as far as it is used. Not here: the resources (fakes.py).
+Here: translation, exact sums, and psycopg2's connection as far as it is used. Not here: the resources.
 """
 
 from __future__ import annotations

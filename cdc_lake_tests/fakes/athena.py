@@ -1,0 +1,47 @@
+"""Athena as a fake: queries are run by SQLite (sql.py), and views are noted in the fake catalog."""
+
+from __future__ import annotations
+
+from pydantic import PrivateAttr
+
+from cdc_lake_tests.fakes.glue import FakeGlue
+from cdc_lake_tests.fakes.sql import Sql
+from resources.athena import Athena, QueryResult
+from resources.glue import TableDefinition
+
+
+class FakeAthena(Athena):
+    """Athena over SQLite's tables; views that it makes appear in `glue`."""
+
+    _sql: Sql = PrivateAttr(default_factory=lambda: Sql("trino"))
+    _types: dict[str, str] = PrivateAttr(default_factory=dict)
+    _glue: FakeGlue | None = PrivateAttr(default=None)
+
+    def with_catalog(self, glue: FakeGlue) -> FakeAthena:
+        """Itself, with views noted in that catalog."""
+        self._glue = glue
+        return self
+
+    @property
+    def sql(self) -> Sql:
+        """The lake's tables."""
+        return self._sql
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The types of columns, by name; varchar where none is given."""
+        return self._types
+
+    def query(self, sql: str) -> QueryResult:
+        """See Athena."""
+        names, rows = self._sql.run(sql)
+        columns = tuple((name, self._types.get(name, "varchar")) for name in names)
+        return QueryResult(columns, tuple(rows), "query-1", 0, 0.0)
+
+    def execute(self, sql: str) -> QueryResult:
+        """See Athena."""
+        result = self.query(sql)
+        if self._glue is not None and sql.startswith("CREATE OR REPLACE VIEW"):
+            database, name = sql.split('"')[1], sql.split('"')[3]
+            self._glue.put_table(TableDefinition(database, name, "", (), table_type="VIRTUAL_VIEW"))
+        return result

@@ -1,0 +1,106 @@
+"""Kafka Connect as a fake in memory: connectors that run, fail, and are restarted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pydantic import PrivateAttr
+
+from cdc_lake_tests.fakes.steps import Noting, Steps
+from resources.connectors import FAILED, RUNNING, ConnectorStatus, PutOutcome, TaskStatus
+from resources.kafka_connect import KafkaConnect
+
+
+class FakeConnect(Noting, KafkaConnect):
+    """Connectors in memory: each runs one task until `fail` is called."""
+
+    url: str = "http://nowhere:8083"
+    _configs: dict[str, dict[str, str]] = PrivateAttr(default_factory=dict)
+    _states: dict[str, ConnectorStatus] = PrivateAttr(default_factory=dict)
+    _offsets: dict[str, Mapping[str, object] | None] = PrivateAttr(default_factory=dict)
+    _listeners: list[Callable[[str], object]] = PrivateAttr(default_factory=list)
+    _restarts: list[str] = PrivateAttr(default_factory=list)
+    _steps: Steps = PrivateAttr(default_factory=Steps)
+
+    @property
+    def listeners(self) -> list[Callable[[str], object]]:
+        """Called with the name of a connector that is put and runs."""
+        return self._listeners
+
+    @property
+    def restarts(self) -> list[str]:
+        """The connectors that were restarted, as often as they were."""
+        return self._restarts
+
+    def run(self, name: str, state: str = RUNNING) -> None:
+        """The connector and its task are RUNNING, or both in another state."""
+        self._states[name] = ConnectorStatus(name, state, (TaskStatus(0, state, "worker", None),))
+        self._offsets.setdefault(name, {"lsn": 995})  # what the fake slot has confirmed lies before
+
+    def fail(self, name: str, cause: str, *, connector_too: bool = False) -> None:
+        """The connector's task fails, or the connector before it has a task."""
+        task = TaskStatus(0, FAILED, "worker", f"org.apache.SomeException\nCaused by: {cause}")
+        self._states[name] = (
+            ConnectorStatus(name, FAILED, (), f"Caused by: {cause}")
+            if connector_too
+            else ConnectorStatus(name, RUNNING, (task,))
+        )
+
+    def store(self, name: str, offset: Mapping[str, object] | None) -> None:
+        """Connect has stored this offset of the connector, or has lost it."""
+        self._offsets[name] = offset
+
+    def offsets(self, name: str) -> tuple[dict[str, object], ...]:
+        """See KafkaConnect."""
+        found = self._offsets.get(name)
+        return () if found is None else (dict(found),)
+
+    def put_stopped(self, name: str, config: Mapping[str, str]) -> None:
+        """See KafkaConnect."""
+        self._steps.take(f"stop {name}")
+        self._configs.setdefault(name, dict(config))
+        self._states[name] = ConnectorStatus(name, "STOPPED", ())
+
+    def delete_offsets(self, name: str) -> None:
+        """See KafkaConnect."""
+        self._steps.take(f"offsets {name}")
+        self._offsets.pop(name, None)
+
+    def get(self, name: str) -> dict[str, str] | None:
+        """See KafkaConnect."""
+        return self._configs.get(name)
+
+    def put(self, name: str, config: Mapping[str, str]) -> PutOutcome:
+        """See KafkaConnect."""
+        before = self._configs.get(name)
+        self._configs[name] = dict(config)
+        if before == config and self._states[name].state != "STOPPED":
+            return "unchanged"
+        self.run(name)
+        for listener in self._listeners:
+            listener(name)
+        return "created" if before is None else "updated"
+
+    def status(self, name: str) -> ConnectorStatus | None:
+        """See KafkaConnect."""
+        return self._states.get(name)
+
+    def wait_running(self, name: str, tasks: int = 1, timeout_seconds: float = 120.0) -> ConnectorStatus:  # noqa: ARG002
+        """See KafkaConnect."""
+        return self._states[name]
+
+    def restart_failed(self, name: str) -> tuple[int, ...]:
+        """See KafkaConnect; it goes on failing until `run` is called."""
+        self._restarts.append(name)
+        return tuple(task.id for task in self._states[name].failed_tasks)
+
+    def delete(self, name: str, *, offsets: bool = True) -> bool:
+        """See KafkaConnect."""
+        if name not in self._states:
+            return False
+        self._steps.take(f"connector {name}{' with offsets' if offsets else ''}")
+        del self._states[name]
+        self._configs.pop(name, None)
+        if offsets:
+            self._offsets.pop(name, None)
+        return True

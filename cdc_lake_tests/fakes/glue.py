@@ -1,0 +1,47 @@
+"""The Glue catalog as a fake in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pydantic import PrivateAttr
+
+from cdc_lake_tests.fakes.steps import Noting, Steps
+from resources.glue import GlueCatalog, TableDefinition
+
+
+class FakeGlue(Noting, GlueCatalog):
+    """A catalog in memory."""
+
+    _tables: dict[str, TableDefinition] = PrivateAttr(default_factory=dict)
+    _partitions: dict[str, set[tuple[str, ...]]] = PrivateAttr(default_factory=dict)
+    _steps: Steps = PrivateAttr(default_factory=Steps)
+
+    def ensure_database(self, name: str, location: str | None = None) -> bool:  # noqa: ARG002 - all are there
+        """See GlueCatalog."""
+        return False
+
+    def get_table(self, database: str, name: str) -> TableDefinition | None:
+        """See GlueCatalog."""
+        return self._tables.get(f"{database}.{name}")
+
+    def put_table(self, definition: TableDefinition) -> bool:
+        """See GlueCatalog."""
+        changed = self._tables.get(definition.full_name) != definition
+        self._tables[definition.full_name] = definition
+        return changed
+
+    def put_partitions(self, definition: TableDefinition, values: Iterable[Sequence[str]]) -> int:
+        """See GlueCatalog."""
+        present = self._partitions.setdefault(definition.full_name, set())
+        missing = {tuple(each) for each in values} - present
+        present |= missing
+        return len(missing)
+
+    def delete_table(self, database: str, name: str) -> bool:
+        """See GlueCatalog."""
+        if f"{database}.{name}" not in self._tables:
+            return False
+        self._steps.take(f"catalog {database}.{name}")
+        del self._tables[f"{database}.{name}"]
+        return True

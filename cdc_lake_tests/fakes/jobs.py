@@ -1,0 +1,96 @@
+"""The two jobs without Spark, in plain Python on the objects in memory: what they leave behind is the contract's.
+
+Here: one manifest's objects, one commit's timeline. Not here: the lake's rows (world.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Any
+
+from cdc_lake.contract import json_lines, timeline
+from cdc_lake.contract.chain import Chain
+from cdc_lake.contract.manifest import LandedObject, Manifest
+from cdc_lake.contract.names import ObjectName
+from cdc_lake.jobs import land as landing
+from cdc_lake.jobs import upsert
+from cdc_lake_tests.fakes.kafka import FakeKafka
+from cdc_lake_tests.memory_store import MemoryStore
+
+
+class FakeSpark:
+    """Runs others in place of the jobs."""
+
+    def __init__(self, jobs: Mapping[Any, Callable[[Any], Any]]) -> None:
+        self._jobs = jobs
+
+    def run(self, job: Callable[..., Any], spec: Any) -> Any:  # noqa: ANN401 - as the resource's
+        """See LocalSpark."""
+        return self._jobs[job](spec)
+
+
+def land(kafka: FakeKafka, bucket: MemoryStore, spec: landing.LandSpec) -> landing.LandReport:
+    """The land job: an object a span."""
+    chain = Chain(bucket, spec.pipeline, spec.topic)
+    head = chain.head()
+    spans = landing.pending(head, spec)
+    objects = []
+    for span in spans:
+        messages = [m for m in kafka.peek(spec.topic, span.partition, span.first) if m.offset < span.next]
+        if messages:
+            objects.append(_put(bucket, spec, [(m.partition, m.offset, m.value or b"") for m in messages]))
+    manifest = Manifest(
+        number=1 if head is None else head.number + 1,
+        attempt=spec.attempt,
+        pipeline=spec.pipeline,
+        topic=spec.topic,
+        topic_id=spec.topic_id,
+        epoch=spec.epoch,
+        spans=spans,
+        objects=tuple(objects),
+        watermark=spec.watermark,
+        committed_at=datetime.now(UTC),
+    )
+    chain.append(manifest)
+    return landing.LandReport(manifest.number, manifest.records, len(objects), manifest.size, 0, 0.1)
+
+
+def apply(bucket: MemoryStore, spec: upsert.UpsertSpec) -> upsert.UpsertReport:
+    """The upsert job: a commit with the checkpoint, and one file."""
+    new = upsert.new_manifests(bucket, spec)
+    before = timeline.last_commit(bucket, spec.prefix)
+    instant = f"2026{1 if before is None else int(before.instant) - 20260000 + 1:04d}"
+    checkpoint = timeline.Checkpoint(
+        topic=spec.topic,
+        topic_id=new[-1].topic_id,
+        manifest=new[-1].number,
+        schema_version=1,
+        watermark=new[-1].watermark,
+    )
+    body = {"partitionToWriteStats": {}, "extraMetadata": {timeline.CHECKPOINT_KEY: checkpoint.model_dump_json()}}
+    bucket.write(f"{spec.prefix}.hoodie/{instant}.commit", json.dumps(body).encode())
+    bucket.write(f"{spec.prefix}newest.parquet", b"x" * 100)
+    events = sum(manifest.records for manifest in new)
+    return upsert.UpsertReport(instant, len(new), events, events, events, 0, 0, 100, 1, 0.1)
+
+
+def _put(bucket: MemoryStore, spec: landing.LandSpec, records: list[tuple[int, int, bytes]]) -> LandedObject:
+    partition, first, last = records[0][0], records[0][1], records[-1][1]
+    body = json_lines.frame([value for _, _, value in records])
+    key = ObjectName(spec.pipeline, spec.topic, partition, first, last, json_lines.EXTENSION, spec.epoch).key
+    runs = [list(group) for _, group in groupby(enumerate(records), lambda one: one[1][1] - one[0])]
+    return LandedObject(
+        key=key,
+        partition=partition,
+        first=first,
+        last=last,
+        records=len(records),
+        bytes=len(body),
+        sha256=hashlib.sha256(body).hexdigest(),
+        etag=bucket.put_new(key, body),
+        runs=tuple((run[0][1][1], len(run)) for run in runs),
+    )

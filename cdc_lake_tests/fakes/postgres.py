@@ -1,0 +1,223 @@
+"""PostgreSQL as a fake in memory: the WAL's end, slots, publications, columns, and SQL that answers.
+
+Here: what the resource answers. Not here: how SQL is run (sql.py), what a change at the source sets off (world.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Literal
+
+from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg2 names its class in lower case
+from pydantic import PrivateAttr
+
+from cdc_lake_tests.fakes.sql import Sql, connected
+from cdc_lake_tests.fakes.steps import Noting, Steps
+from resources.postgres import Postgres
+from resources.postgres_catalog import ColumnInfo, Storage, TableCatalog
+from resources.postgres_identity import PublicationIdentity, ServerIdentity
+from resources.postgres_publications import PublicationChange, PublicationInfo, Table
+from resources.postgres_slots import SlotInfo
+from resources.postgres_tables import ReplicaIdentity
+
+
+class FakePostgres(Noting, Postgres):
+    """One database. `sql` answers queries; each beat moves the WAL on, and is handed to `listeners`."""
+
+    host: str = "nowhere"
+    user: str = "postgres"
+    password: str = "secret"
+    database: str = "shopdb"
+    _sql: Sql = PrivateAttr(default_factory=lambda: Sql("postgres"))
+    _slots: dict[str, SlotInfo] = PrivateAttr(default_factory=dict)
+    _published: dict[str, tuple[Table, ...]] = PrivateAttr(default_factory=dict)
+    _columns: dict[Table, tuple[ColumnInfo, ...]] = PrivateAttr(default_factory=dict)
+    _keys: dict[Table, tuple[str, ...]] = PrivateAttr(default_factory=dict)
+    _full: set[Table] = PrivateAttr(default_factory=set)
+    _told: dict[Table, dict[str, Any]] = PrivateAttr(default_factory=dict)
+    _filled: set[str] = PrivateAttr(default_factory=set)
+    _guarded: set[Table] = PrivateAttr(default_factory=set)
+    _server: list[ServerIdentity] = PrivateAttr(default_factory=lambda: [ServerIdentity("7000000000000000001", 1, 0)])
+    _made: dict[tuple[str, ...], int] = PrivateAttr(default_factory=dict)
+    _held_back: dict[str, tuple[str, ...]] = PrivateAttr(default_factory=dict)
+    _heartbeats: set[str] = PrivateAttr(default_factory=set)
+    _wal: list[int] = PrivateAttr(default_factory=lambda: [1000])  # its end; a copy of the resource shares it
+    _listeners: list[Any] = PrivateAttr(default_factory=list)
+    _steps: Steps = PrivateAttr(default_factory=Steps)
+
+    @property
+    def sql(self) -> Sql:
+        """The database's tables."""
+        return self._sql
+
+    @property
+    def listeners(self) -> list[Any]:
+        """Called with the LSN of each beat."""
+        return self._listeners
+
+    def has(self, schema: str, table: str, columns: Iterable[ColumnInfo], key: tuple[str, ...]) -> None:
+        """The database has such a table from now on; its rows are `sql`'s business."""
+        self._columns[schema, table] = tuple(columns)
+        self._keys[schema, table] = key
+
+    def put_slot(self, name: str, **changes: Any) -> None:  # noqa: ANN401 - SlotInfo's fields
+        """Make a healthy slot, but for `changes`."""
+        healthy = SlotInfo(name, "pgoutput", self.database, True, 900, 990, 100, "reserved", None)
+        self._slots[name] = replace(healthy, **changes)
+
+    @contextmanager
+    def connect(
+        self,
+        database: str | None = None,  # noqa: ARG002 - there is one
+        *,
+        autocommit: bool = True,  # noqa: ARG002 - nothing is rolled back
+    ) -> Iterator[Connection]:
+        """See Postgres."""
+        with connected(self._sql) as connection:
+            yield connection
+
+    def columns(self, schema: str, table: str) -> tuple[ColumnInfo, ...]:
+        """See Postgres."""
+        return self._columns[schema, table]
+
+    def catalog(self, schema: str, table: str) -> TableCatalog:
+        """See Postgres."""
+        place = list(self._columns).index((schema, table)) + 1
+        found = TableCatalog(self._columns[schema, table], self._keys[schema, table], Storage(place, place))
+        return replace(found, **self._told.get((schema, table), {}))
+
+    def tells(self, schema: str, table: str, **changes: Any) -> None:  # noqa: ANN401 - TableCatalog's fields
+        """The catalog says this of a table from now on."""
+        self._told[schema, table] = changes
+
+    def fill(self, *columns: str) -> None:
+        """Rows have values in these columns."""
+        self._filled.update(columns)
+
+    def early_dates(self, schema: str, table: str) -> tuple[str, ...]:
+        """See Postgres."""
+        return tuple(c.name for c in self._columns[schema, table] if c.base_type == "date" and c.name in self._filled)
+
+    def publishes_generated(self, publication: str) -> bool:  # noqa: ARG002 - none does
+        """See Postgres."""
+        return False
+
+    def has_values(self, schema: str, table: str, column: str) -> bool:  # noqa: ARG002 - columns have their own names
+        """See Postgres."""
+        return column in self._filled
+
+    def replica_identity(self, schema: str, table: str) -> ReplicaIdentity:
+        """See Postgres."""
+        return "full" if (schema, table) in self._full else "default"
+
+    def primary_key(self, schema: str, table: str) -> tuple[str, ...]:
+        """See Postgres."""
+        return self._keys[schema, table]
+
+    def row_count(self, schema: str, table: str) -> int:
+        """See Postgres."""
+        _, rows = self._sql.run(f'SELECT count(*) FROM "{schema}"."{table}"')
+        return int(rows[0][0])
+
+    def set_replica_identity(self, schema: str, table: str, identity: Literal["default", "nothing", "full"]) -> bool:
+        """See Postgres."""
+        changed = identity == "full" and (schema, table) not in self._full
+        self._full.add((schema, table))
+        return changed
+
+    def key_is_deferrable(self, schema: str, table: str) -> bool:  # noqa: ARG002 - none is
+        """See Postgres."""
+        return False
+
+    def refuse_truncate(self, schema: str, table: str) -> bool:
+        """See Postgres."""
+        changed = (schema, table) not in self._guarded
+        self._guarded.add((schema, table))
+        return changed
+
+    def truncatable(self, schema: str, table: str) -> list[Table]:
+        """See Postgres."""
+        return [] if (schema, table) in self._guarded else [(schema, table)]
+
+    def system_identifier(self) -> str:
+        """See Postgres."""
+        return "7000000000000000001"
+
+    def current_lsn(self) -> int:
+        """See Postgres."""
+        return self._wal[0]
+
+    def identity(self) -> ServerIdentity:
+        """See Postgres."""
+        return replace(self._server[0], lsn=self._wal[0])
+
+    def becomes(self, **changes: Any) -> None:  # noqa: ANN401 - ServerIdentity's fields
+        """Another server answers from now on."""
+        self._server[0] = replace(self._server[0], **changes)
+
+    def publication(self, name: str) -> PublicationInfo | None:
+        """See Postgres."""
+        tables = self._published.get(name)
+        return None if tables is None else PublicationInfo(name, tables, False, self._held_back.get(name, ()), ())
+
+    def publication_identity(self, name: str) -> PublicationIdentity | None:
+        """See Postgres."""
+        if name not in self._published:
+            return None
+        members = {f"{s}.{t}": self._made.get((name, s, t), 1) for s, t in self._published[name]}
+        return PublicationIdentity(self._made.get((name,), 1), str(self._made.get((name, "version"), 1)), members)
+
+    def republish(self, name: str, *what: str, tables: Iterable[Table] | None = None, held_back: str = "") -> None:
+        """Make the publication (nothing named), its version ("version") or a membership (schema, table) another one."""
+        self._made[(name, *what)] = self._made.get((name, *what), 1) + 1
+        if tables is not None:
+            self._published[name] = tuple(tables)
+        self._held_back[name] = (held_back,) if held_back else ()
+
+    def drop_publication(self, name: str) -> None:
+        """There is no such publication any more."""
+        del self._published[name]
+
+    def publication_tables(self, name: str) -> tuple[Table, ...] | None:
+        """See Postgres."""
+        return self._published.get(name)
+
+    def ensure_publication(self, name: str, tables: Iterable[Table]) -> PublicationChange:
+        """See Postgres."""
+        before = self._published.get(name)
+        added = tuple(table for table in tables if table not in (before or ()))
+        self._published[name] = (*(before or ()), *added)
+        if before is None:
+            return PublicationChange("created", added)
+        return PublicationChange("extended" if added else "unchanged", added)
+
+    def ensure_heartbeat(self, schema: str) -> bool:
+        """See Postgres."""
+        missing = schema not in self._heartbeats
+        self._heartbeats.add(schema)
+        return missing
+
+    def beat(self, schema: str) -> int:  # noqa: ARG002 - there is one
+        """See Postgres."""
+        self.beat_silently()
+        for listener in self._listeners:
+            listener(self._wal[0])
+        return self._wal[0]
+
+    def beat_silently(self) -> None:
+        """The WAL moves on by another change than a heartbeat."""
+        self._wal[0] += 10
+
+    def slot(self, name: str) -> SlotInfo | None:
+        """See Postgres."""
+        return self._slots.get(name)
+
+    def drop_slot(self, name: str, timeout_seconds: float = 30.0) -> bool:  # noqa: ARG002 - nobody holds it
+        """See Postgres."""
+        if name not in self._slots:
+            return False
+        self._steps.take(f"slot {name}")
+        del self._slots[name]
+        return True

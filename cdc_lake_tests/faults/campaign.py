@@ -1,0 +1,136 @@
+"""A pipeline that runs by its sensors under traffic, while blows fall; then peace, and judgement.
+
+Here: the order of things, and the figures at the end. Not here: the blows (plan.py, chaos.py).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+from cdc_lake.contract import timeline
+from cdc_lake.contract.chain import Chain
+from cdc_lake.pipeline import stream
+from cdc_lake.samples.traffic import Counts
+from cdc_lake_tests.faults import work
+from cdc_lake_tests.faults.bench import Bench
+from cdc_lake_tests.faults.chaos import Chaos
+from cdc_lake_tests.faults.dagster_dev import DagsterDev
+from cdc_lake_tests.faults.lag import LagWatch, percentile
+from cdc_lake_tests.faults.plan import Blow
+from cdc_lake_tests.faults.traffic import traffic
+
+SETTLE_SECONDS = 600.0
+Say = Callable[[str], None]
+
+
+@dataclass
+class Figures:
+    """What a campaign did."""
+
+    seed: int
+    traffic: Counts = field(default_factory=Counts)
+    kills: dict[str, int] = field(default_factory=dict)
+    repairs: list[float] = field(default_factory=list)
+    dagster_starts: int = 0
+    lag: Sequence[float] = ()
+    manifests_under_fire: int = 0
+    manifests: int = 0
+    records: int = 0
+    commits_under_fire: int = 0
+    settle_seconds: float = 0.0
+    checks: int = 0
+
+    def lines(self) -> list[str]:
+        """The figures, one a line."""
+        lag = " / ".join(f"{percentile(self.lag, share):.0f}" for share in (0.5, 0.95, 1.0))
+        each = ", ".join(f"{name} {count}" for name, count in sorted(self.kills.items()))
+        return [
+            f"seed {self.seed}",
+            f"{self.traffic.changes:,} changes in {self.traffic.transactions:,} transactions, "
+            f"{self.traffic.rate:.0f} changes/s; {self.traffic.rolled_back} rolled back, {self.traffic.lost} cut off, "
+            f"{self.traffic.ambiguous} commits without an answer, {self.traffic.reconnects} reconnects",
+            f"{sum(self.kills.values())} kills: {each}",
+            f"{len(self.repairs)} times `cdc-lake up`, {max(self.repairs, default=0):.0f} s at most; "
+            f"`cdc-lake dev` started {self.dagster_starts} times",
+            f"lag of the lake's watermark p50 / p95 / max: {lag} s",
+            f"{self.manifests_under_fire} batches landed and at least {self.commits_under_fire} commits seen in the "
+            f"lake under fire; {self.manifests} batches with {self.records:,} records in the end",
+            f"{self.settle_seconds:.0f} s from the last change until all of it was in the lake",
+            f"{self.checks} checks green, source and lake equal, no record landed twice, no key doubled",
+        ]
+
+
+def run(bench: Bench, seed: int, blows: Sequence[Blow], rate: float, say: Say) -> Figures:
+    """Run it. Raises AssertionError for anything lost, doubled or not repaired."""
+    began = time.monotonic()
+
+    def tell(text: str) -> None:
+        say(f"{time.monotonic() - began:6.1f} s  {text}")
+
+    figures = Figures(seed)
+    with bench.writer() as writer:
+        writer.do(work.materialise, *work.STAGES)
+    chain = Chain(bench.store, bench.table.pipeline.name, bench.table.topic)
+    before = chain.length()
+    tell("the pipeline is made; now by its sensors")
+    dagster = DagsterDev(bench.cli, bench.folder / "dev.log")
+    try:
+        dagster.ensure()
+        dagster.wait_ready()
+        with Chaos(bench.cli, dagster, tell) as chaos, traffic(bench, rate, seed) as changing:
+            with LagWatch(bench) as watch:
+                for blow in blows:
+                    chaos.strike(blow)
+                    assert not chaos.faults, chaos.faults
+            chaos.mend()
+            figures.traffic = changing.stop()
+            figures.kills, figures.repairs, figures.lag = dict(chaos.kills), chaos.repairs, watch.seconds
+            assert not watch.backwards, f"the watermark went back: {watch.backwards}"
+            figures.manifests_under_fire = chain.length() - before
+            figures.commits_under_fire = max(0, len(watch.checkpoints) - 1)
+            tell(f"peace after {sum(figures.kills.values())} kills and {figures.traffic.changes:,} changes")
+            figures.settle_seconds = _settle(bench)
+            tell(f"all of it is in the lake after {figures.settle_seconds:.0f} s")
+    finally:
+        dagster.stop()
+        figures.dagster_starts = dagster.starts
+    with bench.writer() as writer:
+        checks = writer.do(work.materialise, *work.STAGES)
+    assert all(checks.values()), f"red: {[name for name, green in checks.items() if not green]}"
+    figures.checks = len(checks)
+    bench.judge_raw()
+    bench.verify()
+    assert not bench.dead_letters()
+    manifests = list(chain.since(0))
+    figures.manifests, figures.records = len(manifests), sum(manifest.records for manifest in manifests)
+    tell("judged")
+    return figures
+
+
+def _settle(bench: Bench) -> float:
+    """Wait until the sensors have brought everything into the lake; seconds."""
+    began = time.monotonic()
+    flow = bench.table.pipeline
+    bound = bench.resources
+    beat = stream.barrier(flow.at_source(bound["postgres"]), bound["kafka"], flow, SETTLE_SECONDS)
+
+    def there() -> bool:
+        state = stream.topic_state(bench.resources["kafka"], bench.table)
+        found = stream.lake_watermark(bench.store, bench.table, state)
+        return found is not None and found.lsn >= beat.lsn
+
+    try:
+        Retrying(retry=retry_if_result(lambda yes: not yes), stop=stop_after_delay(SETTLE_SECONDS), wait=wait_fixed(1))(
+            there
+        )
+    except RetryError:
+        commit = timeline.last_commit(bench.store, bench.table.lake_prefix)
+        raise AssertionError(
+            f"within {SETTLE_SECONDS:.0f} s of peace the sensors did not bring LSN {beat.lsn} into the lake, whose "
+            f"newest commit is {commit}; look at {bench.folder}"
+        ) from None
+    return time.monotonic() - began

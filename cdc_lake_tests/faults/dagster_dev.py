@@ -1,0 +1,101 @@
+"""`cdc-lake dev` of one stack: started, found again in the process table, started again when a fault ended it.
+
+Here: its processes. Not here: what kills them (chaos.py).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import psutil
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+from cdc_lake_tests.e2e.conftest import BIN, ROOT, CommandLine
+
+_STOP_SECONDS = 30.0
+_GONE = (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess)
+
+
+class DagsterDev:
+    """Dagster's UI, daemon and code server on a stack, and the runs that they launch."""
+
+    def __init__(self, cli: CommandLine, log: Path) -> None:
+        self._cli, self._log = cli, log
+        self._process: subprocess.Popen[bytes] | None = None
+        self.starts = 0
+
+    def ensure(self) -> None:
+        """Start it where it does not run. What an earlier one left running, runs on."""
+        if self._process is not None and self._process.poll() is None:
+            return
+        with closing(socket.socket()) as probe:
+            probe.bind(("127.0.0.1", 0))
+            port: int = probe.getsockname()[1]
+        self.starts += 1
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [BIN / "cdc-lake", "dev", "--port", str(port)],
+                env=self._cli.environment,
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def wait_ready(self, seconds: float = 180) -> None:
+        """Wait until the daemon runs: from then on sensors are evaluated."""
+        Retrying(
+            retry=retry_if_result(lambda found: found is None), stop=stop_after_delay(seconds), wait=wait_fixed(0.5)
+        )(self.daemon)
+
+    def daemon(self) -> psutil.Process | None:
+        """The daemon, which evaluates the sensors and launches runs."""
+        return next((each for each in self._all() if "dagster._daemon" in " ".join(_command(each))), None)
+
+    def runs(self) -> list[psutil.Process]:
+        """The processes of the runs that are under way, oldest first."""
+        found = [each for each in self._all() if "--multiprocessing-fork" in _command(each)]
+        return sorted(found, key=lambda each: each.create_time())
+
+    def sparks(self) -> list[psutil.Process]:
+        """The JVMs of Spark sessions, oldest first."""
+        found = [each for each in self._all() if any("PythonGatewayServer" in part for part in _command(each))]
+        return sorted(found, key=lambda each: each.create_time())
+
+    def stop(self) -> None:
+        """End it with all that it started, and what earlier ones left."""
+        if self._process is not None and self._process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_STOP_SECONDS)
+        left = list(self._all())
+        for process in left:
+            with suppress(*_GONE):
+                process.kill()
+        psutil.wait_procs(left, timeout=10)
+        if self._process is not None:
+            self._process.wait(_STOP_SECONDS)
+
+    def _all(self) -> Iterator[psutil.Process]:
+        """Every process that was started with this stack's environment; the stack's own components are not."""
+        home = self._cli.environment["CDC_LAKE_HOME"]
+        folder = f"{home}/dagster"
+        for process in psutil.process_iter():
+            with suppress(*_GONE):
+                given = process.environ()
+                if given.get("CDC_LAKE_HOME") == home and given.get("DAGSTER_HOME") == folder:
+                    yield process
+
+
+def _command(process: psutil.Process) -> list[str]:
+    with suppress(*_GONE):
+        return list(process.cmdline())
+    return []

@@ -1,0 +1,51 @@
+"""What is killed when: drawn from a seed, so that a run can be repeated as far as clocks allow.
+
+Here: the plan. Not here: finding processes and killing them (chaos.py).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+COMPONENTS = ("postgres", "kafka", "connect", "s3", "trino", "aws")
+RUN, SPARK, DAEMON = "run", "spark", "daemon"
+"""The process of a Dagster run, the JVM of its Spark session, Dagster's daemon."""
+TARGETS = (*COMPONENTS, RUN, SPARK, RUN, SPARK, DAEMON)
+"""What a deck holds: runs do the pipeline's own work, so they are hit at more places."""
+_AT_ONCE = (1, 1, 1, 1, 1, 1, 2, 2, 2, 3)
+_INTO_RUN = 12.0
+
+
+@dataclass(frozen=True)
+class Blow:
+    """So many seconds after the blow before, these are killed, one right after the other.
+
+    A run that has to begin first is killed so many seconds `into` it.
+    """
+
+    after: float
+    targets: tuple[str, ...]
+    into: float
+
+
+def plan(seed: int, kills: int, every: float) -> list[Blow]:
+    """Blows with so many kills, one every so many seconds on average; each target gets its share."""
+    dice = random.Random(seed)
+    deck = _deck(dice)
+    blows: list[Blow] = []
+    left = kills
+    while left:
+        targets = tuple(dict.fromkeys(next(deck) for _ in range(min(left, dice.choice(_AT_ONCE)))))
+        after = len(targets) * every * dice.uniform(0.5, 1.5)
+        blows.append(Blow(after, targets, dice.uniform(0, _INTO_RUN)))
+        left -= len(targets)
+    return blows
+
+
+def _deck(dice: random.Random) -> Iterator[str]:
+    while True:
+        cards = list(TARGETS)
+        dice.shuffle(cards)
+        yield from cards

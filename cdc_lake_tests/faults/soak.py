@@ -1,0 +1,71 @@
+"""`make soak MINUTES=20`: 200 changes a second and a random kill every 20 seconds, then `cdc-lake verify`.
+
+A stack of its own in a new folder, which is removed where all went well and kept, down, where it did not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from cdc_lake.samples import loader
+from cdc_lake_tests.e2e.conftest import CommandLine
+from cdc_lake_tests.faults import campaign
+from cdc_lake_tests.faults.bench import Bench
+from cdc_lake_tests.faults.plan import plan
+from cdc_lake_tests.faults.writer import answer_signals
+from infra.local.home import StackHome
+from infra.local.stack import Stack
+
+
+def main() -> int:
+    """Run it; 0 where nothing was lost, doubled or left broken."""
+    options = _options()
+    answer_signals()
+    folder = Path(tempfile.mkdtemp(prefix="cdc-lake-soak-"))
+    folder.chmod(0o711)  # PostgreSQL's user must be able to pass through
+    home = folder / "home"
+    os.environ["CDC_LAKE_HOME"] = str(home)
+    cli = CommandLine(Stack(StackHome(home)), dict(os.environ))
+    say(f"soak: {options.minutes:g} minutes, {options.rate:g} changes/s, a kill every {options.every:g} s, ")
+    say(f"      seed {options.seed} (--seed repeats it), in {folder}")
+    try:
+        cli.run("cdc-lake", "up")
+        bench = Bench(cli, folder)
+        loader.load(bench.login(), None)
+        kills = max(1, round(options.minutes * 60 / options.every))
+        figures = campaign.run(bench, options.seed, plan(options.seed, kills, options.every), options.rate, say)
+        for line in figures.lines():
+            say(line)
+    except AssertionError as fault:
+        say(f"FAILED: {fault}")
+        say(f"state and logs are kept in {folder}; `CDC_LAKE_HOME={home} cdc-lake up` starts the stack again")
+        return 1
+    finally:
+        cli.run("cdc-lake", "down")
+    shutil.rmtree(folder)
+    return 0
+
+
+def say(text: str) -> None:
+    """Print a line at once."""
+    print(time.strftime("%H:%M:%S"), text, flush=True)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="soak", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=20.0)
+    parser.add_argument("--rate", type=float, default=200.0, help="changes a second")
+    parser.add_argument("--every", type=float, default=20.0, help="seconds between kills, on average")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

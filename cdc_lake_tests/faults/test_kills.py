@@ -1,0 +1,40 @@
+"""kill -9 of everything there is, at random times, while the source is written: nothing lost, nothing doubled."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+from cdc_lake_tests.faults import campaign, work
+from cdc_lake_tests.faults.bench import Bench
+from cdc_lake_tests.faults.plan import plan
+from cdc_lake_tests.tried import Tried
+
+SEED = "CDC_LAKE_FAULTS_SEED"
+KILLS = 54
+"""Some find their target gone already; at least 50 hit."""
+EVERY_SECONDS = 7.0
+RATE = 50.0
+
+
+@pytest.mark.timeout(1800)
+def test_fifty_kills_under_traffic(bench: Bench, tried: Tried, capsys: pytest.CaptureFixture[str]) -> None:
+    seed = int(os.environ.get(SEED) or random.SystemRandom().randrange(10**6))
+
+    def say(text: str) -> None:
+        with capsys.disabled():
+            print(text, flush=True)
+
+    say(f"\nrandom kills with seed {seed}; {SEED}={seed} repeats them")
+    with bench.writer() as writer:
+        writer.do(work.reset)
+    figures = campaign.run(bench, seed, plan(seed, KILLS, EVERY_SECONDS), RATE, say)
+    for line in figures.lines():
+        say(line)
+    assert sum(figures.kills.values()) >= 50
+    tried("random kills", sum(figures.kills.values()))
+    tried("changes committed around random kills", figures.traffic.changes)
+    tried("changes lost", 0)
+    tried("changes doubled", 0)
