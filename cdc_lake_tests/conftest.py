@@ -1,5 +1,6 @@
-"""What all tests share: the closing count of what was tried."""
+"""What all tests share: a browser, and the closing count of what was tried."""
 
+from cdc_lake_tests.browser import browser, chromium
 from cdc_lake_tests.tried import pytest_configure, pytest_terminal_summary, tried
 
-__all__ = ["pytest_configure", "pytest_terminal_summary", "tried"]
+__all__ = ["browser", "chromium", "pytest_configure", "pytest_terminal_summary", "tried"]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cdc_lake.contract.store import S3Location
+from cdc_lake.pipeline import verification
 from cdc_lake_tests.world import World, world
 
 
@@ -17,4 +18,5 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     made = world(tmp_path, float(int(time.time())))
     # The one place where assets, jobs and commands get a store from.
     monkeypatch.setattr(S3Location, "store", lambda _self: made.bucket)
+    monkeypatch.setattr(verification, "consistent_point", made.point)
     return made.start()

@@ -1,100 +1,40 @@
 """A made-up shop's pipeline, and its changes flowing through fakes: source, topic, raw objects, lake.
 
-Here: moving events on as the real parts do, in plain Python. Not here: the fakes (fakes.py), the object store
-(memory_store.py).
+Here: moving events on as the real parts do. Not here: what the shop declares (shop_pipeline.py), the fakes (fakes/),
+the object store (memory_store.py).
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from itertools import groupby
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-from cdc_lake.contract import json_lines, schema, timeline
-from cdc_lake.contract.chain import Chain
-from cdc_lake.contract.manifest import LandedObject, Manifest
-from cdc_lake.contract.names import ObjectName
+from cdc_lake.contract import json_lines
 from cdc_lake.contract.store import S3Location
 from cdc_lake.jobs import land as landing
-from cdc_lake.jobs import upsert
-from cdc_lake.pipeline import stream
+from cdc_lake.jobs import upsert, verify
+from cdc_lake.pipeline import source_schema, stream
 from cdc_lake.pipeline.flow import Flow, TableFlow
 from cdc_lake.pipeline.load import load
-from cdc_lake_tests.fake_kafka import FakeKafka
-from cdc_lake_tests.fake_steps import Steps
-from cdc_lake_tests.fakes import FakeAthena, FakeConnect, FakeGlue, FakePostgres
+from cdc_lake_tests.fakes import jobs
+from cdc_lake_tests.fakes.athena import FakeAthena
+from cdc_lake_tests.fakes.connect import FakeConnect
+from cdc_lake_tests.fakes.glue import FakeGlue
+from cdc_lake_tests.fakes.jobs import FakeSpark
+from cdc_lake_tests.fakes.kafka import FakeKafka
+from cdc_lake_tests.fakes.postgres import FakePostgres
+from cdc_lake_tests.fakes.steps import Steps
 from cdc_lake_tests.memory_store import MemoryStore
+from cdc_lake_tests.shop_pipeline import COLUMNS, HEARTBEATS, write_shop
 from resources.deployment import Deployment
 from resources.object_store import ObjectStore
 from resources.postgres_catalog import ColumnInfo
-
-YAML = """\
-type: cdc_lake.CdcPipeline
-
-attributes:
-  name: shop
-  owners: ["team:shop", "me@example.com"]
-  source:
-    kind: log
-    database: shopdb
-    schema: sales
-    tables: [orders, customers]
-    publication: shop_publication
-    checks: [orders_have_customers.sql]
-  stream: { prefix: shop }
-  landing: { flush_seconds: 30, flush_records: 5 }
-  tables:
-    - name: orders
-      key: [order_id]
-    - name: customers
-      key: [customer_id]
-      partition_by: [country]
-  catalog: shop_lake
-  datasets: [totals.sql, countries.sql]
-  freshness: { topic: 1m, raw: 2m, lake: 10m }
-  replay_window: 12h
-  retained_wal_limit_mb: 1
-"""
-SQL = {
-    "orders_have_customers.sql": """
-SELECT o.order_id FROM sales.orders o LEFT JOIN sales.customers c USING (customer_id) WHERE c.customer_id IS NULL;
-""",
-    "totals.sql": "SELECT customer_id, CAST(total AS decimal(6, 2)) AS total FROM orders_current\n",
-    "totals.source.sql": "SELECT customer_id, total FROM sales.orders",
-    "countries.sql": "SELECT DISTINCT country FROM customers_current",
-}
-COLUMNS = {
-    "orders": {"order_id": "integer", "customer_id": "text", "total": "numeric(6,2)"},
-    "customers": {"customer_id": "text", "country": "text"},
-}
-HEARTBEATS = "shop.sales.cdc_heartbeat"
-FIELDS = ("__op", "__lsn", "__snapshot", "__source_ts_ms", "__deleted")
-
-
-def write_shop(defs: Path, yaml: str = YAML) -> Path:
-    """Write the shop's pipeline below a folder of definitions; its folder."""
-    folder = defs / "shop"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "defs.yaml").write_text(yaml)
-    for name, text in SQL.items():
-        (folder / name).write_text(text)
-    return folder
-
-
-class FakeSpark:
-    """Runs the jobs in plain Python, on a world."""
-
-    def __init__(self, world: World) -> None:
-        self._jobs: dict[Any, Callable[[Any], Any]] = {landing.run: world.land_by, upsert.run: world.apply_by}
-
-    def run(self, job: Callable[..., Any], spec: Any) -> Any:  # noqa: ANN401 - as the resource's
-        """See LocalSpark."""
-        return self._jobs[job](spec)
+from resources.postgres_snapshot import Snapshot, TableFiles
 
 
 @dataclass
@@ -107,6 +47,8 @@ class World:
     steps: Steps = field(default_factory=Steps)
     bucket: MemoryStore = field(default_factory=MemoryStore)
     store: ObjectStore = field(default_factory=lambda: ObjectStore(bucket="shop"))
+    beats: int = 0
+    """The heartbeats' counter."""
     streaming: bool = True
     """Whether the connector brings what happens at the source."""
 
@@ -117,7 +59,7 @@ class World:
         self.glue = FakeGlue().noting(self.steps)
         self.athena = FakeAthena().with_catalog(self.glue)
         self.athena.types.update(order_id="integer", total="decimal(6,2)")
-        self.spark = FakeSpark(self)
+        self.spark = FakeSpark({landing.run: self.land_by, upsert.run: self.apply_by, verify.run: self.verify_by})
         self.deployment = Deployment(
             profile="local",
             source_host="nowhere",
@@ -126,6 +68,7 @@ class World:
             snapshot_seconds=0.3,
         )
         self.postgres.listeners.append(self._beaten)
+        self.connect.listeners.append(self._started)
         self._rows: dict[str, dict[str, dict[str, object]]] = {name: {} for name in COLUMNS}
         for name, columns in COLUMNS.items():
             infos = [
@@ -134,6 +77,24 @@ class World:
             ]
             self.postgres.has("sales", name, infos, (next(iter(columns)),))
             self._write_source(name)
+
+    @property
+    def resolved(self) -> dict[str, Any]:
+        """The resources by name for use outside of a run, as the profile gives them."""
+        return {
+            "postgres": self.postgres,
+            "kafka": self.kafka,
+            "connect": self.connect,
+            "store": self.store,
+            "glue": self.glue,
+            "athena": self.athena,
+            "deployment": self.deployment,
+        }
+
+    @property
+    def resources(self) -> dict[str, Any]:
+        """The resources by the names that assets ask for."""
+        return {**self.resolved, "spark": self.spark}
 
     @property
     def orders(self) -> TableFlow:
@@ -152,8 +113,7 @@ class World:
         self.connect.run(self.flow.connector)
         self.postgres.put_slot(self.flow.slot)
         for table in self.flow.tables:
-            columns = [schema.Column(name=name, type=kind) for name, kind in COLUMNS[table.name].items()]
-            schema.capture(self.bucket, "shop", table.source_table, columns, table.spec.key)
+            source_schema.look(table, self.postgres, self.bucket)
             self.apply(table)
         return self
 
@@ -181,28 +141,8 @@ class World:
         return self.land_by(stream.land_spec(table, state, S3Location("shop"), "nowhere"))
 
     def land_by(self, spec: landing.LandSpec) -> landing.LandReport:
-        """The land job without Spark: an object a span."""
-        chain = Chain(self.bucket, spec.pipeline, spec.topic)
-        head = chain.head()
-        spans = landing.pending(head, spec)
-        objects = []
-        for span in spans:
-            messages = [m for m in self.kafka.peek(spec.topic, span.partition, span.first) if m.offset < span.next]
-            if messages:
-                objects.append(self._put(spec, [(m.partition, m.offset, m.value or b"") for m in messages]))
-        manifest = Manifest(
-            number=1 if head is None else head.number + 1,
-            attempt=spec.attempt,
-            pipeline=spec.pipeline,
-            topic=spec.topic,
-            topic_id=spec.topic_id,
-            spans=spans,
-            objects=tuple(objects),
-            watermark=spec.watermark,
-            committed_at=datetime.now(UTC),
-        )
-        chain.append(manifest)
-        return landing.LandReport(manifest.number, manifest.records, len(objects), manifest.size, 0, 0.1)
+        """The land job, without Spark."""
+        return jobs.land(self.kafka, self.bucket, spec)
 
     def apply(self, table: TableFlow) -> None:
         """What lake does to the table's files; the rows appear in Athena's tables and view."""
@@ -213,23 +153,33 @@ class World:
             self._write_lake(table.name)
 
     def apply_by(self, spec: upsert.UpsertSpec) -> upsert.UpsertReport:
-        """The upsert job without Spark."""
-        new = upsert.new_manifests(self.bucket, spec)
-        before = timeline.last_commit(self.bucket, spec.prefix)
-        instant = f"2026{1 if before is None else int(before.instant) - 20260000 + 1:04d}"
-        checkpoint = timeline.Checkpoint(
-            topic=spec.topic,
-            topic_id=new[-1].topic_id,
-            manifest=new[-1].number,
-            schema_version=1,
-            watermark=new[-1].watermark,
-        )
-        body = {"partitionToWriteStats": {}, "extraMetadata": {timeline.CHECKPOINT_KEY: checkpoint.model_dump_json()}}
-        self.bucket.write(f"{spec.prefix}.hoodie/{instant}.commit", json.dumps(body).encode())
-        self.bucket.write(f"{spec.prefix}newest.parquet", b"x" * 100)
+        """The upsert job, without Spark."""
+        report = jobs.apply(self.bucket, spec)
         self._write_lake(spec.table)
-        events = sum(manifest.records for manifest in new)
-        return upsert.UpsertReport(instant, len(new), events, events, events, 0, 0, 100, 1, 0.1)
+        return report
+
+    def verify_by(self, spec: verify.VerifySpec) -> verify.VerifyReport:
+        """The verify job, without Spark: what one side has and the other has not is different."""
+        table = spec.source.table
+        columns = ", ".join(f'"{column.name}"' for column in spec.versions[-1].columns)
+        _, ours = self.postgres.sql.run(f'SELECT {columns} FROM "sales"."{table}"')
+        _, theirs = self.athena.sql.run(f'SELECT {columns} FROM "shop_lake"."{table}_current"')
+        apart = {str(tuple(row)) for row in ours} ^ {str(tuple(row)) for row in theirs}
+        return verify.VerifyReport(len(ours), len(theirs), len(ours), 0, 0, 0, 0, len(apart), 0, (), {"match": 0.1})
+
+    @contextmanager
+    def point(self, _postgres: object, _slot: str) -> Iterator[SimpleNamespace]:
+        """See consistent_point()."""
+        files = TableFiles((1,), 1)
+        snapshot = Snapshot(700, 710, frozenset())
+        yield SimpleNamespace(
+            snapshot_id="1-1", lsn=self.postgres.current_lsn(), horizon=0, snapshot=snapshot, files=lambda *_: files
+        )
+
+    def carry(self) -> None:
+        """What raw and lake do to the orders: everything there is, is landed and applied."""
+        self.land(self.orders)
+        self.apply(self.orders)
 
     def raw_events(self, table: str) -> list[dict[str, Any]]:
         """Everything that is landed of a table."""
@@ -250,27 +200,18 @@ class World:
         if self.streaming:
             self.kafka.send(f"shop.sales.{table}", json.dumps({**event, **marks}).encode())
 
-    def _beaten(self, lsn: int, snapshot: str = "false") -> None:
-        if self.streaming and self.kafka.topic(HEARTBEATS) is not None:
-            row = {"id": 1, "__lsn": lsn, "__snapshot": snapshot, "__source_ts_ms": int(self.now * 1000)}
-            self.kafka.send(HEARTBEATS, json.dumps(row).encode())
+    def _started(self, _name: str) -> None:
+        """Debezium makes a slot that is missing."""
+        if self.postgres.slot(self.flow.slot) is None:
+            self.postgres.put_slot(self.flow.slot)
 
-    def _put(self, spec: landing.LandSpec, records: list[tuple[int, int, bytes]]) -> LandedObject:
-        partition, first, last = records[0][0], records[0][1], records[-1][1]
-        body = json_lines.frame([value for _, _, value in records])
-        key = ObjectName(spec.pipeline, spec.topic, partition, first, last, json_lines.EXTENSION).key
-        runs = [list(group) for _, group in groupby(enumerate(records), lambda one: one[1][1] - one[0])]
-        return LandedObject(
-            key=key,
-            partition=partition,
-            first=first,
-            last=last,
-            records=len(records),
-            bytes=len(body),
-            sha256=hashlib.sha256(body).hexdigest(),
-            etag=self.bucket.put_new(key, body),
-            runs=tuple((run[0][1][1], len(run)) for run in runs),
-        )
+    def _beaten(self, lsn: int, snapshot: str = "false") -> None:
+        self.beats += 1
+        deployed = self.connect.status(self.flow.connector) is not None
+        if self.streaming and deployed and self.kafka.topic(HEARTBEATS) is not None:
+            row = {"id": 1, "beats": self.beats, "__lsn": lsn, "__snapshot": snapshot}
+            row["__source_ts_ms"] = int(self.now * 1000)
+            self.kafka.send(HEARTBEATS, json.dumps(row).encode())
 
     def _write_source(self, table: str) -> None:
         rows = [list(row.values()) for row in self._rows[table].values()]

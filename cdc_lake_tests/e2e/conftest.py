@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from cdc_lake_tests.e2e.dagster_ui import Ui, running_ui
 from cdc_lake_tests.stack import scratch_home
 from infra.local.home import StackHome
 from infra.local.stack import Stack
@@ -84,4 +85,12 @@ def demo(cli: CommandLine) -> dict[str, Any]:
     done = cli.run("cdc-lake", "demo", "--json", ok=False)
     assert done.stdout, done.stderr
     summary: dict[str, Any] = json.loads(done.stdout)
-    return {**summary, "exit_code": done.returncode}
+    return {**summary, "exit_code": done.returncode, "stderr": done.stderr}
+
+
+@pytest.fixture(scope="module")
+def ui(cli: CommandLine, demo: dict[str, Any]) -> Iterator[Ui]:
+    """`cdc-lake dev` after a demo, for one module: its sensors would launch runs beside the other tests."""
+    assert demo["exit_code"] == 0
+    with running_ui(cli) as found:
+        yield found

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import socket
-from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import Any
 
-import httpx
 import psycopg2
 import pytest
-from tenacity import Retrying, retry_if_exception_type, retry_if_result, stop_after_delay, wait_fixed
 
 from cdc_lake_tests.e2e.conftest import CommandLine
+from cdc_lake_tests.e2e.dagster_ui import Ui, until
 from infra.local.attach import load_endpoints
 
 _LAUNCH = """
@@ -27,47 +21,6 @@ mutation Launch($params: ExecutionParams!) {
 }
 """
 _RUN = "query Run($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }"
-
-
-class Ui:
-    """Dagster's GraphQL, which its pages use."""
-
-    def __init__(self, port: int) -> None:
-        self.url = f"http://127.0.0.1:{port}/graphql"
-
-    def ask(self, query: str, **variables: object) -> dict[str, Any]:
-        """The answer's data. Raises HTTPError while nobody answers."""
-        body = {"query": query, "variables": variables}
-        answer = httpx.post(self.url, json=body, timeout=30, trust_env=False).raise_for_status()
-        data: dict[str, Any] = answer.json()["data"]
-        return data
-
-
-@pytest.fixture
-def ui(cli: CommandLine, demo: dict[str, Any]) -> Iterator[Ui]:
-    """`cdc-lake dev` on the stack, after a demo."""
-    assert demo["exit_code"] == 0
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    running = cli.start("cdc-lake", "dev", "--port", str(port))
-    try:
-        found = Ui(port)
-        until(lambda: found.ask("{ version }"), bool, 120, httpx.HTTPError)
-        yield found
-    finally:
-        os.killpg(running.pid, signal.SIGINT)
-        running.wait(timeout=60)
-
-
-def until(ask: Callable[[], Any], good: Callable[[Any], bool], seconds: float, *errors: type[Exception]) -> Any:  # noqa: ANN401 - whatever is asked for
-    """The first good answer; fails after `seconds`."""
-    again = retry_if_result(lambda answer: not good(answer))
-    return Retrying(
-        retry=again | retry_if_exception_type(errors) if errors else again,
-        stop=stop_after_delay(seconds),
-        wait=wait_fixed(1),
-    )(ask)
 
 
 @pytest.mark.timeout(600)

@@ -16,9 +16,9 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from mypy_boto3_athena import AthenaClient
 from mypy_boto3_glue import GlueClient
-from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
 from cdc_lake_tests.integration.conftest import QueryStack
+from resources.waiting import until
 
 FINAL = {"SUCCEEDED", "FAILED", "CANCELLED"}
 NUMBERS = "UNNEST(sequence(1, 10000))"
@@ -55,16 +55,18 @@ def _start(athena: AthenaClient, query_stack: QueryStack, sql: str) -> str:
     )["QueryExecutionId"]
 
 
-@retry(retry=retry_if_result(lambda state: state is None), stop=stop_after_delay(60), wait=wait_fixed(0.05))
-def _reached(athena: AthenaClient, query_id: str, states: set[str]) -> dict[str, Any] | None:
-    execution = athena.get_query_execution(QueryExecutionId=query_id)["QueryExecution"]
-    return dict(execution) if execution["Status"]["State"] in states else None
+def _reached(athena: AthenaClient, query_id: str, states: set[str]) -> dict[str, Any]:
+    return until(
+        lambda: dict(athena.get_query_execution(QueryExecutionId=query_id)["QueryExecution"]),
+        lambda execution: execution["Status"]["State"] in states,
+        seconds=60,
+        what=f"query {query_id} to be one of {sorted(states)}",
+        pause_seconds=0.05,
+    )
 
 
 def _run(athena: AthenaClient, query_stack: QueryStack, sql: str) -> dict[str, Any]:
-    found = _reached(athena, _start(athena, query_stack, sql), FINAL)
-    assert found is not None
-    return found
+    return _reached(athena, _start(athena, query_stack, sql), FINAL)
 
 
 def test_the_database_of_the_stack_is_there(glue: GlueClient) -> None:
@@ -96,20 +98,18 @@ def test_a_running_query_is_stopped_in_the_engine_too(athena: AthenaClient, quer
 
     athena.stop_query_execution(QueryExecutionId=query_id)
 
-    stopped = _reached(athena, query_id, FINAL)
-    assert stopped is not None
-    assert stopped["Status"]["State"] == "CANCELLED"
-    _until(lambda: not running & _engine_queries(query_stack, "RUNNING"))
+    assert _reached(athena, query_id, FINAL)["Status"]["State"] == "CANCELLED"
+    until(
+        lambda: running & _engine_queries(query_stack, "RUNNING"),
+        lambda left: not left,
+        seconds=20,
+        what="the engine to stop the query",
+    )
 
 
 def _engine_queries(query_stack: QueryStack, state: str) -> set[str]:
     answer = httpx.get(f"{query_stack.at.trino_url}/v1/query", headers={"X-Trino-User": "test"}, trust_env=False)
     return {each["queryId"] for each in answer.json() if each["state"] == state and "sequence" in each["query"]}
-
-
-@retry(retry=retry_if_result(lambda found: not found), stop=stop_after_delay(20), wait=wait_fixed(0.1))
-def _until(condition: Callable[[], bool]) -> bool:
-    return condition()
 
 
 def test_a_failed_query_has_the_engines_reason(athena: AthenaClient, query_stack: QueryStack) -> None:
@@ -166,7 +166,7 @@ def test_every_acknowledged_change_survives_a_kill_among_writers(glue: GlueClien
     writers = [threading.Thread(target=write, args=(number,)) for number in range(4)]
     for each in writers:
         each.start()
-    _until(lambda: len(acknowledged) > 50)
+    until(lambda: len(acknowledged), lambda count: count > 50, seconds=20, what="fifty tables to be made")
     query_stack.kill("aws")
     for each in writers:
         each.join()

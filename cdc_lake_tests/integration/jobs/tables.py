@@ -16,6 +16,7 @@ from hudi import HudiTableBuilder
 from cdc_lake.contract import schema
 from cdc_lake.contract.chain import Chain
 from cdc_lake.contract.manifest import LandedObject, Manifest, Span
+from cdc_lake.contract.position import Watermark
 from cdc_lake.contract.schema import Column
 from cdc_lake.contract.store import S3Store
 from cdc_lake.jobs import upsert
@@ -75,14 +76,20 @@ class LakeTable:
             lease_wait_seconds=0,
         )
 
-    def deliver(self, events: Sequence[Event | bytes], epoch: int = 0) -> Manifest:
+    def deliver(self, events: Sequence[Event | bytes], epoch: int = 0, watermark: Watermark | None = None) -> Manifest:
         """Land events (bytes as they are) as one manifest, an offset left out now and then as markers do."""
         values = [wire(event) for event in events]
         first = self.next_offset
         offsets = [first + index + index // 10 for index in range(len(values))]
         batch = pa.RecordBatch.from_arrays(
-            [pa.array([0] * len(values), pa.int32()), pa.array(offsets, pa.int64()), pa.array(values, pa.binary())],
-            names=["partition", "offset", "value"],
+            [
+                pa.array([0] * len(values), pa.int32()),
+                pa.array(offsets, pa.int64()),
+                pa.array(values, pa.binary()),
+                pa.nulls(len(values)),
+                pa.nulls(len(values)),
+            ],
+            names=["partition", "offset", "value", "key", "headers"],
         )
         writer = RawWriter(self.engines.location, self.name, TOPIC, f"attempt at {first}", 200, 1 << 20)
         written = [row for rows in writer([batch]) for row in rows.to_pylist()]
@@ -97,6 +104,7 @@ class LakeTable:
             epoch=epoch,
             spans=(Span(partition=0, first=first, next=self.next_offset),),
             objects=objects,
+            watermark=watermark,
             committed_at=datetime.now(UTC),
         )
         self.chain.append(manifest)

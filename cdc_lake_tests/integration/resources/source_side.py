@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from psycopg2 import sql
-from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from cdc_lake_tests.stack import running_stack, scratch_home
 from infra.local.attach import load_endpoints
@@ -24,6 +23,7 @@ from resources.kafka import Kafka
 from resources.kafka_connect import KafkaConnect
 from resources.kafka_records import Message
 from resources.postgres import Postgres
+from resources.waiting import until
 
 CONNECTOR = Path(__file__).parents[3] / "connectors" / "debezium-postgres.json"
 HINT = "Run `cdc-lake up`."
@@ -90,10 +90,18 @@ class Source:
             row = {} if message is None else body(message)
             return int(row["__lsn"]) if row and row["__snapshot"] is None else 0
 
-        Retrying(stop=stop_after_delay(BEAT_SECONDS), wait=wait_fixed(0.1), retry=retry_if_result(lambda at: at < lsn))(
-            newest
-        )
+        until(newest, lambda at: at >= lsn, seconds=BEAT_SECONDS, what=f"a heartbeat at LSN {lsn} or later in Kafka")
         return lsn
+
+    def wait_for_records(self) -> None:
+        """Wait until the table's topic has more records than now."""
+        before = self.kafka.end_offsets(self.topic())
+        until(
+            lambda: self.kafka.end_offsets(self.topic()),
+            lambda now: now != before,
+            seconds=30,
+            what=f"more records in topic {self.topic()}",
+        )
 
     def rows(self, table: str = "ev") -> list[dict[str, Any]]:
         """The values of all committed records of a table's topic, in order."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from threading import Event, Thread
 
 import psutil
 import pytest
 
 from cdc_lake_tests.integration.resources.source_side import Source, body
-from resources.connectors import ConnectorStatus
 from resources.errors import ConnectorConfigInvalid, ConnectorFailed
+from resources.waiting import until
 
 OWN_FIELDS = {"__deleted", "__op", "__db", "__schema", "__table", "__lsn", "__txId", "__snapshot", "__source_ts_ms"}
 ROWS = 50
@@ -101,10 +100,7 @@ def test_a_killed_worker_loses_and_doubles_nothing(deployed: Source) -> None:
     writer.start()
     try:
         for _ in range(2):
-            deadline = time.monotonic() + 30
-            moved = deployed.kafka.end_offsets(deployed.topic())
-            while deployed.kafka.end_offsets(deployed.topic()) == moved and time.monotonic() < deadline:
-                time.sleep(0.05)
+            deployed.wait_for_records()
             pid = next(c.pid for c in deployed.stack.status() if c.name == "connect")
             assert pid is not None
             psutil.Process(pid).kill()
@@ -131,17 +127,12 @@ def test_a_lost_slot_stops_the_connector(deployed: Source, again: bool) -> None:
         deployed.execute("select pg_create_logical_replication_slot(%s, 'pgoutput')", deployed.schema)
     deployed.execute("update ev set v = 1")
 
-    def failed() -> ConnectorStatus | None:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            status = deployed.connect.status(deployed.schema)
-            if status and status.failed_tasks:
-                return status
-            time.sleep(0.2)
-        return None
-
-    status = failed()
-    assert status is not None
+    status = until(
+        lambda: deployed.connect.status(deployed.schema),
+        lambda seen: seen is not None and bool(seen.failed_tasks),
+        seconds=60,
+        what=f"a task of connector {deployed.schema} to fail",
+    )
     assert "no longer available" in str(status)
     with pytest.raises(ConnectorFailed, match="no longer available"):
         deployed.connect.wait_running(deployed.schema)

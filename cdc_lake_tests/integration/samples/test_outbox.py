@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import date
 from decimal import Decimal
@@ -14,10 +14,10 @@ from typing import Any
 import psycopg2
 import pytest
 from psycopg2.extensions import connection
-from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
 from cdc_lake.samples.errors import LoadError
 from cdc_lake.samples.stories import delete_order, insert_order_with_lines, ship_order
+from resources.waiting import until
 
 DIFFERENT = """
 SELECT order_id FROM (
@@ -200,17 +200,15 @@ def test_lines_added_by_two_transactions_at_once_are_both_there(loaded: connecti
         second = threading.Thread(target=query, args=(loaded, NEW_LINE.format(7)))
         second.start()
         waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-        _until(lambda: bool(query(first, waiting)))
+        until(
+            lambda: query(first, waiting), bool, seconds=10, what="the second transaction to wait", pause_seconds=0.02
+        )
         first.commit()
         second.join()
     assert query(loaded, "SELECT jsonb_array_length(order_items) FROM datalake.cdc_events WHERE order_id = 20000") == [
         (2,)
     ]
     assert query(loaded, DIFFERENT) == []
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    retry(retry=retry_if_result(lambda met: not met), stop=stop_after_delay(10), wait=wait_fixed(0.02))(condition)()
 
 
 def test_the_repair_function_finds_what_went_past_the_triggers(loaded: connection) -> None:

@@ -23,16 +23,7 @@ def commands(shop: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wo
     def named(name: str) -> Flow:
         return real(name, shop.flow.folder.parent)
 
-    resources = {
-        "postgres": shop.postgres,
-        "kafka": shop.kafka,
-        "connect": shop.connect,
-        "store": shop.store,
-        "glue": shop.glue,
-        "athena": shop.athena,
-        "deployment": shop.deployment,
-    }
     monkeypatch.setattr(load, "load", named)
-    monkeypatch.setattr(profile, "resolved", lambda: resources)
+    monkeypatch.setattr(profile, "resolved", lambda: shop.resolved)
     monkeypatch.setenv("CDC_LAKE_HOME", str(tmp_path / "home"))
     return shop

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 from typer.testing import CliRunner, Result
 
 from cdc_lake import instance
-from cdc_lake.cli.app import app
+from cdc_lake.cli.app import app, main
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.demo import steps
 from cdc_lake.demo.journal import Journal
@@ -151,6 +152,29 @@ def test_what_is_cut_off_while_the_stack_starts_does_not_resume_the_demo_before(
         run()
     run("--resume")
     assert fake.journals == [[]]
+
+
+def test_a_second_demo_on_the_folder_ends_at_once_and_changes_nothing(
+    fake: type[FakeDemo], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Journal(tmp_path / "demo.json", resume=False).step("load", lambda: 1)
+    monkeypatch.setattr("sys.argv", ["cdc-lake", "demo", "--json"])
+    with FileLock(tmp_path / "demo.lock"), pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1
+    printed = capsys.readouterr()
+    assert f"another `cdc-lake demo` is running on the state folder {tmp_path}" in printed.err
+    assert printed.out == ""
+    assert fake.journals == []
+    assert (tmp_path / "demo.json").exists()
+
+
+@pytest.mark.usefixtures("fake")
+def test_the_demo_before_lets_go_of_the_folder(fake: type[FakeDemo]) -> None:
+    fake.error = ContractError("the connector is gone")
+    run()
+    fake.error = None
+    assert run().exit_code == 0
 
 
 @pytest.mark.usefixtures("fake")

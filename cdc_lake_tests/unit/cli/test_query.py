@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from cdc_lake.cli import query as query_command
-from cdc_lake.cli.query import changing_word, register
+from cdc_lake.cli.query import changing_word, no_statement, register
 from resources.athena import AthenaQueryFailed, QueryResult
 
 RESULT = QueryResult(
@@ -59,6 +59,8 @@ def athena(monkeypatch: pytest.MonkeyPatch) -> FakeAthena:
     "sql",
     [
         "SELECT 1",
+        "SELECT/* x */1",
+        "select*from t",
         "with a as (select 1) select * from a",
         "VALUES 1, 2",
         "TABLE orders",
@@ -93,7 +95,6 @@ def test_reading_statements_pass(sql: str) -> None:
         ("EXPLAIN ANALYZE INSERT INTO t SELECT 1", "EXPLAIN ANALYZE INSERT"),
         ("EXPLAIN /* x */ ANALYZE -- y\nVERBOSE /* z */ DELETE FROM t", "EXPLAIN ANALYZE DELETE"),
         ("SELECT 1; DROP TABLE t", "More than one statement at a time"),
-        ("NONSENSE ((", "NONSENSE"),
     ],
 )
 def test_others_are_refused_by_name(sql: str, word: str, app: typer.Typer, athena: FakeAthena) -> None:
@@ -102,6 +103,38 @@ def test_others_are_refused_by_name(sql: str, word: str, app: typer.Typer, athen
     assert changing_word(sql) == word
     assert result.exit_code == 2
     assert not athena.asked
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("SELEC 1", "line 1, column 1: no statement begins with 'SELEC'. Did you mean SELECT?"),
+        ("/* why */\n  selec 1", "line 2, column 3: no statement begins with 'selec'. Did you mean SELECT?"),
+        ("DORP TABLE t", "line 1, column 1: no statement begins with 'DORP'. Did you mean DROP?"),
+        ("NONSENSE ((", "line 1, column 1: no statement begins with 'NONSENSE'. A query begins with SELECT"),
+        ("1 + 1", "line 1, column 1: no statement begins with '1'."),
+        ("-- nothing\n", "There is no SQL statement in it (line 2, column 1 is its end)."),
+        (" ;", "There is no SQL statement in it"),
+    ],
+)
+def test_what_is_no_sql_is_told_with_its_place(
+    sql: str, said: str, app: typer.Typer, athena: FakeAthena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
+
+    result = CliRunner().invoke(app, ["query", "--", sql])
+
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert "--write" not in result.stderr
+    assert not athena.asked
+
+
+@pytest.mark.parametrize("sql", ["SELECT 1 FRM (", "((SELECT 1", "SHOW whatever", "SELECT'a' FRM ("])
+def test_what_is_wrong_further_on_is_athenas_to_say(sql: str, app: typer.Typer, athena: FakeAthena) -> None:
+    assert no_statement(sql) is None
+    assert CliRunner().invoke(app, ["query", sql]).exit_code == 0
+    assert athena.asked == [sql]
 
 
 def test_write_runs_them(app: typer.Typer, athena: FakeAthena) -> None:

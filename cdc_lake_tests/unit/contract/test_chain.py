@@ -120,7 +120,7 @@ def test_a_partition_that_is_left_out_is_refused() -> None:
 
 def test_a_recreated_topic_is_refused() -> None:
     _, chain = chain_of(3)
-    with pytest.raises(TopicRecreatedError, match="cdc-lake reset shop"):
+    with pytest.raises(TopicRecreatedError, match="cdc-lake resnapshot shop"):
         chain.append(manifest(4, {0: (30, 40)}, topic_id="another"))
 
 

@@ -34,10 +34,12 @@ def test_what_is_framed_is_read_back(records: dict[int, bytes]) -> None:
         (b'{"a": 1}\n', "the record's value holds a line break, which no JSON converter writes"),
         (b'{"a": "\\n"}', None),
         (b"\r", None),
+        (b"1" * 30, None),
+        (b"1" * 31, "the record's value has 31 bytes, more than the 30 of landing.record_bytes"),
     ],
 )
 def test_what_cannot_be_a_line_is_told(value: bytes | None, reason: str | None) -> None:
-    assert json_lines.unframeable(value) == reason
+    assert json_lines.unframeable(value, 30) == reason
 
 
 def test_a_missing_object_is_said() -> None:

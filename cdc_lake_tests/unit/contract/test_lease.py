@@ -269,3 +269,18 @@ def test_two_writers_at_the_same_moment_one_wins(store: MemoryStore, tried: Trie
         wins[0].__exit__(None, None, None)
     assert record(store).token == rounds
     tried("races for a lease, one winner each", rounds)
+
+
+def test_a_secured_lease_lasts_for_its_whole_length(store: MemoryStore, clock: Clock) -> None:
+    with lease.held(store, KEY, "ours", LONG, now=clock) as found:
+        clock.time += LONG + 1  # expired, and nobody took it
+        found.secure()
+        assert record(store).expires_at == clock.time + LONG
+
+
+def test_a_lease_that_another_one_took_is_not_secured(store: MemoryStore, clock: Clock) -> None:
+    ours = lease._acquire(store, KEY, "ours", LONG, clock)
+    clock.time += LONG + 1
+    lease._acquire(store, KEY, "theirs", LONG, clock)
+    with pytest.raises(LeaseLostError, match=r"of ours \(token 1\) was taken by theirs \(token 2\): this run commits"):
+        ours.secure()

@@ -76,6 +76,7 @@ def test_an_object_partitioned_by_a_field_is_read_too() -> None:
     [
         names.pipeline_prefix,
         names.dead_letter_prefix,
+        names.closed_letter_prefix,
         names.lake_prefix,
         lambda part: names.topic_prefix("p", part),
         lambda part: names.topic_prefix(part, "t"),
@@ -94,6 +95,7 @@ def test_no_part_leaves_its_prefix(prefix: Callable[[str], str], part: str) -> N
 
 def test_prefixes_do_not_hold_each_other() -> None:
     """A reset deletes by prefix: one pipeline's must not be the beginning of another's."""
-    for prefix in (names.pipeline_prefix, names.dead_letter_prefix, names.lake_prefix):
+    for prefix in (names.pipeline_prefix, names.dead_letter_prefix, names.closed_letter_prefix, names.lake_prefix):
         assert not prefix("shop2").startswith(prefix("shop"))
+    assert not names.closed_letter_prefix("shop").startswith(names.dead_letter_prefix("shop"))
     assert not names.lease_key("shop", "orders").startswith((names.lake_prefix("shop"), names.pipeline_prefix("shop")))

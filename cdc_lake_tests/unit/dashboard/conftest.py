@@ -1,9 +1,8 @@
-"""Declarations to change and to load, and the browser."""
+"""Declarations to change and to load."""
 
 from __future__ import annotations
 
 import copy
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,12 +36,3 @@ def load(tmp_path: Path) -> Callable[[dict[str, Any]], DashboardSpec]:
 @pytest.fixture
 def spec(declared: dict[str, Any], load: Callable[[dict[str, Any]], DashboardSpec]) -> DashboardSpec:
     return load(declared)
-
-
-@pytest.fixture(scope="session")
-def chromium() -> str:
-    """The browser's path; tests that need one are skipped where there is none."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if path is None:
-        pytest.skip("no chromium on this machine")
-    return path

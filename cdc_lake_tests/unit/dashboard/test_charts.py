@@ -14,9 +14,14 @@ from cdc_lake.dashboard.scales import legend_values, nice_domain
 
 
 def test_only_the_strongest_of_the_eligible_stand_out() -> None:
-    records = [{"r": 5, "few": False}, {"r": 3, "few": True}, {"r": None, "few": True}, {"r": 4, "few": True}]
+    records: list[dict[str, object]] = [
+        {"r": 5, "few": False},
+        {"r": 3, "few": True},
+        {"r": None, "few": True},
+        {"r": 4, "few": True},
+    ]
     assert highlighted(Highlight(top=2, by="r", where="few"), records) == [3, 1]
-    assert highlighted(Highlight(top=2, by="r"), records) == [0, 3]
+    assert highlighted(Highlight.model_validate({"top": 2, "by": "r"}), records) == [0, 3]
     assert highlighted(None, records) == []
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from cdc_lake.demo.journal import Journal
+from cdc_lake.demo.journal import DemoRunningError, Journal, alone
 
 
 class Work:
@@ -105,3 +107,32 @@ def test_a_half_written_file_of_a_demo_before_is_not_read(path: Path) -> None:
     again.step("source", Work()("source"))
     assert list(json.loads(path.read_text())) == ["load", "source"]
     assert not path.with_suffix(".partial").exists()
+
+
+HOLDS = (
+    "import sys, filelock\nwith filelock.FileLock(sys.argv[1]):\n    print('held', flush=True)\n    sys.stdin.read()\n"
+)
+
+
+def test_two_demos_on_one_folder_are_kept_apart_until_the_first_one_dies(tmp_path: Path) -> None:
+    journal = tmp_path / "home" / "demo.json"
+    with alone(journal):
+        pass
+    # Another process: within one, filelock itself sees to it.
+    first = subprocess.Popen(
+        [sys.executable, "-c", HOLDS, str(tmp_path / "home" / "demo.lock")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert first.stdout is not None
+    assert first.stdout.readline() == "held\n"
+    with (
+        pytest.raises(DemoRunningError, match=r"another `cdc-lake demo` is running on the state folder .*home"),
+        alone(journal),
+    ):
+        pytest.fail("two have it")
+    first.kill()
+    first.communicate()
+    with alone(journal):
+        pass

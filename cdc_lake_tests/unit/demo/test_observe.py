@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,14 +17,12 @@ from cdc_lake_tests.world import World
 @pytest.fixture
 def see(shop: World) -> Observer:
     """An observer of the orders."""
-    resources: Mapping[str, Any] = {"postgres": shop.postgres, "kafka": shop.kafka, "athena": shop.athena}
-    return Observer(shop.orders, resources, shop.bucket)
+    return Observer(shop.orders, shop.resolved, shop.bucket)
 
 
 def carry(shop: World) -> None:
     """Land and apply what there is."""
-    shop.land(shop.orders)
-    shop.apply(shop.orders)
+    shop.carry()
     shop.athena.sql.make("shop_lake", "totals", ["total"], [(1,)])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -111,19 +111,10 @@ def demo(
     shop: World, stage: Stage, resume: bool = False, show: Show | None = None, sql_dir: Path | None = None
 ) -> Demo:
     """The demo of the shop."""
-    resources: Mapping[str, Any] = {
-        "postgres": shop.postgres,
-        "kafka": shop.kafka,
-        "connect": shop.connect,
-        "store": shop.store,
-        "glue": shop.glue,
-        "athena": shop.athena,
-        "deployment": shop.deployment,
-    }
     journal = Journal(shop.pages.parent / "demo.json", resume)
     for table in ("totals",):
         shop.athena.sql.make("shop_lake", table, ["total"], [(1,), (2,)])
-    return Demo(shop.flow, resources, lambda: stage, journal, show or Show(), sql_dir)  # type: ignore[arg-type,return-value]
+    return Demo(shop.flow, shop.resolved, lambda: stage, journal, show or Show(), sql_dir)  # type: ignore[arg-type,return-value]
 
 
 def filled(shop: World) -> World:

@@ -11,7 +11,6 @@ import botocore.session
 import pytest
 from botocore.exceptions import ClientError
 from botocore.validate import ParamValidator
-from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
 from infra.local.aws_endpoint.athena import AthenaApi
 from infra.local.aws_endpoint.columns import Column
@@ -19,6 +18,7 @@ from infra.local.aws_endpoint.engine import USER_ERROR, Outcome, Progress, Query
 from infra.local.aws_endpoint.errors import AwsError
 from infra.local.aws_endpoint.executions import Executions
 from infra.local.aws_endpoint.results import ResultStore
+from resources.waiting import until
 
 MODEL = botocore.session.get_session().get_service_model("athena")
 COLUMNS = [
@@ -86,6 +86,7 @@ def call(tmp_path: Path, bucket: Bucket, engine: Engine) -> Callable[..., dict[s
     def call(operation: str, **request: object) -> dict[str, Any]:
         answer = api.operations[operation](request)
         shape = MODEL.operation_model(operation).output_shape
+        assert shape is not None
         report = ParamValidator().validate(answer, shape)
         assert not report.has_errors(), report.generate_report()
         return answer
@@ -99,13 +100,14 @@ def _run(call: Callable[..., dict[str, Any]], sql: str, **more: object) -> dict[
     return _ended(call, query_id)
 
 
-@retry(
-    retry=retry_if_result(lambda found: found["Status"]["State"] in {"QUEUED", "RUNNING"}),
-    stop=stop_after_delay(5),
-    wait=wait_fixed(0.01),
-)
 def _ended(call: Callable[..., dict[str, Any]], query_id: str) -> dict[str, Any]:
-    return dict(call("GetQueryExecution", QueryExecutionId=query_id)["QueryExecution"])
+    return until(
+        lambda: dict(call("GetQueryExecution", QueryExecutionId=query_id)["QueryExecution"]),
+        lambda found: found["Status"]["State"] not in {"QUEUED", "RUNNING"},
+        seconds=5,
+        what=f"query {query_id} to end",
+        pause_seconds=0.01,
+    )
 
 
 def _cells(page: dict[str, Any]) -> list[list[str | None]]:

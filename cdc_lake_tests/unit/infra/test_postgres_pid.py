@@ -8,9 +8,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from infra.local.components.postgres import _drop_stale_pid
+from resources.waiting import until
 
 
 @pytest.fixture
@@ -29,12 +29,13 @@ def test_a_server_that_runs_and_one_that_was_killed(server: Path, tmp_path: Path
         assert noted.exists()
         running.kill()
         # Not waited for: a zombie, as a killed server is until its parent asks for it.
-        until_zombie = Retrying(
-            retry=retry_if_result(lambda status: status != psutil.STATUS_ZOMBIE),
-            stop=stop_after_delay(10),
-            wait=wait_fixed(0.02),
+        until(
+            psutil.Process(running.pid).status,
+            lambda status: status == psutil.STATUS_ZOMBIE,
+            seconds=10,
+            what="the killed server to be a zombie",
+            pause_seconds=0.02,
         )
-        until_zombie(lambda: psutil.Process(running.pid).status())
         _drop_stale_pid(noted)
         assert not noted.exists()
 

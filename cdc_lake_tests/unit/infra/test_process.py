@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +15,7 @@ from infra.local.component import Launch
 from infra.local.errors import StackError
 from infra.local.process import end, find, is_alive, record, recorded, spawn
 from infra.local.state import ProcessRecord
+from resources.waiting import until
 
 SLEEP = (sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)")
 STUBBORN = (
@@ -46,11 +46,8 @@ def start(home: Path, argv: tuple[str, ...], component: str = "one") -> psutil.P
     """The process, once it has printed that it is up."""
     log = home / "log"
     process = spawn(Launch(argv), component, home, log)
-    for _ in range(200):
-        if "up" in log.read_text():
-            return process
-        time.sleep(0.02)
-    raise AssertionError("the process did not come up")
+    until(log.read_text, lambda text: "up" in text, seconds=4, what=f"{component} to come up", pause_seconds=0.02)
+    return process
 
 
 def test_a_process_is_found_by_its_home_without_any_note(home: Path, tmp_path: Path) -> None:
@@ -116,3 +113,14 @@ def test_the_log_is_private_and_begun_anew_when_it_is_big(home: Path, monkeypatc
     assert log.read_text() == "up\n"
     assert (home / "one.log.1").read_text() == "x" * 20
     assert log.stat().st_mode & 0o077 == 0
+
+
+def test_it_ends_on_sigterm_although_whoever_started_us_ignores_it(home: Path) -> None:
+    ours = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        process = start(home, SLEEP)
+    finally:
+        for number, handler in ours.items():
+            signal.signal(number, handler)
+    process.terminate()
+    assert process.wait(10) == -signal.SIGTERM

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import socket
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 import pytest
 
 from cdc_lake_tests.unit.infra.fakes import FakeComponent
-from infra.local.component import Component, Launch
+from infra.local.component import LOOPBACK, Component, Launch, StackContext
 from infra.local.errors import StackError, StartFailed
 from infra.local.home import StackHome
 from infra.local.process import find, is_alive, spawn
@@ -161,11 +163,35 @@ def test_a_moved_port_restarts_those_that_use_it(make: MakeStack, monkeypatch: p
     stack = make(FakeComponent("one"), FakeComponent("two", ("one",)), FakeComponent("three"))
     stack.up()
     before = pids(stack)
-    monkeypatch.setenv("CDC_LAKE_PORT_ONE", "27999")
+    with socket.create_server((LOOPBACK, 0)) as free:
+        port = free.getsockname()[1]
+    monkeypatch.setenv("CDC_LAKE_PORT_ONE", str(port))
     stack.up()
     after = pids(stack)
-    assert next(c.port for c in stack.status() if c.name == "one") == 27999
+    assert next(c.port for c in stack.status() if c.name == "one") == port
     assert {name for name in before if before[name] != after[name]} == {"one", "two"}
+
+
+@dataclass
+class Raced(FakeComponent):
+    """Somebody takes its port when it has been chosen, once."""
+
+    thief: socket.socket | None = None
+
+    def prepare(self, context: StackContext) -> None:
+        super().prepare(context)
+        if self.thief is None:
+            self.thief = socket.create_server((LOOPBACK, context.ports[self.name]))
+
+
+def test_a_port_that_is_lost_between_choice_and_use_is_chosen_anew(make: MakeStack) -> None:
+    raced = Raced("one")
+    stack = make(raced, FakeComponent("two", ("one",)), FakeComponent("three"))
+    after = {c.name: c for c in stack.up()}
+    assert raced.thief is not None
+    with raced.thief as thief:
+        assert after["one"].port != thief.getsockname()[1]
+        assert {c.state for c in after.values()} == {"running"}
 
 
 def test_down_without_a_home_does_nothing(make: MakeStack) -> None:

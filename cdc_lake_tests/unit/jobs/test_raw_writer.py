@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdc_lake.contract import json_lines
+from cdc_lake.contract import dead_letters, json_lines
 from cdc_lake.contract.dead_letters import DeadLetter
-from cdc_lake.contract.errors import ObjectConflictError
+from cdc_lake.contract.errors import ObjectConflictError, TooManyDeadLettersError
 from cdc_lake.contract.manifest import LandedObject
 from cdc_lake.contract.names import ObjectName
 from cdc_lake.contract.store import S3Location
@@ -24,6 +24,7 @@ from cdc_lake_tests.tried import Tried
 from cdc_lake_tests.unit.contract.landed import PIPELINE, TOPIC
 
 Row = tuple[int, int, bytes | None]
+LARGEST, LIMIT = 200, 200
 ROWS: list[Row] = [(0, offset, json.dumps({"order_id": offset}).encode()) for offset in range(10)]
 
 
@@ -31,8 +32,14 @@ def batch(rows: Sequence[Row]) -> pa.RecordBatch:
     """Records as Spark hands them to an executor."""
     partitions, offsets, values = zip(*rows, strict=True) if rows else ((), (), ())
     return pa.RecordBatch.from_arrays(
-        [pa.array(partitions, pa.int32()), pa.array(offsets, pa.int64()), pa.array(values, pa.binary())],
-        names=["partition", "offset", "value"],
+        [
+            pa.array(partitions, pa.int32()),
+            pa.array(offsets, pa.int64()),
+            pa.array(values, pa.binary()),
+            pa.array([b"key %d" % offset for offset in offsets], pa.binary()),
+            pa.array([[{"key": "from", "value": b"\xff"}, {"key": "none", "value": None}]] * len(rows)),
+        ],
+        names=["partition", "offset", "value", "key", "headers"],
     )
 
 
@@ -42,10 +49,11 @@ def write(
     attempt: str = "attempt",
     count: int = 100,
     size: int = 10_000,
+    epoch: int = 0,
 ) -> tuple[list[LandedObject], list[DeadLetter]]:
     """Objects and dead letters of what a writer makes of batches."""
     location = cast(S3Location, MemoryLocation(store))
-    writer = RawWriter(location, PIPELINE, TOPIC, attempt, count, size)
+    writer = RawWriter(location, PIPELINE, TOPIC, attempt, count, size, epoch, LARGEST, LIMIT)
     rows = [row for written in writer(map(batch, batches)) for row in written.to_pylist()]
     return (
         [LandedObject.model_validate_json(row["json"]) for row in rows if row["kind"] == "object"],
@@ -92,7 +100,7 @@ def test_objects_are_cut_by_size(store: MemoryStore) -> None:
 
 
 def test_a_record_larger_than_an_object_has_one_of_its_own(store: MemoryStore) -> None:
-    large: list[Row] = [(0, 0, b"1"), (0, 1, b"2" * 5000), (0, 2, b"3")]
+    large: list[Row] = [(0, 0, b"1"), (0, 1, b"2" * 150), (0, 2, b"3")]
     objects, _ = write(store, large, size=100)
     assert content(store, objects) == large
 
@@ -110,16 +118,41 @@ def test_offsets_of_transaction_markers_are_left_out_of_the_runs(store: MemorySt
     assert content(store, objects) == rows
 
 
-def test_values_that_cannot_be_a_line_become_dead_letters(store: MemoryStore) -> None:
-    rows: list[Row] = [(0, 0, b"{}"), (0, 1, None), (0, 2, b"{\n}"), (0, 3, b""), (0, 4, b"[]")]
+def test_values_that_cannot_be_landed_become_dead_letters(store: MemoryStore) -> None:
+    large = b"[" + b"1" * LARGEST
+    rows: list[Row] = [(0, 0, b"{}"), (0, 1, None), (0, 2, b"{\n}"), (0, 3, b""), (0, 4, b"[]"), (0, 5, large)]
     objects, letters = write(store, rows)
     assert content(store, objects) == [rows[0], rows[4]]
-    assert [(letter.offset, letter.value, letter.object) for letter in letters] == [
-        (1, None, None),
-        (2, "ewp9", None),
-        (3, "", None),
+    assert [(letter.offset, letter.size, letter.object, letter.key) for letter in letters] == [
+        (1, None, None, b"key 1"),
+        (2, 3, None, b"key 2"),
+        (3, 0, None, b"key 3"),
+        (5, LARGEST + 1, None, b"key 5"),
     ]
+    assert {letter.headers for letter in letters} == {(("from", b"\xff"), ("none", None))}
+    assert "201 bytes, more than the 200 of landing.record_bytes" in letters[-1].reason
     assert objects[0].runs == ((0, 1), (4, 1))
+
+
+def test_a_value_is_kept_before_its_letter_is_told(store: MemoryStore) -> None:
+    _, letters = write(store, [(0, 7, None), (0, 8, b"{\n}"), (0, 9, b"")])
+    assert list(dead_letters.keys(store, PIPELINE)) == []
+    dead_letters.put(store, PIPELINE, letters)
+    assert [dead_letters.value_of(store, PIPELINE, letter) for letter in letters] == [None, b"{\n}", b""]
+
+
+def test_a_letter_knows_its_epoch(store: MemoryStore) -> None:
+    for epoch, value in ((0, b""), (1, b"\n")):
+        dead_letters.put(store, PIPELINE, write(store, [(0, 7, value)], epoch=epoch)[1])
+    found = list(dead_letters.letters(store, PIPELINE))
+    assert sorted(letter.id for letter in found) == [f"{TOPIC}+0+7", f"{TOPIC}+0+7@1"]
+
+
+def test_too_many_dead_letters_stop(store: MemoryStore) -> None:
+    rows: list[Row] = [(0, offset, None) for offset in range(LIMIT + 1)]
+    assert len(write(store, rows[:-1])[1]) == LIMIT
+    with pytest.raises(TooManyDeadLettersError, match=f"more than {LIMIT} records of topic {TOPIC} can't be landed"):
+        write(store, rows)
 
 
 def test_only_dead_letters_make_no_object(store: MemoryStore) -> None:
@@ -171,7 +204,7 @@ def test_every_record_lands_once_in_order_or_is_a_dead_letter(
     edges = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
     store = MemoryStore()
     objects, letters = write(store, *(rows[start:end] for start, end in pairwise(edges)), count=count, size=size)
-    dead = [row for row in rows if json_lines.unframeable(row[2]) is not None]
+    dead = [row for row in rows if json_lines.unframeable(row[2], LARGEST) is not None]
     assert content(store, objects) == [row for row in rows if row not in dead]
     assert [(letter.partition, letter.offset) for letter in letters] == [row[:2] for row in dead]
     assert all(item.records <= count for item in objects)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 
+from cdc_lake.jobs.verify import Difference, VerifyReport
 from cdc_lake.pipeline.checks import content, dataset, source
-from cdc_lake_tests.fakes import evaluate
+from cdc_lake_tests.fakes.dagster import evaluate
 from cdc_lake_tests.world import World
 
 ORDERS = ["order_id", "customer_id", "total", "__deleted", "_hoodie_file_name"]
@@ -23,7 +24,7 @@ def check(shop: World, name: str) -> dg.AssetCheckResult:
             "postgres": shop.postgres,
             "kafka": shop.kafka,
             "store": shop.store,
-            "athena": shop.athena,
+            "spark": shop.spark,
             "deployment": shop.deployment,
         },
     }
@@ -56,27 +57,36 @@ def test_a_doubled_key(shop: World) -> None:
     assert found.metadata["doubled_keys"].value == [["2", "2"]]
 
 
-def test_equals_source(shop: World) -> None:
+def test_equals_source(shop: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = VerifyReport(3, 3, 2, 0, 1, 0, 0, 0, 0, (), {"source": 0.5})
+    asked = verified(monkeypatch, report)
     found = check(filled(shop), "equals_source")
     assert found.passed
-    assert found.metadata["rows_compared"].value == 3
+    assert (found.metadata["compared"].value, found.metadata["pending"].value) == (2, 1)
+    assert found.metadata["seconds_source"].value == 0.5
+    assert asked == [(shop.orders, shop.deployment.snapshot_seconds)]
 
 
-def test_a_cell_differs(shop: World) -> None:
-    filled(shop)
-    lake(shop, (1, "ANNE", "1.50"), (2, "ANNE", "2.51"), (3, "ANNE", "3.50"))
-    found = check(shop, "equals_source")
+def test_a_cell_differs(shop: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Difference("different", {"order_id": "2"}, {"total": ("2.50", "2.51")})
+    verified(monkeypatch, VerifyReport(3, 3, 3, 0, 0, 0, 0, 1, 0, [one], {}))
+    found = check(filled(shop), "equals_source")
     assert not found.passed
-    assert found.metadata["different"].value == {"(2,)": ["total"]}
+    (told,) = found.metadata["differences"].value
+    assert (told["key"], told["columns"]) == ({"order_id": "2"}, {"total": ["2.50", "2.51"]})
 
 
-def test_a_row_is_missing_and_one_is_too_many(shop: World) -> None:
-    filled(shop)
-    lake(shop, (1, "ANNE", "1.50"), (2, "ANNE", "2.50"), (4, "ANNE", "4.50"))
-    found = check(shop, "equals_source")
-    assert not found.passed
-    assert found.metadata["missing_in_lake"].value == ["(3,)"]
-    assert found.metadata["extra_in_lake"].value == ["(4,)"]
+def verified(monkeypatch: pytest.MonkeyPatch, report: VerifyReport) -> list[tuple[object, float]]:
+    """Let the oracle say this; what it was asked."""
+    asked: list[tuple[object, float]] = []
+
+    def answer(table: object, _systems: object, *, seconds: float, limit: int) -> VerifyReport:
+        assert limit
+        asked.append((table, seconds))
+        return report
+
+    monkeypatch.setattr(content, "verify_applied", answer)
+    return asked
 
 
 def test_small_files(shop: World) -> None:
@@ -148,15 +158,24 @@ def test_totals_that_differ(shop: World, rows: list[tuple[object, ...]]) -> None
 
 
 def test_a_question_to_the_source_that_finds_nothing(shop: World) -> None:
-    [made] = source.build(shop.flow)
+    made = source.build(shop.flow)[0]
     assert evaluate(made, postgres=filled(shop).postgres).passed
 
 
 def test_a_question_to_the_source_whose_rows_are_faults(shop: World) -> None:
-    [made] = source.build(shop.flow)
+    made = source.build(shop.flow)[0]
     for number in range(12):
         shop.order(number, customer_id="NOBODY")
     found = evaluate(made, postgres=shop.postgres)
     assert not found.passed
     assert found.metadata["faults"].value == 12
     assert found.metadata["first"].value == [[str(number)] for number in range(10)]
+
+
+def test_a_table_that_takes_truncate(shop: World) -> None:
+    orders, _ = source.build(shop.flow)[1:]
+    found = evaluate(orders, postgres=shop.postgres)
+    assert not found.passed
+    assert found.metadata["unguarded"].value == ["sales.orders"]
+    shop.postgres.refuse_truncate("sales", "orders")
+    assert evaluate(orders, postgres=shop.postgres).passed

@@ -8,7 +8,7 @@ import dagster as dg
 
 from cdc_lake.contract import dead_letters, names
 from cdc_lake.pipeline.checks import landing
-from cdc_lake_tests.fakes import evaluate
+from cdc_lake_tests.fakes.dagster import evaluate
 from cdc_lake_tests.world import World
 
 
@@ -139,4 +139,7 @@ def test_dead_letters(shop: World) -> None:
     found = check(shop, "dead_letters_empty")
     assert not found.passed
     assert found.metadata["dead_letters"].value == 1
-    assert "shop.sales.orders+0+00000000000000000003" in str(found.metadata["first"].value)
+    assert found.metadata["first"].value == {"shop.sales.orders+0+3": "not JSON"}
+    assert found.description == "1 records are not in the lake: `cdc-lake dlq list shop` tells why"
+    dead_letters.close(shop.bucket, "shop", letter, "dropped", None)
+    assert check(shop, "dead_letters_empty").passed

@@ -9,8 +9,8 @@ import pytest
 
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.schema import Column
-from cdc_lake.pipeline import comparison
-from cdc_lake.pipeline.comparison import Comparison, normal, streamed
+from cdc_lake_tests import comparison
+from cdc_lake_tests.comparison import Comparison, normal, streamed
 from cdc_lake_tests.world import World
 
 BIG = "12345678901234567890123456789012345678"
@@ -95,17 +95,11 @@ def compare(shop: World) -> Comparison:
     )
 
 
-def carry(shop: World) -> None:
-    """Land and apply what there is."""
-    shop.land(shop.orders)
-    shop.apply(shop.orders)
-
-
 def test_equal(shop: World) -> None:
     shop.order(1)
     shop.order(2)
     shop.delete_order(1)
-    carry(shop)
+    shop.carry()
     found = compare(shop)
     assert found.equal
     assert (found.compared, found.changed_since) == (1, 0)
@@ -118,7 +112,7 @@ def test_nothing_at_all_is_equal(shop: World) -> None:
 def test_keys_changed_since_are_set_aside_and_counted(shop: World) -> None:
     for number in (1, 2, 3):
         shop.order(number)
-    carry(shop)
+    shop.carry()
     shop.order(1, total="99.00")  # updated
     shop.delete_order(2)
     shop.order(4)  # inserted; none of the three is applied
@@ -129,7 +123,7 @@ def test_keys_changed_since_are_set_aside_and_counted(shop: World) -> None:
 
 def test_what_is_landed_and_not_applied_counts_as_changed_too(shop: World) -> None:
     shop.order(1)
-    carry(shop)
+    shop.carry()
     shop.order(1, total="99.00")
     shop.land(shop.orders)
     assert compare(shop).changed_since == 1
@@ -138,7 +132,7 @@ def test_what_is_landed_and_not_applied_counts_as_changed_too(shop: World) -> No
 def test_a_change_that_the_lake_lost_is_no_excuse(shop: World) -> None:
     shop.order(1)
     shop.order(2)
-    carry(shop)
+    shop.carry()
     shop.streaming = False
     shop.order(1, total="99.00")  # the connector never saw it
     shop.streaming = True
@@ -149,7 +143,7 @@ def test_a_change_that_the_lake_lost_is_no_excuse(shop: World) -> None:
 
 def test_all_columns_that_differ_are_named(shop: World) -> None:
     shop.order(1)
-    carry(shop)
+    shop.carry()
     shop.streaming = False
     shop.order(1, customer_id="BERT", total="99.00")
     shop.streaming = True
@@ -159,7 +153,7 @@ def test_all_columns_that_differ_are_named(shop: World) -> None:
 def test_missing_and_extra(shop: World) -> None:
     shop.order(1)
     shop.order(2)
-    carry(shop)
+    shop.carry()
     shop.streaming = False
     shop.delete_order(1)
     shop.order(3)

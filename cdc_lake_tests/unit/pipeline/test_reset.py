@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 
+import dagster as dg
 import pytest
 
 from cdc_lake.contract import dead_letters, lease, names
 from cdc_lake.contract.errors import LeaseHeldError
+from cdc_lake.jobs import land as landing
+from cdc_lake.jobs.land import LandReport, LandSpec
+from cdc_lake.pipeline import stream
 from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.registration import register
 from cdc_lake.pipeline.reset import reset
-from cdc_lake_tests.fake_steps import CutOff, Steps
+from cdc_lake.pipeline.stages import raw
+from cdc_lake_tests.fakes.dagster import bound
+from cdc_lake_tests.fakes.steps import CutOff, Steps
 from cdc_lake_tests.memory_store import MemoryStore
-from cdc_lake_tests.world import HEARTBEATS, World
+from cdc_lake_tests.shop_pipeline import HEARTBEATS
+from cdc_lake_tests.world import World
 
 IN_ORDER = [
     "connector cdc-lake-shop with offsets",
@@ -31,6 +39,7 @@ IN_ORDER = [
     "objects lake/shop/",
     "objects raw/shop/",
     "objects dlq/shop/",
+    "objects dlq-closed/shop/",
 ]
 
 
@@ -63,6 +72,7 @@ def full(shop: World, monkeypatch: pytest.MonkeyPatch) -> World:
     for dataset in ("totals", "countries"):
         shop.athena.execute(f'CREATE OR REPLACE VIEW "shop_lake"."{dataset}" AS SELECT * FROM orders_current')
     dead_letters.put(shop.bucket, "shop", [dead_letters.DeadLetter.of("shop.sales.orders", 0, 1, "why", b"?")])
+    shop.bucket.write(f"{names.closed_letter_prefix('shop')}shop.sales.orders/closed.json", b"{}")
     shop.kafka.make("__debezium-heartbeat.shop")
     page = shop.pages / "shop" / "page.html"
     page.parent.mkdir(parents=True)
@@ -71,8 +81,8 @@ def full(shop: World, monkeypatch: pytest.MonkeyPatch) -> World:
     shop.kafka.make("stall.sales.orders")
     shop.connect.run("cdc-lake-stall")
     shop.postgres.put_slot("cdc_lake_stall")
-    for key in ("raw/shop2/x.json", "lake/shop2/x.parquet", "dlq/shop2/x.json", "athena-results/x.csv"):
-        shop.bucket.write(key, b"{}")
+    for folder in ("raw/shop2", "lake/shop2", "dlq/shop2", "dlq-closed/shop2", "athena-results"):
+        shop.bucket.write(f"{folder}/x.json", b"{}")
     (shop.pages / "stall").mkdir()
     return shop
 
@@ -95,7 +105,7 @@ def run(shop: World, flow: Flow | None = None, lease_wait_seconds: float = 0.0) 
 
 def leftovers(shop: World) -> dict[str, object]:
     """What is still there of the pipeline."""
-    own = ("raw/shop/", "lake/shop/", "dlq/shop/")
+    own = ("raw/shop/", "lake/shop/", "dlq/shop/", "dlq-closed/shop/")
     tables = ("totals", "countries", "orders", "orders_current", "customers", "customers_current")
     return {
         "connector": shop.connect.status(shop.flow.connector),
@@ -132,7 +142,8 @@ def test_neighbours_and_the_source_stay(full: World) -> None:
     assert full.kafka.topics() == ("stall.sales.orders",)
     assert full.connect.status("cdc-lake-stall") is not None
     assert full.postgres.slot("cdc_lake_stall") is not None
-    assert {key.partition("/")[0] for key in full.bucket.objects} == {"raw", "lake", "dlq", "athena-results", "leases"}
+    left = {key.partition("/")[0] for key in full.bucket.objects}
+    assert left == {"raw", "lake", "dlq", "dlq-closed", "athena-results", "leases"}
     assert (full.pages / "stall").is_dir()
     assert full.postgres.row_count("sales", "orders") == before
 
@@ -159,10 +170,14 @@ def test_a_pipeline_that_never_ran_has_nothing(shop: World) -> None:
     assert run(shop) == []
 
 
-def test_while_a_writer_holds_a_table_nothing_is_removed(full: World) -> None:
+WRITERS = [names.lease_key("shop", "customers"), names.landing_lease_key("shop", "shop.sales.customers")]
+
+
+@pytest.mark.parametrize("key", WRITERS)
+def test_while_a_writer_is_at_work_nothing_is_removed(full: World, key: str) -> None:
     with (
-        lease.held(full.bucket, names.lease_key("shop", "customers"), "dagster run 1"),
-        pytest.raises(LeaseHeldError, match=r"dagster run 1 writes here and holds leases/shop/customers\.json"),
+        lease.held(full.bucket, key, "dagster run 1"),
+        pytest.raises(LeaseHeldError, match=f"dagster run 1 writes here and holds {re.escape(key)}"),
     ):
         run(full)
     assert full.steps.done == []
@@ -171,8 +186,9 @@ def test_while_a_writer_holds_a_table_nothing_is_removed(full: World) -> None:
     assert leftovers(full) == NOTHING
 
 
-def test_it_waits_for_a_writer_to_end(full: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    writer = lease.held(full.bucket, names.lease_key("shop", "orders"), "dagster run 1")
+@pytest.mark.parametrize("key", WRITERS)
+def test_it_waits_for_a_writer_to_end(full: World, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    writer = lease.held(full.bucket, key, "dagster run 1")
     writer.__enter__()
     monkeypatch.setattr("tenacity.nap.time.sleep", lambda _seconds: writer.__exit__(None, None, None))
     run(full, lease_wait_seconds=5)
@@ -182,12 +198,60 @@ def test_it_waits_for_a_writer_to_end(full: World, monkeypatch: pytest.MonkeyPat
 def test_no_writer_gets_in_while_it_removes(full: World) -> None:
     steps = reset(full.flow, full.postgres, full.kafka, full.connect, full.glue, full.bucket, full.deployment, 0.0)
     next(steps)
-    for table in ("orders", "customers"):
-        with (
-            pytest.raises(LeaseHeldError, match="reset "),
-            lease.held(full.bucket, names.lease_key("shop", table), "run 2", wait_seconds=0),
-        ):
-            pass
+    for table in full.flow.tables:
+        for key in (names.lease_key("shop", table.name), names.landing_lease_key("shop", table.topic)):
+            with (
+                pytest.raises(LeaseHeldError, match="reset "),
+                lease.held(full.bucket, key, "run 2", wait_seconds=0),
+            ):
+                pass
     list(steps)
-    with lease.held(full.bucket, names.lease_key("shop", "orders"), "run 3", wait_seconds=0):
-        pass
+    for key in WRITERS:
+        with lease.held(full.bucket, key, "run 3", wait_seconds=0):
+            pass
+
+
+def test_a_landing_in_flight_is_waited_for_and_leaves_nothing_behind(
+    full: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stage itself, stopped in the middle of its job: nothing of it may outlive the reset."""
+    land, refused = full.land_by, []
+
+    def while_resetting(spec: LandSpec) -> LandReport:
+        with pytest.raises(LeaseHeldError, match="dagster run"):
+            run(full)
+        refused.append(list(full.steps.done))
+        assert spec.claim is not None
+        lease.check(full.bucket, spec.claim)
+        return land(spec)
+
+    monkeypatch.setattr(full.spark, "_jobs", {landing.run: while_resetting})
+    full.order(9)
+    full.steps.done.clear()
+    stage = raw.build(full.orders)
+    given = {"kafka": full.kafka, "store": full.store, "spark": full.spark}
+    with dg.DagsterInstance.ephemeral() as instance:
+        assert dg.materialize([stage], instance=instance, resources=bound(**given), selection=[stage]).success
+    assert refused == [[]]
+    assert any(manifest.number == 2 for manifest in stream.manifests(full.bucket, full.orders))
+    run(full)
+    assert leftovers(full) == NOTHING
+
+
+def test_a_landing_that_begins_in_a_reset_asks_the_topic_after_it(full: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waits for the lease before it reads the topic's id: nothing of the old topic is landed after the reset."""
+    steps = reset(full.flow, full.postgres, full.kafka, full.connect, full.glue, full.bucket, full.deployment, 0.0)
+    full.order(9)
+    next(steps)
+    monkeypatch.setattr("tenacity.nap.time.sleep", lambda _seconds: list(steps))
+    stage = raw.build(full.orders)
+    given = {"kafka": full.kafka, "store": full.store, "spark": full.spark}
+    with dg.DagsterInstance.ephemeral() as instance:
+        done = dg.materialize(
+            [stage], instance=instance, resources=bound(**given), selection=[stage], raise_on_error=False
+        )
+    [failure] = [event.step_failure_data.error for event in done.all_events if event.is_step_failure]
+    assert failure is not None
+    assert failure.cause is not None
+    assert "there is no topic shop.sales.orders yet" in failure.cause.message
+    assert leftovers(full) == NOTHING

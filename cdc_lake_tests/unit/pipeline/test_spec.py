@@ -14,7 +14,7 @@ from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline.load import load, names
 from cdc_lake.pipeline.spec import PipelineSpec, seconds
 from cdc_lake.pipeline.yaml_faults import YamlPart
-from cdc_lake_tests.world import YAML, write_shop
+from cdc_lake_tests.shop_pipeline import YAML, write_shop
 
 Refused = Callable[[str], str]
 """Loads the shop with this YAML, which has to fail; what is said."""
@@ -72,8 +72,21 @@ FAULTS = [
     ("prefix: shop }", "prefix: shop, format: avro }", "stream.format", "Input should be 'json'"),
     ("{ flush_seconds", "{ format: csv, flush_seconds", "landing.format", "Input should be 'json'"),
     ("key: [order_id]", "key: [order_id]\n      table_type: cwo", "tables.0.table_type", "Input should be 'cow'"),
-    ("key: [order_id]", "key: [order_id]\n      deletes: hard", "tables.0.deletes", "Input should be 'soft'"),
+    ("key: [order_id]", "key: [order_id]\n      deletes: now", "tables.0.deletes", "Input should be 'soft' or 'hard'"),
     ("key: [order_id]", "key: [order_id]\n      ordering: ts", "tables.0.ordering", "Input should be 'lsn'"),
+    (
+        "key: [order_id]",
+        "key: [order_id]\n      values: { infinity: min }",
+        "tables.0.values.infinity",
+        "Input should be 'dead_letter', 'null' or 'max'",
+    ),
+    (
+        "key: [order_id]",
+        "key: [order_id]\n      values: { nan: max }",
+        "tables.0.values.nan",
+        "Input should be 'dead_letter' or 'null'",
+    ),
+    ("key: [order_id]", "key: [order_id]\n      values: { nans: null }", "tables.0.values.nans", "infinity, nan"),
     ("topic: 1m,", "topic: 1 minute,", "freshness.topic", DURATION),
     ("raw: 2m,", "raw: 0m,", "freshness.raw", DURATION),
     ("lake: 10m", "lake: 1000000d", "freshness.lake", DURATION),
@@ -277,6 +290,21 @@ def test_names_that_follow(tmp_path: Path) -> None:
     assert customers.spec.partition_by == ["country"]
 
 
+@pytest.mark.parametrize(
+    ("yaml", "infinity", "nan"),
+    [
+        ("{}", "dead_letter", "dead_letter"),
+        ("{ infinity: max, nan: null }", "max", "null"),
+        ("{ infinity: null }", "null", "dead_letter"),
+        ('{ infinity: "null", nan: dead_letter }', "null", "dead_letter"),
+    ],
+)
+def test_what_becomes_of_values(tmp_path: Path, yaml: str, infinity: str, nan: str) -> None:
+    write_shop(tmp_path, YAML.replace("key: [order_id]", f"key: [order_id]\n      values: {yaml}"))
+    values = load("shop", tmp_path).tables[0].spec.values
+    assert (values.infinity, values.nan) == (infinity, nan)
+
+
 @pytest.mark.parametrize(("text", "expected"), [("30s", 30), ("5m", 300), ("12h", 43200), ("7d", 604800)])
 def test_durations(text: str, expected: int) -> None:
     assert seconds(text) == expected
@@ -293,5 +321,5 @@ def parts(model: type[YamlPart]) -> Iterator[type[YamlPart]]:
 
 def test_every_field_is_described() -> None:
     found = list(parts(PipelineSpec))
-    assert len(found) == 6
+    assert len(found) == 7
     assert [name for part in found for name, field in part.model_fields.items() if not field.description] == []

@@ -14,12 +14,11 @@ from cdc_lake.definitions import defs
 from cdc_lake.pipeline import checks, sensors
 from cdc_lake.pipeline.flow import STAGES
 from cdc_lake.pipeline.load import load
-from cdc_lake_tests.fakes import bound, evaluate
+from cdc_lake_tests.fakes.dagster import QUIET, bound, evaluate
 
 FLOW = load("northwind")
 CHECKS = {f"{each.check_key.asset_key.path[1]}:{each.check_key.name}": each for each in checks.build(FLOW)}
 SENSORS = {each.name: each for each in sensors.build(FLOW)}
-QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 BOUND_SECONDS = 10.0  # on a busy machine; one second and less on an idle one
 
 
@@ -45,7 +44,7 @@ def job(nowhere: None) -> dg.JobDefinition:  # noqa: ARG001 - it is set
 @pytest.fixture(scope="module")
 def resources(nowhere: None) -> Mapping[str, Any]:  # noqa: ARG001 - it is set
     """The real resources."""
-    return profile.resolved()
+    return {**profile.resolved(), "spark": profile.spark()}
 
 
 @pytest.fixture(autouse=True)

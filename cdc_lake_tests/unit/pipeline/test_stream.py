@@ -11,8 +11,9 @@ from cdc_lake.contract.position import Watermark
 from cdc_lake.contract.store import S3Location
 from cdc_lake.pipeline import stream
 from cdc_lake.pipeline.checks import watermark
-from cdc_lake_tests.fakes import evaluate
-from cdc_lake_tests.world import HEARTBEATS, World
+from cdc_lake_tests.fakes.dagster import evaluate
+from cdc_lake_tests.shop_pipeline import HEARTBEATS
+from cdc_lake_tests.world import World
 
 Marks = Mapping[str, Watermark | None]
 
@@ -40,10 +41,16 @@ def fresh(shop: World) -> dict[str, bool]:
     }
 
 
-def carry(shop: World) -> None:
-    """Land and apply what there is."""
-    shop.land(shop.orders)
-    shop.apply(shop.orders)
+def two_orders(shop: World) -> float:
+    """An order that is carried through, and 500 s later one that isn't yet; when the first one's heartbeat was."""
+    shop.order(1)
+    shop.beat()
+    shop.carry()
+    before = shop.now
+    shop.now += 500
+    shop.order(2)
+    shop.beat()
+    return before
 
 
 def test_nothing_has_beaten_yet(shop: World) -> None:
@@ -54,7 +61,7 @@ def test_nothing_has_beaten_yet(shop: World) -> None:
 def test_an_idle_source_moves_all_stages_on(shop: World) -> None:
     shop.order(1)
     shop.beat()
-    carry(shop)
+    shop.carry()
     shop.now += 1000
     shop.beat()
     assert set(seconds(marks(shop)).values()) == {shop.now}
@@ -82,26 +89,14 @@ def test_each_stage_has_its_own_bound(shop: World) -> None:
 
 
 def test_what_is_not_landed_holds_raw_and_lake_at_the_manifests_watermark(shop: World) -> None:
-    shop.order(1)
-    shop.beat()
-    carry(shop)
-    before = shop.now
-    shop.now += 500
-    shop.order(2)
-    shop.beat()
+    before = two_orders(shop)
     found = seconds(marks(shop))
     assert found["topic"] == shop.now
     assert found["raw"] == found["lake"] == before
 
 
 def test_what_is_landed_and_not_applied_holds_the_lake_at_its_checkpoint(shop: World) -> None:
-    shop.order(1)
-    shop.beat()
-    carry(shop)
-    before = shop.now
-    shop.now += 500
-    shop.order(2)
-    shop.beat()
+    before = two_orders(shop)
     shop.land(shop.orders)
     found = seconds(marks(shop))
     assert found["raw"] == shop.now
@@ -140,7 +135,7 @@ def test_without_the_heartbeat_topic_there_is_none(shop: World) -> None:
 def test_a_topic_made_again_does_not_move_raw_on(shop: World) -> None:
     shop.order(1)
     shop.beat()
-    carry(shop)
+    shop.carry()
     before = shop.now
     shop.kafka.make(shop.orders.topic)
     shop.now += 500

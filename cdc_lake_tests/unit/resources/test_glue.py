@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from typing import Any
 
 import boto3
 import pytest
@@ -46,7 +47,7 @@ def test_a_table_is_written_only_when_it_differs(catalog: GlueCatalog, orders: T
 
 def test_what_an_engine_adds_to_a_table_is_no_difference(catalog: GlueCatalog, orders: TableDefinition) -> None:
     catalog.put_table(orders)
-    touched = orders.to_input()
+    touched: Any = orders.to_input()
     touched["Parameters"]["transient_lastDdlTime"] = "1"
     boto3.client("glue", region_name="us-east-1").update_table(DatabaseName="lake", TableInput=touched)
 

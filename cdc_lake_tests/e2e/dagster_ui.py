@@ -1,0 +1,59 @@
+"""Dagster's UI and daemon on the end-to-end stack, as `cdc-lake dev` starts them.
+
+Here: starting, ending, and asking. Not here: what a test does there.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import httpx
+from tenacity import Retrying, retry_if_exception_type, retry_if_result, stop_after_delay, wait_fixed
+
+if TYPE_CHECKING:  # conftest.py imports this module
+    from cdc_lake_tests.e2e.conftest import CommandLine
+
+
+class Ui:
+    """The UI's address, and the GraphQL that its pages use."""
+
+    def __init__(self, port: int) -> None:
+        self.address = f"http://127.0.0.1:{port}"
+
+    def ask(self, query: str, **variables: object) -> dict[str, Any]:
+        """The answer's data. Raises HTTPError while nobody answers."""
+        body = {"query": query, "variables": variables}
+        answer = httpx.post(f"{self.address}/graphql", json=body, timeout=30, trust_env=False).raise_for_status()
+        data: dict[str, Any] = answer.json()["data"]
+        return data
+
+
+@contextmanager
+def running_ui(cli: CommandLine) -> Iterator[Ui]:
+    """`cdc-lake dev` on the stack, answering, on a free port; ended with all that it started."""
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    running = cli.start("cdc-lake", "dev", "--port", str(port))
+    try:
+        found = Ui(port)
+        until(lambda: found.ask("{ version }"), bool, 120, httpx.HTTPError)
+        yield found
+    finally:
+        os.killpg(running.pid, signal.SIGINT)
+        running.wait(timeout=60)
+
+
+def until(ask: Callable[[], Any], good: Callable[[Any], bool], seconds: float, *errors: type[Exception]) -> Any:  # noqa: ANN401 - whatever is asked for
+    """The first good answer; fails after `seconds`."""
+    again = retry_if_result(lambda answer: not good(answer))
+    return Retrying(
+        retry=again | retry_if_exception_type(errors) if errors else again,
+        stop=stop_after_delay(seconds),
+        wait=wait_fixed(1),
+    )(ask)

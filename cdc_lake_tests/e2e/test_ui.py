@@ -1,0 +1,81 @@
+"""Dagster's UI in a browser: a person opens the graph, has everything made, and sees that all is well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cdc_lake_tests.e2e.conftest import CommandLine
+from cdc_lake_tests.e2e.dagster_ui import Ui
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page, Response
+
+CHECKS = {
+    "source/cdc_events": 3,
+    "topic/cdc_events": 6,
+    "raw/cdc_events": 4,
+    "lake/cdc_events": 4,
+    "dataset/order_items": 1,
+}
+"""How many checks each asset has; the dashboard has none."""
+
+WIDE = {"width": 3000, "height": 900}
+"""So wide that the graph shows the nodes with their details, all six in one line."""
+
+
+@pytest.fixture
+def faults() -> list[str]:
+    """What the page's console calls an error, and what the UI's server refused."""
+    return []
+
+
+@pytest.fixture
+def page(browser: Browser, ui: Ui, faults: list[str]) -> Iterator[Page]:
+    """A page that writes down its faults, and skips Dagster's greeting whenever that stands in the way."""
+    page = browser.new_page(viewport=WIDE)  # type: ignore[arg-type]
+    page.set_default_timeout(30_000)
+
+    def refused(response: Response) -> None:
+        if response.url.startswith(ui.address) and response.status >= 400:
+            faults.append(f"{response.status} {response.url}")
+
+    page.on("console", lambda said: faults.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("response", refused)
+    page.add_locator_handler(page.get_by_role("button", name="Skip", exact=True), lambda skip: skip.click())
+    yield page
+    page.close()
+
+
+@pytest.mark.timeout(300)
+def test_materialize_all(page: Page, ui: Ui, cli: CommandLine, faults: list[str]) -> None:
+    from playwright.sync_api import expect
+
+    page.goto(f"{ui.address}/locations/cdc_lake.definitions/asset-groups/northwind/lineage")
+    for name, assets in {"cdc_events": 4, "order_items": 1, "customers": 1}.items():
+        expect(page.get_by_text(name, exact=True)).to_have_count(assets, timeout=30_000)
+
+    page.get_by_role("button", name="Materialize all").click()
+    page.get_by_role("link", name="View", exact=True).click()
+    page.wait_for_url("**/runs/*")
+    ended = page.get_by_text("Success", exact=True).or_(page.get_by_text("Failure", exact=True))
+    expect(ended).to_be_visible(timeout=150_000)
+    expect(ended).to_have_text("Success")
+    # Each asset and each check is a step of the run.
+    expect(page.get_by_text(f"Succeeded ({len(CHECKS) + 1 + sum(CHECKS.values())})")).to_be_visible()
+
+    page.go_back()
+    for asset, count in CHECKS.items():
+        passed = page.locator(f'a[href*="/{asset}?view=checks"]')
+        expect(passed).to_have_text(f"{count} / {count} Passed", timeout=30_000)
+    page.locator('a[href*="/lake/cdc_events?view=checks"]').click()
+    expect(page.get_by_text("Checks (4)", exact=True)).to_be_visible()
+    expect(page.get_by_text("Succeeded", exact=True)).to_have_count(4)
+
+    rows = cli.query("SELECT count(*) AS n FROM cdc_events_current")[0]["n"]
+    page.get_by_role("tab", name="Overview").first.click()
+    expect(page.get_by_text(f"{rows:,}", exact=True).first).to_be_visible()
+    assert faults == []

@@ -1,0 +1,131 @@
+"""A pipeline on a whole stack, from a table made by SQL to the rows that Spark and Athena read: the real chain.
+
+Here: making, driving and reading it. Not here: values and changes, which the tests tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
+
+from cdc_lake.contract import dead_letters
+from cdc_lake.contract.dead_letters import DeadLetter
+from cdc_lake.contract.store import ObjectStore
+from cdc_lake.demo.graph import Graph, Materialised
+from cdc_lake.pipeline import component, stream
+from cdc_lake.pipeline.flow import TableFlow, location
+from cdc_lake.pipeline.load import load
+from cdc_lake.profile import bound, resolved, spark
+
+YAML = """\
+type: cdc_lake.CdcPipeline
+attributes:
+  name: {name}
+  source: {{ kind: log, database: devdb, schema: {name}, tables: [{tables}], publication: {name} }}
+  stream: {{ prefix: {name} }}
+  landing: {{ record_bytes: 16777216 }}
+  tables:
+{declared}
+  catalog: {name}
+  datasets: [{datasets}]
+"""
+STAGES = ("source", "topic", "raw", "lake")
+# Python's own moments end in the year 9999, and know no year before 1.
+_AS_NUMBERS = {"timestamp": "unix_micros(`{}`)", "date": "datediff(`{}`, date'1970-01-01')"}
+
+
+class Line:
+    """The pipeline, on a running stack that CDC_LAKE_HOME names; `tables` gives the YAML's further fields by name."""
+
+    def __init__(
+        self, name: str, folder: Path, tables: Mapping[str, str], datasets: Mapping[str, str] | None = None
+    ) -> None:
+        (folder / name).mkdir(parents=True)
+        declared = "\n".join(f"    - {{ name: {table}, key: [id]{more} }}" for table, more in tables.items())
+        for file, sql in (datasets or {}).items():
+            (folder / name / file).write_text(sql)
+        text = YAML.format(name=name, tables=", ".join(tables), declared=declared, datasets=", ".join(datasets or {}))
+        (folder / name / "defs.yaml").write_text(text)
+        self.flow = load(name, folder)
+        built = component.build(self.flow)
+        made = dg.Definitions(
+            assets=built.assets,
+            asset_checks=[check for check in built.asset_checks or () if _is_of_topic(check)],
+            jobs=built.jobs,
+            resources=bound(),
+            executor=dg.in_process_executor,
+        )
+        self.graph = Graph(name, made, dg.DagsterInstance.ephemeral())
+        self.execute(f"create schema {name}")
+
+    @property
+    def resources(self) -> Mapping[str, Any]:
+        """The resources at their present addresses."""
+        return resolved()
+
+    def table(self, name: str) -> TableFlow:
+        """One table."""
+        return next(each for each in self.flow.tables if each.name == name)
+
+    @property
+    def store(self) -> ObjectStore:
+        """The bucket."""
+        return location(self.resources["store"]).store()
+
+    def execute(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        """Run SQL at the source, in the pipeline's schema, with values in order or a mapping of them; its rows."""
+        with self.flow.at_source(self.resources["postgres"]).connect() as db, db.cursor() as cursor:
+            cursor.execute(f"set search_path to {self.flow.name}, public")
+            named = values[0] if values and isinstance(values[0], Mapping) else None
+            cursor.execute(statement, named or values or None)
+            return cursor.fetchall() if cursor.description else []
+
+    def materialise(self, *stages: str) -> Materialised:
+        """Materialise stages, those up to the lake if none is named."""
+        return self.graph.materialise(*(stages or STAGES))
+
+    def carry(self) -> Materialised:
+        """Bring everything that is committed by now to the lake, as the sensors do: the source is not looked at."""
+        stream.barrier(self.flow.at_source(self.resources["postgres"]), self.resources["kafka"], self.flow, seconds=120)
+        return self.materialise("raw", "lake")
+
+    def by_spark(self, table: str) -> dict[int, dict[str, Any]]:
+        """The lake's rows that are not deleted, by id; days and microseconds since 1970 as numbers."""
+        rows = spark().session().read.format("hudi").load(self.table(table).upsert_spec(self._location, "test").uri())
+        for name, kind in rows.dtypes:
+            if kind in _AS_NUMBERS:
+                rows = rows.withColumn(name, F.expr(_AS_NUMBERS[kind].format(name)))
+        return {row["id"]: row.asDict() for row in rows.where("not __deleted").collect()}
+
+    def types(self, table: str) -> list[tuple[str, str]]:
+        """The lake table's columns and types, as its files have them."""
+        uri = self.table(table).upsert_spec(self._location, "test").uri()
+        found = spark().session().read.format("hudi").load(uri).dtypes
+        return [(name, kind) for name, kind in found if not name.startswith("_hoodie_")]
+
+    @property
+    def _location(self) -> Any:  # noqa: ANN401 - an S3Location
+        return location(self.resources["store"])
+
+    def by_athena(self, sql: str) -> list[tuple[object, ...]]:
+        """A query in the pipeline's own database."""
+        athena = self.resources["athena"].model_copy(update={"database": self.flow.spec.catalog})
+        return list(athena.query(sql).rows)
+
+    def dead_letters(self) -> list[DeadLetter]:
+        """The open dead letters."""
+        return list(dead_letters.letters(self.store, self.flow.name))
+
+    def end(self) -> None:
+        """Stop the connector and drop the slot: a line that is done must not hold the stack's WAL."""
+        found = self.resources
+        found["connect"].delete(self.flow.connector)
+        self.flow.at_source(found["postgres"]).drop_slot(self.flow.slot)
+
+
+def _is_of_topic(check: dg.AssetsDefinition) -> bool:
+    return all(key.asset_key.path[1] == "topic" for key in check.check_keys)

@@ -1,0 +1,219 @@
+"""Poison in a real topic: the rest lands, the poison is kept, and gets another chance once its cause is mended."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import count
+
+import pytest
+
+from cdc_lake.contract import dead_letters, failpoints, lease, names, schema
+from cdc_lake.contract.epochs import Completion, Epoch, Epochs
+from cdc_lake.contract.errors import ContractError, LeaseHeldError, TooManyDeadLettersError
+from cdc_lake.contract.failpoints import FailpointReached
+from cdc_lake.contract.schema import Column
+from cdc_lake.jobs import upsert
+from cdc_lake_tests.integration.jobs.engines import Engines
+from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
+from cdc_lake_tests.integration.jobs.poison import AT_LANDING, AT_READING, SOURCE, PoisonedTopic, good
+from cdc_lake_tests.tried import Tried
+
+NewTopic = Callable[[], PoisonedTopic]
+PRETTY = json.dumps(event(1, "u", 10, note="old"), indent=1).encode()
+"""A good record that can't be landed; replayed, it is read as it is."""
+
+
+@pytest.fixture(scope="package")
+def numbers() -> Iterator[int]:
+    return count(1)
+
+
+@pytest.fixture
+def poisoned(engines: Engines, numbers: Iterator[int]) -> Iterator[PoisonedTopic]:
+    """A topic of one's own, and its table."""
+    topic = PoisonedTopic(engines, f"poisoned-{next(numbers)}")
+    yield topic
+    engines.kafka.delete_topic(topic.name)
+
+
+def test_poison_of_every_kind_is_kept_and_the_rest_lands(poisoned: PoisonedTopic, tried: Tried) -> None:
+    poison = [*AT_LANDING, *AT_READING]
+    sent = [value for number, (bad, _) in enumerate(poison) for value in (good(number, 10 + number), bad)]
+    offsets = poisoned.send(*sent)
+    landed = poisoned.land()
+    assert (landed.dead_letters, landed.records) == (len(AT_LANDING), len(sent) - len(AT_LANDING))
+    applied = poisoned.upsert()
+    letters = poisoned.letters()
+    assert [bad for (bad, _), offset in zip(poison, offsets[1::2], strict=True) if offset not in letters] == []
+    assert (applied.dead_letters, applied.keys) == (len(AT_READING), len(poison))
+    for (bad, reason), offset in zip(poison, offsets[1::2], strict=True):
+        letter = letters.pop(offset)
+        assert re.search(reason, letter.reason), (bad and bad[:100], letter.reason)
+        assert dead_letters.value_of(poisoned.store, poisoned.name, letter) == bad
+        assert (letter.topic, letter.partition) == (poisoned.name, 0)
+        at_landing = (bad, reason) in AT_LANDING
+        assert (letter.object is None) == at_landing
+        assert letter.headers == ((("by", b"\xff"),) if at_landing else ())
+        assert (letter.key is not None) == at_landing
+    assert letters == {}
+    assert poisoned.rows().keys() == set(range(len(poison)))
+    tried("bad inputs", len(poison))
+    # None of it can be read a second time either, and nothing is committed for it.
+    checkpoint = poisoned.checkpoint()
+    report = poisoned.replay(*(each.id for each in poisoned.letters().values() if not each.key))
+    assert (report.instant, len(report.failed), report.applied) == (None, len(AT_READING), [])
+    assert {each.tries for each in poisoned.letters().values() if not each.key} == {2}
+    assert poisoned.checkpoint() == checkpoint
+
+
+def test_too_many_that_cannot_be_landed_stop(poisoned: PoisonedTopic) -> None:
+    poisoned.send(good(1, 1), None, None, None)
+    with pytest.raises(TooManyDeadLettersError, match=r"more than 2 records of topic \S+ can't be landed"):
+        poisoned.land(dead_letter_limit=2)
+    assert poisoned.letters() == {}
+    # The limit raised, they are set aside.
+    assert poisoned.land(dead_letter_limit=3).dead_letters == 3
+    assert len(poisoned.letters()) == 3
+
+
+def test_a_replay_overwrites_nothing_newer(poisoned: PoisonedTopic, tried: Tried) -> None:
+    poisoned.deliver(PRETTY, good(1, 20, note="new"), PRETTY.replace(b'"id": 1', b'"id": 2'))
+    assert poisoned.rows()[1]["note"] == "new"
+    before = poisoned.checkpoint()
+    report = poisoned.replay()
+    assert (len(report.applied), report.failed) == (2, {})
+    assert {key: row["note"] for key, row in poisoned.rows().items()} == {1: "new", 2: "old"}
+    # The checkpoint went on: nothing is applied again, and what comes next is.
+    assert poisoned.checkpoint() == before
+    assert upsert.new_manifests(poisoned.store, poisoned.table) == []
+    assert poisoned.deliver(good(3, 30)).keys == 1
+    assert poisoned.rows().keys() == {1, 2, 3}
+    # The letters are closed, with the commit that applied them; another replay finds none.
+    assert poisoned.letters() == {}
+    closed = [letter.closed for letter in poisoned.letters(closed=True).values()]
+    assert [(each.how, each.instant) for each in closed if each] == [("replayed", report.instant)] * 2
+    assert poisoned.replay().applied == []
+    tried("dead letters replayed", 2)
+
+
+def test_a_replayed_delete_and_a_delete_after_it(poisoned: PoisonedTopic) -> None:
+    delete = json.dumps(event(1, "d", 30), indent=1).encode()
+    late = json.dumps(event(2, "u", 10, note="old"), indent=1).encode()
+    poisoned.deliver(good(1, 20), delete, late, json.dumps(event(2, "d", 20)).encode())
+    assert {key: row["__deleted"] for key, row in poisoned.rows().items()} == {1: False, 2: True}
+    assert len(poisoned.replay().applied) == 2
+    assert {key: row["__deleted"] for key, row in poisoned.rows().items()} == {1: True, 2: True}
+
+
+def test_a_replay_after_the_schema_was_captured(poisoned: PoisonedTopic) -> None:
+    unknown = good(2, 20).replace(b'"qty"', b'"added": "late", "qty"')
+    poisoned.send(good(1, 10), unknown, good(3, 30))
+    poisoned.land()
+    upsert.run(poisoned.engines.spark, replace(poisoned.table, until=1))
+    [letter] = poisoned.letters().values()
+    assert "added" in letter.reason
+    assert poisoned.replay().failed.keys() == {letter.id}
+    assert poisoned.rows().keys() == {1, 3}
+    schema.capture(poisoned.store, poisoned.name, SOURCE, (*COLUMNS, Column(name="added", type="text")), KEY)
+    with pytest.raises(ContractError, match=r"does not have the columns of schema version 2 yet: materialise \S+/lake"):
+        poisoned.replay()
+    poisoned.upsert()  # the migration
+    assert poisoned.replay().applied == [letter.id]
+    assert {key: row["added"] for key, row in poisoned.rows().items()} == {1: None, 2: "late", 3: None}
+
+
+def test_a_mended_value_is_applied_and_the_original_kept(poisoned: PoisonedTopic) -> None:
+    poisoned.deliver(good(1, 10), good(2, 20)[:-1], None)
+    broken, tombstone = poisoned.letters().values()
+    dead_letters.mend(poisoned.store, poisoned.name, broken, good(2, 20, note="mended"))
+    report = poisoned.replay()
+    assert (report.applied, report.failed) == ([broken.id], {tombstone.id: "the record has no value"})
+    assert poisoned.rows()[2]["note"] == "mended"
+    [closed] = poisoned.letters(closed=True).values()
+    assert dead_letters.value_of(poisoned.store, poisoned.name, closed, original=True) == good(2, 20)[:-1]
+
+
+@pytest.mark.parametrize("place", ["replay.before_write", "replay.after_commit", "commit.before_lease_check"])
+def test_a_replay_that_is_cut_off_is_done_by_the_next(
+    poisoned: PoisonedTopic, monkeypatch: pytest.MonkeyPatch, tried: Tried, place: str
+) -> None:
+    poisoned.deliver(good(1, 5), PRETTY)
+    monkeypatch.setenv(failpoints.VARIABLE, f"{place}=raise")
+    monkeypatch.setattr(failpoints, "_times", failpoints.Counter())
+    with pytest.raises(FailpointReached):
+        poisoned.replay()
+    monkeypatch.delenv(failpoints.VARIABLE)
+    assert len(poisoned.letters()) == 1
+    committed = place == "replay.after_commit"
+    assert poisoned.rows()[1]["note"] == ("old" if committed else None)
+    # Meanwhile a newer change comes: the second replay must not undo it.
+    poisoned.deliver(good(1, 20, note="new"))
+    assert len(poisoned.replay().applied) == 1
+    assert poisoned.rows()[1]["note"] == "new"
+    assert (poisoned.letters(), len(poisoned.letters(closed=True))) == ({}, 1)
+    tried("replays cut off", 1)
+
+
+def epoch(number: int) -> Epoch:
+    """An epoch's beginning."""
+    now = datetime.now(UTC)
+    return Epoch(
+        number=number,
+        pipeline="p",
+        reason="a test",
+        began_at=now,
+        system_identifier="1",
+        timeline=1,
+        slot="slot",
+        lsn=number * 100,
+    )
+
+
+def test_a_letter_from_before_the_newest_snapshot_is_overtaken(poisoned: PoisonedTopic) -> None:
+    poisoned.deliver(good(2, 5), PRETTY)
+    epochs = Epochs(poisoned.store, poisoned.name)
+    for number in (0, 1):
+        epochs.begin(epoch(number))
+    with pytest.raises(ContractError, match=r"a new snapshot of pipeline \S+ is under way"):
+        poisoned.replay()
+    epochs.complete(1, Completion(snapshot_lsn=100, completed_at=datetime.now(UTC)))
+    [letter] = poisoned.letters().values()
+    report = poisoned.replay()
+    assert (report.instant, report.applied, report.overtaken) == (None, [], [letter.id])
+    assert poisoned.rows().keys() == {2}
+    [closed] = poisoned.letters(closed=True).values()
+    assert closed.closed is not None
+    assert closed.closed.how == "overtaken"
+
+
+def test_a_row_that_only_an_interrupted_snapshot_told_does_not_come_back(poisoned: PoisonedTopic) -> None:
+    first, second, after = (
+        json.dumps(event(key, op, lsn, snapshot), indent=1).encode()
+        for key, op, lsn, snapshot in ((1, "r", 50, "true"), (2, "r", 100, "true"), (3, "c", 70, "false"))
+    )
+    poisoned.deliver(good(9, 500), first, second, after)
+    epochs = Epochs(poisoned.store, poisoned.name)
+    epochs.begin(epoch(0))
+    epochs.complete(0, Completion(snapshot_lsn=100, completed_at=datetime.now(UTC)))
+    assert len(poisoned.replay().applied) == 3
+    assert poisoned.rows().keys() == {2, 3, 9}
+
+
+def test_one_writer_at_a_time(poisoned: PoisonedTopic) -> None:
+    poisoned.deliver(good(1, 5), PRETTY)
+    key = names.lease_key(poisoned.name, "orders")
+    with lease.held(poisoned.store, key, "another"), pytest.raises(LeaseHeldError, match="another writes here"):
+        poisoned.replay()
+    assert len(poisoned.letters()) == 1
+
+
+def test_a_table_that_is_not_there_yet(poisoned: PoisonedTopic) -> None:
+    poisoned.send(PRETTY)
+    poisoned.land()
+    with pytest.raises(ContractError, match=r"table orders is not there yet: materialise \S+/lake/orders"):
+        poisoned.replay()
+    assert len(poisoned.letters()) == 1

@@ -1,0 +1,285 @@
+"""Decoding on Spark: what was spelled is what is read, whatever the value; and no garbage becomes a NULL unseen."""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
+
+from cdc_lake.contract.schema import Column, TableSchema
+from cdc_lake.contract.values import PLACEHOLDER, STRICT, ValueRules
+from cdc_lake.jobs.decode import REASON, UNAVAILABLE, decode
+from cdc_lake_tests import debezium
+from cdc_lake_tests.integration.jobs.engines import Engines
+from cdc_lake_tests.integration.jobs.events import event
+from cdc_lake_tests.tried import Tried
+
+EVENT = {name: value for name, value in event(1, "u", 100).items() if name.startswith("__")}
+RECORD = "epoch int, object string, partition int, offset bigint, value binary"
+BATCH = 60
+QUICK = settings(
+    max_examples=4,
+    deadline=None,
+    # Each step of shrinking is a Spark job: the first failing rows are small enough to read.
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+# PostgreSQL has no NUL in texts, and JSON no lone surrogates.
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=30).filter(
+    lambda text: text != PLACEHOLDER
+)
+TYPES: dict[str, st.SearchStrategy[Any]] = {
+    "smallint": st.integers(-(2**15), 2**15 - 1),
+    "integer": st.integers(-(2**31), 2**31 - 1),
+    "bigint": st.integers(-(2**63), 2**63 - 1),
+    "double precision": st.floats(allow_nan=False),
+    "real": st.floats(width=32, allow_nan=False),
+    "boolean": st.booleans(),
+    "text": TEXT,
+    "numeric(20,10)": st.decimals(-(10**10) + 1, 10**10 - 1, allow_nan=False, places=10),
+    "numeric(38,0)": st.integers(-(10**38) + 1, 10**38 - 1).map(Decimal),
+    "numeric": st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**50), max_value=10**50, places=12),
+    "date": st.dates(),
+    "timestamp without time zone": st.datetimes(),
+    "timestamp(3) without time zone": st.datetimes().map(
+        lambda at: at.replace(microsecond=at.microsecond // 1000 * 1000)
+    ),
+    "timestamp with time zone": st.datetimes(
+        min_value=datetime(1, 1, 3), max_value=datetime(9999, 12, 29), timezones=st.just(UTC)
+    ),
+    "time without time zone": st.times(),
+    "time(3) without time zone": st.times().map(lambda at: at.replace(microsecond=at.microsecond // 1000 * 1000)),
+    "bytea": st.binary(max_size=40),
+    "uuid": st.uuids().map(str),
+    "jsonb": st.recursive(
+        st.none() | st.booleans() | st.integers() | TEXT, lambda inner: st.lists(inner, max_size=3), max_leaves=5
+    ).map(lambda value: json.dumps(value, ensure_ascii=False)),
+    "bit(10)": st.text("01", min_size=10, max_size=10),
+    "integer[]": st.lists(st.integers(-5, 5), max_size=4).map(tuple),
+    "text[]": st.lists(TEXT, max_size=4).map(tuple),
+}
+COLUMNS = tuple(Column(name=f"c{place}", type=kind) for place, kind in enumerate(TYPES))
+SCHEMA = TableSchema(version=1, table="public.t", columns=(Column(name="id", type="integer"), *COLUMNS), key=("id",))
+# Moments are compared as microseconds, days as days: Python's own calendar ends where PostgreSQL's goes on.
+AS_NUMBERS = {"timestamp": "unix_micros({})", "date": "datediff({}, date'1970-01-01')"}
+
+
+@pytest.fixture(scope="package")
+def spark(engines: Engines) -> SparkSession:
+    """The tests' session; nothing here opens a table."""
+    return engines.spark
+
+
+def decoded(
+    spark: SparkSession,
+    records: Sequence[bytes],
+    versions: TableSchema | Sequence[TableSchema] = SCHEMA,
+    rules: ValueRules = STRICT,
+    epoch: int = 0,
+) -> list[dict[str, Any]]:
+    """The rows of some records, in their order."""
+    frame = spark.createDataFrame([(epoch, "o", 0, place, bytearray(one)) for place, one in enumerate(records)], RECORD)
+    rows = decode(frame, versions, rules)
+    for name, kind in rows.dtypes:
+        if kind in AS_NUMBERS:
+            rows = rows.withColumn(name, F.expr(AS_NUMBERS[kind].format(f"`{name}`")))
+    return [row.asDict() for row in sorted(rows.collect(), key=lambda row: row["offset"])]
+
+
+def wire(**fields: object) -> bytes:
+    """A record's value."""
+    return json.dumps({"id": 1, **fields, **EVENT}, ensure_ascii=False).encode()
+
+
+def expected(kind: str, value: Any) -> Any:  # noqa: ANN401 - any value of any type
+    """A value as the lake holds it, in the terms of decoded()."""
+    found = value
+    match value:
+        case datetime():
+            found = (value.replace(tzinfo=None) - datetime(1970, 1, 1)) // timedelta(microseconds=1)
+        case date():
+            found = (value - date(1970, 1, 1)).days
+        case time():
+            found = ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
+        case Decimal() if kind == "numeric":
+            found = f"{value:f}"
+        case float() if kind == "real":
+            found = struct.unpack("f", struct.pack("f", value))[0]
+        case tuple():
+            found = list(value)
+    return found
+
+
+def told(kind: str, value: Any) -> Any:  # noqa: ANN401 - any value of any type
+    """A decoded value in the terms of expected()."""
+    if isinstance(value, bytearray):
+        return bytes(value)
+    return json.loads(value) if kind.endswith("[]") and value is not None else value
+
+
+@QUICK
+@given(rows=st.lists(st.tuples(*(st.none() | values for values in TYPES.values())), min_size=1, max_size=BATCH))
+def test_what_is_spelled_is_what_is_read(spark: SparkSession, tried: Tried, rows: list[tuple[Any, ...]]) -> None:
+    records = [
+        wire(**{column.name: debezium.field(column.type, value) for column, value in zip(COLUMNS, row, strict=True)})
+        for row in rows
+    ]
+    found = decoded(spark, records)
+    for row, got in zip(rows, found, strict=True):
+        assert got[REASON] is None, (got[REASON], row)
+        for column, value in zip(COLUMNS, row, strict=True):
+            assert told(column.type, got[column.name]) == expected(column.type, value), (column.type, value)
+    tried("values decoded", len(rows) * len(COLUMNS))
+
+
+JUNK = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXT
+    | st.sampled_from(["1e5", "0x10", "1d", " 1", "1 ", "+1", "NaN", "infinity", "2024-01-01", "AAA", "--1", "1.0"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXT, inner, max_size=2),
+    max_leaves=3,
+)
+
+
+@QUICK
+@given(junk=st.lists(st.tuples(st.sampled_from(COLUMNS), JUNK), min_size=1, max_size=BATCH))
+def test_garbage_is_never_a_silent_null(spark: SparkSession, tried: Tried, junk: list[tuple[Column, Any]]) -> None:
+    records = [wire(**{**dict.fromkeys((each.name for each in COLUMNS), None), c.name: value}) for c, value in junk]
+    for (column, value), got in zip(junk, decoded(spark, records), strict=True):
+        if value is not None and got[column.name] is None:
+            assert got[REASON] is not None, (column, value)
+            assert column.name in got[REASON]
+    tried("values of any kind that a column was given", len(junk))
+
+
+@QUICK
+@given(
+    bodies=st.lists(
+        st.binary(max_size=60) | TEXT.map(str.encode) | JUNK.map(json.dumps).map(str.encode), max_size=BATCH
+    )
+)
+def test_what_is_no_record_has_a_reason(spark: SparkSession, tried: Tried, bodies: list[bytes]) -> None:
+    assert all(got[REASON] is not None for got in decoded(spark, bodies))
+    tried("records of any bytes", len(bodies))
+
+
+def single(
+    spark: SparkSession, cases: Sequence[tuple[str, object]], rules: ValueRules = STRICT
+) -> list[dict[str, Any]]:
+    """Each value in a record of its own, as the only one in a column of its type: the value is `c` of the row."""
+    columns = tuple(Column(name=f"c{place}", type=kind) for place, (kind, _) in enumerate(cases))
+    schema = SCHEMA.model_copy(update={"columns": (SCHEMA.columns[0], *columns)})
+    nothing = dict.fromkeys((column.name for column in columns), None)
+    records = [wire(**{**nothing, f"c{place}": value}) for place, (_, value) in enumerate(cases)]
+    rows = decoded(spark, records, schema, rules)
+    return [{**row, "c": row[f"c{place}"], "name": f"c{place}"} for place, row in enumerate(rows)]
+
+
+ENDLESS = [
+    ("date", 2146033979, "infinity"),
+    ("date", -622191234, "infinity"),
+    ("date", -2147472691, "-infinity"),
+    ("date", -625821272, "-infinity"),
+    ("timestamp without time zone", 2**63 - 1, "infinity"),
+    ("timestamp without time zone", -(2**63), "-infinity"),
+    ("timestamp(3) without time zone", 9223372036825200000, "infinity"),
+    ("timestamp(0) without time zone", -9223372036832400000, "-infinity"),
+    ("timestamp with time zone", "infinity", "infinity"),
+    ("timestamp(3) with time zone", "-infinity", "-infinity"),
+]
+
+
+def test_infinity_follows_the_rule(spark: SparkSession, tried: Tried) -> None:
+    cases = [(kind, value) for kind, value, _ in ENDLESS]
+    for (_, _, said), row in zip(ENDLESS, single(spark, cases), strict=True):
+        assert row["c"] is None
+        assert row[REASON].startswith(f"the value of {row['name']} is {said}, which no ")
+    assert [(row["c"], row[REASON]) for row in single(spark, cases, ValueRules(infinity="null"))] == [
+        (None, None) for _ in cases
+    ]
+    last, first = datetime(9999, 12, 31, 23, 59, 59, 999999), datetime(1, 1, 1)
+    for (kind, _, said), row in zip(ENDLESS, single(spark, cases, ValueRules(infinity="max")), strict=True):
+        moment = last if said == "infinity" else first
+        assert (row["c"], row[REASON]) == (expected(kind, moment.date() if kind == "date" else moment), None)
+    tried("values that the lake can't hold", 3 * len(cases))
+
+
+NUMBERS = ["1" * 40, "10000.00", "0.001", "-99999.5", "1e9", "POSITIVE_INFINITY"]
+
+
+def test_numbers_that_do_not_fit(spark: SparkSession, tried: Tried) -> None:
+    cases: list[tuple[str, object]] = [("numeric(6,2)", text) for text in NUMBERS]
+    for text, row in zip(NUMBERS, single(spark, cases), strict=True):
+        assert row[REASON] == f"the value of {row['name']} is not a decimal(6,2): {text}"
+    refused, kept, *texts = single(
+        spark,
+        [
+            ("numeric(6,2)", "NAN"),
+            ("double precision", "NaN"),
+            ("numeric", "NAN"),
+            ("numeric", "POSITIVE_INFINITY"),
+            ("numeric", "NEGATIVE_INFINITY"),
+        ],
+    )
+    assert refused[REASON].startswith("the value of c0 is NaN, which no decimal(6,2) is")
+    assert math.isnan(kept["c"])
+    assert [row["c"] for row in texts] == ["NaN", "Infinity", "-Infinity"]
+    (null,) = single(spark, [("numeric(6,2)", "NAN")], ValueRules(nan="null"))
+    assert (null["c"], null[REASON]) == (None, None)
+    tried("values that the lake can't hold", len(NUMBERS) + 2)
+
+
+NESTED = [
+    ("integer[]", [None, None]),
+    ("text[]", ["[Ljava.lang.String;@1d8d5457", "[Ljava.lang.String;@7247588e"]),
+    ("uuid[]", ["[Ljava.util.UUID;@3290b3eb"]),
+    ("inet[]", ["[Ljava.lang.Object;@6676c11f"]),
+]
+LEFT_OUT = [
+    ("text", PLACEHOLDER),
+    ("jsonb", PLACEHOLDER),
+    ("numeric", PLACEHOLDER),
+    ("bytea", "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="),
+    ("text[]", [PLACEHOLDER]),
+    ("integer[]", list(PLACEHOLDER.encode())),
+    ("bigint[]", list(PLACEHOLDER.encode())),
+    ("uuid[]", ["b68a35a7-17ad-35b3-af2a-ae46edb4545a"]),
+]
+
+
+def test_what_debezium_does_not_tell(spark: SparkSession) -> None:
+    assert all("more than one dimension" in row[REASON] for row in single(spark, NESTED))
+    for row in single(spark, LEFT_OUT):
+        assert (row["c"], row[REASON], row[UNAVAILABLE]) == (None, None, [row["name"]])
+
+
+DISTANT: list[tuple[str, object, int]] = [
+    ("date", -735_160, -735_160),
+    ("date", 3_789_391, 3_789_391),
+    ("timestamp without time zone", -63_517_824_000_000_000, -63_517_824_000_000_000),
+    ("timestamp(3) without time zone", -63_517_824_000_000, -63_517_824_000_000_000),
+    ("timestamp with time zone", "-0043-03-15T00:00:00.000000Z", -63_517_824_000_000_000),
+    ("timestamp with time zone", "1500-01-01T00:00:00.000000Z", -14_831_769_600_000_000),
+    ("timestamp with time zone", "+12345-01-01T00:00:00.000000Z", 327_403_382_400_000_000),
+]
+
+
+def test_distant_years_and_long_texts(spark: SparkSession, tried: Tried) -> None:
+    text = 'ß🦆\\"\n' * 250_000
+    rows = single(spark, [*((kind, value) for kind, value, _ in DISTANT), ("text", text)])
+    assert [row["c"] for row in rows] == [*(number for _, _, number in DISTANT), text]
+    tried("values of a megabyte", 1)

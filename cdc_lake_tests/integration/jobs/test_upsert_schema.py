@@ -1,0 +1,208 @@
+"""Schema versions in the lake table: records of each version, stored rows brought to the newest, by two engines."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from cdc_lake.contract import schema, timeline
+from cdc_lake.contract.errors import SchemaUnexplainedError
+from cdc_lake.contract.schema import Column, TableSchema
+from cdc_lake.contract.values import PLACEHOLDER
+from cdc_lake_tests.integration.jobs.conftest import NewTable
+from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
+from cdc_lake_tests.integration.jobs.tables import SOURCE, LakeTable
+from cdc_lake_tests.integration.jobs.told import open_epoch
+from cdc_lake_tests.tried import Tried
+
+NUMBERED = tuple(column.model_copy(update={"attnum": place}) for place, column in enumerate(COLUMNS, 1))
+
+
+def look(table: LakeTable, *columns: Column, epoch: int = 0) -> TableSchema:
+    """Capture what the source's catalog says now."""
+    seen = TableSchema(version=0, table=SOURCE, columns=columns, key=KEY, oid=1, filenode=1, epoch=epoch)
+    return schema.record(table.store, table.name, seen)[0]
+
+
+def held(table: LakeTable, *names: str) -> dict[int, tuple[object, ...]]:
+    """Some columns by id, as Spark and hudi-rs both have them."""
+    found: list[dict[Any, Any]] = []
+    for rows in (table.by_spark(), table.by_hudi_rs()):
+        found.append({row["id"]: tuple(row[name] for name in names) for row in rows})
+        assert len(found[-1]) == len(rows)
+    assert found[0] == found[1]
+    return found[0]
+
+
+def apply(table: LakeTable) -> list[str]:
+    """Apply what is landed by now, after a look; what changed in the schema."""
+    chain = table.chain.length()
+    return list(table.upsert(replace(table.spec, until=chain)).schema_changes)
+
+
+def without(name: str, record: dict[str, Any]) -> dict[str, Any]:
+    """A record that lacks a field."""
+    return {field: value for field, value in record.items() if field != name}
+
+
+def test_columns_come_and_go(new_table: NewTable, tried: Tried) -> None:
+    table = new_table(NUMBERED, KEY)
+    table.deliver([event(1, "c", 100, note="one", qty=1), event(2, "c", 101, note="two", qty=2)])
+    table.upsert()
+
+    # Added with a default: stored rows show it, and so do records that were written before and are applied later.
+    more = Column(name="more", type="integer", attnum=4, missing="5")
+    table.deliver([event(3, "c", 102, note="three", qty=3), event(1, "u", 110, note="uno", qty=1, more=None)])
+    look(table, *NUMBERED, more)
+    assert apply(table) == ["more integer added (older rows show 5)"]
+    assert held(table, "note", "more") == {1: ("uno", None), 2: ("two", 5), 3: ("three", 5)}
+
+    # Widened, and no record at all: the migration has a commit of its own.
+    wide = more.model_copy(update={"type": "bigint", "missing": None})
+    look(table, *NUMBERED, wide)
+    assert apply(table) == ["more widened from integer to bigint"]
+    assert apply(table) == []
+    table.deliver([event(4, "c", 120, more=2**40), event(2, "u", 121, note="zwei", qty=2, more=6)])
+    assert apply(table) == []
+    assert held(table, "more") == {1: (None,), 2: (6,), 3: (5,), 4: (2**40,)}
+    assert dict(table.engines.spark.read.format("hudi").load(table.spec.uri()).dtypes)["more"] == "bigint"
+
+    # Renamed and dropped in one look, with a record of each state in between.
+    renamed = NUMBERED[1].model_copy(update={"name": "remark"})
+    table.deliver(
+        [
+            event(1, "u", 130, note="old name", qty=11, more=1),
+            {**without("note", event(2, "u", 131, qty=12, more=2)), "remark": "new name"},
+            {**without("qty", without("note", event(3, "u", 132, more=3))), "remark": "and without qty"},
+        ]
+    )
+    look(table, NUMBERED[0], renamed, wide)
+    assert apply(table) == ["note renamed to remark", "qty dropped (kept as history)"]
+    assert held(table, "remark", "qty", "more") == {
+        1: ("old name", 11, 1),
+        2: ("new name", 12, 2),
+        3: ("and without qty", None, 3),
+        4: (None, 1, 2**40),
+    }
+    # A replay of the whole topic, by a table that knows the last version only, comes to the same.
+    before = held(table, "remark", "qty", "more", "__lsn", "__order")
+    again = replace(table.spec, table="again", until=table.chain.length())
+    table.upsert(again)
+    rows = table.engines.spark.read.format("hudi").load(again.uri()).collect()
+    assert {row["id"]: tuple(row[n] for n in ("remark", "qty", "more", "__lsn", "__order")) for row in rows} == before
+    tried("schema changes applied", 4)
+
+
+def test_an_older_change_that_comes_late_keeps_its_place(new_table: NewTable) -> None:
+    table = new_table(NUMBERED, KEY)
+    table.deliver([event(1, "c", 100, note="a")])
+    table.upsert()
+    more = Column(name="more", type="text", attnum=4, missing="x")
+    look(table, *NUMBERED, more)
+    table.deliver([event(1, "u", 200, note="b", more="new")])
+    apply(table)
+    table.deliver([event(1, "u", 150, note="late")])
+    apply(table)
+    assert held(table, "note", "more") == {1: ("b", "new")}
+
+
+def test_a_column_without_a_default_is_there_at_once(new_table: NewTable) -> None:
+    table = new_table(NUMBERED, KEY)
+    table.deliver([event(1, "c", 100, note="a")])
+    table.upsert()
+    look(table, *NUMBERED, Column(name="more", type="date", attnum=4))
+    assert apply(table) == ["more date added (older rows show NULL)"]
+    assert held(table, "note", "more") == {1: ("a", None)}
+    commit = timeline.last_commit(table.store, table.spec.prefix)
+    assert commit is not None
+    assert commit.checkpoint is not None
+    assert (commit.checkpoint.schema_version, commit.rows_written) == (2, 0)
+
+
+def test_a_field_that_no_look_explains(new_table: NewTable) -> None:
+    table = new_table(NUMBERED, KEY)
+    table.deliver([event(1, "c", 100), event(2, "c", 101, ghost=1)])
+    with pytest.raises(SchemaUnexplainedError, match="fields that no schema explains: ghost"):
+        table.upsert()
+    assert table.upsert(replace(table.spec, until=1)).dead_letters == 1
+    assert [row["id"] for row in table.by_hudi_rs()] == [1]
+
+
+def test_a_value_that_was_left_out_is_the_one_before(new_table: NewTable, tried: Tried) -> None:
+    table = new_table(NUMBERED, KEY)
+    table.deliver([event(1, "c", 100, note="stored"), event(2, "c", 101, note=None), event(5, "c", 102, note="gone")])
+    table.upsert()
+    table.deliver(
+        [
+            event(1, "u", 110, note=PLACEHOLDER, qty=7),
+            event(2, "u", 111, note=PLACEHOLDER, qty=8),
+            event(3, "u", 112, note=PLACEHOLDER, qty=9),
+            event(4, "u", 114, note=PLACEHOLDER, qty=11),
+            event(4, "u", 113, note="in the batch", qty=10),
+            event(4, "u", 115, note=PLACEHOLDER, qty=12),
+            event(5, "u", 90, note=PLACEHOLDER, qty=0),
+        ]
+    )
+    report = table.upsert()
+    assert held(table, "note", "qty") == {
+        1: ("stored", 7),
+        2: (None, 8),
+        4: ("in the batch", 12),
+        5: ("gone", 1),
+    }
+    assert report.dead_letters == 1
+    tried("left out values resolved", 6)
+
+
+def test_after_a_resnapshot_a_column_may_be_told_otherwise(new_table: NewTable) -> None:
+    at = Column(name="at", type="timestamp(3) without time zone", attnum=4)
+    table = new_table((*NUMBERED, at), KEY)
+    table.deliver([event(1, "c", 100, at=1_000), event(2, "c", 101, at=2_000), event(3, "c", 102, at=3_000)])
+    table.upsert()
+    table.deliver([event(2, "u", 103, at=2_500)])
+    open_epoch(table, 1)
+    look(table, *NUMBERED, at.model_copy(update={"type": "timestamp without time zone"}), epoch=1)
+    table.deliver([event(1, "r", 200, "true", at=1_000_001), event(3, "r", 200, "true", at=3_000_001)], epoch=1)
+    apply(table)
+    rows = table.engines.spark.read.format("hudi").load(table.spec.uri()).selectExpr("id", "unix_micros(at) as at")
+    assert {row["id"]: row["at"] for row in rows.collect()} == {1: 1_000_001, 2: 2_500_000, 3: 3_000_001}
+
+
+WIDENED: tuple[tuple[str, str, object, object], ...] = (
+    ("smallint", "text", 7, "7"),
+    ("smallint", "real", 7, 7.0),
+    ("integer", "double precision", 7, 7.0),
+    ("integer", "bigint", 7, 7),
+    ("integer", "numeric(20,2)", 7, Decimal("7.00")),
+    ("bigint", "numeric(38,0)", 7, Decimal(7)),
+    ("bigint", "text", 7, "7"),
+    ("numeric(6,2)", "numeric(12,4)", "7.50", Decimal("7.5000")),
+    ("numeric(40,2)", "numeric", "7.50", "7.50"),
+    ("real", "double precision", 0.5, 0.5),
+    ("boolean", "text", True, "true"),
+    ("character varying(5)", "text", "seven", "seven"),
+    ("integer[]", "bigint[]", [7, None], "[7,null]"),
+)
+
+
+def test_every_widening_in_every_row(new_table: NewTable, tried: Tried) -> None:
+    names = [f"w{place}" for place in range(len(WIDENED))]
+    narrow = [
+        Column(name=n, type=w[0], attnum=place) for place, (n, w) in enumerate(zip(names, WIDENED, strict=True), 4)
+    ]
+    wide = [Column(name=n, type=w[1], attnum=place) for place, (n, w) in enumerate(zip(names, WIDENED, strict=True), 4)]
+    values = {name: each[2] for name, each in zip(names, WIDENED, strict=True)}
+    table = new_table((*NUMBERED, *narrow), KEY)
+    table.deliver([event(1, "c", 100, **values), event(2, "c", 101, **dict.fromkeys(names, None))])
+    table.upsert()
+    table.deliver([event(3, "c", 102, **values)])
+    look(table, *NUMBERED, *wide)
+    assert len(apply(table)) == len(WIDENED)
+    expected = tuple(each[3] for each in WIDENED)
+    assert held(table, *names) == {1: expected, 2: (None,) * len(names), 3: expected}
+    found = table.engines.spark.read.format("hudi").load(table.spec.uri()).dtypes
+    assert sorted(each for each in found if not each[0].startswith("_hoodie_")) == sorted(table.lake_columns())
+    tried("schema changes applied", len(WIDENED))

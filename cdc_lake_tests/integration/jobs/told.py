@@ -1,0 +1,98 @@
+"""Histories carried to one table: each in a key space of its own, so that a write of seconds tries hundreds.
+
+Here: delivering them batch by batch, epoch by epoch, and telling which of them the table holds wrongly. Not here:
+what they are (cdc_lake_tests/histories.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from cdc_lake.contract.epochs import Epoch, Epochs, Start
+from cdc_lake.contract.manifest import Manifest, Span
+from cdc_lake_tests.histories import KEYS, Delivery, Event, content, fold
+from cdc_lake_tests.integration.jobs.tables import TOPIC, LakeTable
+
+Content = Mapping[int, tuple[object, ...]]
+
+
+@dataclass
+class Told:
+    """A table that is told many histories; `events` is what was landed of each so far."""
+
+    table: LakeTable
+    deliveries: Sequence[Delivery]
+    events: list[list[Event]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.events = [[] for _ in self.deliveries]
+
+    def land(self) -> Iterator[int]:
+        """Land the next batch of every history as one manifest, again and again; yields the records of each."""
+        for epoch in range(1 + max(event.epoch for delivery in self.deliveries for event in delivery.events())):
+            if epoch:
+                open_epoch(self.table, epoch)
+            batches = [delivery.of_epoch(epoch) for delivery in self.deliveries]
+            for place in range(max(map(len, batches))):
+                records = []
+                for number, each in enumerate(batches):
+                    events = each[place] if place < len(each) else ()
+                    self.events[number].extend(events)
+                    records.extend(event.record(shift=number * KEYS) for event in events)
+                self.table.deliver(records, epoch)
+                yield len(records)
+
+    def wrong(self, rows: Sequence[Mapping[str, object]]) -> list[str]:
+        """The histories that the rows differ from, in words; a key that is there twice is one."""
+        found: dict[int, dict[int, tuple[object, ...]]] = {number: {} for number in range(len(self.deliveries))}
+        twice = []
+        for row in rows:
+            number, key = divmod(int(str(row["id"])), KEYS)
+            if key in found[number]:
+                twice.append(f"history {number}: key {key} is there twice")
+            found[number][key] = (row["note"], row["qty"], row["__deleted"])
+        return twice + [
+            f"history {number}: the table has {found[number]}, the fold {expected(events)}"
+            for number, events in enumerate(self.events)
+            if found[number] != expected(events)
+        ]
+
+
+def expected(events: Sequence[Event]) -> Content:
+    """What readers see of a history by key."""
+    return {key: content(event) for key, event in fold(events).items()}
+
+
+def open_epoch(table: LakeTable, number: int) -> None:
+    """Begin an epoch where the table's chain ends, as `cdc-lake resnapshot` does."""
+    offset = table.next_offset
+    Epochs(table.store, table.name).begin(
+        Epoch(
+            number=number,
+            pipeline=table.name,
+            reason="a test",
+            attempt=f"epoch {number}",
+            began_at=datetime.now(UTC),
+            system_identifier="1",
+            timeline=1,
+            slot="slot",
+            lsn=0,
+            starts={TOPIC: Start(topic_id=table.topic_id, offsets={0: offset})},
+        )
+    )
+    table.chain.append(
+        Manifest(
+            number=table.chain.length() + 1,
+            attempt=f"epoch {number}",
+            pipeline=table.name,
+            topic=TOPIC,
+            topic_id=table.topic_id,
+            epoch=number,
+            opens="a test",
+            spans=(Span(partition=0, first=offset, next=offset),),
+            objects=(),
+            committed_at=datetime.now(UTC),
+        )
+    )

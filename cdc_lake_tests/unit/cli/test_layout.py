@@ -1,0 +1,157 @@
+"""What a terminal of 80 columns shows, and a pipe gets: no name or path is broken in the middle of a word."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from io import StringIO
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+from rich.table import Column
+from rich.text import Text
+from typer.testing import CliRunner
+
+from cdc_lake.cli import layout, topic
+from cdc_lake.cli.app import app
+from cdc_lake.cli.layout import fold, grid
+from cdc_lake_tests.world import World
+from infra.local.doctor import Check
+
+JAVA = "/usr/lib/jvm/java-17-openjdk-amd64/with/a/folder/that/is/named/at/length/and/one-more"
+CHECKS = [
+    Check("Java 17 (Kafka, Connect, Spark, S3)", "ok", f"17 in {JAVA}"),
+    Check(
+        "PostgreSQL's user",
+        "missing",
+        "postgres can't enter /home/somebody/projects/closed",
+        "open it for others to pass through (chmod o+x /home/somebody/projects/closed), or set CDC_LAKE_HOME",
+    ),
+]
+LONG = "warehouse_replica_europe.public_reporting.customer_addresses_history_v2"
+
+
+def shown(width: int, columns: list[Column], rows: list[list[Text]]) -> list[str]:
+    """The lines of a table on a terminal of that width."""
+    out = Console(width=width, file=StringIO(), force_terminal=True, color_system=None)
+    out.print(grid(out, columns, rows))
+    assert isinstance(out.file, StringIO)
+    return [line.rstrip() for line in out.file.getvalue().splitlines()]
+
+
+@given(st.text("ab /._-:", max_size=60), st.integers(1, 30))
+def test_folding_loses_nothing_but_spaces_and_keeps_to_the_width(text: str, width: int) -> None:
+    folded = fold(Text(text), width).plain
+    assert all(len(line) <= width for line in folded.split("\n"))
+    assert re.sub(r"\s", "", folded) == re.sub(r"\s", "", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("17 in /usr/lib/jvm/java", ["17 in", "/usr/lib/jvm/java"]),
+        ("/usr/lib/jvm/java-17-openjdk", ["/usr/lib/jvm/java-", "17-openjdk"]),
+        ("a_b.c see /opt/x", ["a_b.c see /opt/x"]),
+        ("abcdefghijklmnopqrstuvwxyz", ["abcdefghijklmnopqr", "stuvwxyz"]),
+        ("two\n  lines", ["two", "  lines"]),
+        ("", [""]),
+    ],
+)
+def test_where_a_text_is_folded(text: str, lines: list[str]) -> None:
+    assert fold(Text(text), 18).plain.split("\n") == lines
+
+
+def test_colours_stay_with_their_words() -> None:
+    text = Text.assemble("plain words ", ("red/words/that/go/on", "red"))
+    folded = fold(text, 12)
+    assert folded.plain.split("\n") == ["plain words", "red/words/", "that/go/on"]
+    assert {folded.plain[span.start : span.end] for span in folded.spans if span.style == "red"} >= {"that/go/on"}
+
+
+def test_a_narrow_table_folds_its_widest_column_only() -> None:
+    columns = [Column("topic"), *(Column(name, justify="right") for name in ("partitions", "offsets", "retention"))]
+    lines = shown(80, columns, [[Text(LONG), Text("3"), Text("1000000"), Text("7 days, 0:00:00")]])
+    assert all(len(line) <= 80 for line in lines)
+    assert lines[0].split() == ["topic", "partitions", "offsets", "retention"]
+    assert lines[1].split() == ["warehouse_replica_europe.public_reporting.", "3", "1000000", "7", "days,", "0:00:00"]
+    assert lines[2:] == ["customer_addresses_history_v2"]
+
+
+RUN = """
+import sys
+from cdc_lake.cli.app import main
+from cdc_lake_tests.unit.cli.test_layout import CHECKS
+from infra.local import doctor
+doctor.examine = lambda home, components: CHECKS
+sys.argv = ["cdc-lake", "doctor"]
+main()
+"""
+
+
+def doctors(terminal: bool) -> list[str]:
+    """What the doctor prints on a real terminal of 80 columns, or into a pipe although COLUMNS says 80."""
+    environment = {**os.environ, "COLUMNS": "80", "TERM": "dumb", "PYTHONPATH": os.pathsep.join(sys.path)}
+    ours, theirs = pty.openpty() if terminal else os.pipe()
+    subprocess.run([sys.executable, "-c", RUN], stdout=theirs, env=environment, check=False)
+    os.close(theirs)
+    said = b""
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # how a terminal whose other end is closed says so
+            part = b""
+        if not part:
+            break
+        said += part
+    os.close(ours)
+    return [line.rstrip() for line in said.decode().splitlines()]
+
+
+def test_the_doctor_on_a_terminal() -> None:
+    lines = doctors(terminal=True)
+    assert all(len(line) <= 80 for line in lines)
+    words = set(re.findall(r"\w+", "\n".join(lines)))
+    for check in CHECKS:
+        assert set(re.findall(r"\w+", f"{check.name} {check.level} {check.found} {check.todo}")) <= words
+
+
+def test_the_doctor_in_a_pipe() -> None:
+    [_, java, user] = doctors(terminal=False)
+    assert java.endswith(f"17 in {JAVA}")
+    assert CHECKS[1].found in user
+    assert user.endswith(CHECKS[1].todo)
+
+
+def test_topics_in_a_pipe(commands: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("cdc_lake.profile.resources", lambda: {"kafka": commands.kafka})
+    commands.kafka.make(LONG)
+    commands.order(1, customer_id="a word " * 20_000)
+    listed = CliRunner().invoke(app, ["topic", "ls"]).stdout.splitlines()
+    assert [line.split()[1] for line in listed if line.startswith(LONG)] == ["1"]
+    peeked = CliRunner().invoke(app, ["topic", "peek", commands.orders.topic]).stdout
+    assert "a word " * 20_000 in peeked
+
+
+def test_a_record_on_a_terminal(commands: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cdc_lake.profile.resources", lambda: {"kafka": commands.kafka})
+    out = Console(width=80, file=StringIO(), force_terminal=True, color_system=None)
+    monkeypatch.setattr(topic, "console", lambda: out)
+    commands.order(1, customer_id="/a/path/of/some/length" * 8)
+    CliRunner().invoke(app, ["topic", "peek", commands.orders.topic])
+    assert isinstance(out.file, StringIO)
+    lines = [line.rstrip() for line in out.file.getvalue().splitlines()]
+    assert all(len(line) <= 80 for line in lines)
+    assert set(re.findall(r"\w+", "\n".join(lines))) >= {"partition", "offset", "customer_id", "path", "length"}
+    assert not {"lengt", "engt", "pat"} & set(re.findall(r"\w+", "\n".join(lines)))
+
+
+def test_a_pipe_has_any_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout", StringIO())
+    assert layout.console().width == layout.PIPED

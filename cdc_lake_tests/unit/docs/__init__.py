@@ -1,0 +1,1 @@
+"""Tests of what the documentation claims about the repository."""

@@ -1,0 +1,54 @@
+"""The applying sensor: new manifests launch it, and a lake that is behind them."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from cdc_lake_tests.unit.pipeline.sensors.daemon import Clock, Daemon, orders
+from cdc_lake_tests.world import World
+
+
+def test_nothing_to_apply(shop: World, apply: Daemon) -> None:
+    assert apply.skip() == "everything that is landed is applied"
+    orders(shop, 1)
+    assert apply.skip() == "everything that is landed is applied"
+
+
+def test_new_manifests_launch_the_lake_and_what_follows(shop: World, apply: Daemon) -> None:
+    orders(shop, 1)
+    shop.land(shop.orders)
+    assert apply.request().run_key == "apply:shop.sales.orders:id-1:manifests-1-1:0"
+    shop.apply(shop.orders)
+    apply.skip()
+    orders(shop, 1, first=2)
+    shop.land(shop.orders)
+    assert apply.request().run_key == "apply:shop.sales.orders:id-1:manifests-2-2:0"
+
+
+def test_a_lake_that_was_removed_is_made_again(shop: World, apply: Daemon) -> None:
+    orders(shop, 1)
+    shop.land(shop.orders)
+    shop.apply(shop.orders)
+    orders(shop, 1, first=2)
+    shop.land(shop.orders)
+    apply.request()
+    shop.apply(shop.orders)
+    shop.bucket.delete([item.key for item in shop.bucket.scan(shop.orders.lake_prefix)])
+    apply.request()  # the newest manifest is the one of the last request
+
+
+def test_one_apply_at_a_time_and_again_after_a_failure(shop: World, apply: Daemon, clock: Clock) -> None:
+    orders(shop, 1)
+    shop.land(shop.orders)
+    apply.fail()
+    assert "the next one in 5 s" in apply.skip()
+    clock.go(6)
+    apply.run()
+    assert "is under way" in apply.skip()
+
+
+def test_each_table_has_its_own_sensors(shop: World, apply: Daemon, instance: dg.DagsterInstance, clock: Clock) -> None:
+    shop.customer("ANNE")
+    shop.land(shop.customers)
+    assert apply.skip() == "everything that is landed is applied"
+    Daemon.of("shop_customers_apply", shop, instance, clock).request()

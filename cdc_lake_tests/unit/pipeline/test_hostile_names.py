@@ -1,0 +1,101 @@
+"""Names in a pipeline's YAML that would leave their place: in SQL, in an object's key, in a folder."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from cdc_lake.contract import names
+from cdc_lake.contract.errors import ContractError
+from cdc_lake.pipeline.spec import PipelineSpec
+from cdc_lake_tests.tried import Tried
+
+SPEC: dict[str, Any] = {
+    "name": "shop",
+    "source": {
+        "kind": "log",
+        "database": "devdb",
+        "schema": "sales",
+        "tables": ["orders"],
+        "publication": "pub",
+        "checks": ["fault.sql"],
+    },
+    "stream": {"prefix": "shop"},
+    "tables": [{"name": "orders", "key": ["order_id"], "partition_by": ["customer_id"]}],
+    "catalog": "lake",
+    "datasets": ["totals.sql"],
+    "dashboards": ["page.yaml"],
+}
+FIELDS = [
+    ("name",),
+    ("source", "database"),
+    ("source", "schema"),
+    ("source", "tables", 0),
+    ("source", "publication"),
+    ("source", "checks", 0),
+    ("stream", "prefix"),
+    ("tables", 0, "name"),
+    ("tables", 0, "key", 0),
+    ("tables", 0, "partition_by", 0),
+    ("catalog",),
+    ("datasets", 0),
+    ("dashboards", 0),
+]
+HOSTILE = [
+    'x"; DROP TABLE orders; --',
+    "x'; DROP TABLE orders; --",
+    "x`y",
+    "x y",
+    "x;y",
+    "x--",
+    "x/*",
+    "../x",
+    "..",
+    "/etc/passwd",
+    "x/../../y",
+    "x/y",
+    "x\\y",
+    "x\x00",
+    "x\n",
+    "x\r\ny",
+    "~x",
+    "$HOME",
+    "${x}",
+    "{{x}}",
+    "x.y.z",
+    "",
+    "é",
+    "x\u202e",
+    "../x.sql",
+    "/x.sql",
+    "x.sql/../y.sql",
+    "x.sql\n",
+    "../page.yaml",
+]
+
+
+def test_the_spec_is_valid_as_it_is() -> None:
+    PipelineSpec.model_validate(SPEC)
+
+
+@pytest.mark.parametrize("field", FIELDS, ids=lambda field: ".".join(map(str, field)))
+def test_no_field_takes_a_name_that_leaves_its_place(field: tuple[str | int, ...], tried: Tried) -> None:
+    for hostile in HOSTILE:
+        spec: Any = copy.deepcopy(SPEC)
+        part = spec
+        for step in field[:-1]:
+            part = part[step]
+        part[field[-1]] = hostile
+        with pytest.raises(ValidationError):
+            PipelineSpec.model_validate(spec)
+        tried("hostile names refused", 1)
+
+
+@pytest.mark.parametrize("hostile", [each for each in HOSTILE if each not in {"x--", "x.y.z"}])
+def test_no_part_of_a_key_leaves_its_prefix(hostile: str, tried: Tried) -> None:
+    with pytest.raises(ContractError):
+        names.checked(hostile, "part")
+    tried("hostile names refused", 1)

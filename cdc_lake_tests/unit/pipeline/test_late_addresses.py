@@ -1,0 +1,116 @@
+"""A code location that was loaded before the first `cdc-lake up` finds the stack once it is there, without a reload."""
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from pydantic import SecretStr
+
+from cdc_lake import profile
+from cdc_lake.definitions import defs
+from infra.local.endpoints import Endpoints
+from infra.local.errors import StackDown
+from resources.kafka import Kafka
+from resources.object_store import ObjectStore
+from resources.postgres import Postgres
+from resources.spark import LocalSpark
+
+SECRETS = ("CDC_LAKE_POSTGRES_PASSWORD", "CDC_LAKE_S3_ACCESS_KEY", "CDC_LAKE_S3_SECRET_KEY")
+
+
+class Stack:
+    """What `cdc-lake up` leaves behind; nothing before it."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._at: Endpoints | None = None
+
+    def up(self, offset: int) -> None:
+        """The stack's first start, on ports that begin there."""
+        self._at = Endpoints(
+            home=self._home,
+            postgres_host="127.0.0.1",
+            postgres_port=offset,
+            postgres_user="postgres",
+            postgres_password=SecretStr(f"pg-{offset}"),
+            kafka_bootstrap=f"127.0.0.1:{offset + 1}",
+            connect_url=f"http://127.0.0.1:{offset + 2}",
+            connect_secrets_file=self._home / "connect.properties",
+            s3_endpoint=f"http://127.0.0.1:{offset + 3}",
+            s3_access_key=f"access-{offset}",
+            s3_secret_key=SecretStr(f"secret-{offset}"),
+            aws_endpoint=f"http://127.0.0.1:{offset + 4}",
+            trino_url=f"http://127.0.0.1:{offset + 5}",
+            java_home=self._home / f"java-{offset}",
+            spark_jars=self._home / "jars",
+        )
+
+    def endpoints(self) -> Endpoints:
+        """See attach.load_endpoints()."""
+        if self._at is None:
+            raise StackDown("never started")
+        return self._at
+
+
+@pytest.fixture
+def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stack:
+    """A stack that was never started."""
+    made = Stack(tmp_path)
+    monkeypatch.setenv("CDC_LAKE_HOME", str(tmp_path))
+    monkeypatch.delenv("CDC_LAKE_PROFILE", raising=False)
+    for name in SECRETS:
+        monkeypatch.setenv(name, "")  # so that what the profile sets is taken back
+    monkeypatch.setattr(profile, "load_endpoints", made.endpoints)
+    monkeypatch.setattr("resources.kafka_connect_rest.UNREACHED_SECONDS", 0.5)
+    return made
+
+
+def test_the_real_sensor_asks_where_connect_is_now(stack: Stack) -> None:
+    repository = defs().get_repository_def()  # once, as Dagster's code server does
+    sensor = repository.get_sensor_def("northwind_connector")
+    top = repository.get_top_level_resources()
+    needed = {name: top[name] for name in sensor.required_resource_keys}
+
+    def tick() -> str:
+        with (
+            dg.DagsterInstance.ephemeral() as instance,
+            dg.build_sensor_context(instance=instance, resources=needed, sensor_name=sensor.name) as context,
+            pytest.raises(Exception, match="dc-lake up") as caught,
+        ):
+            sensor.evaluate_tick(context)
+        return str(caught.value)
+
+    before = tick()
+    assert "was never started" in before
+    for port in (40_000, 41_000):  # a folder that was removed and started anew has other ports
+        stack.up(port)
+        said = tick()
+        assert f"127.0.0.1:{port + 2}" in said
+        assert "was never started" not in said
+
+
+def test_an_asset_gets_the_addresses_and_keys_of_now(stack: Stack) -> None:
+    found: list[str] = []
+
+    @dg.asset
+    def probe(kafka: Kafka, postgres: Postgres, store: ObjectStore, spark: LocalSpark) -> None:
+        keys = (store.access_key, store.secret_key, *spark.store.hadoop_secrets().values())
+        found.append(" ".join(map(str, (kafka.bootstrap, postgres.password, *keys, Path(spark.java_home).name))))
+
+    job = dg.Definitions(assets=[probe], resources=profile.bound()).resolve_implicit_global_asset_job_def()
+    for port in (40_000, 41_000):
+        stack.up(port)
+        with dg.DagsterInstance.ephemeral() as instance:
+            assert job.execute_in_process(instance=instance).success
+    assert found == [
+        f"127.0.0.1:{port + 1} pg-{port} access-{port} secret-{port} access-{port} secret-{port} java-{port}"
+        for port in (40_000, 41_000)
+    ]
+
+
+@pytest.mark.usefixtures("stack")
+def test_all_of_the_code_locations_resources_are_looked_up_late() -> None:
+    given = defs().resources
+    assert given is not None
+    assert set(given) == set(profile.resources())
+    assert all(isinstance(resource, profile.AsOfNow) for resource in given.values())

@@ -1,0 +1,251 @@
+"""The steps of a resnapshot over fakes: their order, cut off at each of them and run again, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from cdc_lake.contract import failpoints, lease, names
+from cdc_lake.contract.chain import Chain
+from cdc_lake.contract.epochs import Completion, Epochs
+from cdc_lake.contract.errors import ContractError, LeaseHeldError, SourceBrokenError
+from cdc_lake.contract.store import S3Location
+from cdc_lake.jobs import land as landing
+from cdc_lake.jobs import sweep, upsert
+from cdc_lake.pipeline import continuity, stream
+from cdc_lake.pipeline.resnapshot import Systems, resnapshot
+from cdc_lake_tests.shop_pipeline import HEARTBEATS
+from cdc_lake_tests.world import World
+
+PLACES = [name for name in failpoints.REGISTRY if name.startswith("resnapshot.")]
+TABLES = [("sales", name) for name in ("orders", "customers", "cdc_heartbeat")]
+
+
+class Engines:
+    """The jobs, and Debezium: whenever the connector runs without an offset, it makes slot and snapshot."""
+
+    def __init__(self, shop: World) -> None:
+        self.shop = shop
+        self.swept: list[sweep.SweepSpec] = []
+
+    def run(self, job: Callable[[Any, Any], Any], spec: Any) -> Any:  # noqa: ANN401 - as the resource's
+        """Run a job as LocalSpark does."""
+        if job is landing.run:
+            if not any(span.first < span.next for span in landing.pending(self._head(spec), spec)):
+                return landing.LandReport(None, 0, 0, 0, 0, 0.0)
+            return self.shop.land_by(spec)
+        if job is upsert.run:
+            if not upsert.new_manifests(self.shop.bucket, spec):
+                return upsert.UpsertReport(None, 0, 0, 0, 0, 0, 0, 0, 0, 0.0)
+            return self.shop.apply_by(spec)
+        assert job is sweep.run
+        self.swept.append(spec)
+        return sweep.SweepReport(None, 3, 0.0)
+
+    def systems(self) -> Systems:
+        """What a resnapshot works on."""
+        shop = self.shop
+        return Systems(
+            postgres=shop.postgres,
+            kafka=shop.kafka,
+            connect=shop.connect,
+            location=S3Location("shop"),
+            run=self.run,
+            config={"connector.class": "Debezium"},
+            snapshot_seconds=1.0,
+            lease_wait_seconds=0.0,
+        )
+
+    def _head(self, spec: landing.LandSpec) -> Any:  # noqa: ANN401 - Manifest | None
+        return Chain(self.shop.bucket, spec.pipeline, spec.topic).head()
+
+
+@pytest.fixture
+def engines(shop: World, monkeypatch: pytest.MonkeyPatch) -> Engines:
+    """The shop in epoch 0, with rows in the lake, whose slot is lost."""
+    shop.postgres.ensure_publication("shop_publication", TABLES)
+    shop.connect.put(shop.flow.connector, {"connector.class": "Debezium"})
+    continuity.begin(shop.flow, shop.postgres, shop.connect, shop.bucket)
+    shop.order(1)
+    shop.carry()
+    shop.order(2)
+    shop.postgres.beat("sales")
+    lose_slot(shop)
+    shop.steps.done.clear()
+    put = shop.connect.put
+
+    def put_and_snapshot(_self: object, name: str, config: dict[str, str]) -> str:
+        missing = shop.postgres.slot(shop.flow.slot) is None
+        outcome = put(name, config)
+        if missing:
+            shop.connect.store(name, {"lsn": 995})
+            shop.streaming = True
+            shop.beat(snapshot="first")
+            shop.order(1, snapshot="true")
+        return outcome
+
+    monkeypatch.setattr(type(shop.connect), "put", put_and_snapshot)
+    return Engines(shop)
+
+
+def lose_slot(shop: World) -> None:
+    """The slot is dropped, so that nothing streams any more."""
+    shop.postgres.drop_slot(shop.flow.slot)
+    shop.streaming = False
+
+
+def run(engines: Engines) -> list[str]:
+    """Take a new snapshot; what is said."""
+    return list(resnapshot(engines.shop.flow, engines.systems(), "the slot was lost"))
+
+
+def opened(shop: World) -> dict[str, list[int]]:
+    """The epochs of each table's manifests."""
+    return {table.name: [one.epoch for one in stream.manifests(shop.bucket, table)] for table in shop.flow.tables}
+
+
+def check_done(engines: Engines) -> None:
+    """Epoch 1 is complete, everything is landed and applied, each table is swept to the snapshot."""
+    shop = engines.shop
+    epochs = Epochs(shop.bucket, "shop")
+    current, completion = epochs.current(), epochs.completion(1)
+    assert current is not None
+    assert completion is not None
+    assert (current.number, current.reason) == (1, "the slot was lost")
+    assert completion.swept == {"orders": 3, "customers": 3}
+    assert {spec.lsn for spec in engines.swept} == {completion.snapshot_lsn}
+    assert opened(shop)["customers"] == [1]
+    assert opened(shop)["orders"] == [0, 0, 1, 1]
+    assert upsert.new_manifests(shop.bucket, shop.orders.upsert_spec(S3Location("shop"), "t")) == []
+    assert continuity.examine(shop.flow, shop.postgres, shop.kafka, shop.connect, shop.bucket) == ()
+
+
+def test_the_steps(engines: Engines) -> None:
+    said = run(engines)
+    check_done(engines)
+    assert engines.shop.steps.done == ["stop cdc-lake-shop", "offsets cdc-lake-shop"]
+    assert said[0] == "connector cdc-lake-shop is stopped"
+    assert "orders: 1 records were left to land" in said
+    assert said[-1] == "epoch 1 is complete"
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_cut_off_anywhere_it_goes_on(engines: Engines, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    failpoints._times.clear()
+    monkeypatch.setenv(failpoints.VARIABLE, f"{place}=raise")
+    with pytest.raises(failpoints.FailpointReached, match=place):
+        run(engines)
+    monkeypatch.delenv(failpoints.VARIABLE)
+    run(engines)
+    check_done(engines)
+
+
+def test_another_one_begins_another_epoch(engines: Engines) -> None:
+    run(engines)
+    lose_slot(engines.shop)
+    run(engines)
+    assert opened(engines.shop)["orders"] == [0, 0, 1, 1, 2, 2]
+
+
+def test_expired_records_are_jumped_over(engines: Engines) -> None:
+    shop = engines.shop
+    shop.kafka._topics[shop.orders.topic].begins[0] = 2
+    said = run(engines)
+    assert any("what was not landed can't be" in line and "expired before they were landed" in line for line in said)
+    assert opened(shop)["orders"] == [0, 1, 1]
+    [opening] = [one for one in stream.manifests(shop.bucket, shop.orders) if one.opens is not None]
+    assert "expired before they were landed" in (opening.opens or "")
+
+
+def test_a_topic_made_again_goes_on(engines: Engines) -> None:
+    shop = engines.shop
+    shop.kafka.make(shop.orders.topic)
+    run(engines)
+    assert opened(shop)["orders"] == [0, 1, 1]
+    objects = [item.key for one in stream.manifests(shop.bucket, shop.orders) for item in one.objects]
+    assert len(set(objects)) == len(objects) == 2
+
+
+def test_a_deleted_topic_is_made_anew(engines: Engines) -> None:
+    shop = engines.shop
+    for topic in (shop.orders.topic, HEARTBEATS):
+        shop.kafka.delete_topic(topic)
+    run(engines)
+    assert opened(shop)["orders"] == [0, 1, 1]
+
+
+def test_the_publication_is_put_right(engines: Engines) -> None:
+    shop = engines.shop
+    shop.postgres.drop_publication("shop_publication")
+    assert "publication shop_publication created" in run(engines)
+    check_done(engines)
+
+
+def test_a_publication_that_holds_back_is_refused_before_the_connector_starts(engines: Engines) -> None:
+    shop = engines.shop
+    shop.postgres.republish("shop_publication", "version", held_back="delete")
+    with pytest.raises(SourceBrokenError, match="does not publish every delete"):
+        run(engines)
+    assert shop.postgres.slot(shop.flow.slot) is None
+    shop.postgres.republish("shop_publication", "version")
+    run(engines)
+    assert opened(shop)["orders"][-1] == 2
+
+
+def test_an_interrupted_first_snapshot_is_finished(engines: Engines) -> None:
+    """Epoch 0 has not ended: the resnapshot takes no new one, and sweeps to the snapshot that was taken last."""
+    shop = engines.shop
+    for part in ("complete", "broken"):
+        shop.bucket.delete([names.epoch_key("shop", 0, part)])
+    shop.bucket.delete([names.continuity_key("shop")])
+    shop.kafka.make(HEARTBEATS)
+    shop.postgres.put_slot(shop.flow.slot)
+    shop.streaming = True
+    shop.beat(snapshot="first")
+    shop.postgres.beat_silently()
+    shop.beat(snapshot="first")
+    said = run(engines)
+    assert said[0] == "epoch 0 (it ran before epochs were kept) goes on: its snapshot is not in the lake yet"
+    completion = Epochs(shop.bucket, "shop").completion(0)
+    assert completion is not None
+    assert {spec.lsn for spec in engines.swept} == {completion.snapshot_lsn}
+    assert opened(shop)["orders"] == [0, 0]
+
+
+def test_one_at_a_time(engines: Engines) -> None:
+    held = lease.held(engines.shop.bucket, names.resnapshot_lease_key("shop"), "resnapshot 7")
+    with held, pytest.raises(LeaseHeldError, match="resnapshot 7 writes here"):
+        run(engines)
+
+
+def test_it_waits_for_a_landing(engines: Engines) -> None:
+    key = names.landing_lease_key("shop", engines.shop.orders.topic)
+    with lease.held(engines.shop.bucket, key, "dagster run 1"), pytest.raises(LeaseHeldError, match="dagster run 1"):
+        run(engines)
+    assert opened(engines.shop)["orders"] == [0]
+
+
+def test_a_pipeline_that_has_not_begun_is_refused(shop: World) -> None:
+    shop.bucket.objects.clear()
+    with pytest.raises(ContractError, match="pipeline shop has not begun"):
+        run(Engines(shop))
+
+
+def test_a_landing_of_the_epoch_before_commits_nothing(engines: Engines) -> None:
+    """It had fixed its range before the epoch began."""
+    shop = engines.shop
+    early = stream.land_spec(shop.orders, stream.topic_state(shop.kafka, shop.orders), S3Location("shop"), "nowhere")
+    run(engines)
+    with pytest.raises(ContractError, match="epoch 0 of pipeline shop has begun"):
+        shop.land_by(early)
+
+
+def test_completion_is_kept(engines: Engines) -> None:
+    run(engines)
+    epochs = Epochs(engines.shop.bucket, "shop")
+    before = epochs.completion(1)
+    epochs.complete(1, Completion(snapshot_lsn=1, completed_at=datetime.now(UTC)))
+    assert epochs.completion(1) == before

@@ -1,0 +1,111 @@
+"""Looks at the source's catalog: what is captured, what a change needs to be told, and what is refused by name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cdc_lake.contract import schema
+from cdc_lake.contract.errors import ContractError, SchemaChangeError, UnsupportedTypeError
+from cdc_lake.pipeline import source_schema
+from cdc_lake.pipeline.checks import identity
+from cdc_lake.pipeline.source_schema import Look
+from cdc_lake_tests.fakes.dagster import evaluate
+from cdc_lake_tests.world import World
+from resources.postgres_catalog import ColumnInfo, Storage
+
+ORDERS = ("sales", "orders")
+MORE = ColumnInfo("more", "integer", "integer", True, 9, None, None, None, "base", False)
+
+
+def look(shop: World, **changes: object) -> Look:
+    """Look at the orders, of which the catalog says something else than before."""
+    shop.postgres.tells(*ORDERS, **changes)
+    return source_schema.look(shop.orders, shop.postgres, shop.bucket)
+
+
+def columns(shop: World, *more: ColumnInfo) -> tuple[ColumnInfo, ...]:
+    """The orders' columns and more."""
+    return (*shop.postgres.columns(*ORDERS), *more)
+
+
+def test_nothing_new(shop: World) -> None:
+    assert look(shop) == Look(schema.latest(shop.bucket, "shop", "sales.orders"), added=False, told=())
+
+
+def test_a_default_is_kept_with_the_column(shop: World) -> None:
+    found = look(shop, columns=columns(shop, replace(MORE, missing="5")), missing={"more": "5"})
+    assert found.told == ["more integer added (older rows show 5)"]
+    assert found.schema.columns[-1] == schema.Column(name="more", type="integer", attnum=9, missing="5")
+    # Rewritten for another reason, the table has forgotten; the version has not.
+    again = look(shop, columns=columns(shop, MORE), storage=Storage(1, 77))
+    assert (again.added, again.schema) == (False, found.schema)
+
+
+def test_domains_and_enums_are_captured_as_what_they_are(shop: World) -> None:
+    mood = replace(MORE, name="mood", type_name="feeling", resolved_type="sales.mood", element_kind="enum")
+    price = replace(MORE, type_name="sales.price", resolved_type="numeric(6,2)", position=10)
+    found = look(shop, columns=columns(shop, mood, price)).schema
+    assert [(each.type, each.lake_type) for each in found.columns[-2:]] == [
+        ("sales.mood", "string"),
+        ("numeric(6,2)", "decimal(6,2)"),
+    ]
+
+
+def test_a_default_that_only_events_could_tell_needs_a_resnapshot(shop: World) -> None:
+    missing = replace(MORE, type_name="interval", base_type="interval", missing="1 day")
+    with pytest.raises(SchemaChangeError, match="default of the new column more interval can't be told without"):
+        look(shop, columns=columns(shop, missing))
+
+
+@pytest.mark.parametrize(("filenode", "filled", "refused"), [(1, True, False), (77, False, False), (77, True, True)])
+def test_a_column_that_was_filled_by_a_rewrite_needs_a_resnapshot(
+    shop: World, filenode: int, filled: bool, refused: bool
+) -> None:
+    if filled:
+        shop.postgres.fill("more")
+    changes = {"columns": columns(shop, MORE), "storage": Storage(1, filenode)}
+    if not refused:
+        assert look(shop, **changes).told == ["more integer added (older rows show NULL)"]
+        return
+    with pytest.raises(SchemaChangeError, match=r"more was filled in a rewritten table.*`cdc-lake resnapshot shop`"):
+        look(shop, **changes)
+    assert source_schema.look(shop.orders, shop.postgres, shop.bucket, epoch=1).added
+
+
+def test_another_key_than_the_yamls(shop: World) -> None:
+    with pytest.raises(
+        ContractError, match=r"primary key \(customer_id\), but the YAML of shop says key: \[order_id\]"
+    ):
+        look(shop, key=("customer_id",))
+
+
+@pytest.mark.parametrize("virtual", [False, True])
+def test_generated_columns_that_are_not_published(shop: World, virtual: bool) -> None:
+    computed = replace(MORE, generated=True, virtual=virtual)
+    with pytest.raises(UnsupportedTypeError, match=r"column more of sales\.orders is generated, and publication"):
+        look(shop, columns=columns(shop, computed))
+
+
+def test_a_type_that_cannot_be_held(shop: World) -> None:
+    shape = replace(MORE, type_name="polygon", base_type="polygon")
+    with pytest.raises(UnsupportedTypeError, match="column more has PostgreSQL type polygon"):
+        look(shop, columns=columns(shop, shape))
+
+
+def test_days_before_the_year_one(shop: World) -> None:
+    source_schema.require_tellable(shop.orders, shop.postgres)
+    day = replace(MORE, type_name="date", base_type="date")
+    shop.postgres.has(*ORDERS, columns(shop, day), ("order_id",))
+    source_schema.require_tellable(shop.orders, shop.postgres)
+    shop.postgres.fill("more")
+    with pytest.raises(ContractError, match=r"sales\.orders has days before the year 1 in more"):
+        source_schema.require_tellable(shop.orders, shop.postgres)
+
+
+def test_the_replica_identity(shop: World) -> None:
+    (check,) = identity.build(shop.orders)
+    assert not evaluate(check, postgres=shop.postgres).passed
+    shop.postgres.set_replica_identity(*ORDERS, "full")
+    assert evaluate(check, postgres=shop.postgres).passed
