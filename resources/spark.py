@@ -67,6 +67,20 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
             hadoop.set(name, value)
         return session
 
+    def stop(self) -> None:
+        """End the process's session and close its connections to the store.
+
+        Hadoop keeps a connection per bucket's name for as long as the JVM lives: a later session for the same name on
+        another endpoint would be given the one to the old endpoint.
+        """
+        session = SparkSession.getActiveSession()
+        if session is None:
+            return
+        jvm = session.sparkContext._jvm  # PySpark has no other way to it
+        session.stop()
+        if jvm is not None:
+            jvm.org.apache.hadoop.fs.FileSystem.closeAll()
+
 
 @contextmanager
 def _stdout_as_stderr() -> Iterator[None]:

@@ -21,7 +21,7 @@ def stack() -> Iterator[None]:
         try:
             yield
         finally:
-            spark().session().stop()
+            spark().stop()
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ NewTable = Callable[[Sequence[Column], Sequence[str]], LakeTable]
 @pytest.fixture(scope="package")
 def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engines]:
     """S3, Kafka and Spark, running."""
-    with running_engines(tmp_path_factory.mktemp("stack") / "home", tmp_path_factory.mktemp("spark")) as found:
+    with running_engines(tmp_path_factory.mktemp("stack") / "home", tmp_path_factory.mktemp("spark")) as (found, _):
         yield found
 
 

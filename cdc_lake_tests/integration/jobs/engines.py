@@ -5,7 +5,7 @@ Here: the fixtures' insides. Not here: tables and topics, of which each test has
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +14,11 @@ import boto3
 from pyspark.sql import SparkSession
 
 from cdc_lake.contract.store import S3Location
+from cdc_lake.pipeline.flow import location
 from cdc_lake.profile import JOBS
 from cdc_lake_tests.stack import running_stack
 from infra.local.attach import load_endpoints
+from infra.local.endpoints import Endpoints
 from resources.kafka import Kafka
 from resources.object_store import ObjectStore
 from resources.spark import LocalSpark
@@ -34,9 +36,11 @@ class Engines:
 
 
 @contextmanager
-def running_engines(home: Path, scratch: Path) -> Iterator[Engines]:
-    """The engines, up; `home` is the stack's state folder, `scratch` Spark's own."""
-    with running_stack(home, ("s3", "kafka")):
+def running_engines(
+    home: Path, scratch: Path, components: Sequence[str] = ("s3", "kafka")
+) -> Iterator[tuple[Engines, Endpoints]]:
+    """Components of a stack with the state folder `home`, and Spark with its own folder `scratch`."""
+    with running_stack(home, components):
         at = load_endpoints(home)
         store = ObjectStore(
             bucket=BUCKET,
@@ -45,22 +49,27 @@ def running_engines(home: Path, scratch: Path) -> Iterator[Engines]:
             access_key=at.s3_access_key,
             secret_key=at.s3_secret_key.get_secret_value(),
         )
-        location = S3Location(store.bucket, store.endpoint_url, store.region, store.access_key, store.secret_key)
-        make_bucket(location)
-        own = scratch / "spark.properties"
-        own.write_text(f"spark.sql.warehouse.dir {scratch}/warehouse\nspark.local.dir {scratch}/local\n")
-        properties = [str(path) for path in (JOBS / "spark.properties", JOBS / "spark-local.properties", own)]
-        spark = LocalSpark(
-            java_home=str(at.java_home),
-            jars=str(at.spark_jars),
-            properties=properties,
-            log4j=str(JOBS / "log4j2-local.properties"),
-            store=store,
-        ).session()
-        try:
-            yield Engines(location, Kafka(bootstrap=at.kafka_bootstrap), spark)
-        finally:
-            spark.stop()
+        make_bucket(location(store))
+        with running_spark(at, store, scratch) as session:
+            yield Engines(location(store), Kafka(bootstrap=at.kafka_bootstrap), session), at
+
+
+@contextmanager
+def running_spark(at: Endpoints, store: ObjectStore, scratch: Path) -> Iterator[SparkSession]:
+    """Spark on a store, with the local profile's settings and a folder of its own."""
+    own = scratch / "spark.properties"
+    own.write_text(f"spark.sql.warehouse.dir {scratch}/warehouse\nspark.local.dir {scratch}/local\n")
+    spark = LocalSpark(
+        java_home=str(at.java_home),
+        jars=str(at.spark_jars),
+        properties=[str(path) for path in (JOBS / "spark.properties", JOBS / "spark-local.properties", own)],
+        log4j=str(JOBS / "log4j2-local.properties"),
+        store=store,
+    )
+    try:
+        yield spark.session()
+    finally:
+        spark.stop()
 
 
 def make_bucket(location: S3Location) -> None:

@@ -10,20 +10,17 @@ from typing import Any
 import pytest
 
 from cdc_lake.contract.schema import Column
-from cdc_lake.contract.store import S3Location
-from cdc_lake.pipeline.flow import Flow, TableFlow
+from cdc_lake.pipeline.flow import Flow, TableFlow, location
 from cdc_lake.pipeline.load import load
 from cdc_lake.pipeline.registration import register
 from cdc_lake.pipeline.spec import TableSpec
-from cdc_lake.profile import JOBS
 from cdc_lake_tests.integration.conftest import QueryStack
-from cdc_lake_tests.integration.jobs.engines import Engines
+from cdc_lake_tests.integration.jobs.engines import Engines, running_spark
 from cdc_lake_tests.integration.jobs.tables import LakeTable
 from resources.athena import Athena
 from resources.glue import GlueCatalog
 from resources.kafka import Kafka
 from resources.object_store import ObjectStore
-from resources.spark import LocalSpark
 
 COLUMNS = [
     Column(name="id", type="integer", nullable=False),
@@ -40,18 +37,8 @@ def engines(query_stack: QueryStack, tmp_path_factory: pytest.TempPathFactory) -
     at = query_stack.at
     secret = at.s3_secret_key.get_secret_value()
     store = ObjectStore(bucket=at.bucket, endpoint_url=at.s3_endpoint, access_key=at.s3_access_key, secret_key=secret)
-    scratch = tmp_path_factory.mktemp("spark")
-    own = scratch / "spark.properties"
-    own.write_text(f"spark.sql.warehouse.dir {scratch}/warehouse\nspark.local.dir {scratch}/local\n")
-    session = LocalSpark(
-        java_home=str(at.java_home),
-        jars=str(at.spark_jars),
-        properties=[str(path) for path in (JOBS / "spark.properties", JOBS / "spark-local.properties", own)],
-        store=store,
-    ).session()
-    location = S3Location(at.bucket, at.s3_endpoint, "us-east-1", at.s3_access_key, secret)
-    yield Engines(location, Kafka(bootstrap=at.kafka_bootstrap), session)
-    session.stop()
+    with running_spark(at, store, tmp_path_factory.mktemp("spark")) as session:
+        yield Engines(location(store), Kafka(bootstrap=at.kafka_bootstrap), session)
 
 
 def order(number: int, customer: str, total: str, lsn: int, op: str = "c") -> dict[str, Any]:

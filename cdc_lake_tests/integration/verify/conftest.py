@@ -7,16 +7,10 @@ from itertools import count
 
 import pytest
 
-from cdc_lake.contract.store import S3Location
-from cdc_lake.profile import JOBS
-from cdc_lake_tests.integration.jobs.engines import BUCKET, Engines, make_bucket
+from cdc_lake_tests.integration.jobs.engines import running_engines
 from cdc_lake_tests.integration.verify.judged import Judged
-from cdc_lake_tests.stack import running_stack, scratch_home
-from infra.local.attach import load_endpoints
-from resources.kafka import Kafka
-from resources.object_store import ObjectStore
+from cdc_lake_tests.stack import scratch_home
 from resources.postgres import Postgres
-from resources.spark import LocalSpark
 
 NewTable = Callable[[], Judged]
 
@@ -24,27 +18,8 @@ NewTable = Callable[[], Judged]
 @pytest.fixture(scope="package")
 def judged_tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewTable]:
     """Makes tables, each with its own pipeline."""
-    with scratch_home() as home, running_stack(home, ("postgres", "s3")):
-        at = load_endpoints(home)
-        store = ObjectStore(
-            bucket=BUCKET,
-            region=at.region,
-            endpoint_url=at.s3_endpoint,
-            access_key=at.s3_access_key,
-            secret_key=at.s3_secret_key.get_secret_value(),
-        )
-        location = S3Location(store.bucket, store.endpoint_url, store.region, store.access_key, store.secret_key)
-        make_bucket(location)
-        scratch = tmp_path_factory.mktemp("spark")
-        own = scratch / "spark.properties"
-        own.write_text(f"spark.sql.warehouse.dir {scratch}/warehouse\nspark.local.dir {scratch}/local\n")
-        session = LocalSpark(
-            java_home=str(at.java_home),
-            jars=str(at.spark_jars),
-            properties=[str(path) for path in (JOBS / "spark.properties", JOBS / "spark-local.properties", own)],
-            log4j=str(JOBS / "log4j2-local.properties"),
-            store=store,
-        ).session()
+    scratch = tmp_path_factory.mktemp("spark")
+    with scratch_home() as home, running_engines(home, scratch, ("postgres", "s3")) as (engines, at):
         postgres = Postgres(
             host=at.postgres_host,
             port=at.postgres_port,
@@ -52,12 +27,8 @@ def judged_tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewTable
             password=at.postgres_password.get_secret_value(),
             database=at.postgres_database,
         )
-        engines = Engines(location, Kafka(bootstrap=at.kafka_bootstrap), session)
         numbers = count(1)
-        try:
-            yield lambda: Judged.made(engines, postgres, f"judged_{next(numbers)}")
-        finally:
-            session.stop()
+        yield lambda: Judged.made(engines, postgres, f"judged_{next(numbers)}")
 
 
 @pytest.fixture
