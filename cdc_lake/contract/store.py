@@ -99,7 +99,7 @@ class S3Location:
                 config=Config(
                     retries={"mode": "standard", "max_attempts": 6},
                     connect_timeout=5,
-                    read_timeout=60,
+                    read_timeout=20,
                     s3={"addressing_style": "path"} if self.endpoint_url else {},
                 ),
             ),

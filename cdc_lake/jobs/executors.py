@@ -1,7 +1,8 @@
-"""What executors raise, as itself on the driver.
+"""What executors and the JVM raise, as the contract's errors on the driver.
 
 Spark hands the driver a text with the executor's traceback (PythonException, or the JVM's exception where Hudi
-is in between). Here: finding a ContractError in it. Not here: handling it; other errors stay as Spark has them.
+is in between). Here: finding a ContractError in it. Not here: the JVM's own words on the object store
+(store_faults.py), and handling it; other errors stay as Spark has them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from cdc_lake.contract import errors
+from cdc_lake.jobs import store_faults
 
 # The last line of a Python traceback. A user_message is one line.
 _RAISED = re.compile(rf"^{re.escape(errors.__name__)}\.(?P<name>\w+): (?P<message>.+)$", re.MULTILINE)
@@ -21,11 +23,11 @@ _RAISED = re.compile(rf"^{re.escape(errors.__name__)}\.(?P<name>\w+): (?P<messag
 
 @contextmanager
 def contract_errors() -> Iterator[None]:
-    """Raise a ContractError of an executor as the same error, with its user_message."""
+    """Raise a ContractError of an executor as itself, with its user_message; a fault of the store becomes one."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        found = raised(str(error))
+        found = raised(str(error)) or store_faults.found(str(error))
         if found is None:
             raise
         raise found from error

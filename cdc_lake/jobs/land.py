@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -98,6 +98,19 @@ def pending(head: Manifest | None, spec: LandSpec) -> tuple[Span, ...]:
     )
 
 
+def due(head: Manifest | None, spans: Sequence[Span]) -> bool:
+    """Whether there is something to land: records, or a chain to begin.
+
+    An empty topic has a first manifest too: the lake makes an empty table of it, and a topic that is deleted before it
+    had a record is noticed.
+    """
+    return head is None or _records(spans)
+
+
+def _records(spans: Sequence[Span]) -> bool:
+    return any(span.first < span.next for span in spans)
+
+
 def _pending(spec: LandSpec, partition: int, first: int, overtaken: bool) -> Span:
     """What is not landed yet of one partition, of which `first` comes next."""
     where = f"topic {spec.topic}, partition {partition}"
@@ -120,8 +133,9 @@ def _pending(spec: LandSpec, partition: int, first: int, overtaken: bool) -> Spa
     return Span(partition=partition, first=first, next=end)
 
 
+@contract_errors()
 def run(spark: SparkSession, spec: LandSpec) -> LandReport:
-    """Land what lies between the end of the chain and `spec.ends`; nothing new is no error.
+    """Land what lies between the end of the chain and `spec.ends`; nothing new is no error, and begins an empty chain.
 
     Raises what pending() and Chain.append() raise, TooManyDeadLettersError and LeaseLostError. After a lost race it
     starts over from the new end.
@@ -132,9 +146,9 @@ def run(spark: SparkSession, spec: LandSpec) -> LandReport:
     for race in range(_RACES):
         head = chain.head()
         spans = pending(head, spec)
-        if all(span.first == span.next for span in spans):
+        if not due(head, spans):
             return LandReport(None, 0, 0, 0, 0, time.monotonic() - started)
-        objects, letters = _write(spark, spec, spans)
+        objects, letters = _write(spark, spec, spans) if _records(spans) else ((), [])
         failpoints.reached("land.before_dead_letters")
         dead_letters.put(store, spec.pipeline, letters)
         manifest = Manifest(
@@ -179,8 +193,7 @@ def _write(
         spec.record_bytes,
         spec.dead_letter_limit,
     )
-    with contract_errors():
-        rows = _read(spark, spec, spans).mapInArrow(writer, WRITTEN_SCHEMA).collect()
+    rows = _read(spark, spec, spans).mapInArrow(writer, WRITTEN_SCHEMA).collect()
     objects = [LandedObject.model_validate_json(row.json) for row in rows if row.kind == "object"]
     letters = [dead_letters.DeadLetter.model_validate_json(row.json) for row in rows if row.kind == "dead_letter"]
     if len(letters) > spec.dead_letter_limit:

@@ -39,6 +39,7 @@ class PurgeReport:
     why: str = ""
 
 
+@contract_errors()
 def run(spark: SparkSession, spec: PurgeSpec) -> PurgeReport:
     """Remove the tombstones that are older than the window, in one commit.
 
@@ -67,10 +68,9 @@ def run(spark: SparkSession, spec: PurgeSpec) -> PurgeReport:
         after = before.model_copy(update={"purged_to": max(found["newest"], before.purged_to or "")})
         rows = old.select(*table.key, *table.partition_by)
         held.check()
-        with contract_errors():
-            recovery.write(
-                store, table.prefix, lambda: table.hudi_table().write(rows, after, held.secure, operation="delete")
-            )
+        recovery.write(
+            store, table.prefix, lambda: table.hudi_table().write(rows, after, held.secure, operation="delete")
+        )
         commit = timeline.last_commit(store, table.prefix)
         if commit is None or commit.checkpoint != after:
             raise RuntimeError(f"Hudi reported success, but {table.uri()} has no commit with checkpoint {after}")

@@ -23,6 +23,7 @@ from cdc_lake.contract.position import ORDER_COLUMN, Position
 from cdc_lake.contract.store import ObjectStore, S3Location
 from cdc_lake.jobs import raw_reader, recovery
 from cdc_lake.jobs.decode import REASON, decode
+from cdc_lake.jobs.executors import contract_errors
 from cdc_lake.jobs.migrate import migration
 from cdc_lake.jobs.upsert import UpsertSpec, folded, kept
 
@@ -50,6 +51,7 @@ class ReplayReport:
     seconds: float = 0.0
 
 
+@contract_errors()
 def run(spark: SparkSession, spec: ReplaySpec) -> ReplayReport:
     """Apply dead letters to the table, in one commit, and close those that were applied.
 

@@ -52,6 +52,7 @@ class SweepReport:
     seconds: float
 
 
+@contract_errors()
 def run(spark: SparkSession, spec: SweepSpec) -> SweepReport:
     """Make tombstones of the rows that are older than the snapshot, in one commit that carries the checkpoint on.
 
@@ -73,8 +74,7 @@ def run(spark: SparkSession, spec: SweepSpec) -> SweepReport:
             return SweepReport(None, 0, time.monotonic() - started)
         checkpoint = commit.checkpoint
         held.check()
-        with contract_errors():
-            recovery.write(store, table.prefix, lambda: table.hudi_table().write(rows, checkpoint, held.secure))
+        recovery.write(store, table.prefix, lambda: table.hudi_table().write(rows, checkpoint, held.secure))
         after = timeline.last_commit(store, table.prefix)
         if after is None or after.instant == commit.instant or after.checkpoint != checkpoint:
             raise RuntimeError(f"Hudi reported success, but {table.uri()} has no new commit with {checkpoint}")

@@ -110,6 +110,7 @@ def _pending(store: ObjectStore, spec: UpsertSpec) -> tuple[timeline.Checkpoint 
     return applied, [each for each in manifests if spec.until is None or each.number <= spec.until]
 
 
+@contract_errors()
 def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
     """Apply all new manifests in one commit; nothing new is no error.
 
@@ -217,7 +218,7 @@ def folded(
 
     `applied` is the checkpoint of the table as it is, None for a new one.
     """
-    with kept(decoded) as read, contract_errors():
+    with kept(decoded) as read:
         whole = toast.resolve(read, lambda: None if applied is None else _stored(spark, spec), spec.key)
         bad = whole.where(F.col(REASON).isNotNull())
         newest = keep_latest(whole.where(F.col(REASON).isNull()), spec.key)

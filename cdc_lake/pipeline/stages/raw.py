@@ -38,7 +38,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         changes: dict[str, str | int | float] = {"changes": report.UNCHANGED}
         changes |= {"records": 0, "bytes": 0, "seconds": 0.0}
         ahead = land.pending(head, stream.land_spec(table, state, where, kafka.bootstrap))
-        if any(span.first < span.next for span in ahead):
+        if land.due(head, ahead):
             key, owner = names.landing_lease_key(flow.name, table.topic), f"dagster run {context.run.run_id}"
             with lease.held(bucket, key, owner) as held:
                 # Asked again: a reset that had the lease before has removed the topic whose offsets were read above.

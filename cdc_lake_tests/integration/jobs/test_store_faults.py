@@ -1,0 +1,198 @@
+"""A store that is busy, silent or cut off, in front of the real one: tried again within a bound, or a clear end.
+
+Each request goes through a wire that breaks it as a rule says. What passes is carried whole; where nothing passes any
+more, the run ends in an error that names the store, and neither a manifest nor a commit is there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from cdc_lake.contract import timeline
+from cdc_lake.contract.errors import ContractError, StoreRefusedError, StoreUnreachableError
+from cdc_lake_tests.integration.jobs.engines import Engines, make_bucket
+from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
+from cdc_lake_tests.integration.jobs.tables import LakeTable
+from cdc_lake_tests.integration.jobs.topics import Topic
+from cdc_lake_tests.tried import Tried
+from cdc_lake_tests.wire import (
+    EXPIRED_TOKEN,
+    INTERNAL_ERROR,
+    SLOW_DOWN,
+    CutOff,
+    Fault,
+    Hang,
+    LoseAnswer,
+    Request,
+    Rule,
+    Wire,
+    faulty_wire,
+)
+
+BOUND_SECONDS = 240.0
+"""Longer than any client may go on trying."""
+NewWire = Callable[[], tuple[Wire, Engines]]
+
+PASSING = {
+    "503 to the first try of each": lambda request: SLOW_DOWN if request.number == 1 else None,
+    "503 to every other request": lambda request: SLOW_DOWN if request.number % 2 else None,
+    "500 to the first try of each write": lambda request: INTERNAL_ERROR if _first(request) else None,
+    "the first put of each is cut off": lambda request: CutOff() if _first(request) else None,
+    "the answer to the first put of each is lost": lambda request: LoseAnswer() if _first(request) else None,
+}
+LASTING: dict[str, tuple[Fault, type[ContractError]]] = {
+    "503 for good": (SLOW_DOWN, StoreRefusedError),
+    "500 for good": (INTERNAL_ERROR, StoreRefusedError),
+    "the credentials expire": (EXPIRED_TOKEN, StoreRefusedError),
+    "every put is cut off": (CutOff(), StoreUnreachableError),
+}
+
+
+def _first(request: Request) -> bool:
+    return request.method == "PUT" and request.number == 1
+
+
+@pytest.fixture(scope="module")
+def new_wire(engines: Engines) -> Iterator[NewWire]:
+    """Makes buckets, each behind a wire of its own; Spark reaches them by these wires too."""
+    numbers = count(1)
+    ended: list[Callable[[], None]] = []
+    hadoop = engines.spark.sparkContext._jsc.hadoopConfiguration()  # type: ignore[union-attr]
+
+    def make() -> tuple[Wire, Engines]:
+        block = faulty_wire(engines.location.endpoint_url or "")
+        wire = block.__enter__()
+        ended.append(lambda: block.__exit__(None, None, None))
+        bucket = f"store-faults-{next(numbers)}"
+        make_bucket(replace(engines.location, bucket=bucket))
+        hadoop.set(f"fs.s3a.bucket.{bucket}.endpoint", wire.endpoint)
+        return wire, replace(engines, location=replace(engines.location, bucket=bucket, endpoint_url=wire.endpoint))
+
+    yield make
+    for end in ended:
+        end()
+
+
+@contextmanager
+def broken(wire: Wire, rule: Rule) -> Iterator[None]:
+    """The wire follows a rule during the block, which has to end within the bound, and meets a fault."""
+    before, began = len(wire.met), time.monotonic()
+    wire.rule = rule
+    try:
+        yield
+    finally:
+        wire.rule = lambda _: None
+    assert len(wire.met) > before, "no request met the fault"
+    assert time.monotonic() - began < BOUND_SECONDS
+
+
+def after(writes: int, prefix: str, fault: Fault) -> Rule:
+    """The fault for all requests, once so many writes below a prefix have passed."""
+    passed = count(1)
+    over = False
+
+    def rule(request: Request) -> Fault | None:
+        nonlocal over
+        if not over and request.writes and prefix in request.path:
+            over = next(passed) > writes
+        return fault if over else None
+
+    return rule
+
+
+def fill(table: LakeTable, first: int, keys: int = 40) -> dict[int, int]:
+    """Deliver one change of each key; the quantities by key."""
+    changed = {key: first + key for key in range(keys)}
+    table.deliver([event(key, "c", first + key, qty=qty) for key, qty in changed.items()])
+    return changed
+
+
+def rows(table: LakeTable) -> dict[object, object]:
+    """The quantities by key as hudi-rs reads them; a key that is there twice fails."""
+    found = [(row["id"], row["qty"]) for row in table.by_hudi_rs()]
+    assert len(found) == len(dict(found))
+    return dict(found)
+
+
+@pytest.mark.parametrize("name", PASSING)
+def test_a_landing_goes_on(new_wire: NewWire, name: str, tried: Tried) -> None:
+    wire, engines = new_wire()
+    topic = Topic(engines, f"passing-{engines.location.bucket}", 2)
+    try:
+        topic.transaction({0: 60, 1: 60})
+        with broken(wire, PASSING[name]):
+            report = topic.land(topic.spec(records_per_object=20))
+        assert (report.manifest, report.records, report.objects) == (1, 120, 6)
+        assert sorted(topic.landed()) == sorted(topic.committed)
+        tried("requests to the store that were broken", len(wire.met))
+    finally:
+        topic.close()
+
+
+@pytest.mark.parametrize("name", LASTING)
+def test_a_landing_ends(new_wire: NewWire, name: str, tried: Tried) -> None:
+    wire, engines = new_wire()
+    fault, kind = LASTING[name]
+    topic = Topic(engines, f"lasting-{engines.location.bucket}", 2)
+    try:
+        topic.transaction({0: 60, 1: 60})
+        with broken(wire, after(3, "/raw/", fault)), pytest.raises(kind) as raised:
+            topic.land(topic.spec(records_per_object=20))
+        assert engines.location.bucket in raised.value.user_message
+        assert topic.chain.length() == 0
+        assert topic.land(topic.spec(records_per_object=20)).records == 120
+        assert sorted(topic.landed()) == sorted(topic.committed)
+        tried("runs that a lasting fault of the store ended", 1)
+    finally:
+        topic.close()
+
+
+@pytest.mark.parametrize("name", PASSING)
+def test_an_upsert_goes_on(new_wire: NewWire, name: str, tried: Tried) -> None:
+    wire, engines = new_wire()
+    table = LakeTable(engines, "passing", COLUMNS, KEY)
+    expected = fill(table, 100)
+    table.upsert()
+    expected |= fill(table, 1000, keys=20)
+    with broken(wire, PASSING[name]):
+        report = table.upsert()
+    assert (report.manifests, report.updates) == (1, 20)
+    assert rows(table) == expected
+    tried("requests to the store that were broken", len(wire.met))
+
+
+@pytest.mark.parametrize("name", LASTING)
+@pytest.mark.parametrize("writes", [1, 4, 7])
+def test_an_upsert_ends(new_wire: NewWire, name: str, writes: int, tried: Tried) -> None:
+    wire, engines = new_wire()
+    fault, kind = LASTING[name]
+    table = LakeTable(engines, "lasting", COLUMNS, KEY)
+    expected = fill(table, 100)
+    table.upsert()
+    before = timeline.last_commit(table.store, table.spec.prefix)
+    changed = fill(table, 1000, keys=20)
+    with broken(wire, after(writes, "/lake/", fault)), pytest.raises(kind) as raised:
+        table.upsert(replace(table.spec, lease_seconds=2.0))
+    assert engines.location.bucket in raised.value.user_message
+    assert timeline.last_commit(table.store, table.spec.prefix) == before
+    assert rows(table) == expected
+    assert table.upsert(replace(table.spec, lease_wait_seconds=10.0)).updates == 20
+    assert rows(table) == expected | changed
+    tried("runs that a lasting fault of the store ended", 1)
+
+
+def test_a_store_that_is_silent_for_a_while(new_wire: NewWire) -> None:
+    """One object of a landing and one file of an upsert: each is tried again after the client's time-out."""
+    wire, engines = new_wire()
+    table = LakeTable(engines, "silent", COLUMNS, KEY)
+    with broken(wire, lambda request: Hang() if _first(request) and "/raw/" in request.path else None):
+        expected = fill(table, 100)
+    with broken(wire, lambda request: Hang() if _first(request) and request.path.endswith(".parquet") else None):
+        table.upsert()
+    assert rows(table) == expected
