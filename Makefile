@@ -28,6 +28,10 @@ setup: $(VENV)/.runtime ## virtual environment, jars and plugins
 demo: $(VENV)/.runtime ## the whole pipeline on this machine, from nothing to a dashboard
 	$(BIN)/cdc-lake demo $(ARGS)
 
+# Whole files on one process each: half a test's time is waiting for an engine.
+PROCESSES ?= 2
+SPREAD    := --numprocesses $(PROCESSES) --dist loadfile
+
 .PHONY: test
 test: lint unit integration e2e ## everything below, on a stack of its own
 
@@ -39,11 +43,11 @@ lint: $(VENV)/.dev ## ruff and mypy
 
 .PHONY: unit
 unit: $(VENV)/.dev ## tests that need no stack (under a minute)
-	$(BIN)/pytest cdc_lake_tests/unit
+	$(BIN)/pytest $(SPREAD) cdc_lake_tests/unit
 
 .PHONY: integration
 integration: $(VENV)/.dev setup ## tests of one engine or resource at a time
-	$(BIN)/pytest cdc_lake_tests/integration
+	$(BIN)/pytest $(SPREAD) cdc_lake_tests/integration
 
 .PHONY: e2e
 e2e: $(VENV)/.dev setup ## the whole stack

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 Tried = Callable[[str, int], None]
 _COUNTS: pytest.StashKey[Counter[str]] = pytest.StashKey()
+_OUTPUT = "tried"
+"""Where a worker of pytest-xdist leaves its sums for the process that prints."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -28,6 +31,20 @@ def tried(pytestconfig: pytest.Config) -> Tried:
         counts[what] += count
 
     return add
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hand a worker's sums over."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output[_OUTPUT] = dict(session.config.stash[_COUNTS])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:  # noqa: ANN401 - xdist's WorkerController
+    """Take a worker's sums over; one that was killed has none."""
+    node.config.stash[_COUNTS].update(getattr(node, "workeroutput", {}).get(_OUTPUT, {}))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

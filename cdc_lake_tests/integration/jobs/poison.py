@@ -65,7 +65,7 @@ AT_READING: list[tuple[bytes, str]] = [
     (b"{}", "fields are missing: "),
     (json.dumps({"schema": {}, "payload": event(900, "u", 900)}).encode(), "fields"),
     (json.dumps({"before": None, "after": {"id": 900}, "op": "c"}).encode(), "fields"),
-    (_renamed(b'"note"', b'"id"'), "twice"),
+    (_renamed(b'"note"', b'"id": null, "note"'), "twice"),
     (_renamed(b'"qty": 1', b'"qty": 1, "qty": 2'), "twice"),
     (_renamed(b'"qty": 1', b'"qty": 1, "qty": 1'), "twice"),
     (_renamed(b'"id": 900', b'"id": null'), "the key column id is NULL"),
