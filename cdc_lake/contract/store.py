@@ -97,7 +97,7 @@ class S3Location:
                 aws_access_key_id=self.access_key,
                 aws_secret_access_key=self.secret_key,
                 config=Config(
-                    retries={"mode": "standard", "max_attempts": 6},
+                    retries={"mode": "standard", "max_attempts": 5},
                     connect_timeout=5,
                     read_timeout=20,
                     s3={"addressing_style": "path"} if self.endpoint_url else {},

@@ -11,7 +11,7 @@ from cdc_lake.contract.position import Position
 from cdc_lake_tests.histories import Delivery, Event, content, deliveries, fold, histories, sample
 from cdc_lake_tests.tried import Tried
 
-EXAMPLES = 800
+EXAMPLES = 300
 
 
 def position(change: Event) -> str:

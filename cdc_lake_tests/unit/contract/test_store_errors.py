@@ -147,4 +147,4 @@ def test_the_error_reaches_the_driver_from_an_executor() -> None:
 
 def test_how_often_it_is_asked_again_stays() -> None:
     config = replace(S3Location("bucket"), endpoint_url=nobody(), region="us-east-1").store().client.meta.config
-    assert config.retries == {"mode": "standard", "total_max_attempts": 7}  # type: ignore[attr-defined]
+    assert config.retries == {"mode": "standard", "total_max_attempts": 6}  # type: ignore[attr-defined]
