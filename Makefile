@@ -60,7 +60,7 @@ audit: $(VENV)/.dev ## known vulnerabilities of what is locked, secrets in what 
 
 .PHONY: test-faults
 test-faults: $(VENV)/.dev setup ## kills, failpoints and broken streams, on a stack of its own
-	$(BIN)/pytest cdc_lake_tests/faults
+	$(BIN)/pytest $(SPREAD) cdc_lake_tests/faults
 
 MINUTES ?= 20
 .PHONY: soak
