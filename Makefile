@@ -36,10 +36,11 @@ SPREAD    := --numprocesses $(PROCESSES) --dist loadfile
 test: lint unit integration e2e ## everything below, on a stack of its own
 
 .PHONY: lint
-lint: $(VENV)/.dev ## ruff and mypy
+lint: $(VENV)/.dev ## ruff, mypy and a scan for secrets
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m infra.audit.committed
 
 .PHONY: unit
 unit: $(VENV)/.dev ## tests that need no stack (under a minute)

@@ -5,8 +5,10 @@ A test takes the fixture `tried` and says `tried("histories", 40)`.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,10 +50,29 @@ def pytest_testnodedown(node: Any) -> None:  # noqa: ANN401 - xdist's WorkerCont
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Print the sums, in a section of their own."""
+    """Print the sums, in a section of their own, and leave them for main()."""
     counts = config.stash[_COUNTS]
-    if counts:
-        terminalreporter.section("tried")
-        width = max(len(f"{count:,}") for count in counts.values())
-        for what, count in sorted(counts.items()):
-            terminalreporter.write_line(f"{count:>{width},} {what}")
+    if not counts:
+        return
+    terminalreporter.section("tried")
+    for line in _lines(counts):
+        terminalreporter.write_line(line)
+    if config.cache is not None:
+        config.cache.set(f"{_OUTPUT}/{'-'.join(Path(arg).name for arg in config.args)}", dict(counts))
+
+
+def main() -> None:
+    """Print the sums of the last runs of every suite: `python -m cdc_lake_tests.tried`."""
+    counts: Counter[str] = Counter()
+    for file in Path(".pytest_cache/v", _OUTPUT).glob("*"):
+        counts.update(json.loads(file.read_text()))
+    print("\n".join(["tried in all:", *_lines(counts)]))
+
+
+def _lines(counts: Counter[str]) -> list[str]:
+    width = max((len(f"{count:,}") for count in counts.values()), default=0)
+    return [f"{count:>{width},} {what}" for what, count in sorted(counts.items())]
+
+
+if __name__ == "__main__":
+    main()

@@ -96,10 +96,10 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
             connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
             return postgres_catalog.catalog(connection, schema, table)
 
-    def early_dates(self, schema: str, table: str) -> tuple[str, ...]:
+    def untellable_dates(self, schema: str, table: str) -> tuple[str, ...]:
         """Return the columns of type date that have a day before the year 1."""
         with self.connect() as connection:
-            return postgres_catalog.early_dates(connection, schema, table)
+            return postgres_catalog.untellable_dates(connection, schema, table)
 
     def publishes_generated(self, publication: str) -> bool:
         """Return whether the publication has the values of stored generated columns."""

@@ -124,6 +124,15 @@ class TableCatalog:
     storage: Storage
     missing: Mapping[str, str] = field(default_factory=dict)
     """By column: what rows that are older than it show, as Debezium would spell it; only what can be told."""
+    children: tuple[str, ...] = ()
+    """Partitions and tables that inherit, in which rows of this one stand."""
+
+
+_UNTELLABLE = """
+    coalesce(bool_or(
+        isfinite({0}) and ({0} < date '0001-01-01' or {0} between date '1582-10-05' and date '1582-10-14')
+    ), false)
+"""
 
 
 def columns(connection: Connection, schema: str, table: str) -> tuple[ColumnInfo, ...]:
@@ -176,18 +185,27 @@ def catalog(connection: Connection, schema: str, table: str) -> TableCatalog:
         key=primary_key(connection, schema, table),
         storage=storage(connection, schema, table),
         missing={name: text for name, text in spelled.items() if text is not None},
+        children=_children(connection, schema, table),
     )
 
 
-def early_dates(connection: Connection, schema: str, table: str) -> tuple[str, ...]:
-    """Return the columns of type date that have a day before the year 1, infinity aside (a scan)."""
+def _children(connection: Connection, schema: str, table: str) -> tuple[str, ...]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "select inhrelid::regclass::text from pg_inherits where inhparent = %s order by 1",
+            (table_oid(connection, schema, table),),
+        )
+        return tuple(name for (name,) in cursor)
+
+
+def untellable_dates(connection: Connection, schema: str, table: str) -> tuple[str, ...]:
+    """Return the columns of type date with days that Debezium's snapshot tells as others (a scan): those before the
+    year 1, infinity aside, and those that Java's old calendar leaves out.
+    """
     names = [column.name for column in columns(connection, schema, table) if column.base_type == "date"]
     if not names:
         return ()
-    asked = sql.SQL(", ").join(
-        sql.SQL("coalesce(bool_or({0} < date '0001-01-01' and isfinite({0})), false)").format(sql.Identifier(name))
-        for name in names
-    )
+    asked = sql.SQL(", ").join(sql.SQL(_UNTELLABLE).format(sql.Identifier(name)) for name in names)
     with connection.cursor() as cursor:
         cursor.execute(sql.SQL("select {} from {}").format(asked, sql.Identifier(schema, table)))
         row = cursor.fetchone() or ()

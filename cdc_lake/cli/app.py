@@ -31,7 +31,8 @@ for module in COMMANDS:
 
 
 def main() -> None:
-    """Run the command line. An error that carries a message for the user ends in that message, exit code 1.
+    """Run the command line. An error that carries a message for the user ends in that message, exit code 1
+    or what the error says.
 
     CDC_LAKE_DEBUG=1 shows the traceback instead.
     """
@@ -42,7 +43,7 @@ def main() -> None:
         if not isinstance(message, str) or os.environ.get(DEBUG_VARIABLE) == "1":
             raise
         Console(stderr=True).print(Text(f"error: {message}", style="red"), soft_wrap=True)
-        sys.exit(1)
+        sys.exit(getattr(error, "exit_code", 1))
 
 
 if __name__ == "__main__":

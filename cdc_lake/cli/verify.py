@@ -35,7 +35,35 @@ def verify(
     limit: Annotated[int, typer.Option(min=1, help="At most so many differences of a table are listed.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
-    """Compare the lake with the source, row by row, while the source is written; exit code 1 if they differ."""
+    """Compare the lake with the source, row by row, while the source is written.
+
+    Exit code 1 if they differ, 2 if they could not be compared.
+    """
+    from rich.console import Console
+
+    try:
+        found = _compared(pipeline, table, apply, timeout, limit)
+    except Exception as error:
+        error.exit_code = 2  # type: ignore[attr-defined]  # app.main() asks for it
+        raise
+    clean = all(report.clean for report in found.values())
+    if as_json:
+        tables = {name: {"clean": report.clean, **dataclasses.asdict(report)} for name, report in found.items()}
+        typer.echo(json.dumps({"pipeline": pipeline, "clean": clean, "tables": tables}, indent=1, ensure_ascii=False))
+    else:
+        console = Console() if sys.stdout.isatty() else Console(width=_WIDE)
+        console.print(_counts(found))
+        for name, report in found.items():
+            if report.differences:
+                console.print(_differences(name, report))
+    if not clean:
+        raise typer.Exit(1)
+
+
+def _compared(
+    pipeline: str, table: list[str] | None, apply: bool, timeout: float, limit: int
+) -> dict[str, VerifyReport]:
+    """The reports by table."""
     from rich.console import Console
 
     from cdc_lake.contract.errors import ContractError
@@ -51,7 +79,7 @@ def verify(
     systems = Systems(bound["postgres"], bound["kafka"], bound["store"], spark())
     progress = Console(stderr=True)
     with progress.status("starting") as status:
-        found = {
+        return {
             one.name: report
             for one, report in verify_tables(
                 flow,
@@ -63,18 +91,6 @@ def verify(
                 show=status.update if progress.is_terminal else lambda what: progress.print(what, style="dim"),
             )
         }
-    clean = all(report.clean for report in found.values())
-    if as_json:
-        tables = {name: {"clean": report.clean, **dataclasses.asdict(report)} for name, report in found.items()}
-        typer.echo(json.dumps({"pipeline": pipeline, "clean": clean, "tables": tables}, indent=1, ensure_ascii=False))
-    else:
-        console = Console() if sys.stdout.isatty() else Console(width=_WIDE)
-        console.print(_counts(found))
-        for name, report in found.items():
-            if report.differences:
-                console.print(_differences(name, report))
-    if not clean:
-        raise typer.Exit(1)
 
 
 def _counts(found: dict[str, VerifyReport]) -> Table:

@@ -65,8 +65,8 @@ class Column(BaseModel):
         found = types.lake_type(self.type, self.kind)
         if found is None:
             raise UnsupportedTypeError(
-                f"column {self.name} has PostgreSQL type {self.type}, which has no mapping into the lake; leave the "
-                "column out of the publication, or cast it in the source table"
+                f"column {self.name} has PostgreSQL type {self.type}, which has no mapping into the lake; give it "
+                "one that has (docs/reference/types.md), drop it, or move it to a table that is not captured"
             )
         return found
 
@@ -156,7 +156,6 @@ def check(schema: TableSchema) -> None:
 
     Raises UnsupportedTypeError that names the column.
     """
-    added = {name.lower() for name in EVENT_FIELDS} | {"__order"}
     seen: set[str] = set()
     for column in schema.columns:
         _ = column.lake_type
@@ -165,14 +164,14 @@ def check(schema: TableSchema) -> None:
             "a name that the lake's formats can't spell (letters, digits and '_' only)"
             if not _NAME.fullmatch(column.name)
             else "the name of a column that the lake adds"
-            if folded in added or folded.startswith("_hoodie_")
+            if folded.startswith(("__", "_hoodie_"))
             else "the name of another column once Hive folds names to lower case"
             if folded in seen
             else None
         )
         if fault is not None:
             raise UnsupportedTypeError(
-                f"column {column.name} of {schema.table} has {fault}; leave the column out of the publication, or "
-                "rename it in the source table"
+                f"column {column.name} of {schema.table} has {fault}; rename it in the source table, or move "
+                "it to a table that is not captured"
             )
         seen.add(folded)

@@ -20,10 +20,12 @@ from cdc_lake.contract.schema import EVENT_FIELDS, TableSchema
 from cdc_lake.contract.values import STRICT, ValueRules
 from cdc_lake.jobs import spelling
 
-REASON = "_reason"
-UNAVAILABLE = "_unavailable"
+# No column of the source begins with "__" (contract/schema.py).
+REASON = "__reason"
+UNAVAILABLE = "__unavailable"
 DRIFT = "fields that no schema explains: "
-PLACE = ("object", "partition", "offset", "value")
+OBJECT, PARTITION, OFFSET, VALUE = PLACE = ("__object", "__partition", "__offset", "__value")
+"""Where a record is: raw_reader's columns under names of their own."""
 _SHOWN = 100
 _MALFORMED = "__malformed"
 # Spark alone takes 'text' and NaN for JSON, as Hive does.
@@ -70,7 +72,7 @@ def _decode(records: DataFrame, reading: Reading, key: Sequence[str], rules: Val
     values = [_Value(column, rules) for column in reading.columns]
     events = [(name, kind, spelling.exact(_wire(name), kind)) for name, kind in EVENT_FIELDS.items()]
     return parsed.select(
-        *PLACE,
+        *(F.col(name.removeprefix("__")).alias(name) for name in PLACE),
         *(value.typed.alias(value.name) for value in values),
         *(value.alias(name.lower()) for name, _, value in events),
         F.expr(order_sql("epoch", "_wire.`__snapshot`", "cast(_wire.`__lsn` AS BIGINT)")).alias(ORDER_COLUMN),

@@ -16,7 +16,7 @@ from cdc_lake.contract import dead_letters
 from cdc_lake.contract.dead_letters import DeadLetter
 from cdc_lake.contract.names import ObjectName
 from cdc_lake.contract.store import S3Location
-from cdc_lake.jobs.decode import PLACE, REASON
+from cdc_lake.jobs.decode import OBJECT, OFFSET, PARTITION, PLACE, REASON, VALUE
 
 
 def keep_values(records: DataFrame, location: S3Location, pipeline: str, topic: str) -> list[DeadLetter]:
@@ -37,18 +37,18 @@ class _Keeper:
             letters = []
             for row in batch.to_pylist():
                 letter = self._letter(row)
-                dead_letters.keep_value(store, self.pipeline, letter, row["value"])
+                dead_letters.keep_value(store, self.pipeline, letter, row[VALUE])
                 letters.append(letter.model_dump_json())
             yield pa.RecordBatch.from_pydict({"letter": pa.array(letters, pa.string())})
 
     def _letter(self, row: dict[str, object]) -> DeadLetter:
-        name = ObjectName.parse(str(row["object"]))
+        name = ObjectName.parse(str(row[OBJECT]))
         return DeadLetter.of(
             self.topic,
-            row["partition"],  # type: ignore[arg-type]  # as PLACE has it
-            row["offset"],  # type: ignore[arg-type]
+            row[PARTITION],  # type: ignore[arg-type]  # as PLACE has it
+            row[OFFSET],  # type: ignore[arg-type]
             str(row[REASON]),
-            row["value"],  # type: ignore[arg-type]
-            str(row["object"]),
+            row[VALUE],  # type: ignore[arg-type]
+            str(row[OBJECT]),
             0 if name is None else name.epoch,
         )

@@ -22,7 +22,7 @@ from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.position import ORDER_COLUMN, Position
 from cdc_lake.contract.store import ObjectStore, S3Location
 from cdc_lake.jobs import raw_reader, recovery
-from cdc_lake.jobs.decode import REASON, decode
+from cdc_lake.jobs.decode import OBJECT, REASON, decode
 from cdc_lake.jobs.executors import contract_errors
 from cdc_lake.jobs.migrate import migration
 from cdc_lake.jobs.upsert import UpsertSpec, folded, kept
@@ -137,7 +137,7 @@ def _apply(
         folded(spark, table, decoded, checkpoint) as (newest, bad),
         kept(newest.where(F.col(ORDER_COLUMN) >= boundary)) as rows,
     ):
-        failed |= {row["object"]: row[REASON] for row in bad.select("object", REASON).collect()}
+        failed |= {row[OBJECT]: row[REASON] for row in bad.select(OBJECT, REASON).collect()}
         if rows.isEmpty():
             return None, failed
         held.check()

@@ -1,7 +1,7 @@
 """How Debezium spells a value of each PostgreSQL type in JSON, read back: Spark expressions over a field's text.
 
 Here: one value at a time. Not here: records (decode.py). The spelling is that of `decimal.handling.mode=string`,
-`time.precision.mode=adaptive`, `binary.handling.mode=base64`, `interval.handling.mode=string` and
+`time.precision.mode=adaptive`, `binary.handling.mode=bytes`, `interval.handling.mode=string` and
 `hstore.handling.mode=json` in connectors/debezium-postgres.json; what was measured stands in docs/reference/types.md,
 and https://debezium.io/documentation/reference/stable/connectors/postgresql.html#postgresql-data-types tells the rest.
 """

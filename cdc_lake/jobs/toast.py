@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract.position import ORDER_COLUMN
-from cdc_lake.jobs.decode import REASON, UNAVAILABLE
+from cdc_lake.jobs.decode import OFFSET, REASON, UNAVAILABLE
 
 _NOWHERE = "no earlier change of the row that has it is in the batch or in the table"
 
@@ -34,17 +34,19 @@ def resolve(decoded: DataFrame, stored: Callable[[], DataFrame | None], key: Seq
     rest = decoded.join(keys, list(key), "left_anti").unionByName(
         decoded.join(keys, list(key), "left_semi").where(F.col(REASON).isNotNull())
     )
-    asked = decoded.join(keys, list(key), "left_semi").where(F.col(REASON).isNull()).withColumn("_stored", F.lit(False))
+    asked = (
+        decoded.join(keys, list(key), "left_semi").where(F.col(REASON).isNull()).withColumn("__stored", F.lit(False))
+    )
     before = stored()
     if before is not None:
-        held = before.join(keys, list(key), "left_semi").withColumn("_stored", F.lit(True))
+        held = before.join(keys, list(key), "left_semi").withColumn("__stored", F.lit(True))
         asked = asked.unionByName(held, allowMissingColumns=True)
     return rest.drop(UNAVAILABLE).unionByName(_filled(asked, names, key).select(rest.drop(UNAVAILABLE).columns))
 
 
 def _filled(asked: DataFrame, names: Sequence[str], key: Sequence[str]) -> DataFrame:
     """The records of the keys in question, each lacking value taken from the row's version before."""
-    order = Window.partitionBy(*key).orderBy(ORDER_COLUMN, F.col("_stored").desc(), "offset")
+    order = Window.partitionBy(*key).orderBy(ORDER_COLUMN, F.col("__stored").desc(), OFFSET)
     earlier = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     later = order.rowsBetween(1, Window.unboundedFollowing)
     known = asked
@@ -52,13 +54,13 @@ def _filled(asked: DataFrame, names: Sequence[str], key: Sequence[str]) -> DataF
     for name in names:
         # In a struct, a value that is NULL differs from one that was left out.
         told = F.when(~lacks[name], F.struct(F.col(name).alias("told")))
-        known = known.withColumn(f"_told_{name}", F.last(told, ignorenulls=True).over(earlier))
+        known = known.withColumn(f"__told_{name}", F.last(told, ignorenulls=True).over(earlier))
     # A record that the stored row is newer than is not applied anyway.
-    known = known.withColumn("_past", F.coalesce(F.max("_stored").over(later), F.lit(False)))
+    known = known.withColumn("__past", F.coalesce(F.max("__stored").over(later), F.lit(False)))
     reason = F.coalesce(
         *(
             F.when(
-                lacks[name] & F.col(f"_told_{name}").isNull() & ~F.col("_past"),
+                lacks[name] & F.col(f"__told_{name}").isNull() & ~F.col("__past"),
                 F.lit(
                     f"the value of {name} did not change and PostgreSQL left it out (the table's replica identity is "
                     f"not FULL); {_NOWHERE}"
@@ -68,5 +70,5 @@ def _filled(asked: DataFrame, names: Sequence[str], key: Sequence[str]) -> DataF
         )
     )
     for name in names:
-        known = known.withColumn(name, F.col(f"_told_{name}").getField("told"))
-    return known.where("not _stored").withColumn(REASON, reason)
+        known = known.withColumn(name, F.col(f"__told_{name}").getField("told"))
+    return known.where("not __stored").withColumn(REASON, reason)

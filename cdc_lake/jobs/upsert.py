@@ -25,7 +25,7 @@ from cdc_lake.contract.position import ORDER_COLUMN
 from cdc_lake.contract.store import ObjectStore, S3Location
 from cdc_lake.contract.values import STRICT, ValueRules
 from cdc_lake.jobs import letter_writer, raw_reader, recovery, toast
-from cdc_lake.jobs.decode import DRIFT, PLACE, REASON, decode
+from cdc_lake.jobs.decode import DRIFT, OFFSET, PARTITION, PLACE, REASON, VALUE, decode
 from cdc_lake.jobs.executors import contract_errors
 from cdc_lake.jobs.hudi import HudiTable
 from cdc_lake.jobs.migrate import Migration, migration
@@ -243,8 +243,8 @@ def kept(rows: DataFrame) -> Iterator[DataFrame]:
 
 def keep_latest(rows: DataFrame, key: Sequence[str]) -> DataFrame:
     """One row a key: the newest by the order of design section 5; equal orders are the same change twice."""
-    newest = Window.partitionBy(*key).orderBy(F.col(ORDER_COLUMN).desc(), F.col("offset").desc())
-    return rows.withColumn("_rank", F.row_number().over(newest)).where("_rank = 1").drop("_rank")
+    newest = Window.partitionBy(*key).orderBy(F.col(ORDER_COLUMN).desc(), F.col(OFFSET).desc())
+    return rows.withColumn("__rank", F.row_number().over(newest)).where("__rank = 1").drop("__rank")
 
 
 def _too_late(old: DataFrame, purged_to: str, stored: DataFrame, key: Sequence[str]) -> DataFrame:
@@ -264,19 +264,19 @@ def _too_late(old: DataFrame, purged_to: str, stored: DataFrame, key: Sequence[s
 def _dead_letters(decoded: DataFrame, spec: UpsertSpec) -> list[dead_letters.DeadLetter]:
     """The batch's unreadable records. Raises where they show a changed schema, or are too many."""
     unreadable = decoded.where(F.col(REASON).isNotNull())
-    place = (name for name in PLACE if name != "value")  # a value can be large: it stays where it is
+    place = (name for name in PLACE if name != VALUE)  # a value can be large: it stays where it is
     bad = unreadable.select(*place, REASON).limit(spec.dead_letter_limit + 1).collect()
     for row in bad:
         if row[REASON].startswith(DRIFT) and spec.until is None:
             raise SchemaUnexplainedError(
-                f"topic {spec.topic}, partition {row['partition']}, offset {row['offset']}: {row[REASON]}. The source "
+                f"topic {spec.topic}, partition {row[PARTITION]}, offset {row[OFFSET]}: {row[REASON]}. The source "
                 f"table {spec.source_table} changed; nothing was applied: materialise {spec.pipeline}/source/"
                 f"{spec.table} to capture its schema, then this again"
             )
     if len(bad) > spec.dead_letter_limit:
         raise TooManyDeadLettersError(
             f"more than {spec.dead_letter_limit} records of topic {spec.topic} can't be read, the first one because "
-            f"{bad[0][REASON]} (partition {bad[0]['partition']}, offset {bad[0]['offset']}); nothing was applied: this "
+            f"{bad[0][REASON]} (partition {bad[0][PARTITION]}, offset {bad[0][OFFSET]}); nothing was applied: this "
             "is rather a wrong schema or connector setting than bad records"
         )
     return letter_writer.keep_values(unreadable, spec.location, spec.pipeline, spec.topic) if bad else []

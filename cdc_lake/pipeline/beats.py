@@ -8,11 +8,10 @@ Here: reading them and what is wrong in the sequence. Not here: the newest one's
 
 from __future__ import annotations
 
-import json
-
 from cdc_lake.contract.continuity import Beat, Seen
 from cdc_lake.contract.epochs import Epoch
 from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.heartbeat import heartbeat
 from resources import lsn
 from resources.kafka import Kafka
 from resources.kafka_records import Message
@@ -40,21 +39,21 @@ def follow(kafka: Kafka, flow: Flow, epoch: Epoch, seen: Seen | None) -> tuple[S
             after = after.model_copy(update={"beat": None})
         if first < end:
             for message in kafka.peek(topic, partition, first):
-                after, fault = _next(after, message)
+                after, fault = _next(topic, after, message)
                 if fault:
                     return after, (fault,)
         after = after.model_copy(update={"offsets": {**after.offsets, partition: max(first, end)}})
     return after, ()
 
 
-def _next(seen: Seen, message: Message) -> tuple[Seen, str]:
+def _next(topic: str, seen: Seen, message: Message) -> tuple[Seen, str]:
     """What is seen after one more record, and what is wrong with it, if anything is."""
-    row = json.loads(message.value or b"null")
-    if row is None:
+    told = heartbeat(topic, message)
+    if told is None:
         return seen, ""
-    if row["__snapshot"] not in (None, "false"):
-        return _told(seen, int(row["__lsn"]), int(row["__source_ts_ms"]))
-    beat, last = Beat(beats=int(row["beats"]), lsn=int(row["__lsn"])), seen.beat
+    if told.snapshot:
+        return _told(seen, told.lsn, told.source_ts_ms)
+    beat, last = Beat(beats=told.beats, lsn=told.lsn), seen.beat
     if last is not None and beat.lsn <= last.lsn:
         return seen, ""  # delivered once more
     if last is None or beat.beats == last.beats + 1:

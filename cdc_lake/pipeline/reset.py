@@ -36,14 +36,15 @@ def reset(
 ) -> Iterator[str]:
     """Remove all that a pipeline made; yields a line for each thing that was there.
 
-    Holds the leases of the landings and the lake tables meanwhile, so that no writer is in the middle of a commit.
+    Holds the leases of the connector's changes, the landings and the lake tables meanwhile, so that nothing starts the
+    connector again and no writer is in the middle of a commit.
     Can be run again after it was cut off. Raises LeaseHeldError where a writer does not end within
     `lease_wait_seconds`, and the resources' errors.
     """
     with ExitStack() as writers:
         landings = (names.landing_lease_key(flow.name, table.topic) for table in flow.tables)
         upserts = (names.lease_key(flow.name, table.name) for table in flow.tables)
-        for key in (*landings, *upserts):
+        for key in (names.resnapshot_lease_key(flow.name), *landings, *upserts):
             writers.enter_context(lease.held(store, key, f"reset {uuid.uuid4()}", wait_seconds=lease_wait_seconds))
         if connect.delete(flow.connector, offsets=True):
             yield f"connector {flow.connector} with its offsets"

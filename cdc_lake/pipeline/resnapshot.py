@@ -107,6 +107,8 @@ def _next_epoch(
 ) -> Generator[str, None, Epoch]:
     """Steps 1 to 3; returns the epoch."""
     source, store = flow.spec.source, epochs.store
+    for table in flow.tables:
+        source_schema.require_tellable(table, systems.postgres)
     systems.connect.put_stopped(flow.connector, systems.config)
     yield f"connector {flow.connector} is stopped"
     for table in flow.tables:  # as `source` does: the table can be another one of that name

@@ -32,8 +32,8 @@ def look(table: TableFlow, postgres: Postgres, bucket: ObjectStore, *, epoch: in
     """Capture the source table's schema if it changed.
 
     `epoch` is that of the records that follow: a resnapshot gives the one that it begins, and then every change can be
-    applied, since every row comes anew. Raises ContractError where the key is another one than the YAML's,
-    UnsupportedTypeError, and SchemaChangeError for a change that needs a resnapshot.
+    applied, since every row comes anew. Raises ContractError where the key is another one than the YAML's and for a
+    table whose rows stand in others, UnsupportedTypeError, and SchemaChangeError for a change that needs a resnapshot.
     """
     flow = table.pipeline
     catalog = flow.at_source(postgres).catalog(flow.spec.source.schema_, table.name)
@@ -41,6 +41,12 @@ def look(table: TableFlow, postgres: Postgres, bucket: ObjectStore, *, epoch: in
         raise ContractError(
             f"table {table.source_table} has primary key ({', '.join(catalog.key) or 'none'}), but the YAML of "
             f"{flow.name} says key: [{', '.join(table.spec.key)}]; make them the same"
+        )
+    if catalog.children or catalog.storage.filenode is None:
+        raise ContractError(
+            f"rows of table {table.source_table} stand in other tables ({', '.join(catalog.children) or 'none yet'}): "
+            "partitions and tables that inherit come and go without an event for their rows, so that the lake would "
+            "miss them. Capture each of them as a table of its own"
         )
     _require_published(table, postgres, catalog)
     seen = schema.TableSchema(
@@ -62,15 +68,16 @@ def look(table: TableFlow, postgres: Postgres, bucket: ObjectStore, *, epoch: in
 def require_tellable(table: TableFlow, postgres: Postgres) -> None:
     """Make sure that a snapshot will tell every value, where one is going to be taken.
 
-    Raises ContractError for days before the year 1: Debezium's snapshot tells them as days after it.
+    Raises ContractError for days that Debezium's snapshot tells as others: those before the year 1, as days after it,
+    and those between the Julian and the Gregorian calendar, ten days later.
     """
     flow = table.pipeline
-    found = flow.at_source(postgres).early_dates(flow.spec.source.schema_, table.name)
+    found = flow.at_source(postgres).untellable_dates(flow.spec.source.schema_, table.name)
     if found:
         raise ContractError(
-            f"table {table.source_table} has days before the year 1 in {', '.join(found)}: Debezium's snapshot loses "
-            "the BC and would tell others. Set these values to NULL until the snapshot is through, and back to what "
-            f"they were after it (a change is told rightly); then materialise {flow.name}/source/{table.name} again"
+            f"table {table.source_table} has days before the year 1, or from 1582-10-05 to 1582-10-14, in "
+            f"{', '.join(found)}: Debezium's snapshot would tell others. Set these values to NULL until the "
+            "snapshot is through, and back to what they were after it (a change is told rightly); then run this again"
         )
 
 

@@ -9,7 +9,6 @@ Here: questions that several stages, checks and sensors ask. Not here: what they
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from cdc_lake.contract.position import Watermark
 from cdc_lake.contract.store import ObjectStore, S3Location
 from cdc_lake.jobs.land import LandSpec
 from cdc_lake.pipeline.flow import Flow, TableFlow
+from cdc_lake.pipeline.heartbeat import heartbeat
 from resources.kafka import Kafka
 from resources.kafka_records import Message
 from resources.postgres import Postgres
@@ -48,7 +48,7 @@ def newest_beat(kafka: Kafka, flow: Flow) -> Watermark | None:
     if kafka.topic(flow.heartbeat_topic) is None:
         return None
     message = kafka.last_message(flow.heartbeat_topic)
-    return None if message is None else _watermark(message)
+    return None if message is None else _watermark(flow.heartbeat_topic, message)
 
 
 def topic_state(kafka: Kafka, table: TableFlow) -> TopicState:
@@ -167,11 +167,9 @@ def manifests(store: ObjectStore, table: TableFlow) -> Iterator[Manifest]:
     return Chain(store, table.pipeline.name, table.topic).since(0)
 
 
-def _watermark(message: Message) -> Watermark | None:
+def _watermark(topic: str, message: Message) -> Watermark | None:
     """A heartbeat's commit time and LSN; None for one that a snapshot read, which no stream has passed."""
-    if message.value is None:
+    beat = heartbeat(topic, message)
+    if beat is None or beat.snapshot:
         return None
-    row = json.loads(message.value)
-    if row["__snapshot"] not in (None, "false"):
-        return None
-    return Watermark(source_ts_ms=row["__source_ts_ms"], lsn=row["__lsn"])
+    return Watermark(source_ts_ms=beat.source_ts_ms, lsn=beat.lsn)

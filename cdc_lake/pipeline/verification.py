@@ -241,7 +241,7 @@ class _Verification:
     def _require_explained(self, table: TableFlow, captured: schema.TableSchema) -> None:
         source = self.flow.spec.source
         listed = self.postgres.columns(source.schema_, table.name)
-        there = {column.name for column in listed if not column.generated}
+        there = {column.name for column in listed}
         known = {column.name for column in captured.columns}
         if there != known:
             raise SchemaUnexplainedError(

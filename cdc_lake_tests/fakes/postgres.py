@@ -96,7 +96,7 @@ class FakePostgres(Noting, Postgres):
         """Rows have values in these columns."""
         self._filled.update(columns)
 
-    def early_dates(self, schema: str, table: str) -> tuple[str, ...]:
+    def untellable_dates(self, schema: str, table: str) -> tuple[str, ...]:
         """See Postgres."""
         return tuple(c.name for c in self._columns[schema, table] if c.base_type == "date" and c.name in self._filled)
 

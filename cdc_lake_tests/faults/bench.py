@@ -6,6 +6,7 @@ Here: the stack and what is asked of it. Not here: what a writer does (work.py),
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
@@ -27,6 +28,9 @@ from cdc_lake_tests import comparison
 from cdc_lake_tests.e2e.conftest import CommandLine
 from cdc_lake_tests.faults.work import PIPELINE
 from cdc_lake_tests.faults.writer import Writer
+
+FAULTS = ("missing", "extra", "different", "doubled")
+"""What `cdc-lake verify` counts of rows that are not the same on both sides."""
 
 
 @dataclass(frozen=True)
@@ -108,10 +112,12 @@ class Bench:
         rows, keys = bound["athena"].query(f"SELECT count(*), count(DISTINCT order_id) FROM {name}").rows[0]
         assert rows == keys, f"{rows} rows of {keys} keys"
 
-    def verify(self) -> None:
-        """`cdc-lake verify` finds no difference."""
+    def verify(self) -> Counter[str]:
+        """`cdc-lake verify` finds no difference; its counts."""
         done = self.cli.run("cdc-lake", "verify", PIPELINE, "--json", ok=False)
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+        tables = json.loads(done.stdout)["tables"].values()
+        return Counter({name: sum(table[name] for table in tables) for name in ("compared", *FAULTS)})
 
     def dead_letters(self) -> list[DeadLetter]:
         """The pipeline's open dead letters."""

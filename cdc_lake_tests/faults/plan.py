@@ -30,18 +30,14 @@ class Blow:
     into: float
 
 
-def plan(seed: int, kills: int, every: float) -> list[Blow]:
-    """Blows with so many kills, one every so many seconds on average; each target gets its share."""
+def plan(seed: int, every: float) -> Iterator[Blow]:
+    """Blows without end, a kill every so many seconds on average; each target gets its share."""
     dice = random.Random(seed)
     deck = _deck(dice)
-    blows: list[Blow] = []
-    left = kills
-    while left:
-        targets = tuple(dict.fromkeys(next(deck) for _ in range(min(left, dice.choice(_AT_ONCE)))))
+    while True:
+        targets = tuple(dict.fromkeys(next(deck) for _ in range(dice.choice(_AT_ONCE))))
         after = len(targets) * every * dice.uniform(0.5, 1.5)
-        blows.append(Blow(after, targets, dice.uniform(0, _INTO_RUN)))
-        left -= len(targets)
-    return blows
+        yield Blow(after, targets, dice.uniform(0, _INTO_RUN))
 
 
 def _deck(dice: random.Random) -> Iterator[str]:

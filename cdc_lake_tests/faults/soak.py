@@ -39,13 +39,16 @@ def main() -> int:
         cli.run("cdc-lake", "up")
         bench = Bench(cli, folder)
         loader.load(bench.login(), None)
-        kills = max(1, round(options.minutes * 60 / options.every))
-        figures = campaign.run(bench, options.seed, plan(options.seed, kills, options.every), options.rate, say)
+        ends = time.monotonic() + options.minutes * 60
+        blows = plan(options.seed, options.every)
+        figures = campaign.run(bench, options.seed, blows, lambda _: time.monotonic() > ends, options.rate, say)
         for line in figures.lines():
             say(line)
-    except AssertionError as fault:
-        say(f"FAILED: {fault}")
+    except Exception as fault:
+        say(f"FAILED: {type(fault).__name__}: {fault}")
         say(f"state and logs are kept in {folder}; `CDC_LAKE_HOME={home} cdc-lake up` starts the stack again")
+        if not isinstance(fault, AssertionError):
+            raise
         return 1
     finally:
         cli.run("cdc-lake", "down")

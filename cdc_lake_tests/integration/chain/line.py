@@ -16,9 +16,10 @@ from cdc_lake.contract import dead_letters
 from cdc_lake.contract.dead_letters import DeadLetter
 from cdc_lake.contract.store import ObjectStore
 from cdc_lake.demo.graph import Graph, Materialised
-from cdc_lake.pipeline import component, stream
+from cdc_lake.pipeline import component, resnapshot, stream
 from cdc_lake.pipeline.flow import TableFlow, location
 from cdc_lake.pipeline.load import load
+from cdc_lake.pipeline.stages.topic import connector_config
 from cdc_lake.profile import bound, resolved, spark
 
 YAML = """\
@@ -92,6 +93,21 @@ class Line:
         """Bring everything that is committed by now to the lake, as the sensors do: the source is not looked at."""
         stream.barrier(self.flow.at_source(self.resources["postgres"]), self.resources["kafka"], self.flow, seconds=120)
         return self.materialise("raw", "lake")
+
+    def resnapshot(self) -> list[str]:
+        """What `cdc-lake resnapshot` does."""
+        found = self.resources
+        postgres = self.flow.at_source(found["postgres"])
+        systems = resnapshot.Systems(
+            postgres=postgres,
+            kafka=found["kafka"],
+            connect=found["connect"],
+            location=self._location,
+            run=spark().run,
+            config=connector_config(self.flow, postgres, found["deployment"]),
+            snapshot_seconds=120,
+        )
+        return list(resnapshot.resnapshot(self.flow, systems, "a test wants it"))
 
     def by_spark(self, table: str) -> dict[int, dict[str, Any]]:
         """The lake's rows that are not deleted, by id; days and microseconds since 1970 as numbers."""

@@ -14,10 +14,6 @@ import pytest
 from cdc_lake.contract import schema
 from cdc_lake.contract.errors import ContractError, SchemaChangeError
 from cdc_lake.pipeline import report
-from cdc_lake.pipeline import resnapshot as steps
-from cdc_lake.pipeline.flow import location
-from cdc_lake.pipeline.stages.topic import connector_config
-from cdc_lake.profile import spark
 from cdc_lake_tests.integration.chain.conftest import NewLine
 from cdc_lake_tests.integration.chain.line import Line
 from cdc_lake_tests.tried import Tried
@@ -176,22 +172,6 @@ def test_a_change_without_rows_is_applied_all_the_same(new_line: NewLine) -> Non
     assert {row["n"] for row in line.by_spark("goods").values()} == {42}
 
 
-def resnapshot(line: Line) -> None:
-    """What `cdc-lake resnapshot` does."""
-    found = line.resources
-    postgres = line.flow.at_source(found["postgres"])
-    systems = steps.Systems(
-        postgres=postgres,
-        kafka=found["kafka"],
-        connect=found["connect"],
-        location=location(found["store"]),
-        run=spark().run,
-        config=connector_config(line.flow, postgres, found["deployment"]),
-        snapshot_seconds=120,
-    )
-    list(steps.resnapshot(line.flow, systems, "the schema changed"))
-
-
 STOPPED = [
     ("add column u uuid default gen_random_uuid()", "the new column u was filled in a rewritten table"),
     ("alter column n type smallint", "column n changed from integer to smallint"),
@@ -214,12 +194,12 @@ def test_what_cannot_be_applied_stops_and_is_resnapshot(new_line: NewLine, tried
             line.carry()
         assert "`cdc-lake resnapshot stopping`" in str(caught.value)
         assert line.by_spark("goods") == before
-        resnapshot(line)
+        line.resnapshot()
         line.carry()
         assert differences(line, "goods") == []
     tried("schema changes that stop, and are resnapshot", len(STOPPED))
     # A table's files can't be of another type than they were.
     line.execute("alter table goods drop column v; alter table goods add column v int default 8")
     with pytest.raises(SchemaChangeError, match=r"column v .*string.*int.*`cdc-lake reset stopping`"):
-        resnapshot(line)
+        line.resnapshot()
     assert line.by_spark("goods").keys() == at_source(line, "goods").keys()

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract.schema import Column, TableSchema
 from cdc_lake.contract.values import PLACEHOLDER, STRICT, ValueRules
-from cdc_lake.jobs.decode import REASON, UNAVAILABLE, decode
+from cdc_lake.jobs.decode import OFFSET, REASON, UNAVAILABLE, decode
 from cdc_lake_tests import debezium
 from cdc_lake_tests.integration.jobs.engines import Engines
 from cdc_lake_tests.integration.jobs.events import event
@@ -94,7 +94,7 @@ def decoded(
     for name, kind in rows.dtypes:
         if kind in AS_NUMBERS:
             rows = rows.withColumn(name, F.expr(AS_NUMBERS[kind].format(f"`{name}`")))
-    return [row.asDict() for row in sorted(rows.collect(), key=lambda row: row["offset"])]
+    return [row.asDict() for row in sorted(rows.collect(), key=lambda row: row[OFFSET])]
 
 
 def wire(**fields: object) -> bytes:

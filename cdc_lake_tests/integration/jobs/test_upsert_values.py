@@ -8,7 +8,10 @@ from typing import Any
 
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
+from cdc_lake.contract.schema import Column
+from cdc_lake.contract.values import PLACEHOLDER
 from cdc_lake_tests.integration.jobs.conftest import NewTable
+from cdc_lake_tests.integration.jobs.events import event
 from cdc_lake_tests.integration.jobs.tables import LakeTable
 from cdc_lake_tests.integration.jobs.typed import COLUMNS, KEY, record
 
@@ -117,3 +120,22 @@ def test_types_and_version_are_what_old_readers_know(new_table: NewTable) -> Non
     lines = properties.body.decode().splitlines()
     assert "hoodie.table.version=6" in lines
     assert "hoodie.table.type=COPY_ON_WRITE" in lines
+
+
+def test_columns_that_are_named_as_our_own_are_on_the_way(new_table: NewTable) -> None:
+    """The names under which the jobs carry a record's place, its key and its value."""
+    names = ("object", "partition", "offset", "value", "key", "epoch", "schema", "_text", "_wire", "_keys", "reason")
+    texts = [Column(name=name, type="text") for name in names]
+    table = new_table([Column(name="id", type="integer", nullable=False), *texts], KEY)
+
+    def change(key: int, lsn: int, **values: str) -> dict[str, Any]:
+        fields = {name: values.get(name, f"{name} {lsn}") for name in names}
+        return {name: value for name, value in event(key, "u", lsn, **fields).items() if name not in {"note", "qty"}}
+
+    table.deliver([change(1, 10), change(2, 11), b"poison"])
+    table.deliver([change(2, 9), change(1, 20, value=PLACEHOLDER), change(1, 12)])
+    assert table.upsert().dead_letters == 1
+    assert {row["id"]: [row[name] for name in names] for row in table.by_hudi_rs()} == {
+        1: ["value 12" if name == "value" else f"{name} 20" for name in names],
+        2: [f"{name} 11" for name in names],
+    }

@@ -122,7 +122,9 @@ def test_a_types_arguments_are_told_apart(postgres: str, base: str, arguments: t
     assert (column.base, column.arguments) == (base, arguments)
 
 
-@pytest.mark.parametrize("name", ["order id", "größe", "a.b", "a-b", "1st", "", "a`b", "__op", "__ORDER", "_hoodie_x"])
+@pytest.mark.parametrize(
+    "name", ["order id", "größe", "a.b", "a-b", "1st", "", "a`b", "__op", "__ORDER", "_hoodie_x", "__value", "__x"]
+)
 def test_a_name_that_the_lake_cannot_hold_is_refused(store: MemoryStore, name: str) -> None:
     with pytest.raises(UnsupportedTypeError, match=r"has (a name that|the name of) "):
         schema.capture(store, PIPELINE, TABLE, [*COLUMNS, Column(name=name, type="text")], ["order_id"])

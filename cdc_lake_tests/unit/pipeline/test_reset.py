@@ -170,7 +170,11 @@ def test_a_pipeline_that_never_ran_has_nothing(shop: World) -> None:
     assert run(shop) == []
 
 
-WRITERS = [names.lease_key("shop", "customers"), names.landing_lease_key("shop", "shop.sales.customers")]
+WRITERS = [
+    names.resnapshot_lease_key("shop"),
+    names.lease_key("shop", "customers"),
+    names.landing_lease_key("shop", "shop.sales.customers"),
+]
 
 
 @pytest.mark.parametrize("key", WRITERS)

@@ -1,0 +1,25 @@
+"""One changed cell in a million rows: what the benchmark measures, with its own tables, as a test."""
+
+from __future__ import annotations
+
+from benchmarks.verify import Bench
+from cdc_lake.jobs.upsert import UpsertSpec
+from cdc_lake_tests.integration.verify.conftest import NewTable
+from cdc_lake_tests.tried import Tried
+
+ROWS = 1_000_000
+
+
+def test_one_changed_cell_in_a_million_rows(judged_tables: NewTable, tried: Tried) -> None:
+    made = judged_tables()
+    engines = made.lake.engines
+    spec = UpsertSpec(engines.location, "million", "million", "public.million", "million", ("id",))
+    bench = Bench(made.source.postgres, engines.spark, spec, ROWS)
+    bench.fill()
+    bench.change_one_cell()
+    found = bench.verify()
+    assert (found.compared, found.missing, found.extra, found.different, found.doubled) == (ROWS, 0, 0, 1, 0)
+    (one,) = found.differences
+    before = ROWS // 2 * 3 % 1000
+    assert (one.key, one.columns) == ({"id": str(ROWS // 2)}, {"qty": (str(before), str(before + 1))})
+    tried("rows of which one changed cell was found", ROWS)
