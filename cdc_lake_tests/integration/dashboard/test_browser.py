@@ -6,8 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from cdc_lake.dashboard import DashboardSpec, render
-
-from .shop import DECLARED, MADE, NOTE, answer
+from cdc_lake_tests.unit.dashboard.shop import DECLARED, MADE, NOTE, answer
 
 DRAWN = "[...document.querySelectorAll('.chart')].every(chart => chart.dataset.drawn)"
 
