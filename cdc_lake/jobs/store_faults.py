@@ -26,13 +26,13 @@ def found(text: str) -> ContractError | None:
     match = _SAID.search(text)
     if match is None:
         return None
-    said = match["said"].strip()
+    said = f"({match['said'].strip()}). What was committed before stays, nothing is committed twice"
     if match["kind"] in _NO_ANSWER:
         return StoreUnreachableError(
-            f"the object store did not answer Spark ({said}). Nothing was committed: `cdc-lake status` shows whether a "
-            "local store runs and `cdc-lake up` starts it, else check the network and the endpoint; then run this again"
+            f"the object store did not answer Spark {said}: `cdc-lake status` shows whether a local store runs and "
+            "`cdc-lake up` starts it, else check the network and the endpoint; then run this again"
         )
     return StoreRefusedError(
-        f"the object store refused Spark ({said}). Nothing was committed: look at the store (`cdc-lake logs s3`, if "
-        "it is the local one), at the credentials and at what they allow; then run this again"
+        f"the object store refused Spark {said}: look at the store (`cdc-lake logs s3`, if it is the local one), at "
+        "the credentials and at what they allow; then run this again"
     )

@@ -130,7 +130,8 @@ def test_columns_that_are_named_as_our_own_are_on_the_way(new_table: NewTable) -
 
     def change(key: int, lsn: int, **values: str) -> dict[str, Any]:
         fields = {name: values.get(name, f"{name} {lsn}") for name in names}
-        return {name: value for name, value in event(key, "u", lsn, **fields).items() if name not in {"note", "qty"}}
+        own = {name: value for name, value in event(key, "u", lsn).items() if name not in {"note", "qty"}}
+        return {**own, **fields}
 
     table.deliver([change(1, 10), change(2, 11), b"poison"])
     table.deliver([change(2, 9), change(1, 20, value=PLACEHOLDER), change(1, 12)])

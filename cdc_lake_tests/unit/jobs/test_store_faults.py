@@ -34,7 +34,7 @@ def test_it_is_found_with_what_was_asked_of_the_store(cause: str, kind: type[Exc
     error = found(TRACE.format(cause))
     assert type(error) is kind
     assert "lake/shop/orders" in error.user_message
-    assert "Nothing was committed" in error.user_message
+    assert "nothing is committed twice" in error.user_message
     assert "\n" not in error.user_message
     assert "\tat " not in error.user_message
 
