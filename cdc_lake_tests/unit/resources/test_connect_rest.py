@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from cdc_lake_tests.unit.resources.fake_connect import FakeConnect, fake_connect, status
+from resources import kafka_connect
 from resources.errors import (
     ConnectorConfigInvalid,
     ConnectorFailed,
@@ -28,8 +29,8 @@ def worker() -> Iterator[FakeConnect]:
         yield fake
 
 
-def connect(worker: FakeConnect) -> KafkaConnect:
-    return KafkaConnect(url=worker.url + "/", hint="Run `cdc-lake up`.", rebalance_seconds=2)
+def connect(worker: FakeConnect, rebalance_seconds: float = 2) -> KafkaConnect:
+    return KafkaConnect(url=worker.url + "/", hint="Run `cdc-lake up`.", rebalance_seconds=rebalance_seconds)
 
 
 def test_put_creates(worker: FakeConnect) -> None:
@@ -73,7 +74,7 @@ def test_a_rebalance_is_waited_out(worker: FakeConnect) -> None:
 def test_a_rebalance_without_end_is_an_error(worker: FakeConnect) -> None:
     worker.on(f"PUT {AT}/config", BUSY)
     with pytest.raises(ConnectRequestFailed, match="rebalance in process"):
-        connect(worker).put("nw", CONFIG)
+        connect(worker, 0.3).put("nw", CONFIG)
 
 
 def test_running_is_waited_for(worker: FakeConnect) -> None:
@@ -81,7 +82,10 @@ def test_running_is_waited_for(worker: FakeConnect) -> None:
     assert connect(worker).wait_running("nw", timeout_seconds=5).is_running()
 
 
-def test_a_failure_that_lasts_ends_the_wait_early_with_its_cause(worker: FakeConnect) -> None:
+def test_a_failure_that_lasts_ends_the_wait_early_with_its_cause(
+    worker: FakeConnect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka_connect, "SETTLE_SECONDS", 0.3)
     worker.on(f"GET {AT}/status", status("RUNNING", "FAILED", trace=TRACE))
     with pytest.raises(ConnectorFailed, match=r"task 0 FAILED: org\.G: the slot is gone\. Mend"):
         connect(worker).wait_running("nw", timeout_seconds=60)
@@ -127,6 +131,6 @@ def test_delete_stops_then_forgets_the_offsets_then_deletes(worker: FakeConnect)
 
 def test_a_worker_that_is_down_says_so_with_the_hint() -> None:
     with fake_connect() as worker:
-        resource = connect(worker)
+        resource = connect(worker, 0.3)
     with pytest.raises(Unreachable, match=r"can't be reached.*cdc-lake up"):
         resource.status("nw")
