@@ -17,6 +17,7 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lake.contract.timeline import CHECKPOINT_KEY, Checkpoint
+from cdc_lake.jobs import store_faults
 
 _OPTIONS = Path(__file__).with_name("hudi.properties")
 # Where every file is replaced, columns need not be of a type that the old files' could be read as. (What Hudi checks is
@@ -96,8 +97,8 @@ class HudiTable:
         except (PySparkException, Py4JJavaError) as error:
             if last_word.raised is not None:
                 raise last_word.raised from error
-            if last_word.said:
-                before_commit()  # what it allowed may be over, and then tells better what happened
+            if store_faults.found(str(error)) is None:
+                before_commit()  # a lease that is lost tells better why Hudi found another table than it left
             raise
 
     def roll_back(self, spark: SparkSession, instants: Iterable[str]) -> None:
@@ -130,12 +131,10 @@ class _BeforeCommit:
 
     def __init__(self, act: Callable[[], None]) -> None:
         self._act = act
-        self.said = False
         self.raised: Exception | None = None
 
     def accept(self, _table: object, _commit: object) -> None:
         """Called by Hudi with the table's client and the commit's metadata."""
-        self.said = True
         try:
             self._act()
         except Exception as error:
