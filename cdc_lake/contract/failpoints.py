@@ -123,6 +123,7 @@ def _act(name: str, action: Action) -> None:
         case Action.KILL:
             os.kill(os.getpid(), signal.SIGKILL)
         case Action.PAUSE:
-            os.kill(os.getpid(), signal.SIGSTOP)
+            # To this thread: sent to the process, another thread may take it, and this one goes on meanwhile.
+            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
         case Action.RAISE:
             raise FailpointReached(f"{name}: {REGISTRY[name]}")
