@@ -15,8 +15,10 @@ from contextlib import ExitStack
 from pathlib import Path, PurePath
 
 from cdc_lake.contract import failpoints, lease, names
+from cdc_lake.contract.epochs import Epochs
 from cdc_lake.contract.store import ObjectStore
 from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.stages.topic import connector_config
 from resources.deployment import Deployment
 from resources.glue import GlueCatalog
 from resources.kafka import Kafka
@@ -46,6 +48,9 @@ def reset(
         upserts = (names.lease_key(flow.name, table.name) for table in flow.tables)
         for key in (names.resnapshot_lease_key(flow.name), *landings, *upserts):
             writers.enter_context(lease.held(store, key, f"reset {uuid.uuid4()}", wait_seconds=lease_wait_seconds))
+        if connect.get(flow.connector) is None and Epochs(store, flow.name).current() is not None:
+            # Somebody has deleted it. Connect keeps its offsets, and deletes only those of a connector that is there.
+            connect.put_stopped(flow.connector, connector_config(flow, flow.at_source(postgres), deployment))
         if connect.delete(flow.connector, offsets=True):
             yield f"connector {flow.connector} with its offsets"
         failpoints.reached("reset.after_connector")

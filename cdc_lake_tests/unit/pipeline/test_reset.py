@@ -12,7 +12,7 @@ from cdc_lake.contract import dead_letters, lease, names
 from cdc_lake.contract.errors import LeaseHeldError
 from cdc_lake.jobs import land as landing
 from cdc_lake.jobs.land import LandReport, LandSpec
-from cdc_lake.pipeline import stream
+from cdc_lake.pipeline import continuity, stream
 from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.registration import register
 from cdc_lake.pipeline.reset import reset
@@ -134,6 +134,16 @@ def test_everything_goes_in_an_order_that_leaves_nothing_behind(full: World) -> 
     assert len(said) == len(IN_ORDER) + 1
     assert said[0] == "connector cdc-lake-shop with its offsets"
     assert said[-1] == "pages in shop/"
+
+
+def test_offsets_that_outlived_their_connector_go_too(full: World) -> None:
+    full.connect.put(full.flow.connector, {"connector.class": "Debezium"})
+    continuity.begin(full.flow, full.postgres, full.connect, full.bucket)
+    full.connect.store(full.flow.connector, {"lsn": 995})
+    full.connect.delete(full.flow.connector, offsets=False)
+    assert run(full)[0] == "connector cdc-lake-shop with its offsets"
+    assert full.connect.offsets(full.flow.connector) == ()
+    assert leftovers(full) == NOTHING
 
 
 def test_neighbours_and_the_source_stay(full: World) -> None:
