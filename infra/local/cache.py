@@ -11,9 +11,11 @@ CACHE_VARIABLE = "CDC_LAKE_CACHE"
 
 
 def cache_folder() -> Path:
-    """CDC_LAKE_CACHE, else `cdc-lake` in the user's cache folder (XDG_CACHE_HOME counts). Not made."""
-    chosen = os.environ.get(CACHE_VARIABLE)
-    return Path(chosen).expanduser().resolve() if chosen else Path(user_cache_dir("cdc-lake"))
+    """CDC_LAKE_CACHE, else `cdc-lake` in the user's cache folder (XDG_CACHE_HOME counts). Not made.
+
+    Links are followed, so that a cache which was moved away by a link can be made anew where the link points.
+    """
+    return Path(os.environ.get(CACHE_VARIABLE) or user_cache_dir("cdc-lake")).expanduser().resolve()
 
 
 def tree_bytes(folder: Path) -> int:
