@@ -6,12 +6,12 @@ Not here: what a table's definition is (glue_tables.py). Views are made with SQL
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from resources.aws import AwsRequestFailed, AwsResource
-from resources.glue_tables import GlueColumn, TableDefinition, hudi_table
+from resources.glue_tables import GlueColumn, TableDefinition, hudi_table, partition_values
 
 if TYPE_CHECKING:
     from mypy_boto3_glue import GlueClient
@@ -89,12 +89,12 @@ class GlueCatalog(AwsResource):
                 client.update_table(DatabaseName=definition.database, TableInput=wanted)  # type: ignore[arg-type]
         return True
 
-    def put_partitions(self, definition: TableDefinition, values: Iterable[Sequence[str]]) -> int:
-        """Make the partitions that the table does not have yet, each in its Hive-style folder below the table.
+    def put_partitions(self, definition: TableDefinition, folders: Iterable[str]) -> int:
+        """Make the partitions that the table does not have yet.
 
         Args:
             definition: the table, which is in the catalog.
-            values: the values of the partition keys, in their order, one sequence a partition.
+            folders: the partitions' Hive-style folders below the table, `a=1/b=2`, keys in their order.
 
         Returns:
             How many were made.
@@ -105,7 +105,7 @@ class GlueCatalog(AwsResource):
                 DatabaseName=definition.database, TableName=definition.name
             )
             present = {tuple(each["Values"]) for page in pages for each in page["Partitions"]}
-            missing = sorted({tuple(each) for each in values} - present)
+            missing = sorted(each for each in set(folders) if tuple(partition_values(each)) not in present)
             for start in range(0, len(missing), _PARTITIONS_A_CALL):
                 wanted = [definition.partition_input(each) for each in missing[start : start + _PARTITIONS_A_CALL]]
                 answer = client.batch_create_partition(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote
 
 HUDI_INPUT = "org.apache.hudi.hadoop.HoodieParquetInputFormat"
 PARQUET_OUTPUT = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat"
@@ -93,13 +94,12 @@ class TableDefinition:
             },
         }
 
-    def partition_input(self, values: Sequence[str]) -> dict[str, Any]:
-        """Return Glue's PartitionInput of one partition, whose folder is named as Hive names it."""
-        folders = [f"{key.name}={value}" for key, value in zip(self.partition_keys, values, strict=True)]
+    def partition_input(self, folder: str) -> dict[str, Any]:
+        """Return Glue's PartitionInput of the partition in a folder below the table's."""
         storage = self.to_input()["StorageDescriptor"]
         return {
-            "Values": list(values),
-            "StorageDescriptor": {**storage, "Location": "/".join([self.location, *folders])},
+            "Values": partition_values(folder),
+            "StorageDescriptor": {**storage, "Location": f"{self.location}/{folder}"},
         }
 
     @classmethod
@@ -121,6 +121,11 @@ class TableDefinition:
             parameters={key: value for key, value in parameters.items() if key not in _ENGINES_OWN},
             table_type=table.get("TableType") or "",
         )
+
+
+def partition_values(folder: str) -> list[str]:
+    """The values that a Hive-style folder names: `a=1/b=x%2Fy` holds `1` and `x/y`."""
+    return [unquote(part.partition("=")[2]) for part in folder.split("/")]
 
 
 def hudi_table(

@@ -25,11 +25,13 @@ _OPTIONS = Path(__file__).with_name("hudi.properties")
 _ALL_REPLACED = {"hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true"}
 _KEYGEN = "org.apache.hudi.keygen."
 # A key is unique in the table, not in a partition: one whose partition column changes moves.
-_ACROSS_PARTITIONS = {
+_PARTITIONED = {
     "hoodie.index.type": "GLOBAL_SIMPLE",
     "hoodie.simple.index.update.partition.path": "true",
     # Releases differ in how they spell a single key of the complex generator; ours alone writes these tables.
     "hoodie.write.complex.keygen.validation.enable": "false",
+    # A slash, an equals sign or a percent sign in a value is no part of the path.
+    "hoodie.datasource.write.partitionpath.urlencode": "true",
 }
 
 
@@ -47,7 +49,7 @@ class HudiTable:
         generator = "ComplexKeyGenerator" if self.partition_by else "NonpartitionedKeyGenerator"
         return {
             **properties(_OPTIONS.read_text()),
-            **(_ACROSS_PARTITIONS if self.partition_by else {}),
+            **(_PARTITIONED if self.partition_by else {}),
             "path": self.uri,
             "hoodie.table.name": self.name,
             "hoodie.datasource.write.recordkey.field": ",".join(self.key),

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pyspark import StorageLevel
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
@@ -219,7 +220,8 @@ def folded(
     `applied` is the checkpoint of the table as it is, None for a new one.
     """
     with kept(decoded) as read:
-        whole = toast.resolve(read, lambda: None if applied is None else _stored(spark, spec), spec.key)
+        resolved = toast.resolve(read, lambda: None if applied is None else _stored(spark, spec), spec.key)
+        whole = resolved.withColumn(REASON, F.coalesce(REASON, *_unpartitionable(spec.partition_by)))
         bad = whole.where(F.col(REASON).isNotNull())
         newest = keep_latest(whole.where(F.col(REASON).isNull()), spec.key)
         if applied is not None and applied.purged_to is not None:
@@ -229,6 +231,14 @@ def folded(
                 newest = newest.join(late.select(*spec.key), list(spec.key), "left_anti")
                 bad = bad.unionByName(late)
         yield newest.drop(REASON, *PLACE), bad.select(*PLACE, REASON)
+
+
+def _unpartitionable(partition_by: Sequence[str]) -> Iterator[SparkColumn]:
+    """Why a row can't be shown: Hive has one partition for what is NULL or empty, and readers make one value of it."""
+    for name in partition_by:
+        nameless = F.coalesce(F.col(name).cast("string"), F.lit("")) == ""
+        told = f"the partition column {name} is NULL or empty, which no reader could tell apart"
+        yield F.when(nameless & ~F.col("__deleted"), F.lit(told))
 
 
 @contextmanager

@@ -67,9 +67,8 @@ def definition(table: TableFlow, columns: Sequence[tuple[str, str]], uri: str) -
     )
 
 
-def _partitions(table: TableFlow, bucket: ObjectStore) -> Iterator[Sequence[str]]:
-    """The values of each partition that the table's folder has: `a=1/b=2` holds 1 and 2."""
+def _partitions(table: TableFlow, bucket: ObjectStore) -> Iterator[str]:
+    """The folder of each partition below the table's own: `a=1/b=2`."""
     for item in bucket.scan(table.lake_prefix):
         if item.key.endswith(_PARTITION):
-            path = item.key.removeprefix(table.lake_prefix).removesuffix(_PARTITION)
-            yield [folder.partition("=")[2] for folder in path.split("/")]
+            yield item.key.removeprefix(table.lake_prefix).removesuffix(_PARTITION)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from pydantic import PrivateAttr
 
@@ -14,7 +14,7 @@ class FakeGlue(Noting, GlueCatalog):
     """A catalog in memory."""
 
     _tables: dict[str, TableDefinition] = PrivateAttr(default_factory=dict)
-    _partitions: dict[str, set[tuple[str, ...]]] = PrivateAttr(default_factory=dict)
+    _partitions: dict[str, set[str]] = PrivateAttr(default_factory=dict)
     _steps: Steps = PrivateAttr(default_factory=Steps)
 
     def ensure_database(self, name: str, location: str | None = None) -> bool:  # noqa: ARG002 - all are there
@@ -31,10 +31,10 @@ class FakeGlue(Noting, GlueCatalog):
         self._tables[definition.full_name] = definition
         return changed
 
-    def put_partitions(self, definition: TableDefinition, values: Iterable[Sequence[str]]) -> int:
+    def put_partitions(self, definition: TableDefinition, folders: Iterable[str]) -> int:
         """See GlueCatalog."""
         present = self._partitions.setdefault(definition.full_name, set())
-        missing = {tuple(each) for each in values} - present
+        missing = set(folders) - present
         present |= missing
         return len(missing)
 

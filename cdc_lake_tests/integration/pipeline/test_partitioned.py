@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from cdc_lake.contract import dead_letters
 from cdc_lake.contract.schema import Column
 from cdc_lake.pipeline.flow import Flow, TableFlow, location
 from cdc_lake.pipeline.load import load
@@ -29,6 +30,8 @@ COLUMNS = [
 ]
 FLOW = Flow(load("northwind").spec.model_copy(update={"name": "parted", "catalog": "parted"}), Path("parted"))
 TABLE = TableFlow(FLOW, TableSpec(name="orders", key=["id"], partition_by=["customer"]))
+# No quote: the stand-in for Glue does not read one in a filter.
+HOSTILE = ("a/b", "../up", "k=v", "100 %", "%2F", "Ω: [it]", "\\N", "null", " ")
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +44,7 @@ def engines(query_stack: QueryStack, tmp_path_factory: pytest.TempPathFactory) -
         yield Engines(location(store), Kafka(bootstrap=at.kafka_bootstrap), session)
 
 
-def order(number: int, customer: str, total: str, lsn: int, op: str = "c") -> dict[str, Any]:
+def order(number: int, customer: str | None, total: str, lsn: int, op: str = "c") -> dict[str, Any]:
     """A streamed change of an order."""
     return {
         **{"id": number, "customer": customer, "total": total},
@@ -80,3 +83,23 @@ def test_keys_stay_unique_over_partitions(engines: Engines, query_stack: QuerySt
     ) == [(1, "CARL", "1.50"), (2, "BERT", "2.50")]
     assert carry(order(1, "ANNE", "1.25", 15, "u")) == [(1, "CARL", "1.50"), (2, "BERT", "2.50")]
     assert athena.query('SELECT count(*), count(DISTINCT id) FROM "parted"."orders"').rows == ((3, 3),)
+
+    # Whatever the value: it is no path, and no other value's partition.
+    rows = [(10 + at, customer) for at, customer in enumerate(HOSTILE)]
+    carried = carry(*(order(key, customer, "9.00", 30 + key) for key, customer in rows))
+    assert carried[2:] == [(key, customer, "9.00") for key, customer in rows]
+    assert {row["id"]: row["customer"] for row in table.by_spark() if cast("int", row["id"]) >= 10} == dict(rows)
+    for key, customer in rows:
+        assert athena.query(f"SELECT id FROM orders_current WHERE customer = '{customer}'").rows == ((key,),)
+    # And they move out of there.
+    moved = carry(*(order(key, "ANNE", "9.50", 60 + key, "u") for key, _ in rows))
+    assert moved[2:] == [(key, "ANNE", "9.50") for key, _ in rows]
+
+    # NULL and '' are one partition to Hive: told by name, but for rows that nobody sees any more.
+    gone = [order(key, None, "9.50", 90, "d") for key, _ in rows]
+    assert carry(*gone, order(50, None, "1.00", 91), order(51, "", "1.00", 92)) == moved[:2]
+    letters = list(dead_letters.letters(table.store, table.name))
+    assert {letter.reason for letter in letters} == {
+        "the partition column customer is NULL or empty, which no reader could tell apart"
+    }
+    assert len(letters) == 2
