@@ -65,10 +65,7 @@ def _decode(records: DataFrame, reading: Reading, key: Sequence[str], rules: Val
     fields = [*dict.fromkeys(field.name for column in reading.columns for field in column.fields), *EVENT_FIELDS]
     # Every field as text first: Spark's own typed parsing would turn what does not fit into a silent NULL.
     text = records.withColumn("_text", F.col("value").cast("string"))
-    wire = ", ".join(f"`{name}` string" for name in (*fields, _MALFORMED))
-    parsed = text.withColumn("_wire", F.from_json("_text", wire, _STRICT)).withColumn(
-        "_keys", F.json_object_keys("_text")
-    )
+    parsed = text.withColumn("_wire", _parsed((*fields, _MALFORMED))).withColumn("_keys", F.json_object_keys("_text"))
     values = [_Value(column, rules) for column in reading.columns]
     events = [(name, kind, spelling.exact(_wire(name), kind)) for name, kind in EVENT_FIELDS.items()]
     return parsed.select(
@@ -134,8 +131,21 @@ def _try_cast(value: SparkColumn, lake_type: str) -> SparkColumn:
     return value.cast(lake_type)
 
 
+def _parsed(fields: Sequence[str]) -> SparkColumn:
+    """The JSON object in `_text`, each of its fields a text: a struct for _wire()."""
+    wire = ", ".join(f"`{name}` string" for name in fields)
+    named = ", ".join(f"`{_apart(name)}`: string" for name in fields)
+    return F.from_json("_text", wire, _STRICT).cast(f"struct<{named}>")
+
+
 def _wire(name: str) -> SparkColumn:
-    return F.col("_wire").getField(name)
+    return F.col("_wire").getField(_apart(name))
+
+
+def _apart(name: str) -> str:
+    """A name that differs from others' by more than case: Spark finds a struct's field whatever its case."""
+    capitals = "".join(str(int(letter.isupper())) for letter in name)
+    return f"{name}#{capitals}" if "1" in capitals else name
 
 
 def _has(name: str) -> SparkColumn:

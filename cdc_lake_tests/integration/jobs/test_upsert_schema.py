@@ -93,7 +93,17 @@ def test_columns_come_and_go(new_table: NewTable, tried: Tried) -> None:
     table.upsert(again)
     rows = table.engines.spark.read.format("hudi").load(again.uri()).collect()
     assert {row["id"]: tuple(row[n] for n in ("remark", "qty", "more", "__lsn", "__order")) for row in rows} == before
-    tried("schema changes applied", 4)
+
+    # Renamed by case only: one column of the lake, two fields in one batch.
+    capital = renamed.model_copy(update={"name": "Remark"})
+    bare = [without("qty", without("note", event(key, "u", 140 + key, more=4))) for key in (1, 2)]
+    table.deliver([{**bare[0], "remark": "small"}, {**bare[1], "Remark": "large"}])
+    look(table, NUMBERED[0], capital, wide)
+    assert apply(table) == [], "it is the same column of the lake"
+    table.deliver([{**without("qty", without("note", event(3, "u", 150, more=4))), "Remark": "still"}])
+    assert apply(table) == []
+    assert held(table, "remark") == {1: ("small",), 2: ("large",), 3: ("still",), 4: (None,)}
+    tried("schema changes applied", 5)
 
 
 def test_an_older_change_that_comes_late_keeps_its_place(new_table: NewTable) -> None:
