@@ -125,8 +125,9 @@ class RawWriter:
         if stored.body != body:
             raise ObjectConflictError(
                 f"object {name.key} exists with other content than the topic holds at these offsets: something else "
-                f"writes below this prefix, or the topic was made again; nothing was committed. Compare it with "
-                f"`cdc-lake topic peek {self.topic}`, then move it away or run `cdc-lake reset {self.pipeline}`"
+                f"writes below this prefix, the topic was made again, or record_bytes was changed after a landing "
+                f"that was cut off; nothing was committed. Compare it with `cdc-lake topic peek {self.topic}`, then "
+                f"move it away (no manifest has it) or run `cdc-lake reset {self.pipeline}`"
             )
         return LandedObject(
             key=name.key,
