@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -58,16 +59,21 @@ def test_status(stack: Stack, engines: Engines) -> None:
 
 
 def test_loopback_only(stack: Stack) -> None:
+    listening = 0
     for found in find(stack.home.path):
-        for connection in found.process.net_connections(kind="tcp"):
-            if connection.status == psutil.CONN_LISTEN:
-                assert connection.laddr.ip in {"127.0.0.1", "::1", "::ffff:127.0.0.1"}, found.component
+        with suppress(psutil.NoSuchProcess):  # a worker of PostgreSQL's that had little to do
+            for connection in found.process.net_connections(kind="tcp"):
+                if connection.status == psutil.CONN_LISTEN:
+                    listening += 1
+                    assert connection.laddr.ip in {"127.0.0.1", "::1", "::ffff:127.0.0.1"}, found.component
+    assert listening >= len(NAMES)
 
 
 def test_secrets_stay_secret(stack: Stack, engines: Engines) -> None:
     secrets = secret_texts(stack.home.path)
     for found in find(stack.home.path):
-        assert not any(secret in " ".join(found.process.cmdline()) for secret in secrets)
+        with suppress(psutil.NoSuchProcess):
+            assert not any(secret in " ".join(found.process.cmdline()) for secret in secrets)
     config = httpx.get(f"{engines.at.connect_url}/connectors/{CONNECTOR}").text
     tasks = httpx.get(f"{engines.at.connect_url}/connectors/{CONNECTOR}/tasks").text
     assert not any(secret in config + tasks for secret in secrets)

@@ -73,8 +73,7 @@ def test_an_open_transaction_is_waited_for_and_aborted_ones_move_the_end(new_top
         opened = topic.open_transaction({0: 4})
         assert topic.land().records == 3
         assert topic.land().manifest is None
-        topic.producer.commit_transaction(30)
-        topic.committed.update(opened)
+        topic.end(opened)
         assert topic.land().records == 4
         topic.transaction({0: 5}, commit=False)
         report = topic.land()

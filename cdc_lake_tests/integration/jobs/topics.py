@@ -18,6 +18,7 @@ from cdc_lake.contract.store import S3Store
 from cdc_lake.jobs import land
 from cdc_lake.jobs.land import LandReport, LandSpec
 from cdc_lake_tests.integration.jobs.engines import Engines
+from resources.waiting import until
 
 Record = tuple[int, int, bytes]
 """Partition, offset, value."""
@@ -33,6 +34,8 @@ class Topic:
     committed: set[Record] = field(default_factory=set)
     producer: Producer = field(init=False)
     serial: int = 0
+    newest: dict[int, int] = field(default_factory=dict)
+    """The last offset produced to, by partition."""
 
     def __post_init__(self) -> None:
         kafka = self.engines.kafka
@@ -52,20 +55,38 @@ class Topic:
 
     def transaction(self, counts: Mapping[int, int], commit: bool = True, values: Iterable[bytes | None] = ()) -> None:
         """Produce so many records to each partition, and end the transaction."""
-        written = self.open_transaction(counts, values)
+        self.end(self.open_transaction(counts, values), commit)
+
+    def end(self, written: list[Record], commit: bool = True) -> None:
+        """End the open transaction; return once that shows.
+
+        The broker answers before it has written the markers, so that a reader right after that sees nothing of it.
+        """
         if commit:
             self.producer.commit_transaction(30)
             self.committed.update(written)
         else:
             self.producer.abort_transaction(30)
+        until(
+            lambda: self.engines.kafka.end_offsets(self.name),
+            lambda ends: all(ends[partition] > newest + 1 for partition, newest in self.newest.items()),
+            seconds=30,
+            what=f"the end of a transaction to show in topic {self.name}",
+            pause_seconds=0.02,
+        )
 
     def open_transaction(self, counts: Mapping[int, int], values: Iterable[bytes | None] = ()) -> list[Record]:
         """Produce so many records to each partition, then `values` to partition 0; the transaction stays open."""
         written: list[Record] = []
 
         def keep(error: object, message: Message) -> None:
+            written.append((*noted(error, message), message.value() or b""))
+
+        def noted(error: object, message: Message) -> tuple[int, int]:
             assert error is None, error
-            written.append((_int(message.partition()), _int(message.offset()), message.value() or b""))
+            partition, offset = _int(message.partition()), _int(message.offset())
+            self.newest[partition] = max(offset, self.newest.get(partition, 0))
+            return partition, offset
 
         self.producer.begin_transaction()
         for partition, count in counts.items():
@@ -74,7 +95,7 @@ class Topic:
                 value = b'{"serial": %d}' % self.serial
                 self.producer.produce(self.name, value=value, partition=partition, on_delivery=keep)
         for odd in values:
-            self.producer.produce(self.name, value=odd, partition=0)
+            self.producer.produce(self.name, value=odd, partition=0, on_delivery=noted)
         assert self.producer.flush(30) == 0
         return written
 

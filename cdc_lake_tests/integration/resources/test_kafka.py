@@ -10,6 +10,7 @@ from confluent_kafka import Producer
 from cdc_lake_tests.integration.resources.source_side import Source
 from resources.errors import OffsetsExpired, TopicContractBroken, TopicMissing
 from resources.kafka import Kafka
+from resources.waiting import until
 
 WEEK = {"retention.ms": "604800000"}
 TOPIC = "kafka_resource"
@@ -31,8 +32,21 @@ def produce(kafka: Kafka, values: list[str], *, commit: bool = True, partition: 
         producer.begin_transaction()
         producer.produce(TOPIC, value, key=f"k{value}", partition=partition, headers={"h": b"1"})
         producer.flush()
+        before = kafka.end_offsets(TOPIC)[partition]
         producer.commit_transaction() if commit else producer.abort_transaction()
+        shows(kafka, partition, before)
     return producer
+
+
+def shows(kafka: Kafka, partition: int, before: int) -> None:
+    """Wait until the end of a transaction shows: the broker answers before it has written the marker."""
+    until(
+        lambda: kafka.end_offsets(TOPIC)[partition],
+        lambda end: end > before,
+        seconds=30,
+        what="the end of a transaction to show",
+        pause_seconds=0.02,
+    )
 
 
 def test_a_topic_is_made_checked_and_deleted(kafka: Kafka) -> None:
@@ -90,7 +104,9 @@ def test_only_committed_records_are_read_and_counted(kafka: Kafka) -> None:
     uncommitted = [message.value for message in kafka.peek(TOPIC, 0, read_committed=False)]
     assert uncommitted == [b"1", b"2", b"a", b"b", b"c", b"d", b"e", b"f"]
 
+    before = kafka.end_offsets(TOPIC)[0]
     open_producer.commit_transaction()
+    shows(kafka, 0, before)
     after = kafka.tail(TOPIC, 1, partition=0)
     assert [message.value for message in after] == [b"open"]
 
