@@ -82,6 +82,16 @@ def test_dropped_and_made_again(stall: Stall, tried: Tried) -> None:
     mended(stall, tried)
 
 
+def test_moved_on_by_somebody(stall: Stall, tried: Tried) -> None:
+    stall.stop_connector()
+    stall.change("lost", [4])
+    until(lambda: healthy_slot(stall).active, lambda active: not active, seconds=30, what="the slot to be free")
+    stall.execute("select pg_replication_slot_advance(%s, pg_current_wal_lsn())", stall.flow.slot)
+    with pytest.raises(ContractError, match=r"begins at .*, after .*, where connector .* stands"):
+        stall.materialise("topic")
+    mended(stall, tried)
+
+
 def test_invalidated(stall: Stall, tried: Tried) -> None:
     stall.stop_connector()
     stall.change("lost", [6])
@@ -118,6 +128,17 @@ def test_connect_has_lost_its_offset(stall: Stall, tried: Tried) -> None:
         stall.materialise("raw")
     with pytest.raises(ContractError, match=r"took a snapshot by itself"):
         stall.materialise("topic")
+    mended(stall, tried)
+
+
+def test_connect_has_lost_its_offset_and_the_slot_is_there(stall: Stall, tried: Tried) -> None:
+    stall.stop_connector()
+    stall.resources["connect"].delete_offsets(stall.flow.connector)
+    stall.change("lost", [9])
+    with pytest.raises(ContractError, match=r"Kafka Connect has no offset of connector .* any more"):
+        stall.materialise("topic")
+    status = stall.resources["connect"].status(stall.flow.connector)
+    assert status.state == "STOPPED", "the connector was started, and takes a snapshot without the deletes before it"
     mended(stall, tried)
 
 
