@@ -6,8 +6,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from cdc_lake_tests.e2e.conftest import CommandLine
 from cdc_lake_tests.tried import Tried
 
@@ -15,7 +13,7 @@ ALL = ("dagster", "asset", "materialize", "--select", 'group:"northwind"', "-m",
 
 
 def test_nothing_new(demo: dict[str, Any], cli: CommandLine, tried: Tried) -> None:
-    """It succeeds again and changes nothing; how long it takes is printed."""
+    """It succeeds again and changes nothing; how long it takes is printed (the bound: benchmarks/nothing_new.py)."""
     cli.run(*ALL)
     before = cli.query("SELECT max(_hoodie_commit_time) AS newest, count(*) AS n FROM cdc_events")
     started = time.monotonic()
@@ -23,14 +21,6 @@ def test_nothing_new(demo: dict[str, Any], cli: CommandLine, tried: Tried) -> No
     tried("seconds for the whole graph with nothing new", round(time.monotonic() - started))
     assert cli.query("SELECT max(_hoodie_commit_time) AS newest, count(*) AS n FROM cdc_events") == before
     assert demo["stages"]["lake"] == 829
-
-
-@pytest.mark.xfail(strict=False, reason="43 to 66 s were seen on a busy machine since a check compares in Spark")
-def test_nothing_new_is_quick(demo: dict[str, Any], cli: CommandLine) -> None:
-    assert demo["exit_code"] == 0
-    started = time.monotonic()
-    cli.run(*ALL)
-    assert time.monotonic() - started < 30
 
 
 def test_with_the_stack_down(cli: CommandLine, tmp_path: Path) -> None:
