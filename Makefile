@@ -28,11 +28,11 @@ setup: $(VENV)/.runtime ## virtual environment, jars and plugins
 demo: $(VENV)/.runtime ## the whole pipeline on this machine, from nothing to a dashboard
 	$(BIN)/cdc-lake demo $(ARGS)
 
-# Whole files on one process each, in their order, for the long ones stand first. On two cores three processes are busy
-# where a third of a test's time is waiting for an engine; a whole stack is work for one core by itself.
+# Whole files on one process each, in their order, for the long ones stand first. For two cores: of an engine's test a
+# third is waiting, so that three have something to do; a whole stack keeps both busy by itself (two took as long).
 UNITS   ?= 2
 ENGINES ?= 3
-STACKS  ?= 2
+FAULTS  ?= 2
 SPREAD  := --dist loadfile --no-loadscope-reorder --numprocesses
 
 .PHONY: test
@@ -55,7 +55,7 @@ integration: $(VENV)/.dev setup ## tests of one engine or resource at a time
 
 .PHONY: e2e
 e2e: $(VENV)/.dev setup ## the whole stack
-	$(BIN)/pytest $(SPREAD) $(STACKS) cdc_lake_tests/e2e
+	$(BIN)/pytest cdc_lake_tests/e2e
 
 .PHONY: audit
 audit: $(VENV)/.dev ## known vulnerabilities of what is locked, secrets in what is committed
@@ -64,7 +64,7 @@ audit: $(VENV)/.dev ## known vulnerabilities of what is locked, secrets in what 
 
 .PHONY: test-faults
 test-faults: $(VENV)/.dev setup ## kills, failpoints and broken streams, on a stack of its own
-	$(BIN)/pytest $(SPREAD) $(STACKS) cdc_lake_tests/faults
+	$(BIN)/pytest $(SPREAD) $(FAULTS) cdc_lake_tests/faults
 
 MINUTES ?= 20
 .PHONY: soak

@@ -75,11 +75,13 @@ class PortBook:
         saved: Mapping[str, int],
         ours: Collection[str],
         say: Callable[[str], None],
+        keep: Callable[[dict[str, int]], None],
     ) -> dict[str, int]:
         """A port for each name of `wanted`, noted as this home's.
 
-        `ours` are the names whose saved port is held by this stack's own running process. Raises
-        PortTaken when a port fixed by the environment is held by someone else.
+        `ours` are the names whose saved port is held by this stack's own running process. `keep` writes the choice
+        into the home's state before another stack chooses: without that, the note would count as a removed home's.
+        Raises PortTaken when a port fixed by the environment is held by someone else.
         """
         with self._lock:
             book = self._read()
@@ -90,6 +92,7 @@ class PortBook:
                 chosen[name] = _choose_one(name, saved.get(name), used, name in ours, say)
             book[str(home)] = sorted(chosen.values())
             write_atomic(self._file, json.dumps(book, indent=2))
+            keep(chosen)
             return chosen
 
     def _read(self) -> dict[str, list[int]]:
@@ -109,7 +112,7 @@ def _choose_one(name: str, saved: int | None, used: Collection[int], ours: bool,
                 f"end that process, or set {variable(name)} to a free port"
             )
         return fixed
-    if saved is not None and (ours or is_free(saved)):
+    if saved is not None and (ours or (saved not in used and is_free(saved))):
         return saved
     first = PREFERRED.get(name, 20000)
     reserved = {port for other, port in PREFERRED.items() if other != name}

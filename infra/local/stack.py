@@ -73,12 +73,12 @@ class Stack:
             starter.end(name, self._component(name), find(self.home.path, name))
         ours = {port for c in self.components if c.name in alive for port in c.port_names}
         wanted = [port for component in self.components for port in component.port_names]
-        ports = PortBook(cache_folder()).choose(self.home.path, wanted, saved.ports, ours, starter.watch.say)
+        book = PortBook(cache_folder())
+        ports = book.choose(self.home.path, wanted, saved.ports, ours, starter.watch.say, self.state.save_ports)
         moved = {c.name for c in self.components if any(ports[p] != saved.ports.get(p) for p in c.port_names)}
         for name in alive & (moved | dependents(self.components, moved)):
             starter.watch.doing(name, "stopping: an address that it uses has changed")
             starter.end(name, self._component(name), find(self.home.path, name))
-        self.state.save_ports(ports)
         return StackContext(self.home.path, ports, load_or_make(self.home.secrets_file))
 
     def down(self, watch: Watch | None = None) -> None:

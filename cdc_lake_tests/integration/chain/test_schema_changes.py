@@ -25,13 +25,13 @@ CHANGES = {
         "v text",
         [
             "alter table defaulted add column a int default 5",
-            "alter table defaulted add column b text default 'ß→🦆', add column c numeric(6,2) not null default 1.50",
-            "alter table defaulted add column d date default '2024-02-29', add column e boolean default true",
+            "alter table defaulted add column b text default 'ß→🦆', add column c numeric(6,2) not null default 1.50,"
+            " add column d date default '2024-02-29', add column e boolean default true",
             "alter table defaulted add column f bytea default '\\x00ff', add column g timestamptz"
-            " default '2024-02-29 23:59:59.123456+05:30', add column h time(3) default '01:02:03.004'",
-            "alter table defaulted add column i int[] default '{1,2}', add column j jsonb default '{\"a\": 1.50}'",
+            " default '2024-02-29 23:59:59.123456+05:30', add column h time(3) default '01:02:03.004',"
+            " add column i int[] default '{1,2}', add column j jsonb default '{\"a\": 1.50}',"
             # What it is later is no business of older rows.
-            "alter table defaulted alter column a set default 6, alter column b drop default",
+            " alter column a set default 6, alter column b drop default",
         ],
     ),
     "dropped": ("v text, gone int default 3, kept int default 4", ["alter table dropped drop column gone"]),

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
 from infra.local.errors import PortTaken, StackError
 from infra.local.ports import PREFERRED, PortBook, is_free
+from infra.local.state import StateFile
 
 
 @pytest.fixture
@@ -33,9 +37,8 @@ def choose(
     """The choice for postgres and kafka, and what was said."""
     home.mkdir(exist_ok=True)
     said: list[str] = []
-    chosen = book.choose(home, ("postgres", "kafka"), saved or {}, ours, said.append)
-    (home / "stack.json").write_text("{}")
-    return chosen, said
+    state = StateFile(home / "stack.json")
+    return book.choose(home, ("postgres", "kafka"), saved or {}, ours, said.append, state.save_ports), said
 
 
 def test_preferred_ports_first(book: PortBook, tmp_path: Path) -> None:
@@ -50,6 +53,28 @@ def test_a_second_home_gets_others_although_the_first_is_down(book: PortBook, tm
     assert not set(first.values()) & set(second.values())
     assert any("CDC_LAKE_PORT_POSTGRES" in message for message in said)
     assert choose(book, tmp_path / "a", first)[0] == first
+
+
+@pytest.mark.usefixtures("book")
+def test_homes_that_choose_at_the_same_time_get_ports_of_their_own(tmp_path: Path) -> None:
+    """Each choice is in its home's state before the next one begins, however long that takes."""
+    homes = [tmp_path / name for name in "abcdef"]
+    together = Barrier(len(homes))
+
+    def one(home: Path) -> set[int]:
+        home.mkdir()
+        state = StateFile(home / "stack.json")
+
+        def keep(ports: dict[str, int]) -> None:
+            time.sleep(0.01)
+            state.save_ports(ports)
+
+        together.wait(10)
+        return set(PortBook(tmp_path / "cache").choose(home, ("postgres", "kafka"), {}, (), str, keep).values())
+
+    with ThreadPoolExecutor(len(homes)) as threads:
+        chosen = list(threads.map(one, homes))
+    assert len(set().union(*chosen)) == 2 * len(homes)
 
 
 def test_a_removed_home_gives_its_ports_back(book: PortBook, tmp_path: Path) -> None:
