@@ -49,10 +49,11 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
         os.environ["JAVA_HOME"] = self.java_home
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+        # Behind Spark's own on the class path, as `spark.jars` are, which Spark would copy in every session: seconds.
+        os.environ["SPARK_DIST_CLASSPATH"] = os.pathsep.join(jars)
         config = {
             **{name: value for path in self.properties for name, value in _properties(Path(path)).items()},
             **self.store.spark_options(),
-            "spark.jars": ",".join(jars),
         }
         # The log settings are for the JVM's start, before anything can be set through the session.
         if self.log4j:
