@@ -39,6 +39,7 @@ from cdc_lake.profile import JOBS
 from infra.local.attach import load_endpoints
 from infra.local.endpoints import Endpoints
 from infra.local.home import StackHome
+from infra.local.spark_classes import java_options
 from infra.local.stack import Stack
 from resources.object_store import ObjectStore
 from resources.postgres import Postgres
@@ -215,7 +216,12 @@ def engines(at: Endpoints, rows: int) -> Bench:
     properties = [str(JOBS / "spark.properties"), str(JOBS / "spark-local.properties")]
     log = str(JOBS / "log4j2-local.properties")
     session = LocalSpark(
-        java_home=str(at.java_home), jars=str(at.spark_jars), properties=properties, log4j=log, store=store
+        java_home=str(at.java_home),
+        jars=str(at.spark_jars),
+        properties=properties,
+        log4j=log,
+        java_options=java_options(at.java_home, at.spark_jars),
+        store=store,
     ).session()
     postgres = Postgres(
         host=at.postgres_host,

@@ -16,6 +16,7 @@ from infra.local.attach import load_endpoints
 from infra.local.endpoints import DATABASE, REGION, Endpoints
 from infra.local.errors import ArtifactsMissing, StackDown
 from infra.local.home import find_home
+from infra.local.spark_classes import java_options
 from resources.athena import Athena
 from resources.deployment import Deployment
 from resources.errors import ResourceError
@@ -134,6 +135,7 @@ def _local() -> dict[str, dg.ConfigurableResource[Any]]:
             jars=str(at.spark_jars) if at else "",
             properties=[str(JOBS / "spark.properties"), str(JOBS / "spark-local.properties")],
             log4j=str(JOBS / "log4j2-local.properties"),
+            java_options=java_options(at.java_home, at.spark_jars) if at else "",
             store=store,
             hint=hint,
         ),

@@ -34,6 +34,8 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
     store: ObjectStore
     log4j: str = ""
     """The JVM's log settings, a log4j2 properties file; Spark's own where it is left out."""
+    java_options: str = ""
+    """What the JVM is told besides the properties' own options."""
     hint: str = ""
 
     def run(self, job: Callable[[SparkSession, S], R], spec: S) -> R:
@@ -56,11 +58,9 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
             **self.store.spark_options(),
         }
         # The log settings are for the JVM's start, before anything can be set through the session.
-        if self.log4j:
-            options = config.get("spark.driver.extraJavaOptions", "")
-            config["spark.driver.extraJavaOptions"] = (
-                f"{options} -Dlog4j2.configurationFile={Path(self.log4j).as_uri()}"
-            )
+        log = f"-Dlog4j2.configurationFile={Path(self.log4j).as_uri()}" if self.log4j else ""
+        options = (config.get("spark.driver.extraJavaOptions", ""), log, self.java_options)
+        config["spark.driver.extraJavaOptions"] = " ".join(filter(None, options))
         with _stdout_as_stderr():
             session: SparkSession = LazyPySparkResource(spark_config=config).spark_session
         hadoop = session.sparkContext._jsc.hadoopConfiguration()  # PySpark has no other way to it

@@ -27,6 +27,7 @@ def setup() -> None:
     """Fetch jars, plugins and Java into the cache folder; what is there already stays."""
     from rich.console import Console
 
+    from infra.local import spark_classes
     from infra.local.artifacts import JAVAS, MODULES, ensure, ensure_java
     from infra.local.cache import cache_folder
     from infra.local.console import ConsoleSetup
@@ -35,6 +36,9 @@ def setup() -> None:
     with ConsoleSetup(console) as progress:
         ensure_java(JAVAS, progress)
         ensure(MODULES, progress)
+        warning = spark_classes.ensure(progress)
+    if warning:
+        console.print(warning, highlight=False, soft_wrap=True)
     console.print(f"Everything that the stack runs is in {cache_folder()}.", highlight=False, soft_wrap=True)
 
 

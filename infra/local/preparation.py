@@ -9,6 +9,7 @@ import time
 
 from rich.console import Console
 
+from infra.local import spark_classes
 from infra.local.artifacts import JAVAS, MODULES, ensure, ensure_java
 from infra.local.components import all_components
 from infra.local.console import ConsoleSetup, ConsoleWatch
@@ -31,6 +32,9 @@ def prepare(console: Console) -> dict[str, float]:
     with ConsoleSetup(console) as progress:
         ensure_java(JAVAS, progress)
         ensure(MODULES, progress)
+        warning = spark_classes.ensure(progress)
+    if warning:
+        console.print(warning, highlight=False, soft_wrap=True)
     fetched = time.monotonic()
     with ConsoleWatch(console) as watch:
         Stack(home).up(None, watch)

@@ -19,6 +19,7 @@ from cdc_lake.profile import JOBS
 from cdc_lake_tests.stack import running_stack
 from infra.local.attach import load_endpoints
 from infra.local.endpoints import Endpoints
+from infra.local.spark_classes import java_options
 from resources.kafka import Kafka
 from resources.object_store import ObjectStore
 from resources.spark import LocalSpark
@@ -64,6 +65,7 @@ def running_spark(at: Endpoints, store: ObjectStore, scratch: Path) -> Iterator[
         jars=str(at.spark_jars),
         properties=[str(path) for path in (JOBS / "spark.properties", JOBS / "spark-local.properties", own)],
         log4j=str(JOBS / "log4j2-local.properties"),
+        java_options=java_options(at.java_home, at.spark_jars),
         store=store,
     )
     try:

@@ -1,0 +1,38 @@
+"""The JVM takes what Spark's jobs load from the file that `cdc-lake setup` made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from pyspark.sql import SparkSession
+
+from cdc_lake_tests.integration.jobs.engines import running_spark
+from cdc_lake_tests.stack import running_stack, scratch_home
+from infra.local.artifacts import jars
+from infra.local.attach import load_endpoints
+from infra.local.java import java_home
+from infra.local.spark_classes import archive
+from resources.object_store import ObjectStore
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Spark on a stack."""
+    with scratch_home() as home, running_stack(home, ("s3",)):
+        at = load_endpoints(home)
+        store = ObjectStore(bucket="classes", endpoint_url=at.s3_endpoint, access_key="a", secret_key="b")
+        with running_spark(at, store, tmp_path_factory.mktemp("spark")) as session:
+            yield session
+
+
+def test_the_file_is_there_and_used(session: SparkSession) -> None:
+    found = archive(java_home(17), jars("spark"))
+    assert found.stat().st_size > 20_000_000
+    jvm = session.sparkContext._jvm
+    assert jvm is not None
+    process = psutil.Process(jvm.java.lang.ProcessHandle.current().pid())
+    mapped = {Path(each.path) for each in process.memory_maps()}
+    assert found in mapped, "the JVM did not take it: its class path is another one than the training's"
