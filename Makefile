@@ -30,12 +30,10 @@ setup: $(VENV)/.runtime ## virtual environment, jars and plugins
 demo: $(VENV)/.runtime ## the whole pipeline on this machine, from nothing to a dashboard
 	$(BIN)/cdc-lake demo $(ARGS)
 
-# Whole files on one process each, in their order, for the long ones stand first. For two cores: of an engine's test a
-# third is waiting, so that three have something to do; a whole stack keeps both busy by itself (two took as long).
-UNITS   ?= 2
-ENGINES ?= 3
-FAULTS  ?= 2
-SPREAD  := --dist loadfile --no-loadscope-reorder --numprocesses
+# Whole files on one process each, in their order, for the long ones stand first. A whole stack keeps two cores busy by
+# itself: two of them took as long.
+PROCESSES ?= 2
+SPREAD    := --dist loadfile --no-loadscope-reorder --numprocesses $(PROCESSES)
 
 .PHONY: test
 test: lint unit integration e2e ## everything below, on a stack of its own
@@ -49,11 +47,11 @@ lint: $(VENV)/.dev ## ruff, mypy and a scan for secrets
 
 .PHONY: unit
 unit: $(VENV)/.dev ## tests that need no stack (under a minute)
-	$(BIN)/pytest $(SPREAD) $(UNITS) cdc_lake_tests/unit
+	$(BIN)/pytest $(SPREAD) cdc_lake_tests/unit
 
 .PHONY: integration
 integration: $(VENV)/.dev setup ## tests of one engine or resource at a time
-	$(BIN)/pytest $(SPREAD) $(ENGINES) cdc_lake_tests/integration
+	$(BIN)/pytest $(SPREAD) cdc_lake_tests/integration
 
 .PHONY: e2e
 e2e: $(VENV)/.dev setup ## the whole stack
@@ -66,7 +64,7 @@ audit: $(VENV)/.dev ## known vulnerabilities of what is locked, secrets in what 
 
 .PHONY: test-faults
 test-faults: $(VENV)/.dev setup ## kills, failpoints and broken streams, on a stack of its own
-	$(BIN)/pytest $(SPREAD) $(FAULTS) cdc_lake_tests/faults
+	$(BIN)/pytest $(SPREAD) cdc_lake_tests/faults
 
 MINUTES ?= 20
 .PHONY: soak

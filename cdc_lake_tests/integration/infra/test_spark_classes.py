@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -36,3 +38,13 @@ def test_the_file_is_there_and_used(session: SparkSession) -> None:
     process = psutil.Process(jvm.java.lang.ProcessHandle.current().pid())
     mapped = {Path(each.path) for each in process.memory_maps()}
     assert found in mapped, "the JVM did not take it: its class path is another one than the training's"
+
+
+def test_python_workers_begin_with_everything_imported(session: SparkSession) -> None:
+    def imported(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            found = [name in sys.modules for name in ("pyarrow", "pandas", "boto3", "psycopg2")]
+            yield pa.RecordBatch.from_pydict({"found": found})
+
+    rows = session.range(1).mapInArrow(imported, "found boolean").collect()
+    assert [row["found"] for row in rows] == [True] * 4

@@ -1,0 +1,17 @@
+"""Spark's Python daemon with what the jobs' workers import already imported, so that a fork of it begins at once.
+
+A worker by itself takes a second or two for pyarrow, boto3 and psycopg2, in every session and after every idle minute.
+Named by `spark.python.daemon.module` in spark-local.properties. Importing starts no thread, so that forking is safe.
+"""
+
+from __future__ import annotations
+
+import pandas  # type: ignore[import-untyped]  # noqa: F401 - asked for in each worker by pyspark
+from pyspark import worker  # noqa: F401 - what a fork runs
+from pyspark.daemon import manager
+
+from cdc_lake.jobs import letter_writer, raw_reader, raw_writer  # noqa: F401 - what executors run, with boto3 and pyarrow
+from cdc_lake.jobs.verify import copying  # noqa: F401 - with psycopg2
+
+if __name__ == "__main__":
+    manager()  # type: ignore[no-untyped-call]
