@@ -141,8 +141,9 @@ def end(processes: Iterable[psutil.Process], first: signal.Signals, seconds: flo
 
     Returns when they are gone. Raises StackError when one survives SIGKILL (it hangs in the kernel).
     """
-    left = list(processes)
-    for process in left:
+    asked = list(processes)
+    left = asked + [member for process in asked for member in _group(process)]
+    for process in asked:
         _signal(process, first)
     left = _wait_gone(left, seconds)
     for process in left:
@@ -173,6 +174,20 @@ def listening(process: psutil.Process) -> set[int]:
         found = process.net_connections(kind="tcp")
         return {connection.laddr[1] for connection in found if connection.status == psutil.CONN_LISTEN}
     return set()
+
+
+def _group(process: psutil.Process) -> list[psutil.Process]:
+    """What the process has started in its own group; none where it does not lead one."""
+    with suppress(*GONE, ProcessLookupError):
+        if os.getpgid(process.pid) == process.pid:
+            return [child for child in process.children(recursive=True) if _leader(child) == process.pid]
+    return []
+
+
+def _leader(process: psutil.Process) -> int | None:
+    with suppress(ProcessLookupError):
+        return os.getpgid(process.pid)
+    return None
 
 
 def _signal(process: psutil.Process, number: signal.Signals) -> None:
