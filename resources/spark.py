@@ -1,19 +1,23 @@
 """Spark, as a Dagster resource: runs a job `run(session, spec) -> report`.
 
-Here: the in-process session of the local profile. Not here: what the jobs do.
+Here: the in-process session of the local profile, and starting it ahead. Not here: what the jobs do.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
 import dagster as dg
+import pyarrow as pa
 from dagster_pyspark import LazyPySparkResource
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from resources.errors import ResourceError
@@ -22,9 +26,20 @@ from resources.object_store import ObjectStore
 S = TypeVar("S")
 R = TypeVar("R")
 
+_STANDARD_ERROR = 2
+_log = logging.getLogger(__name__)
+
+
+class _Process:
+    """What this process has of Spark: one session at a time, in one JVM."""
+
+    lock = threading.RLock()
+    session: SparkSession | None = None
+    warming: threading.Thread | None = None
+
 
 class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """A Spark session in this process, started when the first job needs it and kept warm after that."""
+    """A Spark session in this process, started for the first job and kept after that."""
 
     java_home: str
     jars: str
@@ -42,8 +57,32 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
         """Run a job and return its report. Raises what the job raises, JarsMissing where Spark can't start."""
         return job(self.session(), spec)
 
+    def warm(self) -> None:
+        """Start the session and a Python worker beside what the caller goes on with; the first job finds them ready.
+
+        What fails here fails again, and is raised, where the session is asked for.
+        """
+        with _Process.lock:
+            if _Process.session is None and _Process.warming is None:
+                # No daemon: an interpreter that ends in the middle of Spark's start leaves its noise behind.
+                _Process.warming = threading.Thread(target=self._warm, name="spark-warming")
+                _Process.warming.start()
+
+    def _warm(self) -> None:
+        try:
+            self.session().range(0, 1, 1, 1).mapInArrow(_same, "id bigint").collect()
+        except Exception:  # noqa: BLE001 - whoever asks for the session is told
+            _log.debug("Spark could not be started ahead", exc_info=True)
+        finally:
+            _Process.warming = None
+
     def session(self) -> SparkSession:
         """The process's session."""
+        with _Process.lock:
+            _Process.session = self._started()
+            return _Process.session
+
+    def _started(self) -> SparkSession:
         jars = sorted(str(path) for path in Path(self.jars).glob("*.jar"))
         if not self.jars or not jars:
             raise ResourceError(f"there are no jars for Spark in {self.jars or 'no folder'!r}; {self.hint}")
@@ -61,8 +100,8 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
         log = f"-Dlog4j2.configurationFile={Path(self.log4j).as_uri()}" if self.log4j else ""
         options = (config.get("spark.driver.extraJavaOptions", ""), log, self.java_options)
         config["spark.driver.extraJavaOptions"] = " ".join(filter(None, options))
-        with _stdout_as_stderr():
-            session: SparkSession = LazyPySparkResource(spark_config=config).spark_session
+        _launch(config)
+        session: SparkSession = LazyPySparkResource(spark_config=config).spark_session
         hadoop = session.sparkContext._jsc.hadoopConfiguration()  # PySpark has no other way to it
         for name, value in self.store.hadoop_secrets().items():
             hadoop.set(name, value)
@@ -74,30 +113,30 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
         Hadoop keeps a connection per bucket's name for as long as the JVM lives: a later session for the same name on
         another endpoint would be given the one to the old endpoint.
         """
-        session = SparkSession.getActiveSession()
-        if session is None:
-            return
-        jvm = session.sparkContext._jvm  # PySpark has no other way to it
-        session.stop()
-        if jvm is not None:
-            jvm.org.apache.hadoop.fs.FileSystem.closeAll()
+        if (warming := _Process.warming) is not None:
+            warming.join()
+        with _Process.lock:
+            session, _Process.session = _Process.session, None
+            if session is None:
+                return
+            jvm = session.sparkContext._jvm  # PySpark has no other way to it
+            session.stop()
+            if jvm is not None:
+                jvm.org.apache.hadoop.fs.FileSystem.closeAll()
 
 
-@contextmanager
-def _stdout_as_stderr() -> Iterator[None]:
-    """Let processes that are started in the block write to standard error what they mean for standard output.
-
-    The JVM inherits both from this process, and libraries in it print warnings: they must not get between the
-    lines of a command whose output a program reads.
+def _launch(config: Mapping[str, str]) -> None:
+    """Start the process's JVM, if it has none. What libraries in it print as output goes to standard error: warnings
+    must not get between the lines of a command whose output a program reads.
     """
-    sys.stdout.flush()
-    output = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        yield
-    finally:
-        os.dup2(output, 1)
-        os.close(output)
+    if SparkContext._gateway is None:
+        conf = SparkConf(loadDefaults=False).setAll(list(config.items()))
+        gateway = launch_gateway(conf, {"stdout": _STANDARD_ERROR})  # type: ignore[no-untyped-call]
+        SparkContext._ensure_initialized(gateway=gateway)
+
+
+def _same(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
 
 
 def _properties(path: Path) -> dict[str, str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 import dagster as dg
 
@@ -39,6 +40,12 @@ def schema(columns: Iterable[tuple[str, str]]) -> dg.TableSchema:
 def passed_on(upstream: dg.AssetKey, names: Iterable[str]) -> dg.TableColumnLineage:
     """The lineage of columns that come from the columns of the same name upstream."""
     return dg.TableColumnLineage({name: [dg.TableColumnDep(upstream, name)] for name in names})
+
+
+def last(context: dg.AssetExecutionContext) -> Mapping[str, dg.MetadataValue[Any]]:
+    """The metadata of the asset's last materialisation; empty where there is none."""
+    event = context.instance.get_latest_materialization_event(context.asset_key)
+    return event.asset_materialization.metadata if event and event.asset_materialization else {}
 
 
 def facts(values: Mapping[str, str | int | float]) -> Metadata:

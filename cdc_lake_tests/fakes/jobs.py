@@ -27,10 +27,15 @@ class FakeSpark:
 
     def __init__(self, jobs: Mapping[Any, Callable[[Any], Any]]) -> None:
         self._jobs = jobs
+        self.warmed = 0
 
     def run(self, job: Callable[..., Any], spec: Any) -> Any:  # noqa: ANN401 - as the resource's
         """See LocalSpark."""
         return self._jobs[job](spec)
+
+    def warm(self) -> None:
+        """See LocalSpark."""
+        self.warmed += 1
 
 
 def land(kafka: FakeKafka, bucket: MemoryStore, spec: landing.LandSpec) -> landing.LandReport:

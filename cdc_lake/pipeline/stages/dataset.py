@@ -43,8 +43,7 @@ def build(flow: Flow, file: str) -> dg.AssetsDefinition:
             (name, definition and (definition.columns, definition.partition_keys)) for name, definition in tables
         ]
         made_of = hashlib.sha256(repr((sql, bound_to)).encode()).hexdigest()[:12]
-        last = context.instance.get_latest_materialization_event(context.asset_key)
-        made = last.asset_materialization.metadata.get("made_of") if last and last.asset_materialization else None
+        made = report.last(context).get("made_of")
         current = made is not None and made.value == made_of and glue.get_table(catalog, name) is not None
         if not current:
             failpoints.reached("dataset.before_view")

@@ -29,6 +29,9 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
     def raw_asset(
         context: dg.AssetExecutionContext, kafka: Kafka, store: ObjectStore, spark: LocalSpark
     ) -> dg.MaterializeResult[None]:
+        chosen = context.run.asset_selection  # None: all
+        if chosen is None or table.key("lake") in chosen:
+            spark.warm()  # the lake or a check of it will need it, whether there is anything to land or not
         where = location(store)
         bucket = where.store()
         continuity.require_proven(flow, kafka, bucket)
@@ -75,8 +78,7 @@ def _landed(context: dg.AssetExecutionContext, chain: Chain, head: Manifest | No
     """Records in the whole chain, counted on from the last materialisation: a chain grows by a manifest a minute."""
     if head is None:
         return 0
-    event = context.instance.get_latest_materialization_event(context.asset_key)
-    last = event.asset_materialization.metadata if event and event.asset_materialization else {}
+    last = report.last(context)
     known, rows, topic = (last.get(name) for name in ("manifest", "dagster/row_count", "topic_id"))
     if topic is not None and topic.value == head.topic_id and known is not None and rows is not None:
         number, count = int(str(known.value)), int(str(rows.value))

@@ -123,8 +123,7 @@ def _now() -> datetime:
 
 def _records(context: dg.AssetExecutionContext, kafka: Kafka, topic: str, state: stream.TopicState) -> int:
     """Committed records that the topic has had, counted on from the last materialisation: markers take offsets too."""
-    event = context.instance.get_latest_materialization_event(context.asset_key)
-    last = event.asset_materialization.metadata if event and event.asset_materialization else {}
+    last = report.last(context)
     ranges = {partition: (state.begins[partition], end) for partition, end in state.ends.items()}
     known, rows, offsets = (last.get(name) for name in ("topic_id", "dagster/row_count", "offsets"))
     if known is None or known.value != state.topic_id or rows is None or offsets is None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, Page
 
-from cdc_lake.dashboard import DashboardSpec, render
+from cdc_lake.dashboard import DashboardSpec
+from cdc_lake.dashboard.render import render
 from cdc_lake_tests.unit.dashboard.shop import DECLARED, MADE, NOTE, answer
 
 DRAWN = "[...document.querySelectorAll('.chart')].every(chart => chart.dataset.drawn)"

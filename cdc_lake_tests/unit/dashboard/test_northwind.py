@@ -14,7 +14,8 @@ import pytest
 import sqlglot
 
 import cdc_lake
-from cdc_lake.dashboard import DashboardSpec, QueryResult, RenderedDashboard, Rows, load_dashboard, render
+from cdc_lake.dashboard import DashboardSpec, QueryResult, Rows, load_dashboard
+from cdc_lake.dashboard.render import RenderedDashboard, render
 
 from .shop import MADE, NOTE
 

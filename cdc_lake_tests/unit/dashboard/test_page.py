@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from cdc_lake.dashboard import DashboardError, DashboardSpec, RenderedDashboard, Rows, render
+from cdc_lake.dashboard import DashboardError, DashboardSpec, Rows
 from cdc_lake.dashboard.formats import exact
+from cdc_lake.dashboard.render import RenderedDashboard, render
 
 from .page_reader import Page
 from .shop import ANSWERS, BAR_FIGURES, BARS, DECLARED, DOTS, MADE, NOTE, TOTAL, answer

@@ -141,6 +141,15 @@ def test_again_with_nothing_new(fresh: World, run: Runner) -> None:
     assert not [sql for sql in fresh.athena.sql.statements[statements:] if sql.startswith("CREATE")]
 
 
+def test_spark_starts_ahead_where_the_lake_will_need_it(fresh: World, run: Runner) -> None:
+    found = run("source", "topic")
+    deployed(fresh)
+    found |= run("raw")
+    assert fresh.spark.warmed == 0
+    run()
+    assert fresh.spark.warmed == len([name for name in found if name.startswith("raw/")])
+
+
 def test_sources_come_before_any_topic(fresh: World, run: Runner) -> None:
     first_run(fresh, run)
     run()
