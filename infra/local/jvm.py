@@ -7,9 +7,16 @@ from pathlib import Path
 
 from infra.local.java import java_home
 
-COMMON = ("-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true", "-Duser.timezone=UTC")
-"""Small heaps on few cores: the serial collector has the least overhead. Out of memory ends the process,
-so that `status` says dead instead of showing one that only looks alive."""
+COMMON = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+ExitOnOutOfMemoryError",
+    "-Djava.awt.headless=true",
+    "-Duser.timezone=UTC",
+)
+"""Small heaps on few cores: the serial collector has the least overhead, and without the optimising compiler Kafka and
+Connect start in 5.3 + 3.4 s instead of 7.5 + 5.5 s, and stream as fast (150,000 updates in 7.6 s against 8.2 s). Out of
+memory ends the process, so that `status` says dead instead of showing one that only looks alive."""
 
 
 def java_command(
