@@ -166,6 +166,12 @@ def _land_rest(systems: Systems, table: TableFlow, claim: lease.Claim) -> tuple[
         return start.model_copy(
             update={"jump": error.user_message}
         ), f"what was not landed can't be: {error.user_message}"
+    except ContractError as error:
+        name = table.pipeline.name
+        raise type(error)(
+            f"{error.user_message} Connector {table.pipeline.connector} is stopped, and nothing else was changed. Run "
+            f"`cdc-lake resnapshot {name}` again once this is mended, or materialise {name}/topic to let it go on"
+        ) from error
     return start, f"{done.records} records were left to land"
 
 

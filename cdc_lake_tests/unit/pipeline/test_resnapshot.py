@@ -11,7 +11,7 @@ import pytest
 from cdc_lake.contract import failpoints, lease, names
 from cdc_lake.contract.chain import Chain
 from cdc_lake.contract.epochs import Completion, Epochs
-from cdc_lake.contract.errors import ContractError, LeaseHeldError, SourceBrokenError
+from cdc_lake.contract.errors import ContractError, LeaseHeldError, SourceBrokenError, TooManyDeadLettersError
 from cdc_lake.contract.store import S3Location
 from cdc_lake.jobs import land as landing
 from cdc_lake.jobs import sweep, upsert
@@ -158,6 +158,28 @@ def test_expired_records_are_jumped_over(engines: Engines) -> None:
     assert opened(shop)["orders"] == [0, 1, 1]
     [opening] = [one for one in stream.manifests(shop.bucket, shop.orders) if one.opens is not None]
     assert "expired before they were landed" in (opening.opens or "")
+
+
+def test_what_stands_in_the_way_of_landing_the_rest_is_told_and_changes_nothing(
+    engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = engines.shop
+
+    def refused(_spec: object) -> None:
+        raise TooManyDeadLettersError("topic t: 5 of 9 records are dead letters.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shop, "land_by", refused)
+        with pytest.raises(TooManyDeadLettersError) as caught:
+            run(engines)
+    assert caught.value.user_message == (
+        "topic t: 5 of 9 records are dead letters. Connector cdc-lake-shop is stopped, and nothing else was changed. "
+        "Run `cdc-lake resnapshot shop` again once this is mended, or materialise shop/topic to let it go on"
+    )
+    assert opened(shop)["orders"] == [0]
+    assert "offsets cdc-lake-shop" not in shop.steps.done
+    run(engines)
+    check_done(engines)
 
 
 def test_a_topic_made_again_goes_on(engines: Engines) -> None:
