@@ -11,7 +11,7 @@ from typing import Self
 import dagster as dg
 from pydantic import BaseModel
 
-from cdc_lake.pipeline import checks, maintenance, sensors
+from cdc_lake.pipeline import checks, maintenance, sensors, watch
 from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.load import flow as flow_of
 from cdc_lake.pipeline.spec import PipelineSpec
@@ -56,7 +56,7 @@ def build(flow: Flow) -> dg.Definitions:
     return dg.Definitions(
         assets=assets,
         asset_checks=checks.build(flow),
-        sensors=sensors.build(flow),
+        sensors=[*sensors.build(flow), watch.build(flow)],
         jobs=[job, *maintenance.jobs(flow)],
         schedules=maintenance.schedules(flow),
     )

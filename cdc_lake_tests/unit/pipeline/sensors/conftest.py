@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import dagster as dg
 import pytest
 
-from cdc_lake.pipeline import launch, sensors
+from cdc_lake.pipeline import launch, sensors, watch
 from cdc_lake_tests.unit.pipeline.sensors.daemon import Clock, Daemon
 from cdc_lake_tests.world import World
 
@@ -24,7 +24,7 @@ def instance() -> Iterator[dg.DagsterInstance]:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The sensors' clock."""
     made = Clock()
-    for module in (sensors, launch):
+    for module in (sensors, launch, watch):
         monkeypatch.setattr(module, "time", SimpleNamespace(time=made.time))
     return made
 
@@ -45,3 +45,9 @@ def apply(shop: World, instance: dg.DagsterInstance, clock: Clock) -> Daemon:
 def connector(shop: World, instance: dg.DagsterInstance, clock: Clock) -> Daemon:
     """The connector's sensor."""
     return Daemon.of("shop_connector", shop, instance, clock)
+
+
+@pytest.fixture
+def watching(shop: World, instance: dg.DagsterInstance, clock: Clock) -> Daemon:
+    """The sensor that evaluates the light checks."""
+    return Daemon.of("shop_watch", shop, instance, clock)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import dagster as dg
 from dagster._core.test_utils import create_run_for_test
 
-from cdc_lake.pipeline import sensors
+from cdc_lake.pipeline import sensors, watch
 from cdc_lake_tests.fakes.dagster import bound
 from cdc_lake_tests.world import World
 
@@ -42,7 +42,7 @@ class Daemon:
     @classmethod
     def of(cls, name: str, shop: World, instance: dg.DagsterInstance, clock: Clock) -> Daemon:
         """Evaluates the shop's sensor of that name."""
-        [found] = [each for each in sensors.build(shop.flow) if each.name == name]
+        [found] = [each for each in (*sensors.build(shop.flow), watch.build(shop.flow)) if each.name == name]
         return cls(shop, found, instance, clock)
 
     def tick(self) -> dg.SensorResult | dg.SkipReason:
