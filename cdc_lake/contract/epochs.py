@@ -1,10 +1,11 @@
 """The generations of a pipeline's source: one epoch for each cluster, slot and snapshot that its stream began with.
 
-An epoch is up to three objects, each put once with If-None-Match:
+An epoch is a few objects, each put once with If-None-Match:
 
     raw/<pipeline>/_epochs/000001.json            it began: of which cluster, why, and where each topic goes on
     raw/<pipeline>/_epochs/000001.complete.json   its snapshot is in the lake, and what the snapshot left out is gone
     raw/<pipeline>/_epochs/000001.broken.json     its stream can't be continued: what was found
+    raw/<pipeline>/_epochs/000000.swept.t.json    rows that only an interrupted snapshot told are gone from table t
 
 Here: these objects and the questions about them. Not here: finding a fault (pipeline/continuity.py) and beginning
 the next epoch (pipeline/resnapshot.py).
@@ -69,6 +70,16 @@ class Completion(_Frozen):
     snapshot_lsn: int | None
     swept: Mapping[str, int] = Field(default_factory=dict)
     completed_at: datetime
+    retaken_ts_ms: int | None = None
+    """When the snapshot was taken, by the source's clock, where an earlier attempt at it had told rows: those that it
+    left out are swept by each table's next run of lake."""
+
+
+class Swept(_Frozen):
+    """That a table has no row any more that only an interrupted snapshot told."""
+
+    rows: int
+    swept_at: datetime
 
 
 class Break(_Frozen):
@@ -119,6 +130,14 @@ class Epochs:
     def complete(self, number: int, completion: Completion) -> None:
         """Say that an epoch's snapshot is in the lake; saying it twice changes nothing."""
         self._put(completion, number, "complete")
+
+    def swept(self, number: int, table: str) -> Swept | None:
+        """What was swept of a table after its epoch was complete, None where nothing was or had to be."""
+        return self._get(Swept, number, f"swept.{table}")
+
+    def mark_swept(self, number: int, table: str, done: Swept) -> None:
+        """Say that a table was swept; what was said first stays."""
+        self._put(done, number, f"swept.{table}")
 
     def broken(self, number: int) -> Break | None:
         """Why an epoch can't be continued, None where it can."""

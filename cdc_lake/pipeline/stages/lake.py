@@ -8,7 +8,7 @@ from cdc_lake.contract import failpoints, schema, timeline
 from cdc_lake.contract.epochs import Epochs
 from cdc_lake.jobs import upsert
 from cdc_lake.jobs.migrate import migration
-from cdc_lake.pipeline import registration, report, source_schema, stream
+from cdc_lake.pipeline import registration, report, source_schema, stream, sweeping
 from cdc_lake.pipeline.flow import RUNS_WITHIN, TableFlow, location
 from resources.athena import Athena
 from resources.glue import GlueCatalog
@@ -71,6 +71,11 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
                 "write_amplification": done.bytes_written / max(1, done.events),
                 "seconds": done.seconds,
             }
+        applied_to = stream.lake_watermark(bucket, table, stream.topic_state(kafka, table))
+        swept = sweeping.finish(table, bucket, spec, applied_to, spark.run)
+        if swept:
+            changes["swept"] = swept
+            changes["changes"] = f"{changes['changes']}; {swept} rows swept that only an interrupted snapshot told"
         columns = seen.schema.lake_columns()
         uri = f"s3://{store.bucket}/{table.lake_prefix.rstrip('/')}"
         failpoints.reached("lake.before_catalog")
@@ -88,7 +93,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
                 "dagster/uri": f"s3://{store.bucket}/{table.lake_prefix}",
                 "schema_version": seen.schema.version,
                 "instant": "none" if commit is None else commit.instant,
-                **report.watermark(stream.lake_watermark(bucket, table, stream.topic_state(kafka, table))),
+                **report.watermark(applied_to),
                 **report.facts(changes),
             }
         )
