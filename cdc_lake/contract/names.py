@@ -108,6 +108,11 @@ def epoch_key(pipeline: str, number: int, part: str = "") -> str:
     return f"{epoch_prefix(pipeline)}{number:06d}{f'.{part}' if part else ''}.json"
 
 
+def note_key(pipeline: str, stage: str, name: str) -> str:
+    """What a stage noted of one of its assets (contract/notes.py)."""
+    return f"{pipeline_prefix(pipeline)}_notes/{checked(stage, 'stage')}/{checked(name, 'asset')}.json"
+
+
 def continuity_key(pipeline: str) -> str:
     """How far the stream of a pipeline was seen to be whole."""
     return f"{pipeline_prefix(pipeline)}_continuity.json"

@@ -2,20 +2,20 @@
 
 import base64
 import hashlib
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
+from typing import Any
 
 import dagster as dg
 
-from cdc_lake.contract import failpoints
+from cdc_lake.contract import failpoints, names, notes
 from cdc_lake.dashboard import QueryOnce, Rows, fingerprint, load_dashboard
 from cdc_lake.pipeline import report
-from cdc_lake.pipeline.flow import RUNS_WITHIN, Flow
+from cdc_lake.pipeline.flow import RUNS_WITHIN, Flow, location
 from resources.athena import Athena
 from resources.deployment import Deployment
-
-_SAME = ("made_of", "sha256")
-"""Where both are what they were, the page stands."""
+from resources.object_store import ObjectStore
 
 
 def build(flow: Flow, file: str) -> dg.AssetsDefinition:
@@ -32,15 +32,14 @@ def build(flow: Flow, file: str) -> dg.AssetsDefinition:
         owners=flow.spec.owners,
         freshness_policy=dg.FreshnessPolicy.time_window(RUNS_WITHIN),
     )
-    def dashboard_asset(
-        context: dg.AssetExecutionContext, athena: Athena, deployment: Deployment
-    ) -> dg.MaterializeResult[None]:
+    def dashboard_asset(athena: Athena, deployment: Deployment, store: ObjectStore) -> dg.MaterializeResult[None]:
         query = QueryOnce(lambda sql: _rows(athena, sql))
         path = page_path(deployment, flow, name)
         made_of = fingerprint(dashboard, query)
-        last = report.last(context)
-        if path.exists() and [made_of, _sha256(path)] == [last[each].value for each in _SAME if each in last]:
-            return dg.MaterializeResult(metadata={**last, **report.facts({"changes": report.UNCHANGED})})
+        bucket, key = location(store).store(), names.note_key(flow.name, "dashboard", name)
+        noted = notes.read(bucket, key)
+        if path.exists() and (noted.get("made_of"), noted.get("sha256")) == (made_of, _sha256(path)):
+            return _result(path, noted, report.UNCHANGED)
         # The charts' library takes half a second to import, and whoever loads the definitions would wait for it.
         from cdc_lake.dashboard.render import render  # noqa: PLC0415 - as said
 
@@ -52,21 +51,14 @@ def build(flow: Flow, file: str) -> dg.AssetsDefinition:
         )
         failpoints.reached("dashboard.before_page")
         write(path, page.html)
-        return dg.MaterializeResult(
-            metadata={
-                "dagster/uri": path.as_uri(),
-                "changes": "page written",
-                "page": dg.MetadataValue.path(str(path)),
-                "made_of": made_of,
-                "sha256": _sha256(path),
-                "bytes": len(page.html.encode()),
-                **{f"rows_{visual}": rows for visual, rows in page.rows.items()},
-                **{
-                    f"preview_{visual}": dg.MetadataValue.md(_image(visual, png))
-                    for visual, png in page.previews.items()
-                },
-            }
-        )
+        note = {
+            "made_of": made_of,
+            "sha256": _sha256(path),
+            "rows": page.rows,
+            "previews": {visual: base64.b64encode(png).decode() for visual, png in page.previews.items()},
+        }
+        notes.write(bucket, key, note)
+        return _result(path, note, "page written")
 
     return dashboard_asset
 
@@ -93,5 +85,18 @@ def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _image(title: str, png: bytes) -> str:
-    return f"![{title}](data:image/png;base64,{base64.b64encode(png).decode()})"
+def _result(path: Path, note: Mapping[str, Any], changes: str) -> dg.MaterializeResult[None]:
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/uri": path.as_uri(),
+            "changes": changes,
+            "page": dg.MetadataValue.path(str(path)),
+            "bytes": path.stat().st_size,
+            "sha256": note["sha256"],
+            **{f"rows_{visual}": rows for visual, rows in note["rows"].items()},
+            **{
+                f"preview_{visual}": dg.MetadataValue.md(f"![{visual}](data:image/png;base64,{png})")
+                for visual, png in note["previews"].items()
+            },
+        }
+    )

@@ -6,11 +6,12 @@ from pathlib import PurePath
 
 import dagster as dg
 
-from cdc_lake.contract import failpoints
+from cdc_lake.contract import failpoints, names, notes
 from cdc_lake.pipeline import lineage, report
-from cdc_lake.pipeline.flow import RUNS_WITHIN, Flow
+from cdc_lake.pipeline.flow import RUNS_WITHIN, Flow, location
 from resources.athena import Athena, QueryResult
 from resources.glue import GlueCatalog
+from resources.object_store import ObjectStore
 
 _NUMERIC = ("decimal", "double", "real", "float")
 
@@ -34,21 +35,21 @@ def build(flow: Flow, file: str) -> dg.AssetsDefinition:
         freshness_policy=dg.FreshnessPolicy.time_window(RUNS_WITHIN),
         metadata={"dagster/table_name": f"{catalog}.{name}"},
     )
-    def dataset_asset(
-        context: dg.AssetExecutionContext, athena: Athena, glue: GlueCatalog
-    ) -> dg.MaterializeResult[None]:
+    def dataset_asset(athena: Athena, glue: GlueCatalog, store: ObjectStore) -> dg.MaterializeResult[None]:
         # A view is bound to the columns that its tables had when it was made, and `*` to their names.
         tables = [(table.name, glue.get_table(catalog, table.name)) for table in flow.tables]
         bound_to = [
             (name, definition and (definition.columns, definition.partition_keys)) for name, definition in tables
         ]
         made_of = hashlib.sha256(repr((sql, bound_to)).encode()).hexdigest()[:12]
-        made = report.last(context).get("made_of")
-        current = made is not None and made.value == made_of and glue.get_table(catalog, name) is not None
+        bucket, note = location(store).store(), names.note_key(flow.name, "dataset", name)
+        noted = notes.read(bucket, note).get("made_of")
+        current = noted == made_of and glue.get_table(catalog, name) is not None
         if not current:
             failpoints.reached("dataset.before_view")
             athena.execute(f'CREATE OR REPLACE VIEW "{catalog}"."{name}" AS {sql}')
             failpoints.reached("dataset.after_view")
+            notes.write(bucket, note, {"made_of": made_of})
         found = totals(athena, catalog, name)
         columns = _columns(athena, catalog, name)
         upstream = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -49,20 +49,21 @@ def athena() -> FakeAthena:
 
 
 @pytest.fixture
-def materialise(shop: World, athena: FakeAthena, tmp_path: Path) -> Iterator[Materialise]:
+def materialise(shop: World, athena: FakeAthena, tmp_path: Path) -> Materialise:
     """Materialises the page; its metadata."""
     (shop.flow.folder / "sales.yaml").write_text(yaml.safe_dump(SALES))
     asset = dashboard.build(shop.flow, "sales.yaml")
     deployment = Deployment(profile="local", source_host="", password_reference="", pages=str(tmp_path / "pages"))
-    with dg.DagsterInstance.ephemeral() as instance:
 
-        def once() -> dict[str, Any]:
-            resources = bound(athena=athena, deployment=deployment)
+    def once() -> dict[str, Any]:
+        # A home of its own each time: what is new is not a question to Dagster.
+        with dg.DagsterInstance.ephemeral() as instance:
+            resources = bound(athena=athena, deployment=deployment, store=shop.store)
             result = dg.materialize([asset], instance=instance, resources=resources, run_config=QUIET)
             [event] = result.get_asset_materialization_events()
             return {name: value.value for name, value in event.materialization.metadata.items()}
 
-        yield once
+    return once
 
 
 def page(metadata: dict[str, Any]) -> str:
