@@ -17,7 +17,7 @@ from typing import Any
 from cdc_lake.contract import json_lines
 from cdc_lake.contract.store import S3Location
 from cdc_lake.jobs import land as landing
-from cdc_lake.jobs import upsert, verify
+from cdc_lake.jobs import sweep, upsert, verify
 from cdc_lake.pipeline import source_schema, stream
 from cdc_lake.pipeline.flow import Flow, TableFlow
 from cdc_lake.pipeline.load import load
@@ -59,13 +59,22 @@ class World:
         self.glue = FakeGlue().noting(self.steps)
         self.athena = FakeAthena().with_catalog(self.glue)
         self.athena.types.update(order_id="integer", total="decimal(6,2)")
-        self.spark = FakeSpark({landing.run: self.land_by, upsert.run: self.apply_by, verify.run: self.verify_by})
+        self.swept: list[sweep.SweepSpec] = []
+        self.spark = FakeSpark(
+            {
+                landing.run: self.land_by,
+                upsert.run: self.apply_by,
+                verify.run: self.verify_by,
+                sweep.run: self.sweep_by,
+            }
+        )
         self.deployment = Deployment(
             profile="local",
             source_host="nowhere",
             password_reference="${file:/secrets:pw}",
             pages=str(self.pages),
             snapshot_seconds=0.3,
+            stream_seconds=0.3,
         )
         self.postgres.listeners.append(self._beaten)
         self.connect.listeners.append(self._started)
@@ -166,6 +175,11 @@ class World:
         _, theirs = self.athena.sql.run(f'SELECT {columns} FROM "shop_lake"."{table}_current"')
         apart = {str(tuple(row)) for row in ours} ^ {str(tuple(row)) for row in theirs}
         return verify.VerifyReport(len(ours), len(theirs), len(ours), 0, 0, 0, 0, len(apart), 0, (), {"match": 0.1})
+
+    def sweep_by(self, spec: sweep.SweepSpec) -> sweep.SweepReport:
+        """The sweep job, which finds three rows."""
+        self.swept.append(spec)
+        return sweep.SweepReport("2026", 3, 0.1)
 
     @contextmanager
     def point(self, _postgres: object, _slot: str) -> Iterator[SimpleNamespace]:

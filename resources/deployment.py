@@ -22,3 +22,5 @@ class Deployment(dg.ConfigurableResource):  # type: ignore[type-arg]
     """The folder that dashboards are written to."""
     snapshot_seconds: float = 1800.0
     """How long an initial snapshot may take."""
+    stream_seconds: float = 300.0
+    """How long a check waits for what is committed to come through the stream."""

@@ -83,7 +83,7 @@ def resnapshot(flow: Flow, systems: Systems, reason: str) -> Iterator[str]:
             if _open(store, table, epoch):
                 yield f"{table.name}: epoch {epoch.number} opened"
         failpoints.reached("resnapshot.after_opening")
-        yield from _snapshot(flow, systems, store)
+        yield from _snapshot(flow, systems, store, epoch)
         swept = yield from _apply(flow, systems, store, epoch)
         epochs.complete(epoch.number, swept)
         yield f"epoch {epoch.number} is complete"
@@ -200,14 +200,15 @@ def _open(store: ObjectStore, table: TableFlow, epoch: Epoch) -> bool:
             opens=epoch.reason if start.jump is None else f"{epoch.reason}; {start.jump}",
             spans=tuple(Span(partition=p, first=at, next=at) for p, at in sorted(start.offsets.items())),
             objects=(),
-            watermark=None if head is None else head.watermark,
+            # The one before counts the WAL of the epoch before, which may be another server's.
+            watermark=None,
             committed_at=datetime.now(UTC),
         )
     )
     return True
 
 
-def _snapshot(flow: Flow, systems: Systems, store: ObjectStore) -> Iterator[str]:
+def _snapshot(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) -> Iterator[str]:
     """Step 5."""
     systems.postgres.beat(flow.spec.source.schema_)  # the snapshot must have a beat to tell, by which it is known
     # Remembers the publication as it is before the slot is made; a resnapshot that was cut off finds a new fault here.
@@ -216,7 +217,16 @@ def _snapshot(flow: Flow, systems: Systems, store: ObjectStore) -> Iterator[str]
     yield f"connector {flow.connector} {outcome}; waiting for its snapshot"
     systems.connect.wait_running(flow.connector)
     failpoints.reached("resnapshot.after_connector")
-    stream.barrier(systems.postgres, systems.kafka, flow, systems.snapshot_seconds)
+    # Twice, as a verification does: what one Kafka transaction has told shows everywhere once the next one shows.
+    for _ in range(2):
+        stream.barrier(
+            systems.postgres,
+            systems.kafka,
+            flow,
+            systems.snapshot_seconds,
+            since=epoch.starts.get(flow.heartbeat_topic),
+            running=lambda: systems.connect.wait_running(flow.connector),
+        )
     continuity.require_whole(flow, systems.postgres, systems.kafka, systems.connect, store)
 
 

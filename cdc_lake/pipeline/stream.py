@@ -10,14 +10,14 @@ Here: questions that several stages, checks and sensors ask. Not here: what they
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from cdc_lake.contract import timeline
 from cdc_lake.contract.chain import Chain
-from cdc_lake.contract.epochs import Epochs
+from cdc_lake.contract.epochs import Epochs, Start
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.lease import Claim
 from cdc_lake.contract.manifest import Manifest
@@ -43,12 +43,16 @@ class TopicState:
     watermark: Watermark | None
 
 
-def newest_beat(kafka: Kafka, flow: Flow) -> Watermark | None:
-    """The newest heartbeat that was streamed into Kafka, None where none was yet."""
+def newest_beat(kafka: Kafka, flow: Flow, since: Start | None = None) -> Watermark | None:
+    """The newest heartbeat that was streamed into Kafka, None where none was yet; with `since`, of this epoch only:
+    another server's WAL may well end before one that was streamed in the epoch before.
+    """
     if kafka.topic(flow.heartbeat_topic) is None:
         return None
     message = kafka.last_message(flow.heartbeat_topic)
-    return None if message is None else _watermark(flow.heartbeat_topic, message)
+    if message is None or (since is not None and message.offset < since.offsets.get(message.partition, 0)):
+        return None
+    return _watermark(flow.heartbeat_topic, message)
 
 
 def topic_state(kafka: Kafka, table: TableFlow) -> TopicState:
@@ -84,12 +88,20 @@ def land_spec(
     )
 
 
-def barrier(postgres: Postgres, kafka: Kafka, flow: Flow, seconds: float) -> Watermark:
-    """Wait until everything that the source has committed by now is in Kafka.
+def barrier(
+    postgres: Postgres,
+    kafka: Kafka,
+    flow: Flow,
+    seconds: float,
+    *,
+    since: Start | None = None,
+    running: Callable[[], object] = lambda: None,
+) -> Watermark:
+    """Wait until everything that the source has committed by now is in Kafka, since an epoch's start if one is given.
 
     Beats and waits for a streamed heartbeat at or after that: one that a snapshot read does not count, so a
     snapshot that is under way is waited for too, and the beat is repeated for a stream that starts later.
-    Raises ContractError after `seconds`.
+    Raises ContractError after `seconds`, and what `running` raises, which is asked once a second.
     """
     schema = flow.spec.source.schema_
     lsn = postgres.beat(schema)
@@ -98,9 +110,10 @@ def barrier(postgres: Postgres, kafka: Kafka, flow: Flow, seconds: float) -> Wat
     def look() -> Watermark | None:
         nonlocal beaten
         if time.monotonic() - beaten >= _BEAT_SECONDS:
+            running()
             postgres.beat(schema)
             beaten = time.monotonic()
-        return newest_beat(kafka, flow)
+        return newest_beat(kafka, flow, since)
 
     waited = Retrying(
         retry=retry_if_result(lambda beat: beat is None or beat.lsn < lsn),
@@ -110,7 +123,7 @@ def barrier(postgres: Postgres, kafka: Kafka, flow: Flow, seconds: float) -> Wat
     try:
         found = waited(look)
     except RetryError as error:
-        seen = newest_beat(kafka, flow)
+        seen = newest_beat(kafka, flow, since)
         raise ContractError(
             f"connector {flow.connector} did not bring the heartbeat at LSN {lsn} into {flow.heartbeat_topic} within "
             f"{seconds:.0f} s (newest seen: {'none' if seen is None else seen.lsn}): look at `cdc-lake logs connect` "

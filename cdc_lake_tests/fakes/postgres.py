@@ -210,6 +210,10 @@ class FakePostgres(Noting, Postgres):
         """The WAL moves on by another change than a heartbeat."""
         self._wal[0] += 10
 
+    def rewind(self, lsn: int) -> None:
+        """Another server, or an older state: its WAL ends earlier."""
+        self._wal[0] -= lsn
+
     def slot(self, name: str) -> SlotInfo | None:
         """See Postgres."""
         return self._slots.get(name)

@@ -46,10 +46,13 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         postgres: Postgres, kafka: Kafka, store: ObjectStore, spark: LocalSpark, deployment: Deployment
     ) -> dg.AssetCheckResult:
         systems = Systems(postgres, kafka, store, spark)
-        found = verify_applied(table, systems, seconds=deployment.snapshot_seconds, limit=_SHOWN)
+        found = verify_applied(table, systems, seconds=deployment.stream_seconds, limit=_SHOWN)
         counts = ("source_rows", "lake_rows", "compared", "pending", "missing", "extra", "different", "doubled")
+        nothing = found.source_rows > 0 and not found.compared and found.clean
         return dg.AssetCheckResult(
-            passed=found.clean,
+            passed=found.clean and not nothing,
+            severity=dg.AssetCheckSeverity.WARN if nothing else dg.AssetCheckSeverity.ERROR,
+            description="Nothing could be compared: every row has changes that the lake lacks" if nothing else None,
             metadata={
                 **report.facts({name: getattr(found, name) for name in counts}),
                 **report.facts({f"seconds_{phase}": seconds for phase, seconds in found.seconds.items()}),

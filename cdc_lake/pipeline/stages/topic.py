@@ -61,7 +61,13 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         failpoints.reached("topic.after_connector")
         context.log.info(f"connector {flow.connector} {outcome}; waiting for its tasks and its snapshot")
         status = connect.wait_running(flow.connector)
-        beat = stream.barrier(postgres, kafka, flow, deployment.snapshot_seconds)
+        beat = stream.barrier(
+            postgres,
+            kafka,
+            flow,
+            deployment.snapshot_seconds,
+            running=lambda: connect.wait_running(flow.connector),
+        )
         epoch = _settled(flow, postgres, kafka, connect, bucket)
         state = stream.topic_state(kafka, table)
         slot = postgres.slot(flow.slot)
@@ -108,12 +114,10 @@ def _settled(flow: Flow, postgres: Postgres, kafka: Kafka, connect: KafkaConnect
     epoch = continuity.begin(flow, postgres, connect, store)
     seen = sightings.load(store, flow.name)
     if epochs.completion(epoch.number) is None and seen is not None:
-        if len(seen.snapshots) > 1:
-            raise ContractError(
-                f"the first snapshot of pipeline {flow.name} was interrupted and taken again: rows that were deleted "
-                f"in between are not told. `cdc-lake resnapshot {flow.name}` goes on from here and sweeps them"
-            )
-        epochs.complete(epoch.number, Completion(snapshot_lsn=max(seen.snapshots, default=None), completed_at=_now()))
+        # Rows that were deleted between an interrupted attempt and the next one are told by nobody: lake sweeps them.
+        retaken = seen.snapshot_ts_ms if len(seen.snapshots) > 1 else None
+        last = max(seen.snapshots, default=None)
+        epochs.complete(epoch.number, Completion(snapshot_lsn=last, completed_at=_now(), retaken_ts_ms=retaken))
     return epoch.number
 
 

@@ -64,7 +64,14 @@ def test_equals_source(shop: World, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.passed
     assert (found.metadata["compared"].value, found.metadata["pending"].value) == (2, 1)
     assert found.metadata["seconds_source"].value == 0.5
-    assert asked == [(shop.orders, shop.deployment.snapshot_seconds)]
+    assert asked == [(shop.orders, shop.deployment.stream_seconds)]
+
+
+def test_nothing_to_compare_is_not_green(shop: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    verified(monkeypatch, VerifyReport(3, 3, 0, 0, 3, 0, 0, 0, 0, (), {}))
+    found = check(filled(shop), "equals_source")
+    assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert "Nothing could be compared" in (found.description or "")
 
 
 def test_a_cell_differs(shop: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +132,14 @@ def totals(shop: World) -> dg.AssetCheckResult:
     """The dataset's check. Its view has the lake's rows."""
     [made] = dataset.build(shop.flow)
     shop.athena.execute('CREATE OR REPLACE VIEW "shop_lake"."totals" AS SELECT customer_id, total FROM orders_current')
-    return evaluate(made, postgres=shop.postgres, athena=shop.athena)
+    return evaluate(
+        made,
+        postgres=shop.postgres,
+        kafka=shop.kafka,
+        store=shop.store,
+        athena=shop.athena,
+        deployment=shop.deployment,
+    )
 
 
 def test_only_a_dataset_with_a_question_for_the_source_is_compared(shop: World) -> None:
@@ -151,10 +165,20 @@ def test_no_rows_on_either_side_are_equal_totals(shop: World) -> None:
 )
 def test_totals_that_differ(shop: World, rows: list[tuple[object, ...]]) -> None:
     filled(shop)
+    shop.land(shop.customers)
+    shop.apply(shop.customers)
     lake(shop, *rows)
     found = totals(shop)
-    assert not found.passed
+    assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.ERROR)
     assert found.metadata["source"].value == {"rows": "3", "total": "7.50"}
+
+
+def test_totals_that_differ_by_what_is_on_its_way(shop: World) -> None:
+    filled(shop)
+    shop.order(4, total="1.00")
+    found = totals(shop)
+    assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert found.description == "Not comparable now: changes are on their way to the lake"
 
 
 def test_a_question_to_the_source_that_finds_nothing(shop: World) -> None:

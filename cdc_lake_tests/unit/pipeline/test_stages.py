@@ -150,6 +150,26 @@ def test_spark_starts_ahead_where_the_lake_will_need_it(fresh: World, run: Runne
     assert fresh.spark.warmed == len([name for name in found if name.startswith("raw/")])
 
 
+def test_what_only_an_interrupted_first_snapshot_told_is_swept_once(fresh: World, run: Runner) -> None:
+    told: list[int] = []
+
+    def snapshots(_name: str) -> None:
+        for _ in range(0 if told else 2):  # interrupted, and taken again
+            fresh.postgres.beat_silently()
+            told.append(fresh.postgres.current_lsn() + 1)
+            fresh.beat(snapshot="first")
+
+    fresh.connect.listeners.append(snapshots)
+    run("source")
+    run("topic")
+    fresh.order(1, snapshot="true")
+    found = run("raw", "lake")
+    assert {(spec.table.table, spec.lsn) for spec in fresh.swept} == {("orders", told[1]), ("customers", told[1])}
+    assert "3 rows swept that only an interrupted snapshot told" in found["lake/orders"]["changes"]
+    assert run("lake")["lake/orders"]["changes"] == UNCHANGED
+    assert len(fresh.swept) == 2
+
+
 def test_sources_come_before_any_topic(fresh: World, run: Runner) -> None:
     first_run(fresh, run)
     run()

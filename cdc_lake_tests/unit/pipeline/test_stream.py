@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from cdc_lake.contract.epochs import Start
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.position import Watermark
 from cdc_lake.contract.store import S3Location
@@ -14,6 +15,7 @@ from cdc_lake.pipeline.checks import watermark
 from cdc_lake_tests.fakes.dagster import evaluate
 from cdc_lake_tests.shop_pipeline import HEARTBEATS
 from cdc_lake_tests.world import World
+from resources.errors import ConnectorFailed
 
 Marks = Mapping[str, Watermark | None]
 
@@ -191,6 +193,30 @@ def test_the_barrier_beats_again_for_a_stream_that_starts_later(shop: World, mon
     shop.postgres.listeners.insert(0, listen)
     shop.streaming = False
     assert stream.barrier(shop.postgres, shop.kafka, shop.flow, seconds=5).lsn == beats[1]
+
+
+def test_the_barrier_of_an_epoch_is_not_passed_by_a_beat_of_the_one_before(shop: World) -> None:
+    """Another server's WAL: what was streamed last has a higher LSN than anything that it will say for long."""
+    shop.postgres.beat("sales")
+    shop.postgres.rewind(900)
+    since = Start(topic_id="t", offsets=shop.kafka.end_offsets(shop.flow.heartbeat_topic))
+    shop.streaming = False
+    with pytest.raises(ContractError, match="newest seen: none"):
+        stream.barrier(shop.postgres, shop.kafka, shop.flow, seconds=0.2, since=since)
+    shop.streaming = True
+    found = stream.barrier(shop.postgres, shop.kafka, shop.flow, seconds=5, since=since)
+    assert found.lsn == shop.postgres.current_lsn()
+
+
+def test_the_barrier_asks_whether_the_connector_runs(shop: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "_BEAT_SECONDS", 0.1)
+    shop.streaming = False
+
+    def failed() -> None:
+        raise ConnectorFailed("Connector cdc-lake-shop: task 0 FAILED.")
+
+    with pytest.raises(ConnectorFailed):
+        stream.barrier(shop.postgres, shop.kafka, shop.flow, seconds=60, running=failed)
 
 
 def test_the_barrier_names_the_connector_and_what_to_do(shop: World) -> None:
