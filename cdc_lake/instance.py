@@ -6,8 +6,10 @@ Here: the folder and its settings. Not here: what runs.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import dagster as dg
+if TYPE_CHECKING:
+    import dagster as dg
 
 from infra.local.home import find_home
 
@@ -27,9 +29,9 @@ retention:
 """
 
 
-def dagster_home() -> Path:
+def dagster_home(home: Path | None = None) -> Path:
     """The folder for DAGSTER_HOME, made with its settings if it is missing."""
-    folder = find_home().path / "dagster"
+    folder = find_home(home).path / "dagster"
     folder.mkdir(parents=True, exist_ok=True)
     settings = folder / "dagster.yaml"
     if not settings.exists() or settings.read_text() != _SETTINGS:
@@ -39,4 +41,6 @@ def dagster_home() -> Path:
 
 def instance() -> dg.DagsterInstance:
     """The instance that the UI shows too."""
+    import dagster as dg  # noqa: PLC0415 - whoever asks for the folder needs none of it
+
     return dg.DagsterInstance.from_config(str(dagster_home()))

@@ -151,9 +151,11 @@ def env(
     """Print shell variables for psql, aws and others: eval "$(cdc-lake env --show-secrets)"."""
     import shlex
 
+    from cdc_lake.instance import dagster_home
     from infra.local.attach import load_endpoints
     from infra.local.shell import shell_variables
 
+    dagster_home(home)  # Dagster refuses a DAGSTER_HOME that is no folder
     for name, value in shell_variables(load_endpoints(home), show_secrets).items():
         typer.echo(f"export {name}={shlex.quote(value)}")
     if not show_secrets:

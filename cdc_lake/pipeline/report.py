@@ -25,16 +25,38 @@ _EVENT_COLUMNS = {
     "__table": "The source table.",
     "__lsn": "Where the change stands in the source's write-ahead log.",
     "__txid": "The source's transaction.",
+    "__txId": "The source's transaction.",
     "__snapshot": "false for a streamed change; otherwise the step of the snapshot that read the row.",
     "__source_ts_ms": "When the source made the change, in milliseconds since 1970.",
     "__deleted": "Whether the row is deleted at the source.",
     ORDER_COLUMN: "The order of a key's changes: source epoch, snapshot before stream, LSN.",
 }
 
+# A change event's own fields, as they are in Kafka and in the raw objects.
+_EVENT_FIELDS = {
+    "__op": "string",
+    "__db": "string",
+    "__schema": "string",
+    "__table": "string",
+    "__lsn": "bigint",
+    "__txId": "bigint",
+    "__snapshot": "string",
+    "__source_ts_ms": "bigint",
+    "__deleted": "string",
+}
+EVENT_FIELDS = tuple(_EVENT_FIELDS)
+# Columns of the lake that are not called as the field that they come from.
+_FOLDED_OF = {"__txid": ("__txId",), ORDER_COLUMN: ("__snapshot", "__lsn")}
+
 
 def schema(columns: Iterable[tuple[str, str]]) -> dg.TableSchema:
     """A column schema from names and types; the columns that a change event adds are explained."""
     return dg.TableSchema([dg.TableColumn(name, kind, _EVENT_COLUMNS.get(name)) for name, kind in columns])
+
+
+def event_schema(columns: Iterable[tuple[str, str]]) -> dg.TableSchema:
+    """The fields of a change event: the row's columns, with their types at the source, and what Debezium adds."""
+    return schema([*columns, *_EVENT_FIELDS.items()])
 
 
 def passed_on(upstream: dg.AssetKey, names: Iterable[str]) -> dg.TableColumnLineage:
@@ -46,6 +68,13 @@ def last(context: dg.AssetExecutionContext) -> Mapping[str, dg.MetadataValue[Any
     """The metadata of the asset's last materialisation; empty where there is none."""
     event = context.instance.get_latest_materialization_event(context.asset_key)
     return event.asset_materialization.metadata if event and event.asset_materialization else {}
+
+
+def folded(upstream: dg.AssetKey, names: Iterable[str]) -> dg.TableColumnLineage:
+    """The lineage of a lake table's columns from the event's fields."""
+    return dg.TableColumnLineage(
+        {name: [dg.TableColumnDep(upstream, field) for field in _FOLDED_OF.get(name, (name,))] for name in names}
+    )
 
 
 def facts(values: Mapping[str, str | int | float]) -> Metadata:

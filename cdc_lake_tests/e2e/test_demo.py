@@ -94,6 +94,25 @@ def test_page_equals_the_source(demo: dict[str, Any], cli: CommandLine) -> None:
     assert shown == {name: (total, count) for name, total, count in source}
 
 
+def test_dots_of_the_page_equal_the_source(demo: dict[str, Any], cli: CommandLine) -> None:
+    """Where each dot stands: the average quantity is a double, the average revenue is rounded to four places."""
+    table = Page(Path(demo["dashboard"]).read_text()).tables["quantity_and_revenue-table"]
+    heads = [cell.strip() for cell in table[0]]
+    names = ("Customer", "Average quantity per order line", "Average revenue per order line", "Orders")
+    customer, quantity, revenue, orders = (heads.index(name) for name in names)
+    shown = {row[customer].strip(): row for row in table[1:]}
+    source = ask_source(
+        cli,
+        "select customer_id, avg(quantity)::float8, round(avg(revenue), 4), count(distinct order_id) "
+        f"from ({question()}) as line group by customer_id",
+    )
+    assert shown.keys() == {row[0] for row in source}
+    for name, average_quantity, average_revenue, count in source:
+        row = shown[name]
+        assert float(row[quantity]) == pytest.approx(average_quantity, rel=1e-12)
+        assert (Decimal(row[revenue].strip()), int(row[orders])) == (average_revenue, count)
+
+
 @pytest.mark.timeout(900)
 @pytest.mark.usefixtures("demo")
 def test_again_with_scripts(cli: CommandLine, tmp_path: Path) -> None:

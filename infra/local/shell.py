@@ -17,6 +17,7 @@ def shell_variables(endpoints: Endpoints, with_secrets: bool) -> dict[str, str]:
         "AWS_ENDPOINT_URL": endpoints.aws_endpoint,
         "AWS_ENDPOINT_URL_S3": endpoints.s3_endpoint,
         "CDC_LAKE_HOME": str(endpoints.home),
+        "DAGSTER_HOME": str(endpoints.home / "dagster"),
         "KAFKA_BOOTSTRAP": endpoints.kafka_bootstrap,
         "CONNECT_URL": endpoints.connect_url,
     }

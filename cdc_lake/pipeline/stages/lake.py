@@ -89,7 +89,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
                 "dagster/row_count": rows - deleted,
                 "deleted_rows": deleted,
                 "dagster/column_schema": report.schema(columns),
-                "dagster/column_lineage": report.passed_on(table.key("raw"), (name for name, _ in columns)),
+                "dagster/column_lineage": report.folded(table.key("raw"), (name for name, _ in columns)),
                 "dagster/uri": f"s3://{store.bucket}/{table.lake_prefix}",
                 "schema_version": seen.schema.version,
                 "instant": "none" if commit is None else commit.instant,

@@ -61,8 +61,10 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         return dg.MaterializeResult(
             metadata={
                 "dagster/row_count": _landed(context, chain, head),
-                "dagster/column_schema": report.schema((column.name, column.type) for column in explained.columns),
-                "dagster/column_lineage": report.passed_on(table.key("source"), (c.name for c in explained.columns)),
+                "dagster/column_schema": report.event_schema((c.name, c.type) for c in explained.columns),
+                "dagster/column_lineage": report.passed_on(
+                    table.key("topic"), [*(c.name for c in explained.columns), *report.EVENT_FIELDS]
+                ),
                 "dagster/uri": f"s3://{store.bucket}/{names.topic_prefix(flow.name, table.topic)}",
                 "manifest": 0 if head is None else head.number,
                 "topic_id": state.topic_id,

@@ -61,6 +61,8 @@ def test_a_second_time_there_is_nothing() -> None:
 
 
 @pytest.mark.usefixtures("commands")
-def test_the_demo_is_not_resumed_after_it(remembered: Path) -> None:
+@pytest.mark.parametrize("of", ["shop", "northwind"])
+def test_the_demo_is_not_resumed_after_it(remembered: Path, of: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cdc_lake.cli.demo.PIPELINE", of)
     run("shop", "--yes")
-    assert not remembered.exists()
+    assert remembered.exists() == (of != "shop")
