@@ -26,7 +26,7 @@ from cdc_lake.contract.position import ORDER_COLUMN
 from cdc_lake.contract.store import ObjectStore, S3Location
 from cdc_lake.contract.values import STRICT, ValueRules
 from cdc_lake.jobs import letter_writer, raw_reader, recovery, toast
-from cdc_lake.jobs.decode import DRIFT, OFFSET, PARTITION, PLACE, REASON, VALUE, decode
+from cdc_lake.jobs.decode import DRIFT, OBJECT, OFFSET, PARTITION, PLACE, REASON, VALUE, decode
 from cdc_lake.jobs.executors import contract_errors
 from cdc_lake.jobs.hudi import HudiTable
 from cdc_lake.jobs.migrate import Migration, migration
@@ -156,7 +156,7 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
         records = raw_reader.read(spark, spec.location, manifests)
         epochs = {manifest.epoch for manifest in manifests}
         with folded(spark, spec, decode(records, versions, spec.values, epochs), applied) as (newest, bad):
-            letters = _dead_letters(bad, spec)
+            letters = _dead_letters(_not_overtaken(spark, bad, manifests), spec)
             with kept(newest) as rows:
                 keys = rows.count()
                 failpoints.reached("upsert.before_dead_letters")
@@ -269,6 +269,17 @@ def _too_late(old: DataFrame, purged_to: str, stored: DataFrame, key: Sequence[s
             F.lit(f" is not after {purged_to}), and the table does not have its key (any more)"),
         ),
     )
+
+
+def _not_overtaken(spark: SparkSession, bad: DataFrame, manifests: Sequence[Manifest]) -> DataFrame:
+    """Unreadable records but for those of an epoch that another one has followed: its snapshot tells their rows anew,
+    and what can't be read is often why it was taken. Their bytes stay in raw.
+    """
+    newest = max(manifest.epoch for manifest in manifests)
+    overtaken = [(item.key,) for manifest in manifests if manifest.epoch < newest for item in manifest.objects]
+    if not overtaken:
+        return bad
+    return bad.join(spark.createDataFrame(overtaken, f"{OBJECT} string"), OBJECT, "left_anti")
 
 
 def _dead_letters(decoded: DataFrame, spec: UpsertSpec) -> list[dead_letters.DeadLetter]:

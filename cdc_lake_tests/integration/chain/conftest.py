@@ -29,8 +29,10 @@ def new_line(stack: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     """Makes pipelines (name, tables and their further YAML), which end with the test."""
     made: list[Line] = []
 
-    def make(name: str, tables: Mapping[str, str], datasets: Mapping[str, str] | None = None) -> Line:
-        made.append(Line(name, tmp_path_factory.mktemp("defs"), tables, datasets))
+    def make(
+        name: str, tables: Mapping[str, str], datasets: Mapping[str, str] | None = None, limit: int = 1000
+    ) -> Line:
+        made.append(Line(name, tmp_path_factory.mktemp("defs"), tables, datasets, limit))
         return made[-1]
 
     try:

@@ -29,6 +29,7 @@ attributes:
   source: {{ kind: log, database: devdb, schema: {name}, tables: [{tables}], publication: {name} }}
   stream: {{ prefix: {name} }}
   landing: {{ record_bytes: 16777216 }}
+  dead_letter_limit: {limit}
   tables:
 {declared}
   catalog: {name}
@@ -43,13 +44,20 @@ class Line:
     """The pipeline, on a running stack that CDC_LAKE_HOME names; `tables` gives the YAML's further fields by name."""
 
     def __init__(
-        self, name: str, folder: Path, tables: Mapping[str, str], datasets: Mapping[str, str] | None = None
+        self,
+        name: str,
+        folder: Path,
+        tables: Mapping[str, str],
+        datasets: Mapping[str, str] | None = None,
+        limit: int = 1000,
     ) -> None:
         (folder / name).mkdir(parents=True)
         declared = "\n".join(f"    - {{ name: {table}, key: [id]{more} }}" for table, more in tables.items())
         for file, sql in (datasets or {}).items():
             (folder / name / file).write_text(sql)
-        text = YAML.format(name=name, tables=", ".join(tables), declared=declared, datasets=", ".join(datasets or {}))
+        text = YAML.format(
+            name=name, tables=", ".join(tables), declared=declared, datasets=", ".join(datasets or {}), limit=limit
+        )
         (folder / name / "defs.yaml").write_text(text)
         self.flow = load(name, folder)
         built = component.build(self.flow)

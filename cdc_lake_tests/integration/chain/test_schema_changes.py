@@ -190,7 +190,8 @@ STOPPED = [
 
 
 def test_what_cannot_be_applied_stops_and_is_resnapshot(new_line: NewLine, tried: Tried) -> None:
-    line = new_line("stopping", {"goods": ""})
+    # More records come in after each change than may be dead letters: the resnapshot has overtaken them.
+    line = new_line("stopping", {"goods": ""}, limit=2)
     line.execute(
         "create table goods (id int primary key, v text, n int); insert into goods values (1, 'a', 1), (2, 'b', 2)"
     )
@@ -199,6 +200,7 @@ def test_what_cannot_be_applied_stops_and_is_resnapshot(new_line: NewLine, tried
         line.execute("insert into goods (id, n) values (%s, 1)", number)
         line.execute(f"alter table goods {change}")
         line.execute("update goods set n = n + 1")
+        line.execute("update goods set n = n - 1")
         before = line.by_spark("goods")
         with pytest.raises(ContractError, match=said) as caught:
             line.carry()
@@ -207,6 +209,7 @@ def test_what_cannot_be_applied_stops_and_is_resnapshot(new_line: NewLine, tried
         line.resnapshot()
         line.carry()
         assert differences(line, "goods") == []
+        assert line.dead_letters() == []
     tried("schema changes that stop, and are resnapshot", len(STOPPED))
     # A table's files can't be of another type than they were.
     line.execute("alter table goods drop column v; alter table goods add column v int default 8")
