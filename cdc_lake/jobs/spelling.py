@@ -142,10 +142,13 @@ def _value(column: Column, wire: SparkColumn) -> SparkColumn:
 
 
 def _number(wire: SparkColumn) -> SparkColumn:
-    """A numeric's text as PostgreSQL writes it."""
+    """A numeric's text as PostgreSQL writes it: Java writes 0.00000015 as 1.5E-7, a zero of ten places as 0E-10."""
     special = F.create_map(*(F.lit(text) for pair in _SPECIAL.items() for text in pair))
-    plain = F.when(wire.rlike(r"^-?\d+(\.\d*)?([eE][+-]?\d+)?$") | wire.isin(*_SPECIAL.values(), PLACEHOLDER), wire)
-    return F.coalesce(special[wire], plain)
+    small = r"^(-?)(\d)\.?(\d*)E-(\d+)$"  # one digit before the point, by Java's BigDecimal.toString()
+    sign, whole, rest, places = (F.regexp_extract(wire, small, group) for group in (1, 2, 3, 4))
+    zeros = F.array_join(F.array_repeat(F.lit("0"), places.cast("int") - 1), "")
+    plain = F.when(wire.rlike(r"^-?\d+(\.\d*)?([eE][+]?\d+)?$") | wire.isin(*_SPECIAL.values(), PLACEHOLDER), wire)
+    return F.coalesce(special[wire], F.when(wire.rlike(small), F.concat(sign, F.lit("0."), zeros, whole, rest)), plain)
 
 
 def exact(wire: SparkColumn, lake_type: str) -> SparkColumn:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from cdc_lake.contract.continuity import Seen, Sighting, load, save
-from cdc_lake.contract.epochs import Break, Completion, Epoch, Epochs, broken
+from cdc_lake.contract.epochs import Break, Completion, Epoch, Epochs, Start, broken
 from cdc_lake.contract.errors import ContractError, SourceBrokenError
 from cdc_lake.contract.store import ObjectStore
 from cdc_lake.pipeline import beats
@@ -29,8 +29,14 @@ from resources.postgres_slots import SlotInfo
 _OFFSET_LSNS = ("lsn", "lsn_proc", "lsn_commit")
 
 
-def begin(flow: Flow, postgres: Postgres, connect: KafkaConnect, store: ObjectStore) -> Epoch:
-    """The current epoch; the first one begins here where the pipeline has none.
+def begin(
+    flow: Flow,
+    postgres: Postgres,
+    connect: KafkaConnect,
+    store: ObjectStore,
+    starts: Mapping[str, Start] | None = None,
+) -> Epoch:
+    """The current epoch; the first one begins here where the pipeline has none, with its topics as they are.
 
     Raises SourceBrokenError where a slot of the pipeline's name is there that the pipeline did not make.
     """
@@ -45,9 +51,8 @@ def begin(flow: Flow, postgres: Postgres, connect: KafkaConnect, store: ObjectSt
             "has not begun: it is another deployment's, or left over. If nobody uses it, `cdc-lake reset "
             f"{flow.name}` drops it; a snapshot that begins with an old slot would not be exact"
         )
-    epoch = epochs.begin(
-        beginning(flow, postgres, 0, "it ran before epochs were kept" if ran else "the pipeline was started")
-    )
+    begun = beginning(flow, postgres, 0, "it ran before epochs were kept" if ran else "the pipeline was started")
+    epoch = epochs.begin(begun.model_copy(update={"starts": {} if ran else dict(starts or {})}))
     if ran:
         epochs.complete(0, Completion(snapshot_lsn=None, completed_at=datetime.now(UTC)))
     return epoch
@@ -95,6 +100,7 @@ def examine(flow: Flow, postgres: Postgres, kafka: Kafka, connect: KafkaConnect,
         *(_slot(flow, slot) if streaming else ()),
         *(_offset(flow, slot, offset) if streaming and deployed else ()),
         *gaps,
+        *_topics(kafka, epoch),
     )
     if not faults:
         save(store, flow.name, after.model_copy(update={"publication": now}), seen)
@@ -138,6 +144,16 @@ def require_finished(flow: Flow, epochs: Epochs, epoch: Epoch) -> None:
             f"epoch {epoch.number} of pipeline {flow.name} has begun and its snapshot is not in the lake: a resnapshot "
             f"is under way, or was cut off. If none is, run `cdc-lake resnapshot {flow.name}` again: it goes on"
         )
+
+
+def _topics(kafka: Kafka, epoch: Epoch) -> Iterator[str]:
+    """Topics that are not those that the epoch began with: what they had is gone, landed or not."""
+    for topic, start in epoch.starts.items():
+        found = kafka.topic(topic)
+        if found is None:
+            yield f"topic {topic} was deleted"
+        elif found.topic_id != start.topic_id:
+            yield f"topic {topic} was deleted and made again (id {start.topic_id}, now {found.topic_id})"
 
 
 def _server(postgres: Postgres, epoch: Epoch, seen: Seen | None, offset: Mapping[str, object] | None) -> Iterator[str]:

@@ -187,7 +187,7 @@ def _open(store: ObjectStore, table: TableFlow, epoch: Epoch) -> bool:
     start = epoch.starts.get(table.topic)
     chain = Chain(store, table.pipeline.name, table.topic)
     head = chain.head()
-    if start is None or (head is not None and head.epoch == epoch.number):
+    if start is None or not epoch.number or (head is not None and head.epoch == epoch.number):
         return False  # the first epoch, or opened already
     chain.append(
         Manifest(

@@ -8,7 +8,7 @@ import dagster as dg
 
 from cdc_lake.contract import continuity as sightings
 from cdc_lake.contract import failpoints, lease, names, schema
-from cdc_lake.contract.epochs import Completion, Epochs
+from cdc_lake.contract.epochs import Completion, Epochs, Start
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.store import ObjectStore as Bucket
 from cdc_lake.pipeline import continuity, report, stream
@@ -49,12 +49,11 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
     ) -> dg.MaterializeResult[None]:
         postgres = flow.at_source(postgres)
         bucket = location(store).store()
-        for topic in (table.topic, flow.heartbeat_topic):
-            kafka.ensure_topic(topic, flow.spec.stream.partitions, flow.topic_settings)
+        starts = _topics(flow, kafka)
         config = connector_config(flow, postgres, deployment)
         key, owner = names.resnapshot_lease_key(flow.name), f"dagster run {context.run.run_id}"
         with lease.held(bucket, key, owner):  # a resnapshot must not find the connector started under its hands
-            _require_startable(flow, postgres, kafka, connect, bucket, config)
+            _require_startable(flow, postgres, kafka, connect, bucket, config, starts)
             require_published(flow, postgres)
             failpoints.reached("topic.before_connector")
             outcome = connect.put(flow.connector, config)
@@ -93,13 +92,37 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
     return topic_asset
 
 
+def _topics(flow: Flow, kafka: Kafka) -> dict[str, Start]:
+    """The topics of the whole pipeline, made where they are missing, as they are now."""
+    starts = {}
+    for topic in (*(table.topic for table in flow.tables), flow.heartbeat_topic):
+        kafka.ensure_topic(topic, flow.spec.stream.partitions, flow.topic_settings)
+        found = kafka.topic(topic)
+        if found is None:
+            raise ContractError(f"topic {topic} is gone again right after it was made: somebody deletes it")
+        starts[topic] = Start(topic_id=found.topic_id, offsets=kafka.begin_offsets(topic))
+    return starts
+
+
 def _require_startable(
-    flow: Flow, postgres: Postgres, kafka: Kafka, connect: KafkaConnect, store: Bucket, config: Mapping[str, str]
+    flow: Flow,
+    postgres: Postgres,
+    kafka: Kafka,
+    connect: KafkaConnect,
+    store: Bucket,
+    config: Mapping[str, str],
+    starts: Mapping[str, Start],
 ) -> None:
     """Return where the connector may run on, or for the first time. Raises SourceBrokenError, ContractError."""
     epochs = Epochs(store, flow.name)
-    epoch = continuity.begin(flow, postgres, connect, store)
+    epoch = continuity.begin(flow, postgres, connect, store, starts)
     continuity.require_finished(flow, epochs, epoch)
+    joined = [table.name for table in flow.tables if epoch.starts and table.topic not in epoch.starts]
+    if joined:
+        raise ContractError(
+            f"{', '.join(joined)} joined pipeline {flow.name} after its snapshot: the lake would lack the rows that "
+            f"are there already. `cdc-lake resnapshot {flow.name}` reads all tables anew, with {', '.join(joined)}"
+        )
     if epochs.completion(epoch.number) is None:
         postgres.beat(flow.spec.source.schema_)  # the snapshot must have a beat to tell, by which it is known
     elif connect.get(flow.connector) is None:

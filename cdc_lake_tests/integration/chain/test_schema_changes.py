@@ -43,12 +43,12 @@ CHANGES = {
         ],
     ),
     "widened": (
-        "v text, a int default 1, b varchar(5) default 'abc', c numeric(6,2) default 1.5, d real default 0.5,"
+        "v text, a int default 1, b varchar(5) default 'abc', c numeric(6,2) default 1.5, d numeric default 0.00000015,"
         " e int default 7",
         [
             ["alter table widened alter a type bigint"],
             [
-                "alter table widened alter b type text, alter c type numeric(12,4), alter d type double precision",
+                "alter table widened alter b type text, alter c type numeric(12,4), alter d type text",
             ],
             ["alter table widened alter e type numeric(20,2)"],
         ],

@@ -103,7 +103,7 @@ def test_values_of_every_type(new_table: NewTable) -> None:
         "raw": b"",
         "single": float("inf"),
     }
-    assert [rows[4][name] for name in ("amount", "whole", "unbounded")] == [Decimal(0), Decimal(1000), "0E-10"]
+    assert [rows[4][name] for name in ("amount", "whole", "unbounded")] == [Decimal(0), Decimal(1000), "0.0000000000"]
     assert by_hudi_rs(table) == rows
 
 

@@ -55,7 +55,6 @@ WIDER = [
     ("integer", "numeric(12,2)"),
     ("integer", "numeric"),
     ("bigint", "text"),
-    ("real", "double precision"),
     ("numeric(6,2)", "numeric(10,4)"),
     ("numeric(6,2)", "numeric"),
     ("numeric(40,2)", "numeric(50,2)"),
@@ -72,6 +71,7 @@ WIDER = [
 NARROWER = [
     ("bigint", "integer"),
     ("bigint", "double precision"),
+    ("real", "double precision"),
     ("double precision", "real"),
     ("integer", "numeric(6,2)"),
     ("integer", "numeric(50,2)"),

@@ -273,6 +273,7 @@ def test_another_pipeline_is_yaml_only(tmp_path: Path, monkeypatch: pytest.Monke
         "shop_customers_land",
         "shop_orders_apply",
         "shop_orders_land",
+        "shop_watch",
     ]
     assert [job.name for job in repository.get_all_jobs() if not job.name.startswith("__")] == ["shop"]
 

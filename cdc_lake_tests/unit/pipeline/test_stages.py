@@ -8,6 +8,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from cdc_lake.contract import names
+from cdc_lake.contract.epochs import Epochs
 from cdc_lake.pipeline import component
 from cdc_lake.pipeline.report import UNCHANGED
 from cdc_lake.pipeline.stages import topic
@@ -234,6 +236,29 @@ def test_a_topic_made_again_stops_raw(fresh: World, run: Runner) -> None:
     fresh.kafka.make(fresh.orders.topic)
     with pytest.raises(Exception, match="was deleted and made again"):
         run("raw")
+
+
+def test_a_topic_made_again_before_anything_was_landed_stops_all_stages(fresh: World, run: Runner) -> None:
+    run("source", "topic")
+    deployed(fresh)
+    fresh.kafka.make(fresh.orders.topic)
+    with pytest.raises(Exception, match=r"topic shop\.sales\.orders was deleted and made again \(id .+, now .+\)"):
+        run("topic")
+    with pytest.raises(Exception, match="`cdc-lake resnapshot shop` takes a new snapshot"):
+        run("raw")
+
+
+def test_a_table_that_joins_a_running_pipeline_waits_for_a_snapshot(fresh: World, run: Runner) -> None:
+    epochs = Epochs(fresh.bucket, "shop")
+    run("source", "topic")
+    begun = epochs.current()
+    assert begun is not None
+    assert sorted(begun.starts) == ["shop.sales.cdc_heartbeat", "shop.sales.customers", "shop.sales.orders"]
+    before = {topic: start for topic, start in begun.starts.items() if "customers" not in topic}
+    fresh.bucket.delete([names.epoch_key("shop", 0)])
+    epochs.begin(begun.model_copy(update={"starts": before}))
+    with pytest.raises(Exception, match="customers joined pipeline shop after its snapshot: the lake would lack"):
+        run("topic")
 
 
 def test_a_key_that_is_not_the_primary_key_is_refused(fresh: World, run: Runner) -> None:
