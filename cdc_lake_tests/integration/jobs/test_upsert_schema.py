@@ -191,7 +191,6 @@ WIDENED: tuple[tuple[str, str, object, object], ...] = (
     ("bigint", "text", 7, "7"),
     ("numeric(6,2)", "numeric(12,4)", "7.50", Decimal("7.5000")),
     ("numeric(40,2)", "numeric", "7.50", "7.50"),
-    ("numeric", "text", "1.5E-7", "0.00000015"),
     ("boolean", "text", True, "true"),
     ("character varying(5)", "text", "seven", "seven"),
     ("integer[]", "bigint[]", [7, None], "[7,null]"),

@@ -72,6 +72,7 @@ NARROWER = [
     ("bigint", "integer"),
     ("bigint", "double precision"),
     ("real", "double precision"),
+    ("numeric", "text"),
     ("double precision", "real"),
     ("integer", "numeric(6,2)"),
     ("integer", "numeric(50,2)"),
