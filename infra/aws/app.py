@@ -38,6 +38,11 @@ _FLAGS = {
 """Here and not in cdk.json, which only `cdk` reads: what is checked has to be what is deployed."""
 
 
+def application(folder: Path | None = None) -> App:
+    """An empty application, which puts its templates into the folder (cdk's own without)."""
+    return App(outdir=str(folder) if folder else None, analytics_reporting=False, context=_FLAGS)
+
+
 def build(app: App, chosen: Size) -> Parts:
     """Every stack of an environment, in the order in which they are deployed."""
     network = NetworkStack(app, chosen)
@@ -61,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--size", help=f"an entry of infra/aws/sizes.yaml; `{_DEFAULT}`, or cdk's context, without")
     parser.add_argument("--out", type=Path, help="the folder for the templates; cdk's own without")
     asked = parser.parse_args(arguments)
-    app = App(outdir=str(asked.out) if asked.out else None, analytics_reporting=False, context=_FLAGS)
+    app = application(asked.out)
     try:
         build(app, size(asked.size or app.node.try_get_context("size") or _DEFAULT))
     except SizesError as error:

@@ -44,14 +44,6 @@ class DagsterStack(LakeStack):
         self._parts = parts
         self.domain = f"{size.prefix}.internal"
         self.storage = DagsterStorage(self, "Storage", parts.network, size)
-        self._cluster = ecs.Cluster(
-            self,
-            "Cluster",
-            cluster_name=size.prefix,
-            vpc=parts.network.vpc,
-            container_insights_v2=ecs.ContainerInsights.DISABLED,
-        )
-        self._cluster.add_default_cloud_map_namespace(name=self.domain, type=servicediscovery.NamespaceType.DNS_PRIVATE)
         self._log_group = logs.LogGroup(
             self,
             "Log",
@@ -59,6 +51,19 @@ class DagsterStack(LakeStack):
             retention=retention(size.dagster.log_days),
             removal_policy=self.removal,
         )
+        self._cluster = ecs.Cluster(
+            self,
+            "Cluster",
+            cluster_name=size.prefix,
+            vpc=parts.network.vpc,
+            container_insights_v2=ecs.ContainerInsights.DISABLED,
+            # What people do in a task (`aws ecs execute-command`) is kept beside what the task says.
+            execute_command_configuration=ecs.ExecuteCommandConfiguration(
+                logging=ecs.ExecuteCommandLogging.OVERRIDE,
+                log_configuration=ecs.ExecuteCommandLogConfiguration(cloud_watch_log_group=self._log_group),
+            ),
+        )
+        self._cluster.add_default_cloud_map_namespace(name=self.domain, type=servicediscovery.NamespaceType.DNS_PRIVATE)
         self.role = self._role()
         # Only the code location does work on AWS: the other two speak to it and to the instance's storage.
         self._service("code", CODE_LOCATION, self.role)
