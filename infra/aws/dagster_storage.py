@@ -15,12 +15,12 @@ from constructs import Construct
 from infra.aws.network import NetworkStack
 from infra.aws.sizes import Size
 
-_FIELDS = {
-    "DAGSTER_POSTGRES_HOST": "host",
-    "DAGSTER_POSTGRES_USER": "username",
-    "DAGSTER_POSTGRES_PASSWORD": "password",
-    "DAGSTER_POSTGRES_DB": "dbname",
-}
+_FIELDS = (
+    ("DAGSTER_POSTGRES_HOST", "host"),
+    ("DAGSTER_POSTGRES_USER", "username"),
+    ("DAGSTER_POSTGRES_PASSWORD", "password"),
+    ("DAGSTER_POSTGRES_DB", "dbname"),
+)
 """The variables that image/dagster.yaml names, and the fields of the secret that they are."""
 
 
@@ -55,4 +55,4 @@ class DagsterStorage(Construct):
         secret = self._database.secret
         if secret is None:
             raise TypeError("the database has no generated secret: its credentials have to be from_generated_secret")
-        return {name: ecs.Secret.from_secrets_manager(secret, field) for name, field in _FIELDS.items()}
+        return {name: ecs.Secret.from_secrets_manager(secret, field) for name, field in _FIELDS}

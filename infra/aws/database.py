@@ -77,6 +77,8 @@ class DatabaseStack(LakeStack):
                 "max_replication_slots": "20",
                 "max_wal_senders": "20",
                 "rds.force_ssl": "1",
+                # Statements are not logged: one of sql/replication.sql has a password in it.
+                "log_statement": "none",
             },
         )
 

@@ -1,15 +1,24 @@
 -- The database's user of Debezium and Dagster, run once by a person after the database stack:
 --
---   psql "host=… dbname=… user=postgres sslmode=verify-full sslrootcert=global-bundle.pem" \
---        -v ON_ERROR_STOP=1 -v password="$PASSWORD" -v schema=datalake -f replication.sql
+--   read -rs CDC_LAKE_PASSWORD && export CDC_LAKE_PASSWORD
+--   psql "host=… dbname=… user=postgres sslmode=require" -v ON_ERROR_STOP=1 -v schema=datalake -f replication.sql
 --
--- PASSWORD comes out of the secret `cdc-lake-<environment>/source/replication`; docs/infrastructure.md has the commands.
--- It can be repeated: it sets the password that is in the secret now.
+-- The password is that of the secret `cdc-lake-<environment>/source/replication` (docs/infrastructure.md has the commands);
+-- it comes by the environment, since command lines can be seen. It can be repeated: it sets the password anew.
+
+\getenv password CDC_LAKE_PASSWORD
+\if :{?password}
+\else
+DO $$ BEGIN
+    RAISE EXCEPTION 'CDC_LAKE_PASSWORD is not set: nothing was changed; export the password that is in the secret, then run this again';
+END $$;
+\endif
 
 SELECT 'CREATE ROLE cdc_lake LOGIN' WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'cdc_lake') \gexec
 
--- The server writes statements into its log; this one has the password in it.
-SET log_statement = 'none';
+-- The next statement has the password in it. A server that logs statements is told not to log this session's where the
+-- user may say so; on RDS that may not be, and then `log_statement` has to be what this project leaves it at: none.
+SELECT set_config('log_statement', 'none', false) WHERE has_parameter_privilege('log_statement', 'SET') \g /dev/null
 ALTER ROLE cdc_lake WITH LOGIN PASSWORD :'password';
 
 -- On RDS and Aurora nobody may say REPLICATION: this role stands for it.
