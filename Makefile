@@ -64,14 +64,17 @@ e2e: $(VENV)/.dev setup ## the whole stack
 # Every size: the one that nobody tried is the one that fails.
 TEMPLATES := build/cdk
 .PHONY: infra
-infra: $(VENV)/.infra ## the AWS stacks: synthesized without an account, linted, tested; the cost tables held against them
-	@command -v node >/dev/null || { echo "make infra needs Node.js, in which the CDK's libraries run, and there is no 'node' on PATH: install Node.js 22 or newer (20 still works), then run it again"; exit 1; }
+infra: needs-node $(VENV)/.infra ## the AWS stacks: synthesized without an account, linted, tested; their costs checked
 	$(BIN)/mypy -p infra.aws
 	rm -rf $(TEMPLATES)
 	for size in dev small production; do $(BIN)/python -m infra.aws.app --size $$size --out $(TEMPLATES)/$$size || exit 1; done
 	$(BIN)/cfn-lint --config-file infra/aws/.cfnlintrc.yaml
 	$(BIN)/python -m infra.aws.costs --check docs/aws-costs.md
 	$(BIN)/pytest cdc_lake_tests/infra_aws
+
+.PHONY: needs-node
+needs-node:
+	@command -v node >/dev/null || { echo "make infra needs Node.js, in which the CDK's libraries run, and there is no 'node' on PATH: install Node.js 22 or newer (20 still works), then run it again"; exit 1; }
 
 .PHONY: audit
 audit: $(VENV)/.dev ## known vulnerabilities of what is locked, secrets in what is committed

@@ -27,6 +27,8 @@ class Synthesized:
 
     size: Size
     templates: dict[str, dict[str, Any]]
+    needs: dict[str, set[str]]
+    """The stacks that each has to be deployed after."""
 
     def of(self, part: str, kind: str) -> dict[str, dict[str, Any]]:
         """The properties of a stack's resources of a kind, by logical id."""
@@ -59,7 +61,16 @@ def synthesize(chosen: Size, folder: Path) -> Synthesized:
         path.name.removesuffix(".template.json").removeprefix(f"{chosen.prefix}-"): json.loads(path.read_text())
         for path in folder.glob("*.template.json")
     }
-    return Synthesized(chosen, found)
+    artifacts = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["artifacts"]
+    needs = {
+        part: {
+            need.removeprefix(f"{chosen.prefix}-")
+            for need in artifacts[f"{chosen.prefix}-{part}"]["dependencies"]
+            if not need.endswith(".assets")
+        }
+        for part in found
+    }
+    return Synthesized(chosen, found, needs)
 
 
 @pytest.fixture(scope="session")

@@ -31,6 +31,16 @@ def test_the_cluster_uses_glue_and_the_groups_that_emr_manages(production: Synth
     assert {"Key": "for-use-with-amazon-emr-managed-policies", "Value": "true"} in cluster["Tags"]
 
 
+def test_machines_start_after_the_roles_have_their_policies(production: Synthesized) -> None:
+    resources = production.templates["spark"]["Resources"]
+    [cluster] = [each for each in resources.values() if each["Type"] == "AWS::EMR::Cluster"]
+    depends = {resources[name]["Type"] for name in cluster["DependsOn"]}
+    roles = {reference["Ref"] for name in cluster["DependsOn"] for reference in resources[name]["Properties"]["Roles"]}
+    assert depends == {"AWS::IAM::Policy"}
+    assert len(roles) == 2
+    assert cluster["Properties"]["ServiceRole"]["Fn::GetAtt"][0] in roles
+
+
 def test_dev_has_no_cluster(dev: Synthesized) -> None:
     assert dev.size.emr.cluster is None
     assert dev.of("spark", "AWS::EMR::Cluster") == {}

@@ -69,9 +69,10 @@ def service(name: str, stack: Stack, *, source: str | None = None) -> iam.Servic
 
 def arn(stack: Stack, service_name: str, resource: str, *, region: str | None = None) -> str:
     """The ARN of a resource of this account and region, `resource` with its type: `table/datalake/x`."""
-    return stack.format_arn(
+    made: str = stack.format_arn(
         service=service_name, resource=resource, region=region, arn_format=ArnFormat.NO_RESOURCE_NAME
     )
+    return made
 
 
 def kafka_arn(stack: Stack, cluster_arn: str, kind: str, name: str) -> str:

@@ -11,7 +11,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from infra.aws.catalog import CatalogStack
-from infra.aws.policies import allow, arn, on_any, service
+from infra.aws.policies import allow, arn, on_any
 from infra.aws.rights import grant, reads, reads_tables, writes
 from infra.aws.sizes import Size
 from infra.aws.stack import LakeStack
@@ -32,7 +32,8 @@ class QuickSightStack(LakeStack):
             "DataSource",
             role_name=f"{size.prefix}-quicksight",
             description="RunAs role of the Athena data source",
-            assumed_by=service("quicksight", self),
+            # Without aws:SourceAccount: QuickSight's documentation doesn't say that it is sent.
+            assumed_by=iam.ServicePrincipal(_SERVICE),
         )
         queries = ["GetQueryExecution", "GetQueryResults", "GetWorkGroup", "StartQueryExecution", "StopQueryExecution"]
         metadata = ["GetDataCatalog", "GetDatabase", "GetTableMetadata", "ListDatabases", "ListTableMetadata"]

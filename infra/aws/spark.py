@@ -79,7 +79,7 @@ class SparkStack(LakeStack):
     def _cluster(self, shape: EmrCluster) -> emr.CfnCluster:
         groups = self._network.groups
         spark_group = [groups.spark.security_group_id]
-        return emr.CfnCluster(
+        cluster = emr.CfnCluster(
             self,
             "Cluster",
             name=self.size.prefix,
@@ -119,6 +119,10 @@ class SparkStack(LakeStack):
             ),
             tags=[CfnTag(key=EMR_TAG, value="true")],
         )
+        # The properties name the roles, not their policies, and EMR starts (and ends) machines with these.
+        for role in (self.roles.nodes, self.roles.emr):
+            cluster.node.add_dependency(role.node.find_child("DefaultPolicy"))
+        return cluster
 
     def _security(self) -> emr.CfnSecurityConfiguration:
         """Objects encrypted by S3; instance metadata by tokens only, so that no request is led to the role's keys."""

@@ -28,6 +28,7 @@ class StreamingStack(LakeStack):
         CfnOutput(self, "KafkaClusterArn", value=self.cluster_arn)
 
     def _serverless(self) -> str:
+        """The cluster's ARN."""
         cluster = msk.CfnServerlessCluster(
             self,
             "Serverless",
@@ -40,9 +41,11 @@ class StreamingStack(LakeStack):
             ],
         )
         cluster.apply_removal_policy(self.removal)
-        return cluster.attr_arn
+        arn: str = cluster.attr_arn
+        return arn
 
     def _provisioned(self, kafka: Kafka) -> str:
+        """The cluster's ARN."""
         configuration = msk.CfnConfiguration(
             self,
             "Configuration",
@@ -91,7 +94,8 @@ class StreamingStack(LakeStack):
             ),
         )
         cluster.apply_removal_policy(self.removal)
-        return cluster.attr_arn
+        arn: str = cluster.attr_arn
+        return arn
 
 
 def broker_properties(kafka: Kafka) -> str:
