@@ -25,6 +25,7 @@ SQL = Path(str(infra.aws.__file__)).parent / "sql" / "replication.sql"
 AS_ON_RDS = """
 CREATE ROLE rds_replication;
 CREATE ROLE app LOGIN;
+CREATE ROLE stranger LOGIN;
 CREATE ROLE admin LOGIN CREATEROLE;
 GRANT rds_replication, app TO admin WITH ADMIN OPTION;
 ALTER DATABASE postgres OWNER TO admin;
@@ -116,7 +117,7 @@ def test_the_password_is_in_no_log_as_the_parameter_group_sets_it(server: Server
 
 
 def test_a_fault_stops_it(server: Server) -> None:
-    ran = server.script("x", user="app")
+    ran = server.script("x", user="stranger")
     assert ran.returncode != 0
     assert "permission denied" in ran.stderr
 
@@ -129,3 +130,13 @@ def test_without_a_password_nothing_is_changed(server: Server, monkeypatch: pyte
     assert ran.returncode != 0
     assert "CDC_LAKE_PASSWORD is not set: nothing was changed" in ran.stderr
     assert server.verifier() == before
+
+
+def test_the_user_does_not_become_the_admin(server: Server) -> None:
+    server.run("-c", "CREATE TABLE datalake.mine (id int); ALTER TABLE datalake.mine OWNER TO admin")
+    try:
+        ran = server.script("x")
+    finally:
+        server.run("-c", "DROP TABLE datalake.mine")
+    assert ran.returncode != 0
+    assert "tables of schema datalake belong to the admin (mine): nothing was changed" in ran.stderr

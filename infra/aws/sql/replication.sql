@@ -14,6 +14,17 @@ DO $$ BEGIN
 END $$;
 \endif
 
+-- cdc_lake will be a member of the tables' owners, and must not be one of the admin.
+SELECT count(*) > 0 AS has_own, coalesce(string_agg(tablename, ', ' ORDER BY tablename), '') AS own
+FROM pg_tables WHERE schemaname = :'schema' AND tableowner = current_user \gset
+\if :has_own
+SELECT set_config('cdc_lake.own', :'own', false), set_config('cdc_lake.schema', :'schema', false) \g /dev/null
+DO $$ BEGIN
+    RAISE EXCEPTION 'tables of schema % belong to the admin (%): nothing was changed; ALTER TABLE … OWNER TO a role of the application, then run this again',
+        current_setting('cdc_lake.schema'), current_setting('cdc_lake.own');
+END $$;
+\endif
+
 SELECT 'CREATE ROLE cdc_lake LOGIN' WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'cdc_lake') \gexec
 
 -- The next statement has the password in it. A server that logs statements is told not to log this session's where the
