@@ -24,6 +24,10 @@ $(VENV)/.dev: $(VENV)/.runtime requirements-dev.lock
 	$(BIN)/uv pip install --python $(BIN)/python --require-hashes --compile-bytecode -r requirements-dev.lock
 	@touch $@
 
+$(VENV)/.infra: $(VENV)/.dev requirements-infra.lock
+	$(BIN)/uv pip install --python $(BIN)/python --require-hashes --compile-bytecode -r requirements-infra.lock
+	@touch $@
+
 .PHONY: setup
 setup: $(VENV)/.runtime ## virtual environment, jars and plugins
 	$(BIN)/cdc-lake setup
@@ -59,10 +63,25 @@ integration: $(VENV)/.dev setup ## tests of one engine or resource at a time
 e2e: $(VENV)/.dev setup ## the whole stack
 	$(BIN)/pytest cdc_lake_tests/e2e
 
+# Every size: the one that nobody tried is the one that fails.
+TEMPLATES := build/cdk
+.PHONY: infra
+infra: needs-node $(VENV)/.infra ## the AWS stacks: synthesized without an account, linted, tested; their costs checked
+	$(BIN)/mypy -p infra.aws
+	rm -rf $(TEMPLATES)
+	for size in dev small production; do $(BIN)/python -m infra.aws.app --size $$size --out $(TEMPLATES)/$$size || exit 1; done
+	$(BIN)/cfn-lint --config-file infra/aws/.cfnlintrc.yaml
+	$(BIN)/python -m infra.aws.costs --check docs/aws-costs.md
+	$(BIN)/pytest cdc_lake_tests/infra_aws
+
+.PHONY: needs-node
+needs-node:
+	@command -v node >/dev/null || { echo "make infra needs Node.js, in which the CDK's libraries run, and there is no 'node' on PATH: install Node.js 22 or newer (20 still works), then run it again"; exit 1; }
+
 .PHONY: audit
 audit: $(VENV)/.dev ## known vulnerabilities of what is locked, secrets in what is committed
 	$(BIN)/python -m infra.audit.committed
-	$(BIN)/python -m infra.audit requirements.lock requirements-dev.lock $(ARGS)
+	$(BIN)/python -m infra.audit requirements.lock requirements-dev.lock requirements-infra.lock $(ARGS)
 
 .PHONY: test-faults
 test-faults: $(VENV)/.dev setup ## kills, failpoints and broken streams, on a stack of its own
@@ -77,6 +96,8 @@ soak: $(VENV)/.dev setup ## MINUTES=20 of traffic and random kills, then a verdi
 lock: $(VENV)/.runtime ## resolve the versions anew
 	$(BIN)/uv pip compile -q --upgrade --python-version 3.11 --generate-hashes --no-annotate --no-header pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile -q --python-version 3.11 --generate-hashes --no-annotate --no-header --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+	$(BIN)/uv pip compile -q --python-version 3.11 --generate-hashes --no-annotate --no-header --group image -c requirements.lock pyproject.toml -o requirements-image.lock
+	$(BIN)/uv pip compile -q --python-version 3.11 --generate-hashes --no-annotate --no-header --group infra -c requirements.lock -c requirements-dev.lock -c requirements-image.lock pyproject.toml -o requirements-infra.lock
 
 .PHONY: clean
 clean: ## stop the stack, remove its state and the virtual environment

@@ -1,0 +1,122 @@
+"""Dagster's services, its storage, and the image's configuration."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from dagster._config import process_config
+from dagster._core.instance.config import dagster_instance_config
+from dagster._core.workspace.config_schema import process_workspace_config
+from dagster_postgres import DagsterPostgresStorage
+
+import infra.aws
+from cdc_lake_tests.infra_aws.conftest import Synthesized
+
+IMAGE = Path(str(infra.aws.__file__)).parent / "image"
+SERVICES = {"code", "webserver", "daemon"}
+
+
+def containers(environment: Synthesized) -> dict[str, dict[str, Any]]:
+    """Each service's container."""
+    return {
+        container["Name"]: container
+        for task in environment.of("dagster", "AWS::ECS::TaskDefinition").values()
+        for container in task["ContainerDefinitions"]
+    }
+
+
+def variables(container: dict[str, Any]) -> set[str]:
+    """The names of what a container is told."""
+    return {each["Name"] for key in ("Environment", "Secrets") for each in container.get(key, [])}
+
+
+def named(value: object) -> set[str]:
+    """The environment variables that a configuration names by `env`."""
+    if isinstance(value, dict):
+        own = {value["env"]} if set(value) == {"env"} else set()
+        return own.union(*(named(each) for each in value.values()))
+    return set().union(*(named(each) for each in value)) if isinstance(value, list) else set()
+
+
+def test_three_services_of_one_task_each_without_a_public_address(environment: Synthesized) -> None:
+    services = environment.of("dagster", "AWS::ECS::Service").values()
+    assert {service["ServiceName"] for service in services} == SERVICES
+    for service in services:
+        assert service["DesiredCount"] == 1
+        assert service["DeploymentConfiguration"]["MaximumPercent"] == 100, "two daemons would launch each run twice"
+        network = service["NetworkConfiguration"]["AwsvpcConfiguration"]
+        assert network["AssignPublicIp"] == "DISABLED"
+        assert len(network["SecurityGroups"]) == 1
+
+
+def test_only_the_code_location_may_do_something_on_aws(environment: Synthesized) -> None:
+    tasks = environment.of("dagster", "AWS::ECS::TaskDefinition").values()
+    roles = {task["ContainerDefinitions"][0]["Name"]: task["TaskRoleArn"]["Fn::GetAtt"][0] for task in tasks}
+    policies = environment.of("dagster", "AWS::IAM::Policy").values()
+    with_rights = {reference["Ref"] for policy in policies for reference in policy["Roles"]}
+    assert roles["code"] in with_rights
+    assert {roles["webserver"], roles["daemon"]} & with_rights == set()
+
+
+def test_secrets_are_references(environment: Synthesized) -> None:
+    for container in containers(environment).values():
+        assert {each["Name"] for each in container["Secrets"]} >= {"DAGSTER_POSTGRES_PASSWORD"}
+        assert not [each for each in container.get("Environment", []) if "PASSWORD" in each["Name"]]
+
+
+def test_the_code_location_is_told_of_the_cluster_where_there_is_one(dev: Synthesized, production: Synthesized) -> None:
+    told = [variables(containers(each)["code"]) for each in (dev, production)]
+    assert told[1] - told[0] == {"CDC_LAKE_EMR_CLUSTER"}
+    assert told[0] - told[1] == set()
+
+
+def test_each_pipeline_has_its_worker_configuration(variant: Synthesized) -> None:
+    told = variables(containers(variant)["code"])
+    assert {name for name in told if name.startswith("CDC_LAKE_CONNECT_WORKER_")} == {
+        "CDC_LAKE_CONNECT_WORKER_NORTHWIND",
+        "CDC_LAKE_CONNECT_WORKER_PAGILA_QUERY",
+    }
+
+
+def test_every_variable_is_documented(production: Synthesized) -> None:
+    page = (IMAGE.parents[2] / "docs" / "infrastructure.md").read_text(encoding="utf-8")
+    told = variables(containers(production)["code"])
+    missing = {name for name in told if not re.search(rf"`{re.sub('_NORTHWIND$', '_<PIPELINE>', name)}`", page)}
+    assert missing == set()
+
+
+def test_dagster_takes_the_instances_configuration(environment: Synthesized, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, _ = dagster_instance_config(str(IMAGE))
+    storage = found["storage"]["postgres"]
+    for name in named(storage):
+        monkeypatch.setenv(name, "x")
+    checked = process_config(DagsterPostgresStorage.config_type(), storage)
+    assert checked.success, checked.errors
+    for service in SERVICES:
+        assert named(storage) <= variables(containers(environment)[service])
+
+
+def test_webserver_and_daemon_find_the_code_location(environment: Synthesized, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace = yaml.safe_load((IMAGE / "workspace.yaml").read_text(encoding="utf-8"))
+    monkeypatch.setenv("CDC_LAKE_CODE_HOST", "code.somewhere.internal")
+    checked = process_workspace_config(workspace)
+    assert checked.success, checked.errors
+    [server] = [each["grpc_server"] for each in workspace["load_from"]]
+    found = containers(environment)
+    assert server["port"] == found["code"]["PortMappings"][0]["ContainerPort"]
+    for service in ("webserver", "daemon"):
+        assert named(workspace) <= variables(found[service])
+        [host] = [each["Value"] for each in found[service]["Environment"] if each["Name"] == "CDC_LAKE_CODE_HOST"]
+        assert host == f"code.{environment.size.prefix}.internal"
+
+
+def test_the_storage_is_private_encrypted_and_not_the_sources(environment: Synthesized) -> None:
+    database = environment.one("dagster", "AWS::RDS::DBInstance")
+    assert database["PubliclyAccessible"] is False
+    assert database["StorageEncrypted"] is True
+    assert database["MultiAZ"] is environment.size.dagster.storage_multi_az
+    assert database["DBInstanceClass"] == f"db.{environment.size.dagster.storage_class}"

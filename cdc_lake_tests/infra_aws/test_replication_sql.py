@@ -1,0 +1,142 @@
+"""The SQL that a person runs after the database stack, on a PostgreSQL that is as RDS is: its admin is no superuser.
+
+Here: a bare server of the test's own. Not here: the embedded stack.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import infra.aws
+from infra.aws.database import REPLICATION_USER
+from infra.local.accounts import unprivileged_user
+from infra.local.components.postgres import binaries
+
+SQL = Path(str(infra.aws.__file__)).parent / "sql" / "replication.sql"
+AS_ON_RDS = """
+CREATE ROLE rds_replication;
+CREATE ROLE app LOGIN;
+CREATE ROLE stranger LOGIN;
+CREATE ROLE admin LOGIN CREATEROLE;
+GRANT rds_replication, app TO admin WITH ADMIN OPTION;
+ALTER DATABASE postgres OWNER TO admin;
+CREATE SCHEMA datalake AUTHORIZATION app;
+CREATE TABLE datalake.orders (id int PRIMARY KEY);
+ALTER TABLE datalake.orders OWNER TO app;
+"""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A bare PostgreSQL, reached through a socket in its own folder."""
+
+    folder: Path
+
+    def run(
+        self, *arguments: str, user: str = "postgres", password: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """What psql does with the arguments."""
+        command = [str(binaries() / "psql"), "-h", str(self.folder), "-U", user, "-d", "postgres", "-X", "-q", "-At"]
+        return subprocess.run(
+            [*command, "-v", "ON_ERROR_STOP=1", *arguments],
+            env=os.environ | ({"CDC_LAKE_PASSWORD": password} if password else {}),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def script(self, password: str | None, user: str = "admin") -> subprocess.CompletedProcess[str]:
+        """The script, as the admin runs it."""
+        return self.run("-v", "schema=datalake", "-f", str(SQL), user=user, password=password)
+
+    def verifier(self) -> str:
+        """The stored password's verifier."""
+        return self.run("-c", f"SELECT rolpassword FROM pg_authid WHERE rolname = '{REPLICATION_USER}'").stdout
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    user = unprivileged_user() or getpass.getuser()
+    folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
+    shutil.chown(folder, user)
+    data, control = folder / "data", str(binaries() / "pg_ctl")
+    initdb = [str(binaries() / "initdb"), "-D", str(data), "-U", "postgres", "-A", "trust", "--no-sync"]
+    options = f"-k {folder} -c listen_addresses= -c wal_level=logical"
+    try:
+        subprocess.run(initdb, user=user, cwd="/", check=True, capture_output=True)
+        start = [control, "-D", str(data), "-o", options, "-l", str(folder / "log"), "-w", "start"]
+        subprocess.run(start, user=user, cwd="/", check=True, stdout=subprocess.DEVNULL)
+        try:
+            made = Server(folder)
+            prepared = made.run("-c", AS_ON_RDS)
+            assert prepared.returncode == 0, prepared.stderr
+            yield made
+        finally:
+            subprocess.run([control, "-D", str(data), "-m", "immediate", "stop"], user=user, cwd="/", check=True)
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_the_user_may_replicate_and_make_what_the_source_asset_makes(server: Server) -> None:
+    ran = server.script("it's a secret")
+    assert ran.returncode == 0, ran.stderr
+    roles = f"SELECT rolname FROM pg_roles WHERE pg_has_role('{REPLICATION_USER}', oid, 'USAGE') ORDER BY 1"
+    assert server.run("-c", roles).stdout.split() == ["app", REPLICATION_USER, "rds_replication"]
+    made = server.run(
+        "-c",
+        "CREATE PUBLICATION p FOR TABLE datalake.orders; CREATE TABLE datalake.cdc_heartbeat (id int);"
+        "ALTER TABLE datalake.orders REPLICA IDENTITY FULL",
+        user=REPLICATION_USER,
+    )
+    assert made.returncode == 0, made.stderr
+
+
+def test_again_sets_the_password_that_is_in_the_secret_now(server: Server) -> None:
+    before = server.script("first") and server.verifier()
+    again = server.script("second")
+    assert again.returncode == 0, again.stderr
+    assert before.startswith("SCRAM-SHA-256$")
+    assert server.verifier() != before
+
+
+def test_the_password_is_in_no_log_as_the_parameter_group_sets_it(server: Server) -> None:
+    server.script("planted-for-the-log")
+    assert "planted-for-the-log" not in (server.folder / "log").read_text()
+    loud = server.run("-c", "SET log_statement = 'all'", "-c", "SELECT 'planted-beside'")
+    assert loud.returncode == 0
+    assert "planted-beside" in (server.folder / "log").read_text(), "this log would not have shown it"
+
+
+def test_a_fault_stops_it(server: Server) -> None:
+    ran = server.script("x", user="stranger")
+    assert ran.returncode != 0
+    assert "permission denied" in ran.stderr
+
+
+def test_without_a_password_nothing_is_changed(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CDC_LAKE_PASSWORD", raising=False)
+    server.script("before")
+    before = server.verifier()
+    ran = server.script(None)
+    assert ran.returncode != 0
+    assert "CDC_LAKE_PASSWORD is not set: nothing was changed" in ran.stderr
+    assert server.verifier() == before
+
+
+def test_the_user_does_not_become_the_admin(server: Server) -> None:
+    server.run("-c", "CREATE TABLE datalake.mine (id int); ALTER TABLE datalake.mine OWNER TO admin")
+    try:
+        ran = server.script("x")
+    finally:
+        server.run("-c", "DROP TABLE datalake.mine")
+    assert ran.returncode != 0
+    assert "tables of schema datalake belong to the admin (mine): nothing was changed" in ran.stderr

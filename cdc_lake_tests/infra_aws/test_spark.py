@@ -1,0 +1,56 @@
+"""EMR: Glue as the metastore, the release by parameter, a cluster where there is one."""
+
+from __future__ import annotations
+
+from cdc_lake_tests.infra_aws.conftest import Synthesized
+from infra.aws.spark import GLUE_FACTORY
+
+
+def test_the_application_is_the_sizes_and_costs_nothing_while_idle(environment: Synthesized) -> None:
+    application, emr = environment.one("spark", "AWS::EMRServerless::Application"), environment.size.emr
+    assert application["ReleaseLabel"] == emr.release
+    assert application["AutoStopConfiguration"] == {"Enabled": True, "IdleTimeoutMinutes": emr.idle_minutes}
+    assert "InitialCapacity" not in application
+    assert application["MaximumCapacity"]["Cpu"] == f"{emr.serverless_max_vcpu} vCPU"
+    [settings] = application["RuntimeConfiguration"]
+    assert settings["Properties"]["spark.hadoop.hive.metastore.client.factory.class"] == GLUE_FACTORY
+
+
+def test_the_cluster_uses_glue_and_the_groups_that_emr_manages(production: Synthesized) -> None:
+    cluster, shape = production.one("spark", "AWS::EMR::Cluster"), production.size.emr.cluster
+    assert shape is not None
+    assert cluster["ReleaseLabel"] == production.size.emr.release
+    [hive] = [each for each in cluster["Configurations"] if each["Classification"] == "spark-hive-site"]
+    assert hive["ConfigurationProperties"]["hive.metastore.client.factory.class"] == GLUE_FACTORY
+    instances = cluster["Instances"]
+    assert instances["CoreInstanceGroup"]["InstanceCount"] == shape.core_count
+    assert instances["TerminationProtected"] is True
+    groups = ("EmrManagedMasterSecurityGroup", "EmrManagedSlaveSecurityGroup", "ServiceAccessSecurityGroup")
+    assert len({str(instances[group]) for group in groups}) == 3
+    assert instances["AdditionalMasterSecurityGroups"] == instances["AdditionalSlaveSecurityGroups"]
+    assert {"Key": "for-use-with-amazon-emr-managed-policies", "Value": "true"} in cluster["Tags"]
+
+
+def test_machines_start_after_the_roles_have_their_policies(production: Synthesized) -> None:
+    resources = production.templates["spark"]["Resources"]
+    [cluster] = [each for each in resources.values() if each["Type"] == "AWS::EMR::Cluster"]
+    depends = {resources[name]["Type"] for name in cluster["DependsOn"]}
+    roles = {reference["Ref"] for name in cluster["DependsOn"] for reference in resources[name]["Properties"]["Roles"]}
+    assert depends == {"AWS::IAM::Policy"}
+    assert len(roles) == 2
+    assert cluster["Properties"]["ServiceRole"]["Fn::GetAtt"][0] in roles
+
+
+def test_dev_has_no_cluster(dev: Synthesized) -> None:
+    assert dev.size.emr.cluster is None
+    assert dev.of("spark", "AWS::EMR::Cluster") == {}
+
+
+def test_a_jobs_request_cant_be_led_to_the_nodes_keys(production: Synthesized) -> None:
+    security = production.one("spark", "AWS::EMR::SecurityConfiguration")["SecurityConfiguration"]
+    assert security["InstanceMetadataServiceConfiguration"]["MinimumInstanceMetadataServiceVersion"] == 2
+
+
+def test_jobs_do_not_read_the_source_where_they_do_not_verify(dev: Synthesized, variant: Synthesized) -> None:
+    assert "secretsmanager" in str(dev.of("spark", "AWS::IAM::Policy"))
+    assert "secretsmanager" not in str(variant.of("spark", "AWS::IAM::Policy"))

@@ -1,0 +1,137 @@
+"""What connectors on MSK Connect stand on: worker configurations, their role, their log.
+
+Here: the surroundings. Not here: plugins and connectors, which Dagster makes: they change with a pipeline, and a
+connector that CloudFormation replaces would be a second reader of one slot.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from aws_cdk import CfnOutput, Fn
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kafkaconnect as kafkaconnect
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from infra.aws.database import DatabaseStack
+from infra.aws.policies import allow, arn, kafka_arn, service
+from infra.aws.rights import connects, grant, reads_secret, writes
+from infra.aws.sizes import Size
+from infra.aws.stack import LakeStack
+from infra.aws.storage import StorageStack
+from infra.aws.streaming import StreamingStack
+
+_WRITE_TOPIC = ["AlterTopicDynamicConfiguration", "CreateTopic", "DescribeTopic", "DescribeTopicDynamicConfiguration"]
+
+
+def connector_name(pipeline: str) -> str:
+    """The name of a pipeline's source connector (the same as cdc_lake.pipeline.flow.Flow.connector)."""
+    return f"cdc-lake-{pipeline}"
+
+
+def offsets_topic(pipeline: str) -> str:
+    """Where the connector keeps how far it has read.
+
+    Fixed: MSK Connect invents a new topic for each connector otherwise, and one made again would start over.
+    """
+    return f"cdc-lake-connect-offsets-{pipeline}"
+
+
+def worker_properties(pipeline: str, region: str) -> str:
+    """A worker's configuration. The class of the config provider has to be in the plugin's archive too."""
+    return "".join(
+        f"{name}={value}\n"
+        for name, value in {
+            "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "key.converter.schemas.enable": "false",
+            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "value.converter.schemas.enable": "false",
+            "offset.storage.topic": offsets_topic(pipeline),
+            # A connector's configuration says ${secretsmanager:<secret>:password}; who reads it sees no more.
+            "config.providers": "secretsmanager",
+            "config.providers.secretsmanager.class": (
+                "com.amazonaws.kafka.config.providers.SecretsManagerConfigProvider"
+            ),
+            "config.providers.secretsmanager.param.region": region,
+        }.items()
+    )
+
+
+class ConnectStack(LakeStack):
+    """One worker configuration a pipeline; role and log for all."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        size: Size,
+        database: DatabaseStack,
+        streaming: StreamingStack,
+        storage: StorageStack,
+    ) -> None:
+        super().__init__(scope, "connect", size, "surroundings of MSK Connect")
+        self.role = iam.Role(
+            self,
+            "Role",
+            role_name=f"{size.prefix}-connect",
+            assumed_by=service("kafkaconnect", self, source=arn(self, "kafkaconnect", "connector/cdc-lake-*")),
+        )
+        grant(
+            self.role,
+            reads_secret(database.replication_secret.secret_arn),
+            *self._kafka(streaming.cluster_arn),
+            *writes(storage.lake, "raw/"),  # a vendor's S3 sink
+        )
+        self.log_group = logs.LogGroup(
+            self,
+            "Log",
+            log_group_name=f"/cdc-lake/{size.name}/connect",
+            retention=retention(size.connect.log_days),
+            removal_policy=self.removal,
+        )
+        self.worker_configurations: dict[str, str] = {}
+        """Their ARNs by pipeline."""
+        for pipeline in size.pipelines:
+            content = worker_properties(pipeline, size.region)
+            # A worker configuration can't be changed, only replaced, and two of one name can't stand side by side.
+            digest = hashlib.sha256(content.encode()).hexdigest()[:8]
+            configuration = kafkaconnect.CfnWorkerConfiguration(
+                self,
+                f"Worker-{pipeline}",
+                name=f"{size.prefix}-{pipeline}-{digest}".replace("_", "-"),  # which MSK Connect refuses
+                description=f"Workers of {connector_name(pipeline)}",
+                properties_file_content=Fn.base64(content),
+            )
+            self.worker_configurations[pipeline] = configuration.attr_worker_configuration_arn
+        CfnOutput(self, "ConnectRole", value=self.role.role_arn)
+        CfnOutput(self, "ConnectLogGroup", value=self.log_group.log_group_name)
+
+    def _kafka(self, cluster: str) -> list[iam.PolicyStatement]:
+        internal = "__amazon_msk_connect_*"
+        topics = [f"{prefix}.*" for prefix in self.size.topic_prefixes]
+        topics += [f"__debezium-heartbeat.{prefix}" for prefix in self.size.topic_prefixes]
+        topics += [internal, *map(offsets_topic, self.size.pipelines)]
+        use = [f"kafka-cluster:{action}" for action in (*_WRITE_TOPIC, "ReadData", "WriteData")]
+        return [
+            connects(cluster),
+            allow(["kafka-cluster:WriteDataIdempotently"], [cluster]),
+            allow(use, [kafka_arn(self, cluster, "topic", topic) for topic in topics]),
+            allow(
+                ["kafka-cluster:AlterGroup", "kafka-cluster:DescribeGroup"],
+                # Workers find each other in one of MSK Connect's; a sink reads as connect-<its name>.
+                [kafka_arn(self, cluster, "group", group) for group in (internal, "connect-cdc-lake-*")],
+            ),
+        ]
+
+
+def retention(days: int) -> logs.RetentionDays:
+    """The shortest retention that CloudWatch sells and that is no shorter than `days`."""
+    sold = {
+        1: logs.RetentionDays.ONE_DAY,
+        7: logs.RetentionDays.ONE_WEEK,
+        30: logs.RetentionDays.ONE_MONTH,
+        90: logs.RetentionDays.THREE_MONTHS,
+        365: logs.RetentionDays.ONE_YEAR,
+        3653: logs.RetentionDays.TEN_YEARS,
+    }
+    return next(each for most, each in sold.items() if days <= most)

@@ -1,0 +1,46 @@
+"""What the code location is told of the other stacks: environment variables of its task.
+
+Here: names and values, none of them secret. Not here: secrets, which ECS looks up (dagster_storage.py) or the code
+location itself does (`CDC_LAKE_SOURCE_SECRET` is a secret's name).
+"""
+
+from __future__ import annotations
+
+from infra.aws.parts import Parts
+from infra.aws.sizes import Size
+
+
+def settings(parts: Parts, size: Size) -> dict[str, str]:
+    """The variables; docs/infrastructure.md says what each is for."""
+    groups = parts.network.groups
+    told = {
+        "CDC_LAKE_PROFILE": "aws",
+        "CDC_LAKE_ENVIRONMENT": size.name,
+        "AWS_REGION": size.region,
+        "CDC_LAKE_BUCKET": parts.storage.lake.bucket_name,
+        "CDC_LAKE_WORK_BUCKET": parts.storage.work.bucket_name,
+        "CDC_LAKE_ARTIFACTS_BUCKET": parts.storage.artifacts.bucket_name,
+        "CDC_LAKE_EVENTS_QUEUE": parts.events.queue.queue_url,
+        "CDC_LAKE_SOURCE_HOST": parts.database.cluster.cluster_endpoint.hostname,
+        "CDC_LAKE_SOURCE_DATABASE": size.database.name,
+        "CDC_LAKE_SOURCE_SECRET": parts.database.replication_secret.secret_name,
+        "CDC_LAKE_KAFKA_CLUSTER": parts.streaming.cluster_arn,
+        "CDC_LAKE_CONNECT_ROLE": parts.connect.role.role_arn,
+        "CDC_LAKE_CONNECT_LOG_GROUP": parts.connect.log_group.log_group_name,
+        "CDC_LAKE_CONNECT_SUBNETS": ",".join(subnet.subnet_id for subnet in parts.network.private_subnets),
+        # Both: `connect` is let to the source, `kafka` to the brokers.
+        "CDC_LAKE_CONNECT_GROUPS": ",".join(group.security_group_id for group in (groups.connect, groups.kafka)),
+        "CDC_LAKE_CONNECT_WORKERS": str(size.connect.workers),
+        "CDC_LAKE_CONNECT_MCUS": str(size.connect.mcus),
+        "CDC_LAKE_EMR_APPLICATION": parts.spark.application.attr_application_id,
+        "CDC_LAKE_EMR_JOB_ROLE": parts.spark.roles.jobs.role_arn,
+        "CDC_LAKE_CATALOG": size.catalog,
+        "CDC_LAKE_ATHENA_WORKGROUP": size.prefix,
+        "CDC_LAKE_QUICKSIGHT_ROLE": parts.quicksight.role.role_arn,
+    }
+    # One variable a pipeline: each connector has its own offsets topic, and so its own worker configuration.
+    told |= {
+        f"CDC_LAKE_CONNECT_WORKER_{pipeline.upper()}": worker
+        for pipeline, worker in parts.connect.worker_configurations.items()
+    }
+    return told | ({"CDC_LAKE_EMR_CLUSTER": parts.spark.cluster.ref} if parts.spark.cluster else {})

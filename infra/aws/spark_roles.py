@@ -1,0 +1,69 @@
+"""Who Spark's jobs are, and who EMR is when it makes machines for them.
+
+Here: three roles. Not here: cluster and application (spark.py).
+"""
+
+from __future__ import annotations
+
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from infra.aws.catalog import CatalogStack
+from infra.aws.database import DatabaseStack
+from infra.aws.policies import allow, service
+from infra.aws.rights import grant, reads, reads_secret, reads_tables, reads_topics, writes
+from infra.aws.stack import LakeStack
+from infra.aws.storage import StorageStack
+from infra.aws.streaming import StreamingStack
+
+SERVICE_POLICY = "service-role/AmazonEMRServicePolicy_v2"
+
+
+class SparkRoles(Construct):
+    """`nodes` for machines of a cluster, `jobs` for jobs of EMR Serverless: both may do what jobs do, and no more."""
+
+    def __init__(
+        self,
+        scope: LakeStack,
+        id_: str,
+        database: DatabaseStack,
+        streaming: StreamingStack,
+        storage: StorageStack,
+        catalog: CatalogStack,
+    ) -> None:
+        super().__init__(scope, id_)
+        prefix = scope.size.prefix
+        self.nodes = iam.Role(
+            self, "Node", role_name=f"{prefix}-spark-node", assumed_by=iam.ServicePrincipal("ec2.amazonaws.com")
+        )
+        self.profile = iam.CfnInstanceProfile(
+            self, "Profile", instance_profile_name=f"{prefix}-spark-node", roles=[self.nodes.role_name]
+        )
+        self.jobs = iam.Role(self, "Job", role_name=f"{prefix}-spark-job", assumed_by=service("emr-serverless", scope))
+        for role in (self.nodes, self.jobs):
+            grant(
+                role,
+                *reads(storage.artifacts),
+                *writes(storage.lake),
+                *writes(storage.work, "emr-logs/"),
+                *reads_topics(scope, scope.size, streaming.cluster_arn, groups=["spark-kafka-*"]),
+                reads_tables(scope, catalog.arns()),
+            )
+            if scope.size.database.read_by_spark:
+                grant(role, reads_secret(database.replication_secret.secret_arn))
+        self.emr = iam.Role(
+            self,
+            "Service",
+            role_name=f"{prefix}-emr-service",
+            assumed_by=service("elasticmapreduce", scope),
+            managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(SERVICE_POLICY)],
+        )
+        # The managed policy passes EMR_EC2_DefaultRole only.
+        grant(
+            self.emr,
+            allow(
+                ["iam:PassRole"],
+                [self.nodes.role_arn],
+                {"StringLike": {"iam:PassedToService": "ec2.amazonaws.com*"}},
+            ),
+        )
