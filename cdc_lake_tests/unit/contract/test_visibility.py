@@ -25,8 +25,16 @@ class Server:
     ended: set[int] = field(default_factory=set)
     changes: list[tuple[int, int]] = field(default_factory=list)
     latest_ended: int = 0
+    needs: dict[int, int] = field(default_factory=dict)
+    """The oldest id that ran when each transaction began: its snapshot's xmin, which the server must go on telling."""
+
+    @property
+    def oldest(self) -> int:
+        """The oldest id that is still needed."""
+        return min((self.needs[xid] for xid in self.running), default=self.next_xid)
 
     def begin(self) -> None:
+        self.needs[self.next_xid] = min(self.running, default=self.next_xid)
         self.running[self.next_xid] = self.lsn
         self.change(self.next_xid)
         self.next_xid += 1
@@ -54,7 +62,7 @@ class Server:
 
     def stride(self, ids: int) -> None:
         """Other databases' transactions: ids pass, as many as the oldest running one leaves room for."""
-        limit = min(self.running, default=self.next_xid) + XIDS // 2 - 1_000
+        limit = self.oldest + XIDS // 2 - 1_000
         self.next_xid = max(self.next_xid, min(self.next_xid + ids, limit) if self.running else self.next_xid + ids)
         self.latest_ended = max(self.latest_ended, self.next_xid - 1 if ids else 0)
         self.lsn += 10
@@ -71,7 +79,7 @@ def check_a_history(start: int, before: list[tuple[str, int]], after: list[tuple
     _run(server, before)
     seen, point = set(server.ended), server.take_point()
     # While the point is held, it is itself the oldest thing that the server has to remember.
-    held = min([*server.running, server.next_xid])
+    held = min(server.oldest, server.next_xid)
     _run(server, after, held + XIDS // 2 - 1_000)
     for xid, lsn in server.changes:
         assert point.sees(Position(0, True, lsn), xid % XIDS) == (xid in seen), (xid, lsn, point)
@@ -80,7 +88,7 @@ def check_a_history(start: int, before: list[tuple[str, int]], after: list[tuple
 def _run(server: Server, steps: list[tuple[str, int]], limit: int | None = None) -> None:
     for what, number in steps:
         running = sorted(server.running)
-        room = min(server.running, default=server.next_xid) + XIDS // 2 - 1_000
+        room = server.oldest + XIDS // 2 - 1_000
         if what == "begin" and server.next_xid < min(room, limit or room):
             server.begin()
         elif what == "stride":
