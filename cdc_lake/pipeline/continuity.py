@@ -100,7 +100,7 @@ def examine(flow: Flow, postgres: Postgres, kafka: Kafka, connect: KafkaConnect,
         *(_slot(flow, slot) if streaming else ()),
         *(_offset(flow, slot, offset) if streaming and deployed else ()),
         *gaps,
-        *_topics(kafka, epoch),
+        *_topics(kafka, flow, epoch),
     )
     if not faults:
         save(store, flow.name, after.model_copy(update={"publication": now}), seen)
@@ -146,9 +146,12 @@ def require_finished(flow: Flow, epochs: Epochs, epoch: Epoch) -> None:
         )
 
 
-def _topics(kafka: Kafka, epoch: Epoch) -> Iterator[str]:
-    """Topics that are not those that the epoch began with: what they had is gone, landed or not."""
+def _topics(kafka: Kafka, flow: Flow, epoch: Epoch) -> Iterator[str]:
+    """Topics of the pipeline that are not those that the epoch began with: what they had is gone, landed or not."""
+    own = {flow.heartbeat_topic, *(table.topic for table in flow.tables)}  # a table may have left since
     for topic, start in epoch.starts.items():
+        if topic not in own:
+            continue
         found = kafka.topic(topic)
         if found is None:
             yield f"topic {topic} was deleted"

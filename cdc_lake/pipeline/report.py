@@ -12,6 +12,7 @@ from typing import Any
 import dagster as dg
 
 from cdc_lake.contract.position import ORDER_COLUMN, Watermark
+from cdc_lake.contract.schema import EVENT_FIELDS
 
 UNCHANGED = "nothing new: nothing was changed"
 
@@ -32,19 +33,6 @@ _EVENT_COLUMNS = {
     ORDER_COLUMN: "The order of a key's changes: source epoch, snapshot before stream, LSN.",
 }
 
-# A change event's own fields, as they are in Kafka and in the raw objects.
-_EVENT_FIELDS = {
-    "__op": "string",
-    "__db": "string",
-    "__schema": "string",
-    "__table": "string",
-    "__lsn": "bigint",
-    "__txId": "bigint",
-    "__snapshot": "string",
-    "__source_ts_ms": "bigint",
-    "__deleted": "string",
-}
-EVENT_FIELDS = tuple(_EVENT_FIELDS)
 # Columns of the lake that are not called as the field that they come from.
 _FOLDED_OF = {"__txid": ("__txId",), ORDER_COLUMN: ("__snapshot", "__lsn")}
 
@@ -56,7 +44,7 @@ def schema(columns: Iterable[tuple[str, str]]) -> dg.TableSchema:
 
 def event_schema(columns: Iterable[tuple[str, str]]) -> dg.TableSchema:
     """The fields of a change event: the row's columns, with their types at the source, and what Debezium adds."""
-    return schema([*columns, *_EVENT_FIELDS.items()])
+    return schema([*columns, *EVENT_FIELDS.items()])
 
 
 def passed_on(upstream: dg.AssetKey, names: Iterable[str]) -> dg.TableColumnLineage:

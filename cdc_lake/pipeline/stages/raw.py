@@ -63,7 +63,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
                 "dagster/row_count": _landed(context, chain, head),
                 "dagster/column_schema": report.event_schema((c.name, c.type) for c in explained.columns),
                 "dagster/column_lineage": report.passed_on(
-                    table.key("topic"), [*(c.name for c in explained.columns), *report.EVENT_FIELDS]
+                    table.key("topic"), [*(c.name for c in explained.columns), *schema.EVENT_FIELDS]
                 ),
                 "dagster/uri": f"s3://{store.bucket}/{names.topic_prefix(flow.name, table.topic)}",
                 "manifest": 0 if head is None else head.number,

@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from cdc_lake.contract import names
-from cdc_lake.contract.epochs import Epochs
+from cdc_lake.contract.epochs import Epochs, Start
 from cdc_lake.pipeline import component
 from cdc_lake.pipeline.report import UNCHANGED
 from cdc_lake.pipeline.stages import topic
@@ -259,6 +259,19 @@ def test_a_table_that_joins_a_running_pipeline_waits_for_a_snapshot(fresh: World
     epochs.begin(begun.model_copy(update={"starts": before}))
     with pytest.raises(Exception, match="customers joined pipeline shop after its snapshot: the lake would lack"):
         run("topic")
+
+
+def test_a_table_that_left_the_pipeline_may_lose_its_topic(fresh: World, run: Runner) -> None:
+    epochs = Epochs(fresh.bucket, "shop")
+    run("source", "topic")
+    begun = epochs.current()
+    assert begun is not None
+    fresh.bucket.delete([names.epoch_key("shop", 0)])
+    epochs.begin(
+        begun.model_copy(update={"starts": {**begun.starts, "shop.sales.left": Start(topic_id="t", offsets={})}})
+    )
+    deployed(fresh)
+    run("topic")
 
 
 def test_a_key_that_is_not_the_primary_key_is_refused(fresh: World, run: Runner) -> None:
