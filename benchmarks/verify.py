@@ -33,6 +33,7 @@ from cdc_lake.contract.store import S3Location
 from cdc_lake.contract.timeline import CHECKPOINT_KEY, Checkpoint, last_commit
 from cdc_lake.contract.visibility import Point
 from cdc_lake.jobs import verify
+from cdc_lake.jobs.hudi import keyed
 from cdc_lake.jobs.upsert import UpsertSpec
 from cdc_lake.jobs.verify import LakeState, SourceAccess, SourceTable, VerifyReport, VerifySpec
 from cdc_lake.profile import JOBS
@@ -105,7 +106,7 @@ class Bench:
             "hoodie.bulkinsert.shuffle.parallelism": "4",
             CHECKPOINT_KEY: checkpoint.model_dump_json(),
         }
-        rows.write.format("hudi").options(**options).mode("append").save()
+        keyed(rows, self.spec.key).write.format("hudi").options(**options).mode("append").save()
 
     def change_one_cell(self) -> None:
         """The quantity of one row in the middle."""

@@ -70,9 +70,19 @@ class Chain:
         number = self.length(known)
         return self.read(number) if number else None
 
-    def since(self, number: int) -> Iterator[Manifest]:
-        """The manifests after `number`, in order, each checked against the one before it."""
+    def since(self, number: int, attempt: str | None = None) -> Iterator[Manifest]:
+        """The manifests after `number`, in order, each checked against the one before it.
+
+        Raises ManifestGapError where `number` is not the manifest of that attempt (any more): one that was landed anew
+        can have been cut elsewhere, and then what follows on it does not follow on the one before.
+        """
         before = self.read(number) if number else None
+        if before is not None and attempt is not None and before.attempt != attempt:
+            raise ManifestGapError(
+                f"manifest {number} of topic {self.topic} is another one than was applied (attempt {before.attempt}, "
+                f"applied was {attempt}): manifests were removed and landed anew, or restored from elsewhere. Nothing "
+                f"was changed: put the old ones back, or start over with `cdc-lake reset {self.pipeline}`"
+            )
         prefix = names.manifest_prefix(self.pipeline, self.topic)
         after = names.manifest_key(self.pipeline, self.topic, number) if number else prefix
         for item in self.store.scan(prefix, after=after):

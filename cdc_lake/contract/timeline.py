@@ -29,6 +29,8 @@ class Checkpoint(BaseModel):
     topic: str
     topic_id: str
     manifest: int
+    attempt: str | None = None
+    """That of this manifest: another one can have its number once manifests were removed."""
     schema_version: int
     watermark: Watermark | None = None
     purged_to: str | None = None

@@ -14,16 +14,21 @@ from typing import Any, ClassVar, Literal
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract.timeline import CHECKPOINT_KEY, Checkpoint
 from cdc_lake.jobs import store_faults
 
-_OPTIONS = Path(__file__).with_name("hudi.properties")
+OPTIONS = Path(__file__).with_name("hudi.properties")
 # Where every file is replaced, columns need not be of a type that the old files' could be read as. (What Hudi checks is
 # bound to this switch, whose name says something else; no column is left out.)
 _ALL_REPLACED = {"hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true"}
 _KEYGEN = "org.apache.hudi.keygen."
+KEY_COLUMN = "__key"
+"""The key's values as one text, by which Hudi tells rows apart. Its own text of several columns is the same for
+('1,b:2', '3') and ('1', '2,b:3'), and it takes no empty one."""
 # A key is unique in the table, not in a partition: one whose partition column changes moves.
 _PARTITIONED = {
     "hoodie.index.type": "GLOBAL_SIMPLE",
@@ -48,11 +53,11 @@ class HudiTable:
         """What every write of this table passes to Hudi."""
         generator = "ComplexKeyGenerator" if self.partition_by else "NonpartitionedKeyGenerator"
         return {
-            **properties(_OPTIONS.read_text()),
+            **properties(OPTIONS.read_text()),
             **(_PARTITIONED if self.partition_by else {}),
             "path": self.uri,
             "hoodie.table.name": self.name,
-            "hoodie.datasource.write.recordkey.field": ",".join(self.key),
+            "hoodie.datasource.write.recordkey.field": KEY_COLUMN,
             "hoodie.datasource.write.partitionpath.field": ",".join(self.partition_by),
             "hoodie.datasource.write.keygenerator.class": f"{_KEYGEN}{generator}",
             "hoodie.datasource.write.hive_style_partitioning": "true",
@@ -70,6 +75,7 @@ class HudiTable:
         `before_commit` is called once the data are written, right before Hudi completes the commit; what it raises is
         raised here, and then nothing is committed.
         """
+        rows = keyed(rows, self.key)
         spark = rows.sparkSession
         jvm: Any = spark.sparkContext._jvm
         gateway: Any = spark.sparkContext._gateway
@@ -121,6 +127,34 @@ class HudiTable:
                 client.rollback(instant)
         finally:
             client.close()
+
+
+def keyed(rows: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Rows with KEY_COLUMN: a JSON array of the key's values, another text for every other key.
+
+    By the columns' names, so that it does not matter in which order somebody lists them. Writing a row without a value
+    in one of them fails.
+    """
+    kinds = dict(rows.dtypes)
+    values = [F.coalesce(_key_text(name, kinds[name]), _nothing(name)) for name in sorted(key)]
+    return rows.withColumn(KEY_COLUMN, F.to_json(F.array(*values)))
+
+
+def _key_text(name: str, kind: str) -> SparkColumn:
+    if kind == "binary":
+        return F.hex(name)
+    if kind in {"float", "double"}:
+        return (F.col(name) + F.lit(0.0)).cast("string")  # -0.0 is the key 0.0 to PostgreSQL
+    return F.col(name).cast("string")
+
+
+def _nothing(name: str) -> SparkColumn:
+    return F.raise_error(F.lit(f"the key column {name} is NULL: nothing was written")).cast("string")
+
+
+def own_columns(rows: DataFrame) -> list[str]:
+    """The columns of a stored table that are the lake's, in their order: without what Hudi and the writer need."""
+    return [name for name in rows.columns if name != KEY_COLUMN and not name.startswith("_hoodie_")]
 
 
 class _BeforeCommit:

@@ -18,6 +18,7 @@ from cdc_lake.contract import lease, names, timeline
 from cdc_lake.contract.position import ORDER_COLUMN, Position
 from cdc_lake.jobs import recovery
 from cdc_lake.jobs.executors import contract_errors
+from cdc_lake.jobs.hudi import own_columns
 from cdc_lake.jobs.upsert import UpsertSpec
 
 
@@ -83,7 +84,7 @@ def run(spark: SparkSession, spec: SweepSpec) -> SweepReport:
 
 def tombstones(stored: DataFrame, spec: SweepSpec) -> DataFrame:
     """The table's rows that the snapshot left out, as tombstones: their last known values, deleted by the snapshot."""
-    own = [name for name in stored.columns if not name.startswith("_hoodie_")]
+    own = own_columns(stored)
     old = stored.where((F.col(ORDER_COLUMN) < spec.boundary) & ~F.col("__deleted")).select(*own)
     changed = {
         "__deleted": F.lit(True),

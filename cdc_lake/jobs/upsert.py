@@ -28,7 +28,7 @@ from cdc_lake.contract.values import STRICT, ValueRules
 from cdc_lake.jobs import letter_writer, raw_reader, recovery, toast
 from cdc_lake.jobs.decode import DRIFT, OBJECT, OFFSET, PARTITION, PLACE, REASON, VALUE, decode
 from cdc_lake.jobs.executors import contract_errors
-from cdc_lake.jobs.hudi import HudiTable
+from cdc_lake.jobs.hudi import HudiTable, own_columns
 from cdc_lake.jobs.migrate import Migration, migration
 
 
@@ -100,7 +100,8 @@ def _pending(store: ObjectStore, spec: UpsertSpec) -> tuple[timeline.Checkpoint 
     """The table's checkpoint, None for a table that does not exist, and the manifests after it."""
     commit = timeline.last_commit(store, spec.prefix)
     applied = None if commit is None else commit.checkpoint
-    manifests = list(Chain(store, spec.pipeline, spec.topic).since(applied.manifest if applied else 0))
+    chain = Chain(store, spec.pipeline, spec.topic)
+    manifests = list(chain.since(applied.manifest, applied.attempt) if applied else chain.since(0))
     # A topic that was made again goes on where an epoch is opened, and nowhere else.
     opened = next((n for n, manifest in enumerate(manifests) if manifest.opens is not None), len(manifests))
     if applied is not None and any(manifest.topic_id != applied.topic_id for manifest in manifests[:opened]):
@@ -149,6 +150,7 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
             topic=spec.topic,
             topic_id=manifests[-1].topic_id,
             manifest=manifests[-1].number,
+            attempt=manifests[-1].attempt,
             schema_version=versions[-1].version,
             watermark=manifests[-1].watermark,
             purged_to=purged_to,
@@ -206,9 +208,9 @@ def _migrate(
 
 
 def _stored(spark: SparkSession, spec: UpsertSpec) -> DataFrame:
-    """The table's rows without Hudi's own columns."""
+    """The table's rows, in the lake's columns."""
     rows = spark.read.format("hudi").load(spec.uri())
-    return rows.drop(*(name for name in rows.columns if name.startswith("_hoodie_")))
+    return rows.select(*own_columns(rows))
 
 
 @contextmanager

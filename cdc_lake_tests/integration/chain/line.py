@@ -16,6 +16,7 @@ from cdc_lake.contract import dead_letters
 from cdc_lake.contract.dead_letters import DeadLetter
 from cdc_lake.contract.store import ObjectStore
 from cdc_lake.demo.graph import Graph, Materialised
+from cdc_lake.jobs.hudi import own_columns
 from cdc_lake.pipeline import component, resnapshot, stream
 from cdc_lake.pipeline.flow import TableFlow, location
 from cdc_lake.pipeline.load import load
@@ -128,8 +129,8 @@ class Line:
     def types(self, table: str) -> list[tuple[str, str]]:
         """The lake table's columns and types, as its files have them."""
         uri = self.table(table).upsert_spec(self._location, "test").uri()
-        found = spark().session().read.format("hudi").load(uri).dtypes
-        return [(name, kind) for name, kind in found if not name.startswith("_hoodie_")]
+        rows = spark().session().read.format("hudi").load(uri)
+        return rows.select(*own_columns(rows)).dtypes
 
     @property
     def _location(self) -> Any:  # noqa: ANN401 - an S3Location

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc_lake.contract import lease, names, timeline
-from cdc_lake.contract.errors import LeaseHeldError, ObjectDamagedError, TopicRecreatedError
+from cdc_lake.contract.errors import LeaseHeldError, ManifestGapError, ObjectDamagedError, TopicRecreatedError
 from cdc_lake.jobs import upsert
 from cdc_lake_tests.integration.jobs.conftest import NewTable
 from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
@@ -57,6 +57,7 @@ def test_a_table_that_another_writer_holds_is_left_alone(table: LakeTable) -> No
     assert commits(table) is None
     assert table.upsert().inserts == 1
     assert_that_nothing_new_is_quick(table)
+    assert_that_another_manifest_of_that_number_is_noticed(table)
     assert_that_a_recreated_topic_is_noticed(table)
 
 
@@ -66,6 +67,18 @@ def assert_that_nothing_new_is_quick(table: LakeTable) -> None:
     assert (report.instant, report.events) == (None, 0)
     assert report.seconds < 1
     assert commits(table) == before
+
+
+def assert_that_another_manifest_of_that_number_is_noticed(table: LakeTable) -> None:
+    """Someone removed manifests, and what was landed in their place was cut elsewhere."""
+    before, key = table.chain.read(1), names.manifest_key(table.name, table.spec.topic, 1)
+    bucket = table.engines.location.bucket
+    for attempt in ("anew", before.attempt):
+        body = before.model_copy(update={"attempt": attempt}).encode()
+        table.store.client.put_object(Bucket=bucket, Key=key, Body=body)
+        if attempt == "anew":
+            with pytest.raises(ManifestGapError, match=r"manifest 1 .* is another one than was applied"):
+                table.upsert()
 
 
 def assert_that_a_recreated_topic_is_noticed(table: LakeTable) -> None:

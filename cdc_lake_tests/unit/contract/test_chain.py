@@ -156,6 +156,17 @@ def test_a_checkpoint_past_the_chain_is_said() -> None:
         list(chain_of(3)[1].since(9))
 
 
+def test_a_manifest_that_was_landed_anew_is_not_the_one_that_was_applied() -> None:
+    """It can end at another offset: what follows on it would leave out records, or tell them twice."""
+    store, chain = chain_of(3)
+    applied = chain.read(3).attempt
+    assert list(chain.since(3, applied)) == []
+    store.write(key(3), manifest(3, {0: (20, 25)}, attempt="anew").encode())
+    chain.append(manifest(4, {0: (25, 40)}))
+    with pytest.raises(ManifestGapError, match=r"manifest 3 .* is another one than was applied .*cdc-lake reset shop"):
+        list(chain.since(3, applied))
+
+
 @pytest.mark.parametrize("body", [b"", b"{", b"{}", b'"text"'])
 def test_a_damaged_manifest_is_said_by_name(body: bytes) -> None:
     store, chain = chain_of(3)
