@@ -49,11 +49,11 @@ def decode(
     those that the records are of, where that is known.
     """
     known = [versions] if isinstance(versions, TableSchema) else versions
-    key = known[-1].key
+    newest = known[-1]
     read = readings(known, epochs)
     if len(read) == 1:
-        return _decode(records, read[0], key, rules)
-    return reduce(DataFrame.unionByName, (_decode(records.where(_epochs(each)), each, key, rules) for each in read))
+        return _decode(records, read[0], newest, rules)
+    return reduce(DataFrame.unionByName, (_decode(records.where(_epochs(each)), each, newest, rules) for each in read))
 
 
 def _epochs(reading: Reading) -> SparkColumn:
@@ -61,7 +61,7 @@ def _epochs(reading: Reading) -> SparkColumn:
     return (epoch >= reading.first) & (F.lit(True) if reading.end is None else epoch < reading.end)
 
 
-def _decode(records: DataFrame, reading: Reading, key: Sequence[str], rules: ValueRules) -> DataFrame:
+def _decode(records: DataFrame, reading: Reading, schema: TableSchema, rules: ValueRules) -> DataFrame:
     fields = [*dict.fromkeys(field.name for column in reading.columns for field in column.fields), *EVENT_FIELDS]
     # Every field as text first: Spark's own typed parsing would turn what does not fit into a silent NULL.
     text = records.withColumn("_text", F.col("value").cast("string"))
@@ -81,11 +81,18 @@ def _decode(records: DataFrame, reading: Reading, key: Sequence[str], rules: Val
             *_unexplained(reading),
             *(value.refused for value in values),
             *(_lost(name, kind, _wire(name), value) for name, kind, value in events),
-            *(F.when(_value(values, name).isNull(), F.lit(f"the key column {name} is NULL")) for name in key),
+            *(F.when(_value(values, name).isNull(), F.lit(f"the key column {name} is NULL")) for name in schema.key),
+            _of_another(schema.table),
             F.when(_wire("__lsn").isNull(), F.lit("the record has no __lsn to order it by")),
             F.when(_wire("__deleted").isNull(), F.lit("the record does not say in __deleted whether it is deleted")),
         ).alias(REASON),
     )
+
+
+def _of_another(table: str) -> SparkColumn:
+    """The reason of a record of another table: Debezium makes one topic of names that differ by what it replaces."""
+    own = F.concat_ws(".", _wire("__schema"), _wire("__table"))
+    return F.when(own != table, F.concat(F.lit("the record is of table "), own, F.lit(f", not of {table}")))
 
 
 def _one_value(text: SparkColumn) -> SparkColumn:

@@ -79,6 +79,8 @@ AT_READING: list[tuple[bytes, str]] = [
     (_renamed(b'"qty": 1', b'"qty": 1' + b"0" * 2000), "of qty is not a bigint|not a JSON object"),
     (_renamed(b'"__lsn": 900', b'"__lsn": null'), "no __lsn"),
     (_renamed(b'"__lsn": 900', b'"__lsn": "0/15D6A28"'), "the value of __lsn is not a bigint"),
+    (_renamed(b'"__table": "orders"', b'"__table": "or ders"'), "of table public.or ders, not of public.orders"),
+    (_renamed(b'"__schema": "public"', b'"__schema": null'), "of table orders, not of public.orders"),
     (_renamed(b'"__deleted": "false"', b'"__deleted": "perhaps"'), "the value of __deleted is not a boolean"),
 ]
 """Records that are landed and can't be read, and why."""

@@ -55,6 +55,10 @@ class Transaction:
         self._run(f"update {self.table} set note = %s, qty = qty + 1 where id = any (%s)", note, list(ids))
         self._tell("u", f"id in ({', '.join(map(str, ids))})")
 
+    def set_untold(self, key: int, column: str, value: str) -> None:
+        """Set a value that no event tells, as where its record became a dead letter."""
+        self._run(f"update {self.table} set {column} = %s where id = %s", value, key)
+
     def delete(self, ids: Sequence[int]) -> None:
         """Delete rows."""
         self._tell("d", f"id in ({', '.join(map(str, ids))})")
@@ -73,7 +77,7 @@ class Transaction:
             rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
         first = lsn.to_int(at)
         for number, row in enumerate(rows):
-            marks = {"__op": op, "__db": "devdb", "__schema": "public", "__table": self.table}
+            marks = {"__op": op, "__db": "devdb", "__schema": "public", "__table": "orders"}
             marks |= {"__lsn": first + number, "__txId": int(xid) % 2**32, "__snapshot": None}
             marks |= {"__source_ts_ms": 1_700_000_000_000, "__deleted": "true" if op == "d" else "false"}
             self.events.append({**row, **marks})
