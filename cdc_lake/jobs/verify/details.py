@@ -13,7 +13,7 @@ from cdc_lake.contract.schema import TableSchema
 from cdc_lake.jobs.verify.matching import CASE
 from cdc_lake.jobs.verify.report import Difference
 from cdc_lake.jobs.verify.resolving import JUDGE
-from cdc_lake.jobs.verify.sides import key_names, names
+from cdc_lake.jobs.verify.sides import REFUSED, key_names, names, nothing_refused
 
 FAULTS = ("missing", "extra", "different", "doubled")
 OURS, THEIRS = "ours", "theirs"
@@ -28,13 +28,17 @@ def shown(column: SparkColumn, lake_type: str) -> SparkColumn:
 
 
 def differing(schema: TableSchema, left: str, right: str) -> SparkColumn:
-    """The columns of two structs that differ: an array of name, left and right value."""
+    """The columns of two structs that differ: an array of name, left and right value. The left one has REFUSED."""
+
+    def refused(name: str) -> SparkColumn:
+        return F.col(f"{left}.{REFUSED}").getItem(name)
+
     pairs = [
         F.when(
-            ~F.col(f"{left}.{name}").eqNullSafe(F.col(f"{right}.{name}")),
+            ~F.col(f"{left}.{name}").eqNullSafe(F.col(f"{right}.{name}")) | refused(name).isNotNull(),
             F.struct(
                 F.lit(column.name).alias("name"),
-                shown(F.col(f"{left}.{name}"), column.lake_type).alias("left"),
+                F.coalesce(refused(name), shown(F.col(f"{left}.{name}"), column.lake_type)).alias("left"),
                 shown(F.col(f"{right}.{name}"), column.lake_type).alias("right"),
             ),
         )
@@ -55,10 +59,12 @@ def listed(cases: DataFrame, schema: TableSchema, limit: int) -> DataFrame:
 
 
 def of_keys(rows: DataFrame, keys: DataFrame, schema: TableSchema, alias: str) -> DataFrame:
-    """The rows of these few keys, as the key and one struct of all values; one of those that stand twice."""
+    """The rows of these few keys: the key, and a struct of all values and REFUSED; one of those that stand twice."""
     key = key_names(schema)
     found = rows.join(F.broadcast(keys.select(*key)), key, "left_semi")
-    return found.groupBy(*key).agg(F.first(F.struct(*names(schema))).alias(alias))
+    if REFUSED not in rows.columns:
+        found = found.withColumn(REFUSED, nothing_refused())
+    return found.groupBy(*key).agg(F.first(F.struct(*names(schema), REFUSED)).alias(alias))
 
 
 def differences(cases: DataFrame, schema: TableSchema) -> list[Difference]:

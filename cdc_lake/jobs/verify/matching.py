@@ -17,7 +17,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
-from cdc_lake.jobs.verify.sides import GONE, SEEN
+from cdc_lake.jobs.verify.sides import GONE, REFUSED, SEEN
 
 CASE = "case"
 CHANGED = "changed"
@@ -31,8 +31,10 @@ def fingerprint(columns: Sequence[str]) -> SparkColumn:
 
 
 def source_prints(rows: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:
-    """Keys and fingerprints (`print`) of the source's rows."""
-    return rows.select(*keys, fingerprint(columns).alias("print"))
+    """Keys and fingerprints (`print`) of the source's rows; that of a row with refused values is no lake row's."""
+    refused = F.col(REFUSED).isNotNull()
+    told = F.when(refused, fingerprint([*columns, *columns])).otherwise(fingerprint(columns))
+    return rows.select(*keys, told.alias("print"))
 
 
 def lake_prints(rows: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:

@@ -59,7 +59,7 @@ class _Run:
             cases = self._keep(self._matched(source, lake))
             plain = self._counts(cases)
         with self._timed("resolve"):
-            resolved = self._resolved(cases, source, lake) if plain.get(CHANGED) and not self.spec.later else None
+            resolved = self._resolved(cases, source, lake) if plain.get(CHANGED) else None
             found = {} if resolved is None else self._counts(resolved)
         with self._timed("details"):
             differences = [
@@ -71,8 +71,7 @@ class _Run:
             lake_rows=lake_rows,
             compared=plain.get("equal", 0) + _faults(plain) + sum(found.values()),
             resolved=sum(found.values()),
-            # Without the events of later runs, what the lake has from after the point is as pending as what it lacks.
-            pending=plain.get("pending", 0) + (plain.get(CHANGED, 0) if self.spec.later else 0),
+            pending=plain.get("pending", 0),
             **{case: plain.get(case, 0) + found.get(case, 0) for case in FAULTS},
             differences=differences[: self.spec.limit],
             seconds=self.seconds,
@@ -119,7 +118,10 @@ class _Run:
         lake = details.of_keys(self._lake_rows(), listed, schema, "_lake")
         joined = listed.join(source, self.key, "left").join(lake, self.key, "left")
         by_source = F.col(JUDGE) == "source"
-        at_point, applied = (F.struct(*(f"{side}.{name}" for name in self.columns)) for side in (AT_POINT, APPLIED))
+        at_point, applied = (
+            F.struct(*(f"{side}.{name}" for name in self.columns), sides.nothing_refused())
+            for side in (AT_POINT, APPLIED)
+        )
         return details.differences(
             joined.withColumn(OURS, F.when(by_source, F.col("_source")).otherwise(applied)).withColumn(
                 THEIRS, F.when(by_source, at_point).otherwise(F.col("_lake"))

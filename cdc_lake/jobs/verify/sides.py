@@ -27,6 +27,8 @@ from cdc_lake.jobs.verify.visible import seen
 
 GONE = "gone"
 SEEN = "seen"
+REFUSED = "refused"
+"""The source's values that the rules send to the dead letters: texts by column, NULL where a row has none."""
 ORDER = "position"
 _RANGE_PAGES = 2048  # 16 MB of rows, so that a task that fails is no loss
 _RANGES = 512
@@ -52,7 +54,7 @@ def ranges(pages: int | None) -> list[Range]:
 
 
 def source_rows(spark: SparkSession, spec: VerifySpec) -> DataFrame:
-    """The source's rows at the point. Reading raises SourceUnreadableError."""
+    """The source's rows at the point: values, REFUSED. Reading raises SourceUnreadableError."""
     table, schema = spec.source, spec.schema
     parts = ranges(table.pages)
     asked = [values.wire(name, column) for name, column in zip(names(schema), schema.columns, strict=True)]
@@ -64,8 +66,28 @@ def source_rows(spark: SparkSession, spec: VerifySpec) -> DataFrame:
         *(
             values.comparable(column, values.typed(column, F.col(name), spec.values)).alias(name)
             for name, column in zip(names(schema), schema.columns, strict=True)
-        )
+        ),
+        _refused(spec).alias(REFUSED),
     )
+
+
+def nothing_refused() -> SparkColumn:
+    """REFUSED of a row that has none, as all of the lake's and the events' are."""
+    return F.lit(None).cast("map<string,string>").alias(REFUSED)
+
+
+def _refused(spec: VerifySpec) -> SparkColumn:
+    pairs = zip(names(spec.schema), spec.schema.columns, strict=True)
+    asked = {name: values.refused(column, F.col(name), spec.values) for name, column in pairs}
+    found = [
+        F.when(isit, F.struct(F.lit(name).alias("name"), F.col(name).alias("text")))
+        for name, isit in asked.items()
+        if isit is not None
+    ]
+    if not found:
+        return nothing_refused()
+    entries = F.array_compact(F.array(*found))
+    return F.when(F.coalesce(*found).isNotNull(), F.map_from_entries(entries))
 
 
 def lake_rows(spark: SparkSession, spec: VerifySpec, state: LakeState | None) -> DataFrame:

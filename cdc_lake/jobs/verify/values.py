@@ -74,7 +74,7 @@ def wire(alias: str, column: Column) -> Wire:
 
 def typed(column: Column, text: SparkColumn, rules: ValueRules) -> SparkColumn:
     """A value of the source from the text that wire() asked for, in the lake's type; NULL for one that the rules make
-    NULL or send to the dead letters, whose row the lake then rightly does not have.
+    NULL or send to the dead letters (refused()).
     """
     if column.type.endswith("[]"):
         return text
@@ -89,6 +89,19 @@ def typed(column: Column, text: SparkColumn, rules: ValueRules) -> SparkColumn:
             return text == "1"
         case _:
             return text.cast(column.lake_type)
+
+
+def refused(column: Column, text: SparkColumn, rules: ValueRules) -> SparkColumn | None:
+    """Whether the rules send a value to the dead letters: a NULL in the lake is not equal to it. None for a type that
+    has no such values.
+    """
+    if column.type.endswith("[]"):
+        return None
+    if column.lake_type in _ENDS and rules.infinity == "dead_letter":
+        return text.isin("infinity", "-infinity")
+    if column.lake_type.startswith("decimal") and rules.nan == "dead_letter":
+        return text == "NaN"
+    return None
 
 
 def _bounded(column: Column, text: SparkColumn, value: SparkColumn, rules: ValueRules) -> SparkColumn:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract import schema, timeline
+from cdc_lake.contract.values import STRICT, ValueRules
 from cdc_lake.contract.visibility import Point
 from cdc_lake.jobs import verify
 from cdc_lake.jobs.verify import LakeState, SourceAccess, VerifyReport, VerifySpec
@@ -66,9 +67,12 @@ class Judged:
         with consistent_point(self.source.postgres, "no_slot") as found:
             yield found
 
-    def verify(self, point: ConsistentPoint, base: LakeState | None = None, limit: int = 20) -> VerifyReport:
+    def verify(
+        self, point: ConsistentPoint, base: LakeState | None = None, limit: int = 20, rules: ValueRules = STRICT
+    ) -> VerifyReport:
         """What the job finds."""
-        return verify.run(self.lake.engines.spark, self.spec(point, base, limit))
+        spec = replace(self.spec(point, base, limit), values=rules)
+        return verify.run(self.lake.engines.spark, spec)
 
     def spec(self, point: ConsistentPoint, base: LakeState | None = None, limit: int = 20) -> VerifySpec:
         """What the job is told."""

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from cdc_lake.contract.values import ValueRules
 from cdc_lake_tests.integration.verify.judged import Judged
 
 ROWS = 20_000
@@ -50,6 +51,19 @@ def test_the_smallest_change_of_a_value(judged: Judged, column: str, value: obje
     with judged.point() as point:
         (one,) = judged.verify(point).differences
     assert one.columns == {column: shown}
+
+
+@pytest.mark.parametrize(("column", "value"), [("at", "infinity"), ("at", "-infinity"), ("amount", "NaN")])
+def test_a_value_that_the_lake_refused_equals_no_null(judged: Judged, column: str, value: str) -> None:
+    filled(judged, 10)
+    with judged.source.transaction() as refused:
+        refused.set_untold(3, column, value)
+    judged.tamper("id = 3", **{column: None})
+    with judged.point() as point:
+        found = judged.verify(point)
+        declared = judged.verify(point, rules=ValueRules(infinity="null", nan="null"))
+    assert [(one.key, one.columns) for one in found.differences] == [({"id": "3"}, {column: (value, None)})]
+    assert declared.clean, declared.differences
 
 
 def test_rows_that_are_missing_extra_and_doubled(judged: Judged) -> None:
