@@ -74,6 +74,10 @@ class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
         """Return the last stable offset by partition (committed or aborted before it); raise TopicMissing."""
         return kafka_offsets.end_offsets(self._broker, self._client, topic)
 
+    def written_offsets(self, topic: str) -> dict[int, int]:
+        """Return the offset after the last record by partition, open transactions included; raise TopicMissing."""
+        return kafka_offsets.written_offsets(self._broker, self._client, topic)
+
     def ranges(self, topic: str, partition: int | None = None) -> dict[int, tuple[int, int]]:
         """Return first and next offset of what can be read now, by partition (one, or all if None)."""
         begins, ends = self.begin_offsets(topic), self.end_offsets(topic)

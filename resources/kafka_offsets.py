@@ -33,7 +33,22 @@ def end_offsets(broker: Broker, admin: AdminClient, topic: str) -> dict[int, int
     return _offsets(broker, admin, topic, _LATEST)
 
 
-def _offsets(broker: Broker, admin: AdminClient, topic: str, spec: OffsetSpec) -> dict[int, int]:
+def written_offsets(broker: Broker, admin: AdminClient, topic: str) -> dict[int, int]:
+    """Return the offset after the last record by partition, those of open transactions included; raise TopicMissing.
+
+    A transaction's end is written to each of its partitions by itself: what is committed in one of them can be open
+    still in another one. Once end_offsets() has reached what this said, all that was committed before is before it.
+    """
+    return _offsets(broker, admin, topic, _LATEST, IsolationLevel.READ_UNCOMMITTED)
+
+
+def _offsets(
+    broker: Broker,
+    admin: AdminClient,
+    topic: str,
+    spec: OffsetSpec,
+    isolation: IsolationLevel = IsolationLevel.READ_COMMITTED,
+) -> dict[int, int]:
     # The broker tells of a new topic before its partitions have a leader.
     attempts = Retrying(
         stop=stop_after_delay(broker.timeout_seconds),
@@ -41,13 +56,15 @@ def _offsets(broker: Broker, admin: AdminClient, topic: str, spec: OffsetSpec) -
         retry=retry_if_exception_type(LeaderMoving),
         reraise=True,
     )
-    return attempts(_offsets_now, broker, admin, topic, spec)
+    return attempts(_offsets_now, broker, admin, topic, spec, isolation)
 
 
-def _offsets_now(broker: Broker, admin: AdminClient, topic: str, spec: OffsetSpec) -> dict[int, int]:
+def _offsets_now(
+    broker: Broker, admin: AdminClient, topic: str, spec: OffsetSpec, isolation: IsolationLevel
+) -> dict[int, int]:
     requests = admin.list_offsets(
         dict.fromkeys(_partitions(broker, admin, topic), spec),
-        isolation_level=IsolationLevel.READ_COMMITTED,
+        isolation_level=isolation,
         request_timeout=broker.timeout_seconds,
     )
     return {

@@ -126,6 +126,8 @@ class TableCatalog:
     """By column: what rows that are older than it show, as Debezium would spell it; only what can be told."""
     children: tuple[str, ...] = ()
     """Partitions and tables that inherit, in which rows of this one stand."""
+    row_security: bool = False
+    """Whether policies hide rows of it from the user who asks (row_security_active())."""
 
 
 _UNTELLABLE = """
@@ -186,7 +188,15 @@ def catalog(connection: Connection, schema: str, table: str) -> TableCatalog:
         storage=storage(connection, schema, table),
         missing={name: text for name, text in spelled.items() if text is not None},
         children=_children(connection, schema, table),
+        row_security=_row_security(connection, schema, table),
     )
+
+
+def _row_security(connection: Connection, schema: str, table: str) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("select row_security_active(%s::oid)", (table_oid(connection, schema, table),))
+        row = cursor.fetchone()
+    return bool(row and row[0])
 
 
 def _children(connection: Connection, schema: str, table: str) -> tuple[str, ...]:

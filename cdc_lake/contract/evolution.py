@@ -89,16 +89,12 @@ def following(found: Sequence[TableSchema], seen: TableSchema, pipeline: str) ->
     another epoch is free of that, but for the key: a new snapshot brings every row.
     """
     old = found[-1]
+    _require_same_key(old, seen, pipeline)
     _require_storable(old, seen, pipeline)
     generation = [version for version in found if version.epoch == seen.epoch]
     faults = _faults(generation, seen) if generation else []
     if faults:
         raise refused(pipeline, seen.table, faults)
-    if old.key != seen.key:
-        raise SchemaChangeError(
-            f"the primary key of {seen.table} changed from ({', '.join(old.key)}) to ({', '.join(seen.key)}): rows of "
-            f"the lake are told apart by it. Nothing was changed: `cdc-lake reset {pipeline}` builds the lake anew"
-        )
     before = paired(old, seen)
     columns = tuple(
         column.model_copy(update={"missing": before[column.name].missing}) if column.name in before else column
@@ -108,6 +104,25 @@ def following(found: Sequence[TableSchema], seen: TableSchema, pipeline: str) ->
     history = {column.name.lower(): column for column in (*old.dropped, *old.columns)}
     dropped = tuple(column for name, column in history.items() if name not in current)
     return seen.model_copy(update={"version": old.version + 1, "columns": columns, "dropped": dropped})
+
+
+def _require_same_key(old: TableSchema, seen: TableSchema, pipeline: str) -> None:
+    """Make sure that the key is of the same columns.
+
+    Raises SchemaChangeError: not even a new snapshot tells which row of the lake was which.
+    """
+    why = (
+        f"rows of the lake are told apart by it. Nothing was changed: `cdc-lake reset {pipeline}` builds the lake anew"
+    )
+    if old.key != seen.key:
+        raise SchemaChangeError(
+            f"the primary key of {seen.table} changed from ({', '.join(old.key)}) to ({', '.join(seen.key)}): {why}"
+        )
+    other = [name for name in seen.key if name not in paired(old, seen)]
+    if other:
+        raise SchemaChangeError(
+            f"column {other[0]} of the primary key of {seen.table} was dropped, and another one has its name: {why}"
+        )
 
 
 def _require_storable(old: TableSchema, seen: TableSchema, pipeline: str) -> None:

@@ -133,6 +133,11 @@ def _pending(spec: LandSpec, partition: int, first: int, overtaken: bool) -> Spa
     return Span(partition=partition, first=first, next=end)
 
 
+def watermark(head: Manifest | None, spec: LandSpec) -> Watermark | None:
+    """The next manifest's: that of what was landed before, where it is not known which one `ends` have passed."""
+    return spec.watermark if spec.watermark is not None or head is None else head.watermark
+
+
 @contract_errors()
 def run(spark: SparkSession, spec: LandSpec) -> LandReport:
     """Land what lies between the end of the chain and `spec.ends`; nothing new is no error, and begins an empty chain.
@@ -161,7 +166,7 @@ def run(spark: SparkSession, spec: LandSpec) -> LandReport:
             spans=spans,
             objects=objects,
             dead_letters=len(letters),
-            watermark=spec.watermark,
+            watermark=watermark(head, spec),
             committed_at=datetime.now(UTC),
         )
         try:

@@ -16,11 +16,10 @@ Here: these steps. Not here: what breaks a stream (continuity.py), and the sweep
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from cdc_lake.contract import continuity as sightings
 from cdc_lake.contract import failpoints, lease, names
@@ -36,14 +35,13 @@ from cdc_lake.contract.errors import (
 from cdc_lake.contract.manifest import Manifest, Span
 from cdc_lake.contract.store import ObjectStore, S3Location
 from cdc_lake.jobs import land, sweep, upsert
-from cdc_lake.pipeline import beats, continuity, source_schema, stream
+from cdc_lake.pipeline import beats, carrying, continuity, source_schema, stream, topic_state
+from cdc_lake.pipeline.carrying import RunJob
 from cdc_lake.pipeline.flow import Flow, TableFlow
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
 from resources.kafka import Kafka
 from resources.kafka_connect import KafkaConnect
 from resources.postgres import Postgres
-
-RunJob = Callable[[Callable[[Any, Any], Any], Any], Any]
 
 
 @dataclass(frozen=True)
@@ -58,6 +56,7 @@ class Systems:
     config: Mapping[str, str]
     snapshot_seconds: float
     lease_wait_seconds: float = lease.WAIT_SECONDS
+    settle_seconds: float = topic_state.ENDS_WITHIN_SECONDS
 
 
 def resnapshot(flow: Flow, systems: Systems, reason: str) -> Iterator[str]:
@@ -138,7 +137,7 @@ def _next_epoch(
             starts[table.topic], told = _land_rest(systems, table, claims[table.topic])
             yield f"{table.name}: {told}"
         _ensure_topic(systems.kafka, flow, flow.heartbeat_topic)
-        starts[flow.heartbeat_topic] = _start(systems.kafka, flow.heartbeat_topic)
+        starts[flow.heartbeat_topic] = _start(systems, flow.heartbeat_topic)
         failpoints.reached("resnapshot.after_landing")
         systems.connect.delete_offsets(flow.connector)
         if systems.postgres.drop_slot(flow.slot):
@@ -157,7 +156,9 @@ def _ensure_topic(kafka: Kafka, flow: Flow, topic: str) -> None:
 
 def _land_rest(systems: Systems, table: TableFlow, claim: lease.Claim) -> tuple[Start, str]:
     """Land what the stopped connector has left in the topic, where that can be; where the topic goes on."""
-    state = stream.topic_state(systems.kafka, table)
+    # What a transaction that is open still would add later belongs to the epoch before.
+    topic_state.require_settled(systems.kafka, table.topic, systems.settle_seconds)
+    state = topic_state.now(systems.kafka, table)
     spec = stream.land_spec(table, state, systems.location, systems.kafka.bootstrap, claim)
     start = Start(topic_id=state.topic_id, offsets=dict(state.ends))
     try:
@@ -175,11 +176,12 @@ def _land_rest(systems: Systems, table: TableFlow, claim: lease.Claim) -> tuple[
     return start, f"{done.records} records were left to land"
 
 
-def _start(kafka: Kafka, topic: str) -> Start:
-    found = kafka.topic(topic)
+def _start(systems: Systems, topic: str) -> Start:
+    ends = topic_state.require_settled(systems.kafka, topic, systems.settle_seconds)
+    found = systems.kafka.topic(topic)
     if found is None:
         raise ContractError(f"topic {topic} is gone again: somebody deletes it; run the resnapshot again")
-    return Start(topic_id=found.topic_id, offsets=kafka.end_offsets(topic))
+    return Start(topic_id=found.topic_id, offsets=dict(ends))
 
 
 def _open(store: ObjectStore, table: TableFlow, epoch: Epoch) -> bool:
@@ -242,7 +244,8 @@ def _apply(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) -> Ge
     lsn, swept = told.snapshots[-1], {}
     for table in flow.tables:
         spec = table.upsert_spec(systems.location, owner=f"resnapshot of epoch {epoch.number}")
-        landed = _land(systems, store, table)
+        owner = f"resnapshot {uuid.uuid4()}"
+        landed = carrying.land(table, systems.kafka, systems.location, systems.run, owner, systems.lease_wait_seconds)
         applied = _upsert(systems, store, table, spec, epoch)
         failpoints.reached("resnapshot.before_sweep")
         done = systems.run(sweep.run, sweep.SweepSpec(spec, epoch.number, lsn, told.snapshot_ts_ms))
@@ -259,22 +262,10 @@ def _upsert(
     systems: Systems, store: ObjectStore, table: TableFlow, spec: upsert.UpsertSpec, epoch: Epoch
 ) -> upsert.UpsertReport:
     """Apply what is landed. An epoch whose records no schema can explain any more is over: another one has to begin."""
-    new = upsert.new_manifests(store, spec)
     try:
-        source_schema.look(table, systems.postgres, store, epoch=epoch.number)
+        return carrying.apply(table, systems.postgres, spec, systems.run, epoch.number)
     except SchemaChangeError as error:
         Epochs(store, table.pipeline.name).mark_broken(
             epoch.number, Break(faults=(error.user_message,), found_at=datetime.now(UTC))
         )
         raise
-    report: upsert.UpsertReport = systems.run(upsert.run, replace(spec, until=new[-1].number if new else 0))
-    return report
-
-
-def _land(systems: Systems, store: ObjectStore, table: TableFlow) -> land.LandReport:
-    key = names.landing_lease_key(table.pipeline.name, table.topic)
-    with lease.held(store, key, f"resnapshot {uuid.uuid4()}", wait_seconds=systems.lease_wait_seconds) as held:
-        state = stream.topic_state(systems.kafka, table)
-        spec = stream.land_spec(table, state, systems.location, systems.kafka.bootstrap, held.claim)
-        report: land.LandReport = systems.run(land.run, spec)
-    return report

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from cdc_lake.contract.chain import Chain
 from cdc_lake.contract.errors import ContractError, SourceBrokenError
 from cdc_lake.jobs import upsert
-from cdc_lake.pipeline import continuity, stream
+from cdc_lake.pipeline import continuity, stream, topic_state
 from cdc_lake.pipeline.flow import Flow, TableFlow, location
 from cdc_lake.pipeline.launch import BACKOFF_SECONDS, Tick, launch, pause
 from resources.connectors import FAILED, ConnectorStatus
@@ -46,7 +46,7 @@ def _landing(table: TableFlow) -> dg.SensorDefinition:
         # The chain before the topic: what is landed meanwhile is then no more than the topic has.
         head = Chain(location(store).store(), flow.name, table.topic).head()
         try:
-            state = stream.topic_state(kafka, table)
+            state = topic_state.now(kafka, table)
         except ContractError as error:
             return dg.SkipReason(error.user_message)
         behind = stream.behind(head, state)

@@ -48,6 +48,12 @@ def look(table: TableFlow, postgres: Postgres, bucket: ObjectStore, *, epoch: in
             "partitions and tables that inherit come and go without an event for their rows, so that the lake would "
             "miss them. Capture each of them as a table of its own"
         )
+    if catalog.row_security:
+        raise ContractError(
+            f"row-level security hides rows of table {table.source_table} from user {postgres.user}: a snapshot would "
+            "leave them out, and nobody could tell. Give the user BYPASSRLS, make it the table's owner, or, where the "
+            "owner is subject to the policies too, ALTER TABLE … NO FORCE ROW LEVEL SECURITY"
+        )
     _require_published(table, postgres, catalog)
     seen = schema.TableSchema(
         version=0,

@@ -1,17 +1,16 @@
-"""Where a table's changes stand: what Kafka has, what is landed, what is applied, and the source watermark.
+"""Where a table's changes stand: what is landed, what is applied, and the source watermark.
 
 A heartbeat is a row of the source that travels through the WAL like every change: once a stage has passed one,
 it has passed everything that the source committed before it. So a stage's watermark is the newest heartbeat
 that is known to lie behind all that the stage has taken, and it moves on while the source is idle.
 
-Here: questions that several stages, checks and sensors ask. Not here: what they do with the answers.
+Here: questions that several stages, checks and sensors ask. Not here: what Kafka has (topic_state.py).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
@@ -24,52 +23,21 @@ from cdc_lake.contract.manifest import Manifest
 from cdc_lake.contract.position import Watermark
 from cdc_lake.contract.store import ObjectStore, S3Location
 from cdc_lake.jobs.land import LandSpec
+from cdc_lake.pipeline import topic_state
 from cdc_lake.pipeline.flow import Flow, TableFlow
-from cdc_lake.pipeline.heartbeat import heartbeat
+from cdc_lake.pipeline.topic_state import TopicState
 from resources.kafka import Kafka
-from resources.kafka_records import Message
 from resources.postgres import Postgres
 
 _BEAT_SECONDS = 1.0
-
-
-@dataclass(frozen=True)
-class TopicState:
-    """A topic at one moment; `watermark` was read before the offsets, so all before it lies below `ends`."""
-
-    topic_id: str
-    begins: Mapping[int, int]
-    ends: Mapping[int, int]
-    watermark: Watermark | None
-
-
-def newest_beat(kafka: Kafka, flow: Flow, since: Start | None = None) -> Watermark | None:
-    """The newest heartbeat that was streamed into Kafka, None where none was yet; with `since`, of this epoch only:
-    another server's WAL may well end before one that was streamed in the epoch before.
-    """
-    if kafka.topic(flow.heartbeat_topic) is None:
-        return None
-    message = kafka.last_message(flow.heartbeat_topic)
-    if message is None or (since is not None and message.offset < since.offsets.get(message.partition, 0)):
-        return None
-    return _watermark(flow.heartbeat_topic, message)
-
-
-def topic_state(kafka: Kafka, table: TableFlow) -> TopicState:
-    """The topic's id, offsets and watermark. Raises ContractError where there is no such topic."""
-    beat = newest_beat(kafka, table.pipeline)
-    found = kafka.topic(table.topic)
-    if found is None:
-        raise ContractError(
-            f"there is no topic {table.topic} yet: materialise {'/'.join(table.key('topic').path)} first"
-        )
-    return TopicState(found.topic_id, kafka.begin_offsets(table.topic), kafka.end_offsets(table.topic), beat)
 
 
 def land_spec(
     table: TableFlow, state: TopicState, location: S3Location, bootstrap: str, claim: Claim | None = None
 ) -> LandSpec:
     """What the land job needs to know to land up to `state`, which was read under the landing lease of `claim`."""
+    # After the topic's ends: an epoch that began later than they were read has nothing before them left to land.
+    epoch = Epochs(location.store(), table.pipeline.name).current()
     return LandSpec(
         location=location,
         pipeline=table.pipeline.name,
@@ -78,9 +46,8 @@ def land_spec(
         begins=state.begins,
         ends=state.ends,
         kafka={"bootstrap.servers": bootstrap},
-        watermark=state.watermark,
-        # After the topic's ends: an epoch that began later than they were read has nothing before them left to land.
-        epoch=epoch.number if (epoch := Epochs(location.store(), table.pipeline.name).current()) else 0,
+        watermark=state.passed(table.pipeline, epoch),
+        epoch=0 if epoch is None else epoch.number,
         claim=claim,
         records_per_object=table.pipeline.spec.landing.records_per_object,
         record_bytes=table.pipeline.spec.landing.record_bytes,
@@ -113,7 +80,7 @@ def barrier(
             running()
             postgres.beat(schema)
             beaten = time.monotonic()
-        return newest_beat(kafka, flow, since)
+        return topic_state.newest_beat(kafka, flow, since)
 
     waited = Retrying(
         retry=retry_if_result(lambda beat: beat is None or beat.lsn < lsn),
@@ -123,7 +90,7 @@ def barrier(
     try:
         found = waited(look)
     except RetryError as error:
-        seen = newest_beat(kafka, flow, since)
+        seen = topic_state.newest_beat(kafka, flow, since)
         raise ContractError(
             f"connector {flow.connector} did not bring the heartbeat at LSN {lsn} into {flow.heartbeat_topic} within "
             f"{seconds:.0f} s (newest seen: {'none' if seen is None else seen.lsn}): look at `cdc-lake logs connect` "
@@ -148,16 +115,20 @@ def behind(head: Manifest | None, state: TopicState) -> int:
 
 def raw_watermark(store: ObjectStore, table: TableFlow, state: TopicState) -> Watermark | None:
     """The watermark of what is landed: the topic's own where nothing is left to land."""
-    return _landed_to(Chain(store, table.pipeline.name, table.topic).head(), state)
+    return _landed_to(store, table, Chain(store, table.pipeline.name, table.topic).head(), state)
 
 
-def _landed_to(head: Manifest | None, state: TopicState) -> Watermark | None:
+def _landed_to(store: ObjectStore, table: TableFlow, head: Manifest | None, state: TopicState) -> Watermark | None:
+    before = None if head is None else head.watermark
     if head is not None and head.topic_id != state.topic_id:
-        return head.watermark
+        return before
     landed = {} if head is None else head.next_offsets()
-    if all(end <= landed.get(partition, 0) for partition, end in state.ends.items()):  # more may have been landed since
-        return state.watermark
-    return None if head is None else head.watermark
+    if any(end > landed.get(partition, 0) for partition, end in state.ends.items()):  # more may have been landed since
+        return before
+    epoch = Epochs(store, table.pipeline.name).current()
+    if epoch is not None and head is not None and epoch.number != head.epoch:
+        return before
+    return state.passed(table.pipeline, epoch) or before
 
 
 def lake_watermark(store: ObjectStore, table: TableFlow, state: TopicState) -> Watermark | None:
@@ -165,7 +136,7 @@ def lake_watermark(store: ObjectStore, table: TableFlow, state: TopicState) -> W
     applied = checkpoint(store, table)
     head = Chain(store, table.pipeline.name, table.topic).head(applied.manifest if applied else 0)
     if (applied.manifest if applied else 0) == (head.number if head else 0):
-        return _landed_to(head, state)
+        return _landed_to(store, table, head, state)
     return None if applied is None else applied.watermark
 
 
@@ -178,11 +149,3 @@ def checkpoint(store: ObjectStore, table: TableFlow) -> timeline.Checkpoint | No
 def manifests(store: ObjectStore, table: TableFlow) -> Iterator[Manifest]:
     """The whole chain, each manifest checked against the one before it."""
     return Chain(store, table.pipeline.name, table.topic).since(0)
-
-
-def _watermark(topic: str, message: Message) -> Watermark | None:
-    """A heartbeat's commit time and LSN; None for one that a snapshot read, which no stream has passed."""
-    beat = heartbeat(topic, message)
-    if beat is None or beat.snapshot:
-        return None
-    return Watermark(source_ts_ms=beat.source_ts_ms, lsn=beat.lsn)

@@ -28,9 +28,9 @@ from cdc_lake.contract.position import Watermark
 from cdc_lake.contract.store import ObjectStore as Bucket
 from cdc_lake.contract.store import S3Location
 from cdc_lake.contract.visibility import Point
-from cdc_lake.jobs import land, upsert, verify
+from cdc_lake.jobs import hudi, land, upsert, verify
 from cdc_lake.jobs.verify import KafkaRange, LakeState, SourceAccess, SourceTable, VerifyReport, VerifySpec
-from cdc_lake.pipeline import stream
+from cdc_lake.pipeline import carrying, continuity, stream, topic_state
 from cdc_lake.pipeline.flow import Flow, TableFlow, location
 from resources.kafka import Kafka
 from resources.object_store import ObjectStore
@@ -41,6 +41,8 @@ from resources.waiting import until
 
 LIMIT = 20
 _PAUSE_SECONDS = 0.5
+COMMITS_KEPT = int(hudi.properties(hudi.OPTIONS.read_text())["hoodie.cleaner.commits.retained"])
+"""Of a table: so many commits after it, the files of a commit may be cleaned away."""
 _COMPLETED = (".commit", ".deltacommit", ".replacecommit")
 """What writes rows ends in; a commit without a checkpoint is not of ours, and is read all the same."""
 
@@ -92,18 +94,23 @@ def verify_applied(table: TableFlow, systems: Systems, *, seconds: float, limit:
     state = lake_state(one.bucket, table)
     with one.point() as point:
         one.streamed(seconds)
-        return one.compare(table, point, state, state, one.later(table, state), limit)
+        return one.compare(table, point, state, state, one.later(table, state, seconds), limit)
 
 
 def lake_state(bucket: Bucket, table: TableFlow) -> LakeState | None:
     """The table as of its newest commit, whoever made that; None where it has none."""
     # The listing first: a commit that comes in between has a checkpoint, which then goes with its own instant.
-    listed = [item.key.rpartition("/")[2] for item in bucket.scan(f"{table.lake_prefix}.hoodie/", recursive=False)]
+    instants = completed(bucket, table)
     commit = timeline.last_commit(bucket, table.lake_prefix)
     if commit is None or commit.checkpoint is None:
         return None
-    completed = (name.partition(".")[0] for name in listed if name.endswith(_COMPLETED))
-    return LakeState(max([commit.instant, *completed]), commit.checkpoint.manifest)
+    return LakeState(max([commit.instant, *instants]), commit.checkpoint.manifest)
+
+
+def completed(bucket: Bucket, table: TableFlow) -> list[str]:
+    """The instants of the table's completed commits that are not archived, whoever made them."""
+    listed = (item.key.rpartition("/")[2] for item in bucket.scan(f"{table.lake_prefix}.hoodie/", recursive=False))
+    return [name.partition(".")[0] for name in listed if name.endswith(_COMPLETED)]
 
 
 @dataclass(frozen=True)
@@ -138,7 +145,11 @@ class _Verification:
     @contextmanager
     def point(self) -> Iterator[ConsistentPoint]:
         """A point, held during the block."""
-        Epochs(self.bucket, self.flow.name).require_whole()
+        epochs = Epochs(self.bucket, self.flow.name)
+        epochs.require_whole()
+        current = epochs.current()
+        if current is not None:
+            continuity.require_finished(self.flow, epochs, current)
         with consistent_point(self.postgres, self.flow.slot) as found:
             self.show(f"the point: snapshot {found.snapshot_id}, LSN {found.lsn}")
             yield found
@@ -156,7 +167,7 @@ class _Verification:
         def look() -> int:
             if apply:
                 self._apply(table)
-            mark = stream.lake_watermark(self.bucket, table, stream.topic_state(self.systems.kafka, table))
+            mark = stream.lake_watermark(self.bucket, table, topic_state.now(self.systems.kafka, table))
             return 0 if mark is None else mark.lsn
 
         until(
@@ -168,12 +179,12 @@ class _Verification:
             pause_seconds=_PAUSE_SECONDS,
         )
 
-    def later(self, table: TableFlow, state: LakeState | None) -> KafkaRange:
-        """The records of the topic that a state has not applied."""
+    def later(self, table: TableFlow, state: LakeState | None, seconds: float) -> KafkaRange:
+        """The records of the topic that a state has not applied, once none of an open transaction is among them."""
         chain = Chain(self.bucket, self.flow.name, table.topic)
         applied = chain.read(state.manifest).next_offsets() if state else {}
         kafka = self.systems.kafka
-        ends = kafka.end_offsets(table.topic)
+        ends = topic_state.require_settled(kafka, table.topic, seconds)
         begins = {partition: min(applied.get(partition, 0), end) for partition, end in ends.items()}
         return KafkaRange(table.topic, begins, ends, {"bootstrap.servers": kafka.bootstrap}, self.epoch)
 
@@ -214,6 +225,9 @@ class _Verification:
             limit=limit,
         )
         report = self.systems.spark.run(verify.run, spec)
+        if not report.clean:
+            self._require_kept(table, lake)
+            self._require_kept(table, base)
         # TRUNCATE, VACUUM FULL and what else writes a table anew do not heed snapshots: rows may have been missed.
         if point.files(source.schema_, table.name).nodes != files.nodes:
             raise SourceUnreadableError(
@@ -222,21 +236,31 @@ class _Verification:
             )
         return report
 
+    def _require_kept(self, table: TableFlow, state: LakeState | None) -> None:
+        """Make sure that no file of a commit was cleaned away while it was read: its rows would be missing."""
+        commits = completed(self.bucket, table)
+        if state is not None and sum(instant > state.instant for instant in commits) >= COMMITS_KEPT:
+            raise SourceUnreadableError(
+                f"lake table {table.name} was written {COMMITS_KEPT} times and more while it was compared: files of "
+                f"commit {state.instant} may be gone, so that nothing can be said. Run it again while less is written, "
+                "or keep more commits (hoodie.cleaner.commits.retained in cdc_lake/jobs/hudi.properties)"
+            )
+
     def _access(self) -> SourceAccess:
         server = self.postgres
         return SourceAccess(server.host, server.port, server.database, server.user, server.password)
 
     def _apply(self, table: TableFlow) -> None:
-        state = stream.topic_state(self.systems.kafka, table)
-        landing = stream.land_spec(table, state, self.where, self.systems.kafka.bootstrap)
+        owner, kafka, run = f"cdc-lake verify {self.flow.name}", self.systems.kafka, self.systems.spark.run
+        landing = stream.land_spec(table, topic_state.now(kafka, table), self.where, kafka.bootstrap)
         head = Chain(self.bucket, self.flow.name, table.topic).head()
         if any(span.first < span.next for span in land.pending(head, landing)):
             self.show(f"landing what topic {table.topic} has")
-            self.systems.spark.run(land.run, landing)
-        applying = table.upsert_spec(self.where, owner=f"cdc-lake verify {self.flow.name}")
+            carrying.land(table, kafka, self.where, run, owner)
+        applying = table.upsert_spec(self.where, owner=owner)
         if upsert.new_manifests(self.bucket, applying):
             self.show(f"applying it to lake table {table.name}")
-            self.systems.spark.run(upsert.run, applying)
+            carrying.apply(table, self.systems.postgres, applying, run)
 
     def _require_explained(self, table: TableFlow, captured: schema.TableSchema) -> None:
         source = self.flow.spec.source

@@ -57,7 +57,7 @@ def land(kafka: FakeKafka, bucket: MemoryStore, spec: landing.LandSpec) -> landi
         epoch=spec.epoch,
         spans=spans,
         objects=tuple(objects),
-        watermark=spec.watermark,
+        watermark=landing.watermark(head, spec),
         committed_at=datetime.now(UTC),
     )
     chain.append(manifest)
@@ -73,6 +73,7 @@ def apply(bucket: MemoryStore, spec: upsert.UpsertSpec) -> upsert.UpsertReport:
         topic=spec.topic,
         topic_id=new[-1].topic_id,
         manifest=new[-1].number,
+        attempt=new[-1].attempt,
         schema_version=1,
         watermark=new[-1].watermark,
     )

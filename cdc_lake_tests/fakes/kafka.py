@@ -6,7 +6,7 @@ Here: what the resource answers. Not here: whose records they are (world.py).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 from pydantic import PrivateAttr
@@ -26,6 +26,8 @@ class FakeTopic:
     config: dict[str, str]
     records: dict[int, list[Message]]
     begins: dict[int, int]
+    open_from: dict[int, int] = field(default_factory=dict)
+    """By partition, the first record of a transaction that has not ended there."""
 
 
 class FakeKafka(Noting, Kafka):
@@ -82,7 +84,16 @@ class FakeKafka(Noting, Kafka):
 
     def end_offsets(self, topic: str) -> dict[int, int]:
         """See Kafka."""
+        return {**self.written_offsets(topic), **self._topics[topic].open_from}
+
+    def written_offsets(self, topic: str) -> dict[int, int]:
+        """See Kafka."""
         return {partition: len(records) for partition, records in self._topics[topic].records.items()}
+
+    def hold(self, topic: str, partition: int, offset: int | None) -> None:
+        """Begin a transaction at an offset that has not ended yet, or end it."""
+        found = self._topics[topic].open_from
+        found.pop(partition, None) if offset is None else found.update({partition: offset})
 
     def peek(
         self,

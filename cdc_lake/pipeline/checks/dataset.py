@@ -11,7 +11,7 @@ from psycopg2 import sql as pg
 
 from cdc_lake.contract.chain import Chain
 from cdc_lake.jobs import upsert
-from cdc_lake.pipeline import stream
+from cdc_lake.pipeline import stream, topic_state
 from cdc_lake.pipeline.flow import Flow, location
 from cdc_lake.pipeline.stages.dataset import exact, totals
 from resources.athena import Athena
@@ -73,7 +73,7 @@ def _on_the_way(flow: Flow, postgres: Postgres, kafka: Kafka, store: ObjectStore
     bucket = where.store()
     for table in flow.tables:
         head = Chain(bucket, flow.name, table.topic).head()
-        if stream.behind(head, stream.topic_state(kafka, table)) > 0:
+        if stream.behind(head, topic_state.now(kafka, table)) > 0:
             return True
         if upsert.new_manifests(bucket, table.upsert_spec(where, owner="check")):
             return True

@@ -7,7 +7,7 @@ import dagster as dg
 from cdc_lake.contract import dead_letters, names
 from cdc_lake.contract.chain import Chain
 from cdc_lake.contract.errors import ContractError
-from cdc_lake.pipeline import stream
+from cdc_lake.pipeline import stream, topic_state
 from cdc_lake.pipeline.flow import TableFlow, location
 from resources.kafka import Kafka
 from resources.object_store import ObjectStore
@@ -52,7 +52,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
     def landed_to_the_end(kafka: Kafka, store: ObjectStore) -> dg.AssetCheckResult:
         # The chain before the topic: what is landed meanwhile is then no more than the topic has.
         head = Chain(location(store).store(), flow.name, table.topic).head()
-        state = stream.topic_state(kafka, table)
+        state = topic_state.now(kafka, table)
         behind = stream.behind(head, state)
         same = head is None or head.topic_id == state.topic_id
         landed = {} if head is None else head.next_offsets()

@@ -8,25 +8,30 @@ from collections.abc import Callable
 
 import dagster as dg
 
+from cdc_lake.contract.epochs import Epochs
 from cdc_lake.contract.position import Watermark
 from cdc_lake.contract.store import S3Store
-from cdc_lake.pipeline import report, stream
+from cdc_lake.pipeline import report, stream, topic_state
 from cdc_lake.pipeline.flow import TableFlow, location
 from cdc_lake.pipeline.spec import seconds
 from resources.kafka import Kafka
 from resources.object_store import ObjectStore
 
-_Find = Callable[[S3Store, TableFlow, stream.TopicState], Watermark | None]
+_Find = Callable[[S3Store, TableFlow, topic_state.TopicState], Watermark | None]
 
 
 def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
     """One check for each of topic, raw and lake."""
     bounds = table.pipeline.spec.freshness
     return [
-        _check(table, "topic", bounds.topic, lambda _store, _table, state: state.watermark),
+        _check(table, "topic", bounds.topic, _streamed),
         _check(table, "raw", bounds.raw, stream.raw_watermark),
         _check(table, "lake", bounds.lake, stream.lake_watermark),
     ]
+
+
+def _streamed(store: S3Store, table: TableFlow, state: topic_state.TopicState) -> Watermark | None:
+    return state.streamed(table.pipeline, Epochs(store, table.pipeline.name).current())
 
 
 def _check(table: TableFlow, stage: str, bound: str, find: _Find) -> dg.AssetChecksDefinition:
@@ -36,7 +41,7 @@ def _check(table: TableFlow, stage: str, bound: str, find: _Find) -> dg.AssetChe
         description=f"A heartbeat that the source committed in the last {bound} has passed {stage}.",
     )
     def watermark_fresh(kafka: Kafka, store: ObjectStore) -> dg.AssetCheckResult:
-        found = find(location(store).store(), table, stream.topic_state(kafka, table))
+        found = find(location(store).store(), table, topic_state.now(kafka, table))
         return dg.AssetCheckResult(
             passed=found is not None and report.age(found) <= seconds(bound),
             metadata={"bound_seconds": seconds(bound), **report.watermark(found)},

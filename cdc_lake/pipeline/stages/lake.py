@@ -8,7 +8,7 @@ from cdc_lake.contract import failpoints, schema, timeline
 from cdc_lake.contract.epochs import Epochs
 from cdc_lake.jobs import upsert
 from cdc_lake.jobs.migrate import migration
-from cdc_lake.pipeline import registration, report, source_schema, stream, sweeping
+from cdc_lake.pipeline import registration, report, source_schema, stream, sweeping, topic_state
 from cdc_lake.pipeline.flow import RUNS_WITHIN, TableFlow, location
 from resources.athena import Athena
 from resources.glue import GlueCatalog
@@ -71,7 +71,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
                 "write_amplification": done.bytes_written / max(1, done.events),
                 "seconds": done.seconds,
             }
-        applied_to = stream.lake_watermark(bucket, table, stream.topic_state(kafka, table))
+        applied_to = stream.lake_watermark(bucket, table, topic_state.now(kafka, table))
         swept = sweeping.finish(table, bucket, spec, applied_to, spark.run)
         if swept:
             changes["swept"] = swept

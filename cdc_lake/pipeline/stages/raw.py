@@ -6,7 +6,7 @@ from cdc_lake.contract import lease, names, schema
 from cdc_lake.contract.chain import Chain
 from cdc_lake.contract.manifest import Manifest
 from cdc_lake.jobs import land
-from cdc_lake.pipeline import continuity, report, stream
+from cdc_lake.pipeline import continuity, report, stream, topic_state
 from cdc_lake.pipeline.flow import RUNS_WITHIN, TableFlow, location
 from resources.kafka import Kafka
 from resources.object_store import ObjectStore
@@ -35,7 +35,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         where = location(store)
         bucket = where.store()
         continuity.require_proven(flow, kafka, bucket)
-        state = stream.topic_state(kafka, table)
+        state = topic_state.now(kafka, table)
         chain = Chain(bucket, flow.name, table.topic)
         head = chain.head()
         changes: dict[str, str | int | float] = {"changes": report.UNCHANGED}
@@ -45,7 +45,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
             key, owner = names.landing_lease_key(flow.name, table.topic), f"dagster run {context.run.run_id}"
             with lease.held(bucket, key, owner) as held:
                 # Asked again: a reset that had the lease before has removed the topic whose offsets were read above.
-                state = stream.topic_state(kafka, table)
+                state = topic_state.now(kafka, table)
                 landed = spark.run(land.run, stream.land_spec(table, state, where, kafka.bootstrap, held.claim))
             head = chain.head(0 if head is None else head.number)
             if landed.manifest is not None:  # None: another run was faster

@@ -11,7 +11,7 @@ from cdc_lake.contract import failpoints, lease, names, schema
 from cdc_lake.contract.epochs import Completion, Epochs, Start
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.store import ObjectStore as Bucket
-from cdc_lake.pipeline import continuity, report, stream
+from cdc_lake.pipeline import continuity, report, stream, topic_state
 from cdc_lake.pipeline.flow import RUNS_WITHIN, Flow, TableFlow, location
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
 from resources.connector_config import render, table_pattern
@@ -68,7 +68,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
             running=lambda: connect.wait_running(flow.connector),
         )
         epoch = _settled(flow, postgres, kafka, connect, bucket)
-        state = stream.topic_state(kafka, table)
+        state = topic_state.now(kafka, table)
         slot = postgres.slot(flow.slot)
         columns = schema.latest(bucket, flow.name, table.source_table).columns
         return dg.MaterializeResult(
@@ -149,7 +149,7 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _records(context: dg.AssetExecutionContext, kafka: Kafka, topic: str, state: stream.TopicState) -> int:
+def _records(context: dg.AssetExecutionContext, kafka: Kafka, topic: str, state: topic_state.TopicState) -> int:
     """Committed records that the topic has had, counted on from the last materialisation: markers take offsets too."""
     last = report.last(context)
     ranges = {partition: (state.begins[partition], end) for partition, end in state.ends.items()}

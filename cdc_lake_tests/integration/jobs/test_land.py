@@ -14,10 +14,11 @@ from pyspark.sql import SparkSession
 
 from cdc_lake.contract import dead_letters
 from cdc_lake.contract.chain import Chain
-from cdc_lake.contract.errors import ObjectConflictError, TopicRecreatedError
+from cdc_lake.contract.errors import ContractError, ObjectConflictError, TopicRecreatedError
 from cdc_lake.contract.manifest import Manifest
 from cdc_lake.contract.names import ObjectName
 from cdc_lake.jobs import land
+from cdc_lake.pipeline import topic_state
 from cdc_lake_tests.integration.jobs.engines import Engines
 from cdc_lake_tests.integration.jobs.test_upsert_stops import NoSpark
 from cdc_lake_tests.integration.jobs.topics import Topic
@@ -65,6 +66,23 @@ def test_committed_records_land_once_and_nothing_else(new_topic: NewTopic, tried
         again = land.run(cast(SparkSession, NoSpark()), topic.spec())
         assert (again.manifest, again.records) == (None, 0)
         assert again.seconds < 1
+
+
+def test_what_is_open_in_one_partition_is_known(new_topic: NewTopic) -> None:
+    """A transaction of two partitions shows in one of them before the other, where it is still open."""
+    with new_topic(2) as topic:
+        kafka = topic.engines.kafka
+        topic.transaction({0: 3, 1: 1})
+        opened = topic.open_transaction({1: 4})
+        ends, settled = topic_state.settled_ends(kafka, topic.name)
+        assert (ends, settled) == (kafka.end_offsets(topic.name), False)
+        with pytest.raises(ContractError, match=f"topic {topic.name} has records of a transaction that has not ended"):
+            topic_state.require_settled(kafka, topic.name, 0.2)
+        assert topic.land().records == 4
+        topic.end(opened)
+        assert topic_state.require_settled(kafka, topic.name, 5) == kafka.written_offsets(topic.name)
+        assert topic.land().records == 4
+        assert sorted(topic.landed()) == sorted(topic.committed)
 
 
 def test_an_open_transaction_is_waited_for_and_aborted_ones_move_the_end(new_topic: NewTopic) -> None:

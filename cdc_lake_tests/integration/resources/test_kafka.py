@@ -94,6 +94,7 @@ def test_only_committed_records_are_read_and_counted(kafka: Kafka) -> None:
     # Two offsets for each transaction of one record: the record's and the marker's.
     assert kafka.begin_offsets(TOPIC) == {0: 0, 1: 0}
     assert kafka.end_offsets(TOPIC) == {0: 16, 1: 2}
+    assert kafka.written_offsets(TOPIC) == {0: 17, 1: 2}
     assert [(m.partition, m.offset, m.value) for m in kafka.peek(TOPIC, 0)] == [(0, 0, b"1"), (0, 2, b"2")]
     assert kafka.count_records(TOPIC) == 3
     assert kafka.count_records(TOPIC, {0: (1, 3)}) == 1

@@ -36,6 +36,18 @@ def test_columns_are_as_declared(source: Source) -> None:
     assert source.postgres.primary_key(source.schema, "T x") == ("name", "id")
 
 
+def test_row_security_counts_where_it_hides_rows(source: Source) -> None:
+    role = f"{source.schema}_reader"
+    source.execute(
+        "create table hidden (id int primary key); alter table hidden enable row level security;"
+        f"create role {role} login password 'x'; grant usage on schema {source.schema} to {role};"
+        f"grant select on hidden to {role}"
+    )
+    reader = source.postgres.model_copy(update={"user": role, "password": "x"})
+    assert not source.postgres.catalog(source.schema, "hidden").row_security
+    assert reader.catalog(source.schema, "hidden").row_security
+
+
 def test_a_missing_table_is_named(source: Source) -> None:
     for question in (source.postgres.columns, source.postgres.row_count, source.postgres.primary_key):
         with pytest.raises(TableMissing, match=f"no table {source.schema}.nope"):

@@ -167,6 +167,15 @@ def test_what_needs_a_resnapshot_is_told_by_name(after: TableSchema, said: str) 
     assert schema.record(store, PIPELINE, after) == (captured, False)
 
 
+def test_another_column_by_the_name_of_the_key_needs_a_lake_of_its_own() -> None:
+    """A new snapshot would bring rows whose keys are of another column than those that are stored."""
+    for epoch in (0, 1):
+        with pytest.raises(
+            SchemaChangeError, match=r"column id of the primary key .* was dropped.*`cdc-lake reset shop`"
+        ):
+            history(BASE, seen("9 id bigint", *spelled(BASE)[1:], epoch=epoch))
+
+
 def test_another_key_needs_a_lake_of_its_own() -> None:
     with pytest.raises(SchemaChangeError, match=r"changed from \(id\) to \(qty\).*`cdc-lake reset shop`"):
         history(BASE, seen(*spelled(BASE), key="qty", epoch=1))

@@ -15,7 +15,7 @@ from cdc_lake.contract.errors import ContractError, LeaseHeldError, SourceBroken
 from cdc_lake.contract.store import S3Location
 from cdc_lake.jobs import land as landing
 from cdc_lake.jobs import sweep, upsert
-from cdc_lake.pipeline import continuity, stream
+from cdc_lake.pipeline import continuity, stream, topic_state
 from cdc_lake.pipeline.resnapshot import Systems, resnapshot
 from cdc_lake_tests.shop_pipeline import HEARTBEATS
 from cdc_lake_tests.world import World
@@ -57,6 +57,7 @@ class Engines:
             config={"connector.class": "Debezium"},
             snapshot_seconds=1.0,
             lease_wait_seconds=0.0,
+            settle_seconds=0.1,
         )
 
     def _head(self, spec: landing.LandSpec) -> Any:  # noqa: ANN401 - Manifest | None
@@ -243,6 +244,18 @@ def test_one_at_a_time(engines: Engines) -> None:
         run(engines)
 
 
+def test_it_waits_for_open_transactions(engines: Engines) -> None:
+    """Their records would be landed in the next epoch, and win over its snapshot."""
+    shop = engines.shop
+    shop.kafka.hold(shop.orders.topic, 0, 1)
+    with pytest.raises(ContractError, match=r"topic shop\.sales\.orders has records of a transaction"):
+        run(engines)
+    assert [found.number for found in [Epochs(shop.bucket, "shop").current()] if found] == [0]
+    shop.kafka.hold(shop.orders.topic, 0, None)
+    run(engines)
+    check_done(engines)
+
+
 def test_it_waits_for_a_landing(engines: Engines) -> None:
     key = names.landing_lease_key("shop", engines.shop.orders.topic)
     with lease.held(engines.shop.bucket, key, "dagster run 1"), pytest.raises(LeaseHeldError, match="dagster run 1"):
@@ -259,7 +272,7 @@ def test_a_pipeline_that_has_not_begun_is_refused(shop: World) -> None:
 def test_a_landing_of_the_epoch_before_commits_nothing(engines: Engines) -> None:
     """It had fixed its range before the epoch began."""
     shop = engines.shop
-    early = stream.land_spec(shop.orders, stream.topic_state(shop.kafka, shop.orders), S3Location("shop"), "nowhere")
+    early = stream.land_spec(shop.orders, topic_state.now(shop.kafka, shop.orders), S3Location("shop"), "nowhere")
     run(engines)
     with pytest.raises(ContractError, match="epoch 0 of pipeline shop has begun"):
         shop.land_by(early)

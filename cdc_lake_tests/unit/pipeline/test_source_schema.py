@@ -34,6 +34,11 @@ def test_nothing_new(shop: World) -> None:
     assert look(shop) == Look(schema.latest(shop.bucket, "shop", "sales.orders"), added=False, told=())
 
 
+def test_a_table_whose_rows_are_hidden_is_refused(shop: World) -> None:
+    with pytest.raises(ContractError, match=r"row-level security hides rows of table sales\.orders from user"):
+        look(shop, row_security=True)
+
+
 def test_a_default_is_kept_with_the_column(shop: World) -> None:
     found = look(shop, columns=columns(shop, replace(MORE, missing="5")), missing={"more": "5"})
     assert found.told == ["more integer added (older rows show 5)"]

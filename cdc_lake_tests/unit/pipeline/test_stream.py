@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 import pytest
 
-from cdc_lake.contract.epochs import Start
+from cdc_lake.contract.chain import Chain
+from cdc_lake.contract.epochs import Epoch, Epochs, Start
 from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.manifest import Span
 from cdc_lake.contract.position import Watermark
 from cdc_lake.contract.store import S3Location
-from cdc_lake.pipeline import stream
+from cdc_lake.pipeline import stream, topic_state
 from cdc_lake.pipeline.checks import watermark
 from cdc_lake_tests.fakes.dagster import evaluate
 from cdc_lake_tests.shop_pipeline import HEARTBEATS
@@ -22,7 +25,7 @@ Marks = Mapping[str, Watermark | None]
 
 def marks(shop: World) -> Marks:
     """The orders' watermark at each stage."""
-    state = stream.topic_state(shop.kafka, shop.orders)
+    state = topic_state.now(shop.kafka, shop.orders)
     return {
         "topic": state.watermark,
         "raw": stream.raw_watermark(shop.bucket, shop.orders, state),
@@ -108,7 +111,7 @@ def test_what_is_landed_and_not_applied_holds_the_lake_at_its_checkpoint(shop: W
 def test_a_manifest_carries_the_heartbeat_from_before_its_offsets_were_fixed(shop: World) -> None:
     shop.order(1)
     shop.beat()
-    early = stream.topic_state(shop.kafka, shop.orders)
+    early = topic_state.now(shop.kafka, shop.orders)
     shop.now += 60
     shop.beat()
     shop.land_by(stream.land_spec(shop.orders, early, S3Location("shop"), "nowhere"))
@@ -116,22 +119,78 @@ def test_a_manifest_carries_the_heartbeat_from_before_its_offsets_were_fixed(sho
     assert manifest.watermark == early.watermark
 
 
+def test_a_heartbeat_does_not_cover_what_is_open_still_in_another_partition(
+    shop: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kafka writes a transaction's end to each partition by itself; here the heartbeat's has it, the orders' not."""
+    monkeypatch.setattr(topic_state, "_SETTLE_SECONDS", 0.1)
+    before = two_orders(shop)
+    shop.kafka.hold(shop.orders.topic, 0, 1)
+    assert seconds(marks(shop)) == {"topic": shop.now, "raw": before, "lake": before}
+    shop.kafka.hold(shop.orders.topic, 0, None)
+    shop.carry()
+    assert set(seconds(marks(shop)).values()) == {shop.now}
+
+
+def test_what_is_landed_beside_an_open_transaction_keeps_the_watermark_of_before(
+    shop: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic_state, "_SETTLE_SECONDS", 0.1)
+    before = two_orders(shop)
+    shop.order(3)
+    shop.kafka.hold(shop.orders.topic, 0, 2)
+    shop.land(shop.orders)
+    *_, manifest = stream.manifests(shop.bucket, shop.orders)
+    assert manifest.next_offsets() == {0: 2}
+    assert manifest.watermark is not None
+    assert manifest.watermark.source_ts_ms / 1000 == before
+
+
+def test_a_heartbeat_of_the_epoch_before_is_no_watermark_of_this_one(shop: World) -> None:
+    shop.order(1)
+    shop.beat()
+    shop.carry()
+    starts = {
+        name: Start(topic_id=found.topic_id, offsets=shop.kafka.end_offsets(name))
+        for name in (HEARTBEATS, shop.orders.topic)
+        if (found := shop.kafka.topic(name)) is not None
+    }
+    now = datetime.now(UTC)
+    began = Epoch(
+        number=1, pipeline="shop", reason="lost", began_at=now, system_identifier="1", timeline=1, slot="s", lsn=1,
+        starts=starts,
+    )  # fmt: skip
+    Epochs(shop.bucket, "shop").begin(began)
+    chain = Chain(shop.bucket, "shop", shop.orders.topic)
+    head = chain.head()
+    assert head is not None
+    opening = {"number": 2, "attempt": "a", "epoch": 1, "opens": "lost", "watermark": None, "objects": ()}
+    chain.append(head.model_copy(update={**opening, "spans": (Span(partition=0, first=1, next=1),)}))
+    assert seconds(marks(shop))["raw"] is None
+    shop.order(2, snapshot="true")
+    shop.land(shop.orders)
+    assert seconds(marks(shop))["raw"] is None
+    shop.now += 60
+    shop.beat()
+    assert seconds(marks(shop))["raw"] == shop.now
+
+
 def test_a_heartbeat_that_a_snapshot_read_does_not_count(shop: World) -> None:
     for told in ("first", "true", "last", "incremental"):
         shop.beat(snapshot=told)
-        assert stream.newest_beat(shop.kafka, shop.flow) is None
+        assert topic_state.newest_beat(shop.kafka, shop.flow) is None
     shop.beat()
-    assert stream.newest_beat(shop.kafka, shop.flow) is not None
+    assert topic_state.newest_beat(shop.kafka, shop.flow) is not None
 
 
 def test_a_tombstone_is_no_heartbeat(shop: World) -> None:
     shop.kafka.send(HEARTBEATS, None)
-    assert stream.newest_beat(shop.kafka, shop.flow) is None
+    assert topic_state.newest_beat(shop.kafka, shop.flow) is None
 
 
 def test_without_the_heartbeat_topic_there_is_none(shop: World) -> None:
     shop.kafka.delete_topic(HEARTBEATS)
-    assert stream.newest_beat(shop.kafka, shop.flow) is None
+    assert topic_state.newest_beat(shop.kafka, shop.flow) is None
 
 
 def test_a_topic_made_again_does_not_move_raw_on(shop: World) -> None:
@@ -148,7 +207,7 @@ def test_a_topic_made_again_does_not_move_raw_on(shop: World) -> None:
 def test_landing_while_one_looks_does_not_make_raw_old(shop: World) -> None:
     shop.order(1)
     shop.beat()
-    early = stream.topic_state(shop.kafka, shop.orders)
+    early = topic_state.now(shop.kafka, shop.orders)
     shop.order(2)
     shop.land(shop.orders)
     assert stream.raw_watermark(shop.bucket, shop.orders, early) == early.watermark
@@ -157,7 +216,7 @@ def test_landing_while_one_looks_does_not_make_raw_old(shop: World) -> None:
 def test_a_missing_topic_says_what_to_materialise(shop: World) -> None:
     shop.kafka.delete_topic(shop.orders.topic)
     with pytest.raises(ContractError, match=r"no topic shop\.sales\.orders yet: materialise shop/topic/orders first"):
-        stream.topic_state(shop.kafka, shop.orders)
+        topic_state.now(shop.kafka, shop.orders)
 
 
 def test_the_barrier_is_passed_by_its_own_heartbeat(shop: World) -> None:
@@ -168,7 +227,7 @@ def test_the_barrier_is_passed_by_its_own_heartbeat(shop: World) -> None:
 def test_the_barrier_waits_for_a_heartbeat_that_comes_later(shop: World, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.streaming = False
     looks: list[int] = []
-    real = stream.newest_beat
+    real = topic_state.newest_beat
 
     def look(*arguments: object) -> Watermark | None:
         looks.append(1)
@@ -177,7 +236,7 @@ def test_the_barrier_waits_for_a_heartbeat_that_comes_later(shop: World, monkeyp
             shop.postgres.beat("sales")
         return real(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(stream, "newest_beat", look)
+    monkeypatch.setattr(topic_state, "newest_beat", look)
     assert stream.barrier(shop.postgres, shop.kafka, shop.flow, seconds=5).lsn == shop.postgres.current_lsn()
     assert len(looks) == 3
 

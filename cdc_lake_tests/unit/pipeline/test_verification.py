@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 import pytest
 
+from cdc_lake.contract.epochs import Epoch, Epochs
 from cdc_lake.contract.errors import ContractError, SchemaUnexplainedError, SourceUnreadableError
 from cdc_lake.jobs import land, upsert, verify
 from cdc_lake.jobs.verify import VerifyReport, VerifySpec
@@ -45,6 +47,9 @@ class Oracle:
     told: list[VerifySpec] = field(default_factory=list)
     points: list[HeldPoint] = field(default_factory=list)
     rewrites: bool = False
+    says: VerifyReport = EQUAL
+    commits: int = 0
+    """That others make while the job runs."""
 
     @property
     def systems(self) -> Systems:
@@ -63,7 +68,10 @@ class Oracle:
     def _run(self, spec: VerifySpec) -> VerifyReport:
         self.told.append(spec)
         self.points[-1].rewritten = self.rewrites
-        return EQUAL
+        for number in range(self.commits):
+            key = f"{self.shop.orders.lake_prefix}.hoodie/2099010100000{number:04d}.commit"
+            self.shop.bucket.write(key, b'{"partitionToWriteStats": {}}')
+        return self.says
 
 
 @pytest.fixture
@@ -139,6 +147,38 @@ def test_a_commit_of_somebody_else_is_the_state_that_is_judged(oracle: Oracle) -
     state = lake_state(shop.bucket, shop.orders)
     assert state is not None
     assert (state.instant, state.manifest) == ("20990101000000000", ours.manifest)
+
+
+def test_a_transaction_that_has_not_ended_is_not_guessed_at(oracle: Oracle) -> None:
+    shop = oracle.shop
+    shop.order(4)
+    shop.kafka.hold(shop.orders.topic, 0, 3)
+    with pytest.raises(ContractError, match=r"records of a transaction that has not ended"):
+        verify_applied(shop.orders, oracle.systems, seconds=0.2)
+    assert not oracle.told
+
+
+@pytest.mark.parametrize(
+    ("commits", "judged"), [(verification.COMMITS_KEPT - 1, True), (verification.COMMITS_KEPT, False)]
+)
+def test_a_difference_is_not_told_of_files_that_may_be_cleaned_away(oracle: Oracle, commits: int, judged: bool) -> None:
+    oracle.says, oracle.commits = replace(EQUAL, missing=1), commits
+    if judged:
+        assert verify_applied(oracle.shop.orders, oracle.systems, seconds=1) is oracle.says
+    else:
+        with pytest.raises(SourceUnreadableError, match=f"was written {commits} times and more while it was compared"):
+            verify_applied(oracle.shop.orders, oracle.systems, seconds=1)
+
+
+def test_nothing_is_compared_within_a_resnapshot(oracle: Oracle) -> None:
+    began = Epoch(
+        number=1, pipeline="shop", reason="lost", began_at=datetime.now(UTC), system_identifier="1", timeline=1,
+        slot="s", lsn=1,
+    )  # fmt: skip
+    Epochs(oracle.shop.bucket, "shop").begin(began)
+    with pytest.raises(ContractError, match="a resnapshot is under way, or was cut off"):
+        verify_applied(oracle.shop.orders, oracle.systems, seconds=1)
+    assert not oracle.told
 
 
 def test_a_table_that_was_rewritten_meanwhile(oracle: Oracle) -> None:

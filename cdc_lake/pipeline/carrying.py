@@ -1,0 +1,54 @@
+"""Landing and applying one table where a command does it and not the assets: `verify --apply` and `resnapshot`.
+
+Under the same leases, and after the same look at the source's columns, as the stages raw and lake. Here: one step of
+each. Not here: who waits for what (verification.py, resnapshot.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from cdc_lake.contract import lease, names
+from cdc_lake.contract.store import S3Location
+from cdc_lake.jobs import land as landing
+from cdc_lake.jobs import upsert
+from cdc_lake.jobs.land import LandReport
+from cdc_lake.jobs.upsert import UpsertReport, UpsertSpec
+from cdc_lake.pipeline import source_schema, stream, topic_state
+from cdc_lake.pipeline.flow import TableFlow
+from resources.kafka import Kafka
+from resources.postgres import Postgres
+
+RunJob = Callable[[Callable[[Any, Any], Any], Any], Any]
+"""Runs a Spark job with its spec."""
+
+
+def land(
+    table: TableFlow,
+    kafka: Kafka,
+    where: S3Location,
+    run: RunJob,
+    owner: str,
+    wait_seconds: float = lease.WAIT_SECONDS,
+) -> LandReport:
+    """Land what the topic has, under the landing lease. Raises what the job raises, and LeaseHeldError."""
+    key = names.landing_lease_key(table.pipeline.name, table.topic)
+    with lease.held(where.store(), key, owner, wait_seconds=wait_seconds) as held:
+        state = topic_state.now(kafka, table)
+        report: LandReport = run(landing.run, stream.land_spec(table, state, where, kafka.bootstrap, held.claim))
+    return report
+
+
+def apply(table: TableFlow, postgres: Postgres, spec: UpsertSpec, run: RunJob, epoch: int = 0) -> UpsertReport:
+    """Apply what is landed by now, with the columns that the source has after that.
+
+    `epoch` is that of a resnapshot. Raises what the look and the job raise.
+    """
+    store = spec.location.store()
+    new = upsert.new_manifests(store, spec)
+    # In this order: what is landed by now was written under a schema that the look finds, or an earlier one.
+    source_schema.look(table, postgres, store, epoch=epoch)
+    report: UpsertReport = run(upsert.run, replace(spec, until=new[-1].number if new else 0))
+    return report
