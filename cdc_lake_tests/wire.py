@@ -50,6 +50,11 @@ class LoseAnswer:
 
 
 @dataclass(frozen=True)
+class HalfAnswer:
+    """The request is done, and the connection ends in the middle of the answer's body."""
+
+
+@dataclass(frozen=True)
 class CutOff:
     """The connection ends in the middle of the request's body; one without a body is not forwarded at all."""
 
@@ -59,7 +64,7 @@ class Hang:
     """Nothing is forwarded and nothing answered, until the client gives up."""
 
 
-Fault = Refuse | LoseAnswer | CutOff | Hang
+Fault = Refuse | LoseAnswer | HalfAnswer | CutOff | Hang
 Rule = Callable[[Request], Fault | None]
 
 SLOW_DOWN = Refuse(503, "SlowDown")
@@ -142,7 +147,10 @@ def _handler(wire: Wire) -> type[BaseHTTPRequestHandler]:
                     content = answer.read()
                     upstream.close()
                     wire.note(self.command, path, answer.status)
-                    if fault is None:
+                    if fault == HalfAnswer() and content:
+                        self._answer(answer.status, answer.reason, answer.getheaders(), content[: len(content) // 2])
+                        self._hang_up()
+                    elif fault is None:
                         self._answer(answer.status, answer.reason, answer.getheaders(), content)
                     else:
                         self._hang_up()
@@ -166,7 +174,7 @@ def _handler(wire: Wire) -> type[BaseHTTPRequestHandler]:
             length = str(len(content))
             for name, value in headers:
                 if name.lower() == "content-length":
-                    length = value  # of a HEAD's object
+                    length = value  # of a HEAD's object, or of the whole of which this is the half
                 elif name.lower() not in _HOP_BY_HOP:
                     self.send_header(name, value)
             self.send_header("Content-Length", length)

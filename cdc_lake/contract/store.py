@@ -14,7 +14,16 @@ from urllib.parse import urlsplit
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    IncompleteReadError,
+    NoCredentialsError,
+    PartialCredentialsError,
+    ReadTimeoutError,
+    ResponseStreamingError,
+)
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from cdc_lake.contract.errors import ContractError, StoreRefusedError, StoreUnreachableError
 
@@ -25,6 +34,13 @@ if TYPE_CHECKING:
 # the same key is under way (https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html).
 _PRECONDITION = {"PreconditionFailed", "ConditionalRequestConflict", "412", "409"}
 _MISSING = {"NoSuchKey", "404", "NotFound"}
+# boto3 asks again where no answer begins, not where one ends in the middle of an object.
+_WHOLE = Retrying(
+    retry=retry_if_exception_type((IncompleteReadError, ResponseStreamingError, ReadTimeoutError)),
+    stop=stop_after_attempt(4),
+    wait=wait_exponential(multiplier=0.2, max=2),
+    reraise=True,
+)
 _THIS_MACHINE = {"127.0.0.1", "::1", "localhost"}
 
 
@@ -116,13 +132,16 @@ class S3Store:
     def get(self, key: str) -> StoredObject | None:
         """See ObjectStore."""
         with self._explained("reading", key):
-            try:
-                answer = self.client.get_object(Bucket=self.bucket, Key=key)
-            except ClientError as error:
-                if error.response["Error"]["Code"] in _MISSING:
-                    return None
-                raise
-            return StoredObject(key, answer["Body"].read(), answer["ETag"].strip('"'), answer["Metadata"])
+            return _WHOLE(self._get, key)
+
+    def _get(self, key: str) -> StoredObject | None:
+        try:
+            answer = self.client.get_object(Bucket=self.bucket, Key=key)
+        except ClientError as error:
+            if error.response["Error"]["Code"] in _MISSING:
+                return None
+            raise
+        return StoredObject(key, answer["Body"].read(), answer["ETag"].strip('"'), answer["Metadata"])
 
     def exists(self, key: str) -> bool:
         """See ObjectStore."""

@@ -51,7 +51,7 @@ class SmallDisk:
 
 
 @pytest.fixture(scope="module")
-def disk() -> Iterator[tuple[Path, SmallDisk]]:
+def disk(tried: Tried) -> Iterator[tuple[Path, SmallDisk]]:
     """A state folder whose S3 server keeps its objects on a small disk."""
     with scratch_home() as home:
         data = home / "s3" / "data"
@@ -63,6 +63,7 @@ def disk() -> Iterator[tuple[Path, SmallDisk]]:
             check=False,
         )
         if mounted.returncode != 0:
+            tried("FULL DISKS NOT TRIED: this user may not mount a small one", 0)
             pytest.skip(f"a small disk takes a user who may mount one: {mounted.stderr.strip()}")
         try:
             yield home, SmallDisk(data)

@@ -27,6 +27,7 @@ from cdc_lake_tests.wire import (
     SLOW_DOWN,
     CutOff,
     Fault,
+    HalfAnswer,
     Hang,
     LoseAnswer,
     Request,
@@ -44,6 +45,7 @@ PASSING = {
     "503 to every other request": lambda request: SLOW_DOWN if request.number % 2 else None,
     "500 to the first try of each write": lambda request: INTERNAL_ERROR if _first(request) else None,
     "the first put of each is cut off": lambda request: CutOff() if _first(request) else None,
+    "the answer to the first get of each ends in the middle": lambda request: HalfAnswer() if _read(request) else None,
     "the answer to the first put of each is lost": lambda request: LoseAnswer() if _first(request) else None,
 }
 EXPIRE = "the credentials expire"
@@ -57,6 +59,11 @@ LASTING: dict[str, tuple[Fault, type[ContractError]]] = {
 
 def _first(request: Request) -> bool:
     return request.method == "PUT" and request.number == 1
+
+
+def _read(request: Request) -> bool:
+    """The first reading of an object; a listing's path ends with the bucket."""
+    return request.method == "GET" and request.number == 1 and any(part in request.path for part in ("/raw/", "/lake/"))
 
 
 @pytest.fixture(scope="module")
