@@ -18,7 +18,7 @@ from cdc_lake.contract import json_lines
 from cdc_lake.contract.store import S3Location
 from cdc_lake.jobs import land as landing
 from cdc_lake.jobs import sweep, upsert, verify
-from cdc_lake.pipeline import source_schema, stream
+from cdc_lake.pipeline import source_schema, stream, topic_state
 from cdc_lake.pipeline.flow import Flow, TableFlow
 from cdc_lake.pipeline.load import load
 from cdc_lake_tests.fakes import jobs
@@ -146,7 +146,7 @@ class World:
 
     def land(self, table: TableFlow) -> landing.LandReport:
         """What raw does."""
-        state = stream.topic_state(self.kafka, table)
+        state = topic_state.now(self.kafka, table)
         return self.land_by(stream.land_spec(table, state, S3Location("shop"), "nowhere"))
 
     def land_by(self, spec: landing.LandSpec) -> landing.LandReport:

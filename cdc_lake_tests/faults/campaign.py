@@ -14,7 +14,7 @@ from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wa
 
 from cdc_lake.contract import timeline
 from cdc_lake.contract.chain import Chain
-from cdc_lake.pipeline import stream
+from cdc_lake.pipeline import stream, topic_state
 from cdc_lake.samples.traffic import Counts
 from cdc_lake_tests.faults import work
 from cdc_lake_tests.faults.bench import FAULTS, Bench
@@ -38,6 +38,8 @@ class Figures:
     repairs: list[float] = field(default_factory=list)
     dagster_starts: int = 0
     lag: Sequence[float] = ()
+    blind: int = 0
+    """Looks at the lag while something that had to be asked was down."""
     manifests_under_fire: int = 0
     manifests: int = 0
     records: int = 0
@@ -58,7 +60,8 @@ class Figures:
             f"{sum(self.kills.values())} kills: {each}",
             f"{len(self.repairs)} times `cdc-lake up`, {max(self.repairs, default=0):.0f} s at most; "
             f"`cdc-lake dev` started {self.dagster_starts} times",
-            f"lag of the lake's watermark p50 / p95 / max: {lag} s",
+            f"lag of the lake's watermark p50 / p95 / max: {lag} s; "
+            f"{len(self.lag)} looks, {self.blind} of them in vain",
             f"{self.manifests_under_fire} batches landed and at least {self.commits_under_fire} commits seen in the "
             f"lake under fire; {self.manifests} batches with {self.records:,} records in the end",
             f"{self.settle_seconds:.0f} s from the last change until all of it was in the lake",
@@ -97,9 +100,15 @@ def run(
             chaos.mend()
             figures.traffic = changing.stop()
             figures.kills, figures.repairs, figures.lag = dict(chaos.kills), chaos.repairs, watch.seconds
+            figures.blind = watch.blind
             assert not watch.backwards, f"the watermark went back: {watch.backwards}"
             figures.manifests_under_fire = chain.length() - before
             figures.commits_under_fire = max(0, len(watch.checkpoints) - 1)
+            # Else nothing was hit in its work, and all that follows would be green anyway.
+            assert figures.traffic.changes > 0, "nothing was written under fire"
+            assert figures.manifests_under_fire > 0, "nothing was landed under fire"
+            assert figures.commits_under_fire > 0, "nothing was applied under fire"
+            assert figures.blind < len(figures.lag), "the lag could not be looked at even once"
             tell(f"peace after {sum(figures.kills.values())} kills and {figures.traffic.changes:,} changes")
             figures.settle_seconds = _settle(bench)
             tell(f"all of it is in the lake after {figures.settle_seconds:.0f} s")
@@ -127,7 +136,7 @@ def _settle(bench: Bench) -> float:
     beat = stream.barrier(flow.at_source(bound["postgres"]), bound["kafka"], flow, SETTLE_SECONDS)
 
     def there() -> bool:
-        state = stream.topic_state(bench.resources["kafka"], bench.table)
+        state = topic_state.now(bench.resources["kafka"], bench.table)
         found = stream.lake_watermark(bench.store, bench.table, state)
         return found is not None and found.lsn >= beat.lsn
 

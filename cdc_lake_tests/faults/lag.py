@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 
 from cdc_lake.contract.position import Watermark
-from cdc_lake.pipeline import stream
+from cdc_lake.pipeline import stream, topic_state
 from cdc_lake_tests.faults.bench import Bench
 
 _EVERY_SECONDS = 2.0
@@ -53,7 +53,7 @@ class LagWatch:
 
     def _look(self) -> None:
         bench = self._bench
-        state = stream.topic_state(bench.resources["kafka"], bench.table)
+        state = topic_state.now(bench.resources["kafka"], bench.table)
         found = stream.lake_watermark(bench.store, bench.table, state)
         checkpoint = stream.checkpoint(bench.store, bench.table)
         if checkpoint is not None:

@@ -29,7 +29,7 @@ type: cdc_lake.CdcPipeline
 attributes:
   name: {name}
   source: {{ kind: log, database: devdb, schema: {name}, tables: [goods], publication: {name} }}
-  stream: {{ prefix: {name} }}
+  stream: {{ prefix: {name}, partitions: 3 }}
   tables: [{{ name: goods, key: [id] }}]
   catalog: {name}
   retained_wal_limit_mb: 16

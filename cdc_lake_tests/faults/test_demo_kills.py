@@ -13,6 +13,8 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from cdc_lake.pipeline.load import load
 from cdc_lake_tests.e2e.conftest import CommandLine
 from cdc_lake_tests.e2e.test_demo import check
+from cdc_lake_tests.faults.bench import Bench
+from cdc_lake_tests.tried import Tried
 from infra.local.attach import load_endpoints
 from resources.errors import ResourceError
 from resources.kafka_connect import KafkaConnect
@@ -84,11 +86,13 @@ class Running:
 
 
 @pytest.mark.timeout(1500)
-def test_each_component(cli: CommandLine) -> None:
+def test_each_component(bench: Bench, tried: Tried) -> None:
+    cli = bench.cli
     demo = Running(cli)
     for step, component in KILLS:
         demo.reach(step)
         demo.kill(component)
     demo.wait()
     check(json.loads(cli.run("cdc-lake", "demo", "--resume", "--json").stdout))
+    tried("components killed in the middle of a demo", len(KILLS))
     assert demo.resumed > 0, "no kill ended the demo: nothing of its resumption was tried"

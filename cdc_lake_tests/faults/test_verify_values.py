@@ -22,7 +22,7 @@ type: cdc_lake.CdcPipeline
 attributes:
   name: {NAME}
   source: {{ kind: log, database: devdb, schema: {NAME}, tables: [held], publication: {NAME} }}
-  stream: {{ prefix: {NAME} }}
+  stream: {{ prefix: {NAME}, partitions: 2 }}
   tables: [{{ name: held, key: [id, part], values: {{ infinity: max, nan: null }} }}]
   catalog: {NAME}
 """
@@ -169,4 +169,25 @@ def test_every_type_is_looked_at(held: Held) -> None:
     found = held.verify()
     assert {one.key["id"]: list(one.columns) for one in found.differences} == {
         str(100 + number): [f"c{number}"] for number in range(len(TYPES))
+    }
+    held.execute(f"delete from {NAME}.held where id >= 100")
+
+
+@pytest.mark.timeout(900)
+def test_values_that_change_without_an_event(held: Held) -> None:
+    """A label that is renamed, and a rewrite that computes: neither writes a row into the WAL."""
+    numbers = {name: number for number, name in enumerate(TYPES)}
+    mood, moods, small = (numbers[name] for name in (f"{NAME}.mood", f"{NAME}.mood[]", "smallint"))
+    assert held.verify().clean
+    held.execute(f"alter type {NAME}.mood rename value 'glad' to 'merry'")
+    found = held.verify()
+    assert {name for one in found.differences for name in one.columns} == {f"c{mood}", f"c{moods}"}
+    assert ("merry", "glad") in [one.columns.get(f"c{mood}") for one in found.differences]
+    held.execute(
+        f"alter type {NAME}.mood rename value 'merry' to 'glad'",
+        f"alter table {NAME}.held alter c{small} type smallint using c{small} / 2",
+    )
+    found = held.verify()
+    assert {(name, *values) for one in found.differences for name, values in one.columns.items()} == {
+        (f"c{small}", "-16384", "-32768")
     }

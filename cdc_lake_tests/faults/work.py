@@ -21,9 +21,11 @@ from cdc_lake.demo.graph import Graph
 from cdc_lake.instance import dagster_home
 from cdc_lake.jobs import land, upsert
 from cdc_lake.pipeline import reset as resetting
-from cdc_lake.pipeline import stream
+from cdc_lake.pipeline import resnapshot as resnapshotting
+from cdc_lake.pipeline import stream, topic_state
 from cdc_lake.pipeline.flow import TableFlow, location
 from cdc_lake.pipeline.load import load
+from cdc_lake.pipeline.stages.topic import connector_config
 from cdc_lake.profile import bound, resolved, spark
 
 PIPELINE = "northwind"
@@ -105,6 +107,22 @@ def reset() -> list[str]:
     return list(resetting.reset(flow, store=store, **own))
 
 
+def resnapshot(reason: str) -> list[str]:
+    """What the command does; what it says."""
+    flow, found = load(PIPELINE), resolved()
+    postgres = flow.at_source(found["postgres"])
+    systems = resnapshotting.Systems(
+        postgres=postgres,
+        kafka=found["kafka"],
+        connect=found["connect"],
+        location=location(found["store"]),
+        run=spark().run,
+        config=connector_config(flow, postgres, found["deployment"]),
+        snapshot_seconds=60,
+    )
+    return list(resnapshotting.resnapshot(flow, systems, reason))
+
+
 def apply(lease_seconds: float, wait_seconds: float) -> Mapping[str, Any]:
     """Run the upsert job; its report."""
     spec = table().upsert_spec(location(resolved()["store"]), owner=f"writer {os.getpid()}")
@@ -117,5 +135,5 @@ def land_through(endpoint: str) -> Mapping[str, Any]:
     found = resolved()
     at = replace(location(found["store"]), endpoint_url=endpoint)
     kafka = found["kafka"]
-    spec = stream.land_spec(table(), stream.topic_state(kafka, table()), at, kafka.bootstrap)
+    spec = stream.land_spec(table(), topic_state.now(kafka, table()), at, kafka.bootstrap)
     return asdict(spark().run(land.run, replace(spec, records_per_object=20)))
