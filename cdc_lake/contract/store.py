@@ -20,7 +20,6 @@ from botocore.exceptions import (
     IncompleteReadError,
     NoCredentialsError,
     PartialCredentialsError,
-    ReadTimeoutError,
     ResponseStreamingError,
 )
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
@@ -34,9 +33,10 @@ if TYPE_CHECKING:
 # the same key is under way (https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html).
 _PRECONDITION = {"PreconditionFailed", "ConditionalRequestConflict", "412", "409"}
 _MISSING = {"NoSuchKey", "404", "NotFound"}
-# boto3 asks again where no answer begins, not where one ends in the middle of an object.
+# boto3 asks again where no answer begins, not where one ends in the middle of an object. Not for silence: it has waited
+# for that five times before it says so.
 _WHOLE = Retrying(
-    retry=retry_if_exception_type((IncompleteReadError, ResponseStreamingError, ReadTimeoutError)),
+    retry=retry_if_exception_type((IncompleteReadError, ResponseStreamingError)),
     stop=stop_after_attempt(4),
     wait=wait_exponential(multiplier=0.2, max=2),
     reraise=True,
