@@ -70,7 +70,9 @@ TYPES: dict[str, st.SearchStrategy[Any]] = {
     "text[]": st.lists(TEXT, max_size=4).map(tuple),
 }
 COLUMNS = tuple(Column(name=f"c{place}", type=kind) for place, kind in enumerate(TYPES))
-SCHEMA = TableSchema(version=1, table="public.t", columns=(Column(name="id", type="integer"), *COLUMNS), key=("id",))
+SCHEMA = TableSchema(
+    version=1, table="public.orders", columns=(Column(name="id", type="integer"), *COLUMNS), key=("id",)
+)
 # Moments are compared as microseconds, days as days: Python's own calendar ends where PostgreSQL's goes on.
 AS_NUMBERS = {"timestamp": "unix_micros({})", "date": "datediff({}, date'1970-01-01')"}
 
