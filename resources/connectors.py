@@ -52,6 +52,8 @@ class ConnectorStatus:
     state: str
     tasks: tuple[TaskStatus, ...]
     trace: str | None = None
+    tasks_told: bool = True
+    """Whether `tasks` are known: MSK Connect tells the connector's state only."""
 
     @property
     def failed_tasks(self) -> tuple[TaskStatus, ...]:
@@ -60,12 +62,16 @@ class ConnectorStatus:
 
     def is_running(self, tasks: int = 1) -> bool:
         """Whether the connector and at least so many tasks are there, and all of them are RUNNING."""
+        if not self.tasks_told:
+            return self.state == RUNNING
         states = {self.state, *(task.state for task in self.tasks)}
         return states == {RUNNING} and len(self.tasks) >= tasks
 
     def __str__(self) -> str:
         """Return the state in one line, with the causes of failures."""
         cause = f": {_last_cause(self.trace)}" if self.state == FAILED else ""
+        if not self.tasks_told:
+            return f"{self.name} is {self.state}{cause}"
         tasks = [f"task {t.id} {t.state}" + (f": {t.cause}" if t.state == FAILED else "") for t in self.tasks]
         return f"{self.name} is {self.state}{cause}, {'; '.join(tasks) or 'no tasks'}"
 

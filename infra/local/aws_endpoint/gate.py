@@ -9,7 +9,7 @@ interface and guards nothing that its user could not read anyway.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from infra.local.aws_endpoint.errors import JSON, XML, AwsError
@@ -32,16 +32,19 @@ _SCOPE = re.compile(r"Credential=[^/,\s]+/\d{8}/(?P<region>[^/,\s]+)/(?P<service
 
 
 class Gate:
-    """Passes on what this endpoint serves, and answers the rest itself."""
+    """Passes on what this endpoint serves, to moto or to an application of the service's own, and answers the rest."""
 
-    def __init__(self, application: Application, region: str) -> None:
+    def __init__(self, application: Application, region: str, own: Mapping[str, Application] | None = None) -> None:
         self._application = application
         self._region = region
+        self._own = own or {}
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        error = self._objection(environ)
+        scope = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
+        error = self._objection(environ, scope)
         if error is None:
-            return self._application(environ, start_response)
+            service = "" if scope is None else scope["service"]
+            return self._own.get(service, self._application)(environ, start_response)
         is_json = environ.get("CONTENT_TYPE", "").startswith("application/x-amz-json")
         body = (error.as_json() if is_json else error.as_xml()).encode()
         # The request's body was not read, so the connection can't be used again.
@@ -49,15 +52,15 @@ class Gate:
         start_response(f"{error.status} {error.code}", [*headers, ("Content-Length", str(len(body)))])
         return [body]
 
-    def _objection(self, environ: Environ) -> AwsError | None:
-        scope = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
+    def _objection(self, environ: Environ, scope: re.Match[str] | None) -> AwsError | None:
         if scope is None or environ.get("PATH_INFO", "").startswith("/moto-api"):
             return AwsError("MissingAuthenticationTokenException", "Missing Authentication Token", status=403)
-        if scope["service"] not in OFFERED_SERVICES:
+        offered = OFFERED_SERVICES | self._own.keys()
+        if scope["service"] not in offered:
             return AwsError(
                 "UnknownOperationException",
                 f"{scope['service']} is not offered by the local AWS endpoint, which has "
-                f"{', '.join(sorted(OFFERED_SERVICES))}. Was this call meant for another endpoint_url?",
+                f"{', '.join(sorted(offered))}. Was this call meant for another endpoint_url?",
             )
         if scope["region"] != self._region:
             return AwsError(

@@ -1,0 +1,106 @@
+"""MSK Connect's local API over a worker in memory, served over HTTP: boto3 talks to it as to AWS.
+
+Here: the worker, and the server. Not here: what the API answers (infra/local/aws_endpoint/kafkaconnect.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import boto3
+from werkzeug.serving import make_server
+
+from infra.local.aws_endpoint.connect_worker import RefusedError, WorkerStatus
+from infra.local.aws_endpoint.gate import Gate
+from infra.local.aws_endpoint.kafkaconnect import KafkaConnectApi
+from infra.local.aws_endpoint.kafkaconnect_state import Records
+from infra.local.aws_endpoint.rest_json import RestJson
+
+REGION = "us-east-1"
+_SESSION = boto3.Session()  # it reads the service's model once
+
+
+@dataclass
+class MemoryWorker:
+    """Runs whatever it is given; a configuration with `fail` has a task that FAILED, one with `refuse` is not taken."""
+
+    configs: dict[str, dict[str, str]] = field(default_factory=dict)
+    paused: set[str] = field(default_factory=set)
+    asked: list[str] = field(default_factory=list)
+
+    def put(self, name: str, config: Mapping[str, str]) -> None:
+        """See Worker."""
+        self.asked.append(f"put {name}")
+        if "refuse" in config:
+            raise RefusedError(config["refuse"])
+        self.configs[name] = dict(config)
+
+    def status(self, name: str) -> WorkerStatus | None:
+        """See Worker."""
+        config = self.configs.get(name)
+        if config is None:
+            return None
+        if "fail" in config:
+            return WorkerStatus("RUNNING", ("FAILED",), config["fail"])
+        state = "PAUSED" if name in self.paused else "RUNNING"
+        return WorkerStatus(state, (state,))
+
+    def ask(self, name: str, action: str) -> None:
+        """See Worker."""
+        self.asked.append(f"{action} {name}")
+        if action == "pause":
+            self.paused.add(name)
+        elif action == "resume":
+            self.paused.discard(name)
+        else:
+            self.configs[name].pop("fail", None)
+
+    def delete(self, name: str) -> None:
+        """See Worker."""
+        self.asked.append(f"delete {name}")
+        self.configs.pop(name, None)
+
+
+@dataclass(frozen=True)
+class Served:
+    """The API at an address."""
+
+    url: str
+    worker: MemoryWorker
+
+    def client(self) -> Any:  # noqa: ANN401 - its stubs are not among the dependencies
+        """boto3's client of it."""
+        return _SESSION.client(
+            "kafkaconnect",
+            endpoint_url=self.url,
+            region_name=REGION,
+            aws_access_key_id="key",
+            aws_secret_access_key="secret",
+        )
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[Served]:
+    """The API, for the length of the block; its records are in the folder. A key that ends in .txt is no archive."""
+    worker = MemoryWorker()
+    records = Records(folder / "kafkaconnect.json", REGION)
+    api = KafkaConnectApi(records, worker, lambda _, key: "it is no ZIP file" if key.endswith(".txt") else None)
+
+    def moto(*_: object) -> list[bytes]:
+        raise AssertionError("moto was asked")
+
+    gate = Gate(moto, REGION, {"kafkaconnect": RestJson("kafkaconnect", api.operations)})
+    server = make_server("127.0.0.1", 0, gate, threaded=True)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield Served(f"http://127.0.0.1:{server.server_port}", worker)
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

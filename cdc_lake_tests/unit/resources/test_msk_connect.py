@@ -1,0 +1,160 @@
+"""The resource against MSK Connect's local API, over boto3: what it calls, and what it makes of the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cdc_lake_tests.fakes.kafkaconnect import Served, served
+from resources.aws import AwsRequestFailed
+from resources.errors import ConnectorConfigInvalid, ConnectorFailed, ConnectorMissing
+from resources.msk_connect import MskConnect
+from resources.msk_connect_request import ConnectSettings, Plugin
+
+KIND = "io.debezium.connector.postgresql.PostgresConnector"
+CONFIG = {"connector.class": KIND, "tasks.max": "1"}
+
+
+@pytest.fixture
+def aws(tmp_path: Path) -> Iterator[Served]:
+    """The API."""
+    with served(tmp_path) as found:
+        yield found
+
+
+def settings(aws: Served, **changes: object) -> ConnectSettings:
+    """Where connectors run; the plugin is made if it is missing."""
+    client = aws.client()
+    listed = client.list_custom_plugins()["customPlugins"]
+    if not listed:
+        location = {"s3Location": {"bucketArn": "arn:aws:s3:::bucket", "fileKey": "debezium.zip"}}
+        listed = [client.create_custom_plugin(name="debezium", contentType="ZIP", location=location)]
+    found = ConnectSettings(
+        bootstrap_servers="b-1:9098",
+        subnets=["subnet-2", "subnet-1"],
+        security_groups=["sg-1"],
+        role_arn="arn:aws:iam::123456789012:role/connect",
+        plugins=[Plugin(connector_class=KIND, arn=listed[0]["customPluginArn"])],
+        log_group="/cdc-lake/connect",
+        tags={"pipeline": "shop"},
+    )
+    return found.model_copy(update=changes)
+
+
+def connect(aws: Served, **changes: object) -> MskConnect:
+    """The resource."""
+    return MskConnect(
+        endpoint_url=aws.url,
+        access_key="key",
+        secret_key="secret",
+        attempts=1,
+        settings=settings(aws, **changes),
+        poll_seconds=0.01,
+        change_seconds=5,
+    )
+
+
+def test_it_is_made_once_and_without_a_difference_nothing_is_called(aws: Served) -> None:
+    one = connect(aws)
+    assert one.status("shop") is None
+    assert one.get("shop") is None
+    assert one.put("shop", CONFIG) == "created"
+    assert one.wait_running("shop").state == "RUNNING"
+    assert str(one.status("shop")) == "shop is RUNNING"
+    asked = list(aws.worker.asked)
+    assert one.put("shop", CONFIG) == "unchanged"
+    assert one.get("shop") == CONFIG
+    assert aws.worker.asked == asked == ["put shop"]
+
+
+def test_a_prefix_is_no_name(aws: Served) -> None:
+    one = connect(aws)
+    one.put("shop-two", CONFIG)
+    assert one.status("shop") is None
+    assert one.put("shop", CONFIG) == "created"
+
+
+def test_configuration_and_workers_are_updated_in_place(aws: Served) -> None:
+    connect(aws).put("shop", CONFIG)
+    larger = connect(aws, mcu_count=2)
+    arn = aws.client().list_connectors()["connectors"][0]["connectorArn"]
+    assert larger.put("shop", {**CONFIG, "poll.interval.ms": "50"}) == "updated"
+    found = aws.client().describe_connector(connectorArn=arn)
+    assert found["connectorConfiguration"]["poll.interval.ms"] == "50"
+    assert found["capacity"]["provisionedCapacity"]["mcuCount"] == 2
+    assert larger.put("shop", {**CONFIG, "poll.interval.ms": "50"}) == "unchanged"
+
+
+@pytest.mark.parametrize("changes", [{"log_group": "/other"}, {"role_arn": "arn:aws:iam::123456789012:role/other"}])
+def test_what_can_t_be_changed_is_made_anew_under_its_name(aws: Served, changes: dict[str, object]) -> None:
+    connect(aws).put("shop", CONFIG)
+    before = aws.client().list_connectors()["connectors"][0]["connectorArn"]
+    assert connect(aws, **changes).put("shop", CONFIG) == "updated"
+    (after,) = aws.client().list_connectors()["connectors"]
+    assert (after["connectorName"], after["connectorArn"] != before) == ("shop", True)
+    assert aws.worker.asked == ["put shop", "delete shop", "put shop"]
+
+
+def test_the_order_of_subnets_is_no_difference(aws: Served) -> None:
+    connect(aws).put("shop", CONFIG)
+    assert connect(aws, subnets=["subnet-1", "subnet-2"]).put("shop", CONFIG) == "unchanged"
+
+
+def test_one_that_failed_says_why_and_is_made_anew(aws: Served) -> None:
+    one = connect(aws)
+    one.put("shop", {**CONFIG, "fail": "org.postgresql.util.PSQLException: no such host"})
+    with pytest.raises(ConnectorFailed, match=r"shop is FAILED: .*no such host.*/cdc-lake/connect"):
+        one.wait_running("shop", timeout_seconds=5)
+    assert one.put("shop", CONFIG) == "updated"
+    assert one.wait_running("shop", timeout_seconds=5).state == "RUNNING"
+
+
+def test_one_that_failed_can_be_restarted(aws: Served) -> None:
+    one = connect(aws)
+    one.put("shop", {**CONFIG, "fail": "the database was away"})
+    assert one.restart_failed("shop") == (0,)
+    assert one.restart_failed("shop") == ()
+
+
+def test_an_update_that_was_rolled_back_is_an_error(aws: Served) -> None:
+    one = connect(aws)
+    one.put("shop", CONFIG)
+    with pytest.raises(ConnectorFailed, match=r"update_connector ended with ROLLBACK_COMPLETE: no.*still runs"):
+        one.put("shop", {**CONFIG, "fail": "no"})
+    assert one.get("shop") == CONFIG
+
+
+def test_a_paused_one_is_resumed(aws: Served) -> None:
+    one = connect(aws)
+    one.put("shop", CONFIG)
+    one.wait_running("shop")
+    aws.client().pause_connector(connectorArn=aws.client().list_connectors()["connectors"][0]["connectorArn"])
+    assert one.put("shop", CONFIG) == "updated"
+    assert one.wait_running("shop", timeout_seconds=5).state == "RUNNING"
+
+
+def test_it_is_deleted_and_its_offsets_are_not(aws: Served) -> None:
+    one = connect(aws)
+    one.put("shop", CONFIG)
+    with pytest.raises(ValueError, match="no interface for offsets"):
+        one.delete("shop", offsets=True)
+    assert one.delete("shop") is True
+    assert one.delete("shop") is False
+    with pytest.raises(ConnectorMissing, match="no connector shop"):
+        one.wait_running("shop")
+
+
+def test_a_class_without_a_plugin_is_named(aws: Served) -> None:
+    with pytest.raises(ConnectorConfigInvalid, match=r"asks for class io\.lenses\.Sink, .* plugins for io\.debezium"):
+        connect(aws).put("shop", {"connector.class": "io.lenses.Sink"})
+
+
+def test_a_plugin_that_is_gone_is_aws_s_own_error(aws: Served) -> None:
+    arn = "arn:aws:kafkaconnect:us-east-1:123456789012:custom-plugin/x/1-2"
+    gone = connect(aws, plugins=[Plugin(connector_class=KIND, arn=arn)])
+    with pytest.raises(
+        AwsRequestFailed, match=r"Making the connector shop failed .*NotFoundException.*custom-plugin/x"
+    ):
+        gone.put("shop", CONFIG)

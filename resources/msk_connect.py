@@ -1,0 +1,212 @@
+"""Amazon MSK Connect, as a Dagster resource: connectors by boto3 `kafkaconnect`.
+
+Here: making, changing and watching connectors. Not here: what a request says (msk_connect_request.py), plugins'
+archives, and self-managed Connect (kafka_connect.py). MSK Connect tells neither tasks nor offsets: those of a connector
+stay in the topic that its worker configuration names, under the connector's name; one made again goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field
+
+from resources import msk_connect_request
+from resources.aws import AwsRequestFailed, AwsResource
+from resources.connectors import FAILED, RUNNING, ConnectorStatus, PutOutcome
+from resources.errors import ConnectorFailed, ConnectorMissing
+from resources.msk_connect_request import ConnectSettings
+from resources.waiting import until
+
+_SETTLED = frozenset({RUNNING, FAILED, "PAUSED"})
+_UNDER_WAY = ("PENDING", "_IN_PROGRESS")
+
+
+class MskConnect(AwsResource):
+    """Connectors on MSK Connect (implements `connectors.Connectors`).
+
+    Every method raises Unreachable, AccessRefused or AwsRequestFailed if MSK Connect does not comply, and WaitTimedOut
+    where a connector takes longer than `change_seconds`.
+    """
+
+    settings: ConnectSettings
+    poll_seconds: float = Field(default=10.0, gt=0)
+    change_seconds: float = Field(default=1800.0, gt=0, description="How long making or changing a connector may take.")
+
+    def get(self, name: str) -> dict[str, str] | None:
+        """Return the connector's configuration, None if there is no connector of that name."""
+        found = self._describe(name)
+        return None if found is None else dict(found["connectorConfiguration"])
+
+    def put(self, name: str, config: Mapping[str, str]) -> PutOutcome:
+        """Make the connector run with `config` and the resource's settings; without a difference nothing is called.
+
+        It is updated in place where MSK Connect can do that, and else, or where it is FAILED, deleted and made again
+        under its name: its offsets stay. Returns once a change is through; a connector that is made is not waited for.
+
+        Raises:
+            ConnectorConfigInvalid: no plugin has the connector's class.
+            ConnectorFailed: MSK Connect rolled a change back, with its reason.
+        """
+        wanted = msk_connect_request.wanted(self.settings, name, config)
+        found = self._settled(name)
+        if found is None:
+            self._create(wanted)
+            return "created"
+        if found["connectorState"] == FAILED or msk_connect_request.must_be_made_anew(wanted, found):
+            self._remove(name, found["connectorArn"])
+            self._create(wanted)
+            return "updated"
+        resumed = found["connectorState"] == "PAUSED"
+        if resumed:
+            self._change(name, "resume_connector", connectorArn=found["connectorArn"])
+        changes: list[dict[str, Any]] = []
+        if dict(found["connectorConfiguration"]) != wanted["connectorConfiguration"]:
+            changes.append({"connectorConfiguration": wanted["connectorConfiguration"]})
+        if worker := msk_connect_request.worker_changes(wanted, found):
+            changes.append(worker)
+        for change in changes:
+            now = self._present(name)
+            at = {"connectorArn": now["connectorArn"], "currentVersion": now["currentVersion"]}
+            self._change(name, "update_connector", **at, **change)
+        return "updated" if changes or resumed else "unchanged"
+
+    def status(self, name: str) -> ConnectorStatus | None:
+        """Return the connector's state and why it FAILED, None if there is no connector of that name."""
+        found = self._describe(name)
+        if found is None:
+            return None
+        why = found.get("stateDescription", {})
+        said = ": ".join(filter(None, (why.get("code"), why.get("message"))))
+        return ConnectorStatus(name, found["connectorState"], (), said or None, tasks_told=False)
+
+    def wait_running(self, name: str, tasks: int = 1, timeout_seconds: float = 1800.0) -> ConnectorStatus:  # noqa: ARG002
+        """Return as soon as the connector is RUNNING; its tasks nobody tells.
+
+        Raises:
+            ConnectorMissing: there is no connector of that name.
+            ConnectorFailed: it is FAILED; with the cause.
+        """
+
+        def look() -> ConnectorStatus:
+            status = self.status(name)
+            if status is None:
+                raise ConnectorMissing(f"MSK Connect in {self.region} has no connector {name}. Deploy it first.")
+            if status.state == FAILED:
+                raise ConnectorFailed(
+                    f"Connector {status}. Mend the cause (the log group {self.settings.log_group} has all of it), then"
+                    " deploy it again."
+                )
+            return status
+
+        return until(
+            look,
+            lambda status: status.is_running(),
+            seconds=timeout_seconds,
+            what=f"connector {name} to run",
+            hint=self.hint,
+            pause_seconds=self.poll_seconds,
+        )
+
+    def restart_failed(self, name: str) -> tuple[int, ...]:
+        """Restart the connector if it is FAILED; return an id for it as a whole, since nobody tells its tasks'."""
+        found = self._present(name)
+        if found["connectorState"] != FAILED:
+            return ()
+        self._change(name, "restart_connector", connectorArn=found["connectorArn"])
+        return (0,)
+
+    def delete(self, name: str, *, offsets: bool = False) -> bool:
+        """Delete the connector and wait until it is gone; return whether there was one.
+
+        Raises ValueError with `offsets`: MSK Connect can't delete them.
+        """
+        if offsets:
+            raise ValueError(
+                "MSK Connect has no interface for offsets: they are in the topic of the worker configuration"
+            )
+        found = self._settled(name)
+        if found is None:
+            return False
+        self._remove(name, found["connectorArn"])
+        return True
+
+    def _client(self) -> Any:  # noqa: ANN401 - its stubs are not among the dependencies
+        return self.session().client("kafkaconnect", endpoint_url=self.endpoint_url, config=self.client_config())
+
+    def _describe(self, name: str) -> dict[str, Any] | None:
+        client = self._client()
+        with self.explained(f"Looking for the connector {name}"):
+            pages = client.get_paginator("list_connectors").paginate(connectorNamePrefix=name)
+            listed = (each for page in pages for each in page["connectors"])
+            arn = next((each["connectorArn"] for each in listed if each["connectorName"] == name), None)
+        if arn is None:
+            return None
+        try:
+            with self.explained(f"Describing the connector {arn}"):
+                return dict(client.describe_connector(connectorArn=arn))
+        except AwsRequestFailed as error:
+            if error.code == "NotFoundException":  # it went meanwhile
+                return None
+            raise
+
+    def _present(self, name: str) -> dict[str, Any]:
+        found = self._describe(name)
+        if found is None:
+            raise ConnectorMissing(f"MSK Connect in {self.region} has no connector {name}. Deploy it first.")
+        return found
+
+    def _settled(self, name: str) -> dict[str, Any] | None:
+        """The connector, once nothing is under way at it; None where there is none (any more)."""
+        return until(
+            lambda: self._describe(name),
+            lambda found: found is None or found["connectorState"] in _SETTLED,
+            seconds=self.change_seconds,
+            what=f"what is under way at connector {name} to end",
+            hint=self.hint,
+            pause_seconds=self.poll_seconds,
+        )
+
+    def _create(self, wanted: Mapping[str, Any]) -> None:
+        with self.explained(f"Making the connector {wanted['connectorName']}"):
+            self._client().create_connector(**wanted)
+
+    def _remove(self, name: str, arn: str) -> None:
+        with self.explained(f"Deleting the connector {arn}"):
+            self._client().delete_connector(connectorArn=arn)
+        until(
+            lambda: self._describe(name),
+            lambda found: found is None,
+            seconds=self.change_seconds,
+            what=f"connector {name} to be gone",
+            hint=self.hint,
+            pause_seconds=self.poll_seconds,
+        )
+
+    def _change(self, name: str, call: str, **parameters: object) -> None:
+        """Make a call that begins an operation, and wait for its end. Raises ConnectorFailed where it failed."""
+        client = self._client()
+        with self.explained(f"Calling {call} for the connector {name}"):
+            arn = getattr(client, call)(**parameters)["connectorOperationArn"]
+
+        def look() -> dict[str, Any]:
+            with self.explained(f"Describing the operation {arn}"):
+                return dict(client.describe_connector_operation(connectorOperationArn=arn))
+
+        done = until(
+            look,
+            lambda found: not found["connectorOperationState"].endswith(_UNDER_WAY),
+            seconds=self.change_seconds,
+            what=f"operation {arn} of connector {name} to end",
+            hint=self.hint,
+            pause_seconds=self.poll_seconds,
+        )
+        if not done["connectorOperationState"].endswith("_COMPLETE") or done["connectorOperationState"].startswith(
+            "ROLL"
+        ):
+            why = done.get("errorInfo", {}).get("message", "MSK Connect does not say why")
+            raise ConnectorFailed(
+                f"Connector {name}: {call} ended with {done['connectorOperationState']}: {why}. What ran before still"
+                f" runs; the log group {self.settings.log_group} has the rest."
+            )

@@ -1,0 +1,124 @@
+"""What a connector on MSK Connect is asked to be, and how that differs from what runs.
+
+Here: the request and its comparison. Not here: calls (msk_connect.py). API: https://docs.aws.amazon.com/MSKC/latest/mskc/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+from pydantic import Field
+
+from resources.errors import ConnectorConfigInvalid
+
+Request = dict[str, Any]
+IN_PLACE = ("capacity", "plugins", "workerConfiguration")
+"""What UpdateConnector takes beside the configuration, in a request of their own."""
+_FIXED = ("kafkaCluster", "kafkaClusterClientAuthentication", "kafkaClusterEncryptionInTransit", "kafkaConnectVersion")
+_FIXED_TOO = ("serviceExecutionRoleArn", "logDelivery")
+_CLASS = "connector.class"
+
+
+class Plugin(dg.Config):
+    """A custom plugin, and the connector class that it is for."""
+
+    connector_class: str
+    arn: str
+    revision: int = Field(default=1, ge=1)
+
+
+class WorkerConfiguration(dg.Config):
+    """A worker configuration, and which revision of it."""
+
+    arn: str
+    revision: int = Field(default=1, ge=1)
+
+
+class ConnectSettings(dg.Config):
+    """Where and with what connectors run: everything of a request but name and configuration.
+
+    `mcu_count` is a worker's size (1, 2, 4 or 8). With `max_workers` MSK Connect
+    scales between `workers` and that many, by CPU; a source connector with one task has no use for it.
+    """
+
+    bootstrap_servers: str
+    subnets: list[str]
+    security_groups: list[str]
+    role_arn: str
+    plugins: list[Plugin]
+    worker_configuration: WorkerConfiguration | None = None
+    log_group: str
+    kafka_connect_version: str = "3.7.x"
+    mcu_count: int = 1
+    workers: int = Field(default=1, ge=1)
+    max_workers: int | None = None
+    tags: dict[str, str] = Field(default_factory=dict)
+
+
+def wanted(settings: ConnectSettings, name: str, config: Mapping[str, str]) -> Request:
+    """The parameters of CreateConnector. Raises ConnectorConfigInvalid where no plugin has the connector's class."""
+    kind = config.get(_CLASS, "")
+    plugin = next((each for each in settings.plugins if each.connector_class == kind), None)
+    if plugin is None:
+        raise ConnectorConfigInvalid(
+            f"Connector {name} asks for class {kind or '(none)'}, for which no custom plugin is given; there are"
+            f" plugins for {', '.join(each.connector_class for each in settings.plugins) or 'none'}."
+        )
+    cluster = {"securityGroups": settings.security_groups, "subnets": settings.subnets}
+    made: Request = {
+        "connectorName": name,
+        "connectorConfiguration": dict(config),
+        "capacity": _capacity(settings),
+        "kafkaCluster": {"apacheKafkaCluster": {"bootstrapServers": settings.bootstrap_servers, "vpc": cluster}},
+        "kafkaClusterClientAuthentication": {"authenticationType": "IAM"},
+        "kafkaClusterEncryptionInTransit": {"encryptionType": "TLS"},
+        "kafkaConnectVersion": settings.kafka_connect_version,
+        "logDelivery": {"workerLogDelivery": {"cloudWatchLogs": {"enabled": True, "logGroup": settings.log_group}}},
+        "plugins": [{"customPlugin": {"customPluginArn": plugin.arn, "revision": plugin.revision}}],
+        "serviceExecutionRoleArn": settings.role_arn,
+    }
+    if settings.worker_configuration is not None:
+        one = settings.worker_configuration
+        made["workerConfiguration"] = {"workerConfigurationArn": one.arn, "revision": one.revision}
+    return {**made, "tags": settings.tags} if settings.tags else made
+
+
+def _capacity(settings: ConnectSettings) -> Request:
+    if settings.max_workers is None:
+        return {"provisionedCapacity": {"mcuCount": settings.mcu_count, "workerCount": settings.workers}}
+    return {
+        "autoScaling": {
+            "mcuCount": settings.mcu_count,
+            "minWorkerCount": settings.workers,
+            "maxWorkerCount": settings.max_workers,
+            "scaleInPolicy": {"cpuUtilizationPercentage": 20},
+            "scaleOutPolicy": {"cpuUtilizationPercentage": 80},
+        }
+    }
+
+
+def must_be_made_anew(wanted: Request, runs: Mapping[str, Any]) -> tuple[str, ...]:
+    """What differs that UpdateConnector can't change."""
+    differ = [name for name in (*_FIXED, *_FIXED_TOO) if not _same(wanted[name], runs.get(name))]
+    other_class = wanted["connectorConfiguration"][_CLASS] != runs["connectorConfiguration"].get(_CLASS)
+    return (*differ, *([_CLASS] if other_class else []))
+
+
+def worker_changes(wanted: Request, runs: Mapping[str, Any]) -> Request:
+    """What of the worker's settings differs and can be updated in place."""
+    return {name: wanted[name] for name in IN_PLACE if name in wanted and not _same(wanted[name], runs.get(name))}
+
+
+def _same(wanted: Any, runs: Any) -> bool:  # noqa: ANN401 - parts of requests
+    """Whether what runs has everything that is wanted: descriptions have members of AWS's own besides."""
+    if isinstance(wanted, Mapping):
+        return isinstance(runs, Mapping) and all(_same(value, runs.get(name)) for name, value in wanted.items())
+    if isinstance(wanted, list):
+        if not isinstance(runs, list) or len(wanted) != len(runs):
+            return False
+        plain = all(isinstance(each, str) for each in wanted)
+        pairs = zip(sorted(wanted), sorted(runs), strict=True) if plain else zip(wanted, runs, strict=True)
+        return all(_same(one, other) for one, other in pairs)
+    return bool(wanted == runs)
