@@ -13,10 +13,10 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from cdc_lake.cli import demo, dev, dlq, load, purge, query, raw, reset, resnapshot, stack, topic, verify
+from cdc_lake.cli import connectors, demo, dev, dlq, load, purge, query, raw, reset, resnapshot, stack, topic, verify
 
 DEBUG_VARIABLE = "CDC_LAKE_DEBUG"
-COMMANDS = (stack, load, topic, raw, dlq, query, demo, reset, resnapshot, purge, verify, dev)
+COMMANDS = (stack, load, topic, raw, dlq, query, demo, reset, resnapshot, purge, verify, connectors, dev)
 """Modules with a function `register(app)`."""
 
 app = typer.Typer(
