@@ -65,8 +65,8 @@ class DagsterDev:
         return sorted(found, key=lambda each: each.create_time())
 
     def sparks(self) -> list[psutil.Process]:
-        """The JVMs of Spark sessions, oldest first."""
-        found = [each for each in self._all() if any("PythonGatewayServer" in part for part in _command(each))]
+        """The JVMs of Spark sessions, oldest first: PySpark starts each by spark-submit."""
+        found = [each for each in self._all() if any(part.endswith("SparkSubmit") for part in _command(each))]
         return sorted(found, key=lambda each: each.create_time())
 
     def stop(self) -> None:
