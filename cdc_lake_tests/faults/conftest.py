@@ -16,6 +16,22 @@ from cdc_lake_tests.stack import scratch_home
 from infra.local.home import StackHome
 from infra.local.stack import Stack
 
+LONGEST_FIRST = (
+    "test_kills",
+    "test_failpoints",
+    "test_writers",
+    "test_demo_kills",
+    "test_slot",
+    "test_resnapshot_kills",
+)
+"""So that two processes end at the same time: a file is one process's."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the long files first, each in its own order."""
+    ranks = {name: rank for rank, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: ranks.get(item.path.stem, len(ranks)))
+
 
 @pytest.fixture(scope="session")
 def stall(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Stall:
