@@ -20,7 +20,6 @@ LONGEST_FIRST = (
     "test_kills",
     "test_failpoints",
     "test_writers",
-    "test_demo_kills",
     "test_slot",
     "test_resnapshot_kills",
 )
