@@ -32,9 +32,11 @@ def fingerprint(columns: Sequence[str]) -> SparkColumn:
 
 def source_prints(rows: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:
     """Keys and fingerprints (`print`) of the source's rows; that of a row with refused values is no lake row's."""
-    refused = F.col(REFUSED).isNotNull()
-    told = F.when(refused, fingerprint([*columns, *columns])).otherwise(fingerprint(columns))
-    return rows.select(*keys, told.alias("print"))
+    # Shifted rather than hashed again: Spark writes the columns' expressions out wherever they are used.
+    shift = F.when(F.col(REFUSED).isNotNull(), 1).otherwise(0)
+    told = F.col("print")
+    shifted = F.struct(*((told.getField(f"h{n}") + shift).alias(f"h{n}") for n in range(len(_SEEDS))))
+    return rows.select(*keys, REFUSED, fingerprint(columns).alias("print")).select(*keys, shifted.alias("print"))
 
 
 def lake_prints(rows: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:
