@@ -1,0 +1,20 @@
+"""Spark's settings against each other: what a batch of the largest records needs has to fit."""
+
+from __future__ import annotations
+
+from cdc_lake.jobs.raw_writer import RawWriter
+from cdc_lake.profile import JOBS
+from resources.spark import _properties
+
+_GIB = 2**30
+
+
+def test_a_batch_of_the_largest_records_fits_in_the_memory_of_the_local_jvm() -> None:
+    settings = {**dict(_properties(JOBS / "spark.properties")), **dict(_properties(JOBS / "spark-local.properties"))}
+    assert settings["spark.driver.memory"].endswith("g")
+    memory = int(settings["spark.driver.memory"].rstrip("g")) * _GIB  # which bounds the buffers outside of the heap too
+    tasks = int(settings["spark.master"].removeprefix("local[").rstrip("]"))
+    batch = int(settings["spark.sql.execution.arrow.maxRecordsPerBatch"]) * RawWriter.record_bytes
+    # A buffer grows to a power of two, by copying into one of twice the size.
+    largest = 1 << (batch - 1).bit_length()
+    assert tasks * (largest + largest // 2) <= memory
