@@ -1,4 +1,4 @@
-"""What the oracle's tests run on: the stack's PostgreSQL and S3, and one Spark session."""
+"""What the oracle's tests run on: the stack's PostgreSQL, Kafka and S3, and one Spark session."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NewTable = Callable[[], Judged]
 def judged_tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewTable]:
     """Makes tables, each with its own pipeline."""
     scratch = tmp_path_factory.mktemp("spark")
-    with scratch_home() as home, running_engines(home, scratch, ("postgres", "s3")) as (engines, at):
+    with scratch_home() as home, running_engines(home, scratch, ("postgres", "s3", "kafka")) as (engines, at):
         postgres = Postgres(
             host=at.postgres_host,
             port=at.postgres_port,

@@ -15,6 +15,7 @@ from cdc_lake.contract.visibility import Point
 from cdc_lake.jobs import verify
 from cdc_lake.jobs.verify import LakeState, SourceAccess, VerifyReport, VerifySpec
 from cdc_lake.jobs.verify import SourceTable as SourceAtPoint
+from cdc_lake.jobs.verify.spec import KafkaRange
 from cdc_lake_tests.integration.jobs.engines import Engines
 from cdc_lake_tests.integration.jobs.tables import SOURCE, TOPIC, LakeTable
 from cdc_lake_tests.integration.verify.source import COLUMNS, KEY, SourceTable, Transaction
@@ -68,10 +69,15 @@ class Judged:
             yield found
 
     def verify(
-        self, point: ConsistentPoint, base: LakeState | None = None, limit: int = 20, rules: ValueRules = STRICT
+        self,
+        point: ConsistentPoint,
+        base: LakeState | None = None,
+        limit: int = 20,
+        rules: ValueRules = STRICT,
+        later: KafkaRange | None = None,
     ) -> VerifyReport:
         """What the job finds."""
-        spec = replace(self.spec(point, base, limit), values=rules)
+        spec = replace(self.spec(point, base, limit), values=rules, later=later)
         return verify.run(self.lake.engines.spark, spec)
 
     def spec(self, point: ConsistentPoint, base: LakeState | None = None, limit: int = 20) -> VerifySpec:

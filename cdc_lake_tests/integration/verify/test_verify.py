@@ -7,6 +7,9 @@ from contextlib import ExitStack
 import pytest
 
 from cdc_lake.contract.values import ValueRules
+from cdc_lake.jobs.verify.spec import KafkaRange
+from cdc_lake_tests.integration.jobs.tables import wire
+from cdc_lake_tests.integration.jobs.topics import Topic
 from cdc_lake_tests.integration.verify.judged import Judged
 
 ROWS = 20_000
@@ -173,6 +176,31 @@ def test_a_base_that_is_newer_than_the_point_is_seen_through(judged: Judged) -> 
         found = judged.verify(point, base)
     assert found.clean, found.differences
     assert found.resolved == 2
+
+
+def test_what_waits_in_the_topic_is_set_aside_and_what_was_applied_is_judged(judged: Judged) -> None:
+    """As the asset check does it, which waits for nobody."""
+    filled(judged)
+    topic = Topic(judged.lake.engines, judged.lake.name)
+    with judged.point() as point:
+        with judged.change() as applied:
+            applied.update([1, 2], "after the point")
+        judged.carry()
+        with judged.source.transaction() as waiting:
+            waiting.update([3], "in the topic only")
+        topic.transaction({}, values=[wire(event) for event in waiting.events])
+        kafka = judged.lake.engines.kafka
+        ends = kafka.end_offsets(topic.name)
+        later = KafkaRange(topic.name, dict.fromkeys(ends, 0), ends, {"bootstrap.servers": kafka.bootstrap})
+        judged.tamper("id = 3", note="whose change is on its way")
+        found = judged.verify(point, later=later)
+        assert found.clean, found.differences
+        assert (found.resolved, found.pending, found.compared) == (2, 1, 199)
+
+        judged.tamper("id = 2", note="of no event")
+        (one,) = judged.verify(point, later=later).differences
+    assert (one.kind, one.key, one.judge) == ("different", {"id": "2"}, "raw events")
+    topic.close()
 
 
 def test_the_password_is_in_no_plan(judged: Judged) -> None:
