@@ -7,18 +7,15 @@ Not here: the sweep (jobs/sweep.py), and the snapshots of later epochs (resnapsh
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
 
 from cdc_lake.contract.epochs import Epochs, Swept
 from cdc_lake.contract.position import Watermark
 from cdc_lake.contract.store import ObjectStore
 from cdc_lake.jobs import sweep
 from cdc_lake.jobs.upsert import UpsertSpec
+from cdc_lake.pipeline.carrying import RunJob
 from cdc_lake.pipeline.flow import TableFlow
-
-RunJob = Callable[[Callable[[Any, Any], Any], Any], Any]
 
 
 def finish(
