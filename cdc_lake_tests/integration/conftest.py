@@ -8,12 +8,21 @@ from dataclasses import dataclass
 import psutil
 import pytest
 
+from cdc_lake_tests.order import longest_first
 from cdc_lake_tests.stack import running_stack, scratch_home
 from infra.local.attach import load_endpoints
 from infra.local.endpoints import Endpoints
 from infra.local.stack import Stack
 
 QUERY_COMPONENTS = ("s3", "trino", "aws")
+
+
+LONGEST_FIRST = ("chain", "verify", "jobs", "infra")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """By folders, whose files share a stack."""
+    longest_first(items, LONGEST_FIRST)
 
 
 @dataclass(frozen=True)
