@@ -1,4 +1,6 @@
-"""What all tests share: a browser, and the closing count of what was tried."""
+"""What all tests share: a browser, Hypothesis's settings, and the closing count of what was tried."""
+
+import hypothesis
 
 from cdc_lake_tests.browser import browser, chromium
 from cdc_lake_tests.tried import (
@@ -18,3 +20,7 @@ __all__ = [
     "pytest_testnodedown",
     "tried",
 ]
+
+# On a busy machine a first example can take longer than any limit that would say something.
+hypothesis.settings.register_profile("cdc-lake", deadline=None)
+hypothesis.settings.load_profile("cdc-lake")

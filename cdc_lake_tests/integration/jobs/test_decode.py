@@ -29,7 +29,6 @@ RECORD = "epoch int, object string, partition int, offset bigint, value binary"
 BATCH = 60
 QUICK = settings(
     max_examples=4,
-    deadline=None,
     # Each step of shrinking is a Spark job: the first failing rows are small enough to read.
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],

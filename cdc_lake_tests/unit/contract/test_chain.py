@@ -35,13 +35,13 @@ def bare(count: int) -> tuple[MemoryStore, Chain]:
 
 
 @given(st.integers(0, 3000), st.integers(0, 4000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_length_is_right_for_any_chain_and_hint(count: int, known: int) -> None:
     assert bare(count)[1].length(known) == count
 
 
 @given(st.integers(0, 2000), st.integers(0, 2000))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_length_asks_by_the_logarithm_of_what_is_new(known: int, new: int) -> None:
     store, chain = bare(known + new)
     assert chain.length(known) == known + new

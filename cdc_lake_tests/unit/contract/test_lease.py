@@ -215,7 +215,7 @@ def test_a_lost_answer_to_taking_it_is_no_loss(store: MemoryStore, clock: Clock,
 
 
 @given(st.lists(st.tuples(st.sampled_from("ABC"), st.sampled_from(["take", "work", "end", "sleep"])), max_size=60))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_of_any_writers_only_the_newest_passes_the_check(tried: Tried, steps: list[tuple[str, str]]) -> None:
     """Writers take it, commit, end or sleep past the expiry in any order: commits have tokens that never fall."""
     store, clock = MemoryStore(), Clock()

@@ -31,7 +31,7 @@ def merged(table: dict[int, Event], batch: Iterable[Event]) -> dict[int, Event]:
     return {**table, **kept}
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
 @given(deliveries())
 def check(delivery: Delivery) -> None:
     """The property."""
@@ -45,7 +45,7 @@ def check(delivery: Delivery) -> None:
     event(f"{len(delivery.batches)} batches")
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def check_any_order(data: st.DataObject) -> None:
     """The property, for events that arrive in any order at all, epochs mixed."""

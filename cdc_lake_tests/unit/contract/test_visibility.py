@@ -72,7 +72,7 @@ Strides = st.sampled_from([1, XIDS // 2 - 1, XIDS // 2, 3 * XIDS // 4, XIDS, 2 *
 Steps = st.lists(st.tuples(st.sampled_from(["begin", "change", "end", "stride"]), Strides), min_size=1, max_size=60)
 
 
-@settings(max_examples=HISTORIES, deadline=None)
+@settings(max_examples=HISTORIES)
 @given(start=st.integers(3, 5 * XIDS), before=Steps, after=Steps)
 def check_a_history(start: int, before: list[tuple[str, int]], after: list[tuple[str, int]]) -> None:
     server = Server(start, latest_ended=start - 1)

@@ -196,7 +196,7 @@ VALUES = st.one_of(st.none(), st.binary(max_size=12))
     st.integers(1, 60),
     st.lists(st.integers(0, 60), max_size=4),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_every_record_lands_once_in_order_or_is_a_dead_letter(
     tried: Tried, records: dict[tuple[int, int], bytes | None], count: int, size: int, cuts: list[int]
 ) -> None:
