@@ -24,7 +24,6 @@ LONGEST_FIRST = (
     "test_writers",
     "test_slot",
     "test_resnapshot_kills",
-    "test_demo_kills",
 )
 
 
