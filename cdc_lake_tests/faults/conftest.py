@@ -24,6 +24,7 @@ LONGEST_FIRST = (
     "test_writers",
     "test_slot",
     "test_resnapshot_kills",
+    "test_demo_kills",
 )
 
 

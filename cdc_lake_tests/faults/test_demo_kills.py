@@ -13,6 +13,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from cdc_lake.pipeline.load import load
 from cdc_lake_tests.e2e.conftest import CommandLine
 from cdc_lake_tests.e2e.test_demo import check
+from cdc_lake_tests.faults.bench import Bench
 from cdc_lake_tests.tried import Tried
 from infra.local.attach import load_endpoints
 from resources.errors import ResourceError
@@ -85,7 +86,8 @@ class Running:
 
 
 @pytest.mark.timeout(1500)
-def test_each_component(cli: CommandLine, tried: Tried) -> None:
+def test_each_component(bench: Bench, tried: Tried) -> None:
+    cli = bench.cli
     demo = Running(cli)
     for step, component in KILLS:
         demo.reach(step)
