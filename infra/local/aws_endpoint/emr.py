@@ -4,12 +4,14 @@ Here: AddJobFlowSteps, DescribeStep, ListSteps, CancelSteps, and the cluster's D
 makes or changes clusters is refused: on AWS that is the CDK's (infra/aws), and here it is there from the start.
 
 What differs from AWS: a step is spark-submit by command-runner.jar in client mode (spark_submit.py has the arguments
-that are taken) and CONTINUE; steps begin within a second; logs are there at the step's end, not minutes later.
+that are taken) and CONTINUE; steps begin within a second; logs are there at the step's end, not minutes later; what
+does not heed SEND_INTERRUPT is killed after a while.
 """
 
 from __future__ import annotations
 
 import secrets
+import signal
 import string
 from typing import Any
 
@@ -24,6 +26,8 @@ ACCOUNT = "123456789012"
 STEP_LOGS = "{logs}{cluster}/steps/{step}/"
 _RUNNER = "command-runner.jar"
 _STATES = {"SUCCEEDED": "COMPLETED", "CANCELLING": "CANCEL_PENDING"}
+# https://docs.aws.amazon.com/emr/latest/ManagementGuide/emr-cancel-steps.html
+_SIGNALS = {"SEND_INTERRUPT": signal.SIGTERM, "TERMINATE_PROCESS": signal.SIGKILL}
 _PAGE = 50  # AWS's, too
 _MOST_IDS = 10  # of ListSteps, AWS's too
 _ALPHABET = string.ascii_uppercase + string.digits
@@ -93,7 +97,7 @@ class EmrApi:
         _known(request["ClusterId"])
         told = []
         for run in [self._one(step_id) for step_id in request["StepIds"]]:
-            if self._runs.cancel(run.id):
+            if self._runs.cancel(run.id, _SIGNALS[request.get("StepCancellationOption", "SEND_INTERRUPT")]):
                 told.append({"StepId": run.id, "Status": "SUBMITTED"})
             else:
                 reason = f"Step is in {_state(run)} state and can't be cancelled."

@@ -93,8 +93,8 @@ class SparkRuns:
         with self._lock:
             return list(reversed(self._runs.values()))
 
-    def cancel(self, run_id: str) -> bool:
-        """Ask for the end of a run; whether it had not ended yet."""
+    def cancel(self, run_id: str, number: signal.Signals = signal.SIGTERM) -> bool:
+        """Ask for the end of a run by this signal; whether it had not ended yet."""
         with self._lock:
             run = self._runs[run_id]
             if run.state in FINAL:
@@ -106,7 +106,7 @@ class SparkRuns:
             self._save()
             process = self._processes.get(run_id)
         if process is not None:
-            self._terminate(process)
+            self._terminate(process, number)
         return True
 
     def close(self) -> None:
@@ -180,9 +180,9 @@ class SparkRuns:
             if process.stdin is not None:
                 process.stdin.close()
 
-    def _terminate(self, process: subprocess.Popen[bytes]) -> None:
-        """SIGTERM to the group, and SIGKILL to what is left of it after the grace."""
-        _signal(process, signal.SIGTERM)
+    def _terminate(self, process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+        """The signal to the group, and SIGKILL to what is left of it after the grace."""
+        _signal(process, number)
         late = threading.Timer(self._grace, _signal, (process, signal.SIGKILL))
         late.daemon = True
         late.start()

@@ -139,6 +139,7 @@ class SparkHere:
         return {
             **kept,
             "JAVA_HOME": self.java_home,
+            "SPARK_HOME": str(self.submit.parents[1]),
             "PYSPARK_PYTHON": sys.executable,
             "PYSPARK_DRIVER_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
