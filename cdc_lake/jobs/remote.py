@@ -24,6 +24,8 @@ JOBS: Mapping[str, Job] = {
     "upsert": upsert.run,
     "verify": verify.run,
 }
+PACKAGES = ("cdc_lake/__init__.py", "cdc_lake/contract", "cdc_lake/jobs")
+"""What of this project a job imports, below the folder that has it: to be packed for where the job runs."""
 
 
 class RemoteJobError(Exception):

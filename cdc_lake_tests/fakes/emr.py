@@ -5,6 +5,7 @@ Here: that program, a job for it, and the server. Not here: what the APIs answer
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -79,9 +80,10 @@ def work(spec):
 
 @dataclass
 class Trouble:
-    """What becomes of requests on their way: so many of an operation are throttled, or answered after a while."""
+    """What becomes of requests on their way: so many of an operation are refused, or answered after a while."""
 
-    throttled: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    code: str = "ThrottlingException"
     late: dict[str, Callable[[], None]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
 
@@ -91,10 +93,10 @@ class Trouble:
         def troubled(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
             name = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2] or environ["REQUEST_METHOD"]
             self.asked.append(name)
-            if self.throttled[name] > 0:
-                self.throttled[name] -= 1
-                body = b'{"__type": "ThrottlingException", "message": "Rate exceeded"}'
-                code = ("x-amzn-ErrorType", "ThrottlingException")
+            if self.refused[name] > 0:
+                self.refused[name] -= 1
+                body = json.dumps({"__type": self.code, "message": "Not now"}).encode()
+                code = ("x-amzn-ErrorType", self.code)
                 start_response("400 Bad Request", [code, ("Content-Length", str(len(body)))])
                 return [body]
             answer = application(environ, start_response)

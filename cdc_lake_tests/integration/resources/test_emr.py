@@ -59,7 +59,7 @@ class Aws:
         root = JOBS.parents[1]
         code = EmrCode(
             root=str(root),
-            packages=["cdc_lake/__init__.py", "cdc_lake/contract", "cdc_lake/jobs"],
+            packages=list(remote.PACKAGES),
             entry=str(JOBS / "main.py"),
             jars=str(self.at.spark_jars),
         )

@@ -23,7 +23,7 @@ from resources.emr import EmrSteps
 from resources.emr_code import EmrCode
 from resources.emr_jobs import EmrJobs
 from resources.emr_serverless import EmrServerlessSpark
-from resources.errors import JobFailed, ResourceError, Unreachable, WaitTimedOut
+from resources.errors import AccessRefused, JobFailed, ResourceError, Unreachable, WaitTimedOut
 from resources.job_files import JobFiles
 
 
@@ -209,15 +209,36 @@ def test_the_wait_has_a_bound(aws: Served, tmp_path: Path, way: Way) -> None:
 
 @both
 def test_throttled_calls_are_repeated(aws: Served, tmp_path: Path, way: Way) -> None:
-    aws.trouble.throttled.update({"AddJobFlowSteps": 2, "DescribeStep": 3, "DescribeCluster": 1, "POST": 2, "GET": 3})
+    aws.trouble.refused.update({"AddJobFlowSteps": 2, "DescribeStep": 3, "DescribeCluster": 1, "POST": 2, "GET": 3})
     assert way.make(aws, tmp_path).run(work, "report") == "REPORT"
     assert state(aws) == "SUCCEEDED"
 
 
 def test_throttling_without_end_is_an_error_that_says_what(aws: Served, tmp_path: Path) -> None:
-    aws.trouble.throttled["AddJobFlowSteps"] = 10_000
-    with pytest.raises(AwsRequestFailed, match=f"Adding a step to the cluster {CLUSTER} failed.*Rate exceeded"):
+    aws.trouble.refused["AddJobFlowSteps"] = 10_000
+    with pytest.raises(AwsRequestFailed, match=f"Adding a step to the cluster {CLUSTER} failed.*Not now"):
         steps(aws, tmp_path, patience_seconds=0.2).run(work, "report")
+
+
+@both
+@pytest.mark.parametrize("code", ["AccessDeniedException", "ExpiredTokenException"])
+def test_a_missing_permission_or_an_expired_token_says_at_what(
+    aws: Served, tmp_path: Path, way: Way, code: str
+) -> None:
+    aws.trouble.code = code
+    aws.trouble.refused.update({"AddJobFlowSteps": 1, "POST": 1})
+    with pytest.raises(AccessRefused, match=rf"(cluster {CLUSTER}|application {APPLICATION}) failed.*{code}"):
+        way.make(aws, tmp_path).run(work, "report")
+    assert [run for each in aws.runs.values() for run in each.newest_first()] == []
+
+
+def test_who_can_t_look_any_more_and_can_t_cancel_says_that_it_may_run(aws: Served, tmp_path: Path) -> None:
+    aws.trouble.code = "ExpiredTokenException"
+    aws.trouble.refused.update({"DescribeStep": 1, "CancelSteps": 1})
+    with pytest.raises(AccessRefused, match="ExpiredTokenException") as caught:
+        steps(aws, tmp_path).run(work, "report")
+    assert "could not be cancelled and may still run: Cancelling step s-" in caught.value.__notes__[0]
+    assert state(aws) == "SUCCEEDED"
 
 
 def test_a_step_whose_answer_was_lost_is_found(aws: Served, tmp_path: Path) -> None:

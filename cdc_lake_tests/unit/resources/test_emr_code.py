@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from cdc_lake.jobs import remote
 from cdc_lake_tests.fakes.s3 import MemoryS3, served_s3
 from resources.emr_code import EmrCode, archive
 from resources.errors import ResourceError
 from resources.job_files import JobFiles
 
 ROOT = Path(__file__).parents[3]
-PACKAGES = ["cdc_lake/__init__.py", "cdc_lake/contract", "cdc_lake/jobs"]
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_the_same_files_are_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_the_jobs_are_imported_from_the_archive_alone(tmp_path: Path) -> None:
-    (tmp_path / "code.zip").write_bytes(archive(ROOT, PACKAGES))
+    (tmp_path / "code.zip").write_bytes(archive(ROOT, remote.PACKAGES))
     program = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "import cdc_lake.jobs.main as main\n"
