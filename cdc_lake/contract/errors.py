@@ -81,3 +81,7 @@ class TooManyDeadLettersError(ContractError):
 
 class SourceUnreadableError(ContractError):
     """The source's rows can't be read at the point that they were to be compared at."""
+
+
+class SecretUnreadableError(ContractError):
+    """A secret that a job needs can't be read where it is kept."""

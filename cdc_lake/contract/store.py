@@ -24,6 +24,7 @@ from botocore.exceptions import (
 )
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
+from cdc_lake.contract import withheld
 from cdc_lake.contract.errors import ContractError, StoreRefusedError, StoreUnreachableError
 
 if TYPE_CHECKING:
@@ -99,8 +100,8 @@ class S3Location:
     bucket: str
     endpoint_url: str | None = None
     region: str | None = None
-    access_key: str | None = field(default=None, repr=False)
-    secret_key: str | None = field(default=None, repr=False)
+    access_key: str | None = field(default=None, repr=False, metadata=withheld.OF_THE_ROLE)
+    secret_key: str | None = field(default=None, repr=False, metadata=withheld.OF_THE_ROLE)
 
     def store(self) -> S3Store:
         """A store with a client of its own: clients don't travel to executors, locations do."""

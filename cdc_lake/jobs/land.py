@@ -15,12 +15,13 @@ from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc_lake.contract import dead_letters, failpoints, lease
+from cdc_lake.contract import dead_letters, failpoints, lease, withheld
 from cdc_lake.contract.chain import Chain
 from cdc_lake.contract.errors import EpochUnopenedError, OffsetsExpiredError, RaceLostError, TopicRecreatedError
 from cdc_lake.contract.manifest import LandedObject, Manifest, Span
 from cdc_lake.contract.position import Watermark
 from cdc_lake.contract.store import S3Location
+from cdc_lake.jobs import kafka_source
 from cdc_lake.jobs.executors import contract_errors
 from cdc_lake.jobs.raw_writer import WRITTEN_SCHEMA, RawWriter, too_many
 
@@ -45,7 +46,7 @@ class LandSpec:
     topic_id: str
     begins: Mapping[int, int]
     ends: Mapping[int, int]
-    kafka: Mapping[str, str]
+    kafka: Mapping[str, str] = field(metadata=withheld.WITHOUT_SECRETS)
     watermark: Watermark | None = None
     epoch: int = 0
     records_per_object: int = 100_000
@@ -210,7 +211,7 @@ def _write(
 
 def _read(spark: SparkSession, spec: LandSpec, spans: tuple[Span, ...]) -> DataFrame:
     """A bounded batch read; a Spark partition holds a contiguous range of one topic partition, in order."""
-    reader = spark.read.format("kafka").options(**{f"kafka.{name}": value for name, value in spec.kafka.items()})
+    reader = spark.read.format("kafka").options(**kafka_source.options(spark, spec.kafka))
     return (
         reader.option("kafka.isolation.level", "read_committed")
         .option("assign", json.dumps({spec.topic: [span.partition for span in spans]}))

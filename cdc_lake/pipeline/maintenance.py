@@ -10,7 +10,7 @@ from cdc_lake.jobs import purge
 from cdc_lake.pipeline import report
 from cdc_lake.pipeline.flow import Flow, TableFlow, location
 from resources.object_store import ObjectStore
-from resources.spark import LocalSpark
+from resources.spark_jobs import SparkJobs
 
 _DAILY = "17 3 * * *"
 
@@ -61,7 +61,9 @@ def _purge_op(table: TableFlow) -> dg.OpDefinition:
         description=f"Removes old tombstones of {flow.spec.catalog}.{table.name}.",
         out=dg.Out(dg.Nothing),
     )
-    def purge_tombstones(context: dg.OpExecutionContext, store: ObjectStore, spark: LocalSpark) -> None:
+    def purge_tombstones(
+        context: dg.OpExecutionContext, store: ObjectStore, spark: dg.ResourceParam[SparkJobs]
+    ) -> None:
         spec = table.purge_spec(location(store), owner=f"dagster run {context.run_id}")
         done = spark.run(purge.run, spec)
         context.log.info(

@@ -36,7 +36,7 @@ from resources.kafka import Kafka
 from resources.object_store import ObjectStore
 from resources.postgres import Postgres
 from resources.postgres_snapshot import ConsistentPoint, consistent_point
-from resources.spark import LocalSpark
+from resources.spark_jobs import SparkJobs
 from resources.waiting import until
 
 LIMIT = 20
@@ -57,7 +57,7 @@ class Systems:
     postgres: Postgres
     kafka: Kafka
     store: ObjectStore
-    spark: LocalSpark
+    spark: SparkJobs
 
 
 def verify_tables(

@@ -12,7 +12,7 @@ from resources.deployment import Deployment
 from resources.kafka import Kafka
 from resources.object_store import ObjectStore
 from resources.postgres import Postgres
-from resources.spark import LocalSpark
+from resources.spark_jobs import SparkJobs
 
 _SHOWN = 10
 _MB = 2**20
@@ -43,7 +43,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         ),
     )
     def equals_source(
-        postgres: Postgres, kafka: Kafka, store: ObjectStore, spark: LocalSpark, deployment: Deployment
+        postgres: Postgres, kafka: Kafka, store: ObjectStore, spark: dg.ResourceParam[SparkJobs], deployment: Deployment
     ) -> dg.AssetCheckResult:
         systems = Systems(postgres, kafka, store, spark)
         found = verify_applied(table, systems, seconds=deployment.stream_seconds, limit=_SHOWN)

@@ -15,7 +15,7 @@ from resources.glue import GlueCatalog
 from resources.kafka import Kafka
 from resources.object_store import ObjectStore
 from resources.postgres import Postgres
-from resources.spark import LocalSpark
+from resources.spark_jobs import SparkJobs
 
 
 def build(table: TableFlow) -> dg.AssetsDefinition:
@@ -41,7 +41,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         postgres: Postgres,
         kafka: Kafka,
         store: ObjectStore,
-        spark: LocalSpark,
+        spark: dg.ResourceParam[SparkJobs],
         glue: GlueCatalog,
         athena: Athena,
     ) -> dg.MaterializeResult[None]:

@@ -10,7 +10,7 @@ from cdc_lake.pipeline import continuity, report, stream, topic_state
 from cdc_lake.pipeline.flow import RUNS_WITHIN, TableFlow, location
 from resources.kafka import Kafka
 from resources.object_store import ObjectStore
-from resources.spark import LocalSpark
+from resources.spark_jobs import SparkJobs
 
 
 def build(table: TableFlow) -> dg.AssetsDefinition:
@@ -27,7 +27,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         freshness_policy=dg.FreshnessPolicy.time_window(RUNS_WITHIN),
     )
     def raw_asset(
-        context: dg.AssetExecutionContext, kafka: Kafka, store: ObjectStore, spark: LocalSpark
+        context: dg.AssetExecutionContext, kafka: Kafka, store: ObjectStore, spark: dg.ResourceParam[SparkJobs]
     ) -> dg.MaterializeResult[None]:
         chosen = context.run.asset_selection  # None: all
         if chosen is None or table.key("lake") in chosen:

@@ -33,10 +33,13 @@ class _Route:
 
 
 class RestJson:
-    """A WSGI application that answers one service by functions of its operations' parameters."""
+    """A WSGI application that answers one service by functions of its operations' parameters.
 
-    def __init__(self, service: str, operations: Mapping[str, Operation]) -> None:
-        self._service = service
+    `invalid` is the service's own code for parameters that its model does not allow.
+    """
+
+    def __init__(self, service: str, operations: Mapping[str, Operation], invalid: str = "BadRequestException") -> None:
+        self._service, self._invalid = service, invalid
         self._operations = operations
         model = botocore.session.get_session().get_service_model(service)
         self._routes = [_route(model.operation_model(name)) for name in model.operation_names]
@@ -70,7 +73,7 @@ class RestJson:
             raise unknown_operation(self._service, route.model.name, frozenset(self._operations))
         length = int(environ.get("CONTENT_LENGTH") or 0)
         body = environ["wsgi.input"].read(length) if length else b""
-        return operation(_parameters(route.model, found.groupdict(), parse_qs(query), body))
+        return operation(_parameters(route.model, found.groupdict(), parse_qs(query), body, self._invalid))
 
 
 def _route(model: OperationModel) -> _Route:
@@ -80,7 +83,7 @@ def _route(model: OperationModel) -> _Route:
 
 
 def _parameters(
-    model: OperationModel, path: Mapping[str, str], query: Mapping[str, list[str]], body: bytes
+    model: OperationModel, path: Mapping[str, str], query: Mapping[str, list[str]], body: bytes, invalid: str
 ) -> dict[str, Any]:
     """The parameters as boto3's caller gave them, checked. Raises AwsError as the service does."""
     shape = model.input_shape
@@ -89,7 +92,7 @@ def _parameters(
     try:
         told = json.loads(body) if body else {}
     except ValueError:
-        raise AwsError("BadRequestException", "The request's body is no JSON.") from None
+        raise AwsError(invalid, "The request's body is no JSON.") from None
     found: dict[str, Any] = {}
     for name, member in shape.members.items():
         wire = member.serialization.get("name", name)
@@ -103,7 +106,7 @@ def _parameters(
                 found[name] = told[wire]
     report = ParamValidator().validate(found, shape)
     if report.has_errors():
-        raise AwsError("BadRequestException", " ".join(report.generate_report().split()))
+        raise AwsError(invalid, " ".join(report.generate_report().split()))
     return found
 
 

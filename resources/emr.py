@@ -1,0 +1,112 @@
+"""Spark jobs as steps of a running EMR cluster, as a Dagster resource: boto3 `emr`.
+
+Here: the calls. Not here: making the cluster (infra/aws), and what a run's end means (emr_jobs.py).
+"""
+
+from typing import Any
+
+from botocore.config import Config
+from pydantic import Field, PrivateAttr
+
+from resources.emr_jobs import EmrJobs, Submission
+from resources.errors import Unreachable
+from resources.spark_jobs import JobRun
+
+_FINAL = frozenset({"COMPLETED", "CANCELLED", "FAILED", "INTERRUPTED"})
+
+
+class EmrSteps(EmrJobs):
+    """Steps `spark-submit` by command-runner.jar, in client mode: a step that is cancelled takes the driver with it,
+    and its log is the driver's. In cluster mode YARN would go on with the job.
+    """
+
+    cluster_id: str
+    role_arn: str | None = Field(default=None, description="The steps' runtime role, where the cluster has them.")
+    python: str = Field(description="The interpreter on the cluster's machines that has our packages' requirements.")
+
+    _logs: str | None = PrivateAttr(default=None)
+    _clients: dict[int, Any] = PrivateAttr(default_factory=dict)
+
+    def _start(self, submission: Submission) -> JobRun:
+        logs = self._log_folder()
+        settings = {
+            **submission.settings,
+            "spark.pyspark.python": self.python,
+            "spark.pyspark.driver.python": self.python,
+        }
+        options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+        code = submission.code
+        if code.jars:
+            options += ["--jars", ",".join(code.jars)]
+        args = ["spark-submit", "--deploy-mode", "client", *options, "--py-files", code.archive, code.entry]
+        step = {
+            "Name": submission.name,
+            "ActionOnFailure": "CONTINUE",
+            "HadoopJarStep": {"Jar": "command-runner.jar", "Args": [*args, *submission.arguments]},
+        }
+        asked: dict[str, Any] = {"JobFlowId": self.cluster_id, "Steps": [step]}
+        if self.role_arn:
+            asked["ExecutionRoleArn"] = self.role_arn
+        step_id = self.patiently(lambda: self._added(asked, submission.name), unanswered=False)
+        return JobRun(submission.job, step_id, "PENDING", "", f"{logs}{step_id}/")
+
+    def _added(self, asked: dict[str, Any], name: str) -> str:
+        """The id of a new step; of the one that was added all the same where the answer was lost."""
+        try:
+            with self.explained(f"Adding a step to the cluster {self.cluster_id}"):
+                return str(self._client(attempts=1).add_job_flow_steps(**asked)["StepIds"][0])
+        except Unreachable:
+            found = self.patiently(lambda: self._named(name))
+            if found is None:
+                raise
+            return found
+
+    def _named(self, name: str) -> str | None:
+        with self.explained(f"Listing steps of the cluster {self.cluster_id}"):
+            newest = self._client().list_steps(ClusterId=self.cluster_id)["Steps"]
+        return next((str(each["Id"]) for each in newest if each["Name"] == name), None)
+
+    def _look(self, run: JobRun) -> JobRun:
+        with self.explained(f"Describing {self._described(run)}"):
+            step = self._client().describe_step(ClusterId=self.cluster_id, StepId=run.id)["Step"]
+        status = step["Status"]
+        failure = status.get("FailureDetails", {})
+        said = (failure.get("Reason"), failure.get("Message"), status.get("StateChangeReason", {}).get("Message"))
+        log = failure.get("LogFile")
+        return JobRun(run.job, run.id, status["State"], ": ".join(filter(None, said)), log or run.logs)
+
+    def _cancel(self, run: JobRun) -> None:
+        with self.explained(f"Cancelling {self._described(run)}"):
+            self._client().cancel_steps(
+                ClusterId=self.cluster_id, StepIds=[run.id], StepCancellationOption="TERMINATE_PROCESS"
+            )
+
+    def _is_final(self, state: str) -> bool:
+        return state in _FINAL
+
+    def _has_succeeded(self, state: str) -> bool:
+        return state == "COMPLETED"
+
+    def _described(self, run: JobRun) -> str:
+        return f"step {run.id} ({run.job}) of the EMR cluster {self.cluster_id} in {self.region}"
+
+    def _log_folder(self) -> str:
+        """Where the cluster writes steps' logs; it is the same for all of them."""
+        if self._logs is None:
+            cluster = self.patiently(self._cluster)
+            at = str(cluster.get("LogUri") or "").replace("s3n://", "s3://", 1).rstrip("/")
+            self._logs = (
+                f"{at}/{self.cluster_id}/steps/" if at else "the cluster's primary machine, /mnt/var/log/steps/"
+            )
+        return self._logs
+
+    def _cluster(self) -> dict[str, Any]:
+        with self.explained(f"Describing the cluster {self.cluster_id}"):
+            return dict(self._client().describe_cluster(ClusterId=self.cluster_id)["Cluster"])
+
+    def _client(self, attempts: int | None = None) -> Any:  # noqa: ANN401 - its stubs are not among the dependencies
+        count = attempts or self.attempts
+        if count not in self._clients:
+            config = self.client_config().merge(Config(retries={"mode": "standard", "total_max_attempts": count}))
+            self._clients[count] = self.session().client("emr", endpoint_url=self.endpoint_url, config=config)
+        return self._clients[count]
