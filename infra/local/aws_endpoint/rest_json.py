@@ -45,7 +45,6 @@ class RestJson:
         self._service = service
         self._invalid = invalid
         self._operations = operations
-        self._routes = _routes(service)
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request."""
@@ -65,7 +64,7 @@ class RestJson:
         # As the client sent it: in PATH_INFO an ARN's slashes can't be told from the path's own.
         path, _, query = str(environ.get("REQUEST_URI") or environ["PATH_INFO"]).partition("?")
         method = environ["REQUEST_METHOD"]
-        for route in self._routes:
+        for route in _routes(self._service):
             found = route.path.fullmatch(path) if route.method == method else None
             if found is not None:
                 break
@@ -84,7 +83,7 @@ class RestJson:
 
 @cache
 def _routes(service: str) -> list[_Route]:
-    """All operations of a service, offered or not. Some models take half a second to read."""
+    """All operations of a service, offered or not. Some models take half a second to read: at the first request."""
     model = botocore.session.get_session().get_service_model(service)
     return [_route(model.operation_model(name)) for name in model.operation_names]
 
