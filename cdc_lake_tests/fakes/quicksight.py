@@ -100,7 +100,9 @@ def served(folder: Path) -> Iterator[Served]:
             if script.get(name):
                 raise script[name].pop(0)
             told = operation(request)
-            report = ParamValidator().validate(told, _MODEL.operation_model(name).output_shape)
+            shape = _MODEL.operation_model(name).output_shape
+            assert shape is not None
+            report = ParamValidator().validate(told, shape)
             assert not report.has_errors(), report.generate_report()
             return told
 

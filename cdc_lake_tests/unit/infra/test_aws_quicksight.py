@@ -78,7 +78,7 @@ def test_a_data_source_is_made_and_then_there(aws: Served) -> None:
     with pytest.raises(ClientError) as caught:
         source(aws)
     assert code(caught) == ("ResourceExistsException", 409)
-    assert caught.value.response["ResourceType"] == "DATA_SOURCE"
+    assert dict(caught.value.response)["ResourceType"] == "DATA_SOURCE"
 
 
 def test_a_change_that_is_under_way_is_a_conflict(aws: Served) -> None:
