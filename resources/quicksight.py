@@ -88,7 +88,7 @@ class QuickSight(AwsResource):
         if found is None:
             self._create(calls, DATA_SOURCE, id_, **wanted, Type=_TYPE)
             calls.through(DATA_SOURCE, id_)
-        elif failed(found) or not same(wanted, found):
+        elif failed(found) or not same(wanted, found) or _role(found) != self.role_arn:
             calls.call("update_data_source", DATA_SOURCE, id_, **wanted)
             calls.through(DATA_SOURCE, id_)
             return self._shared(calls, DATA_SOURCE, id_, "updated")
@@ -219,6 +219,11 @@ class QuickSight(AwsResource):
         return Put(
             calls.arn(kind, id_), "updated" if shared and outcome == "unchanged" else outcome, ingestion_id, version
         )
+
+
+def _role(data_source: dict[str, Any]) -> str | None:
+    told: str | None = data_source["DataSourceParameters"]["AthenaParameters"].get("RoleArn")
+    return told
 
 
 def _fingerprint(board: Board, data_set_arn: str) -> str:

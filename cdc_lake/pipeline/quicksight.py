@@ -4,6 +4,7 @@ Here: the order of the work, when an ingestion is due, and what Dagster is told.
 (cdc_lake/dashboard/quicksight.py), QuickSight's objects (resources/quicksight.py).
 """
 
+import hashlib
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -47,7 +48,8 @@ class QuickSightDashboards(dg.ConfigurableResource):  # type: ignore[type-arg]
         note, told = dict(noted), dict[str, Any]()
         if self.quicksight.import_mode == SPICE:
             # Asked for before the ingestion: what changes meanwhile is another state at the next run.
-            note, told = self._refreshed(made.id, data_set, state_of_rows(declared.spec, query), noted)
+            rows = f"{state_of_rows(declared.spec, query)} {hashlib.sha256(repr(made.rows).encode()).hexdigest()}"
+            note, told = self._refreshed(made.id, data_set, rows, noted)
         puts = {
             "data_source": source,
             "data_set": data_set,

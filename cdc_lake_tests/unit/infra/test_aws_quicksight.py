@@ -175,6 +175,17 @@ def test_ingestions_are_by_id_and_in_spice_only(aws: Served) -> None:
     assert code(caught) == ("ResourceExistsException", 409)
 
 
+def test_the_oldest_ingestions_are_forgotten(aws: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("infra.local.aws_endpoint.quicksight_ingestions.KEPT", 2)
+    source(aws)
+    ended(aws, asked(aws, "create_data_set", **tables())["IngestionId"])
+    for number in range(3):
+        asked(aws, "create_ingestion", DataSetId="sales", IngestionId=f"number-{number}")
+        ended(aws, f"number-{number}")
+    listed = asked(aws, "list_ingestions", DataSetId="sales")["Ingestions"]
+    assert [each["IngestionId"] for each in listed] == ["number-2", "number-1"]
+
+
 def test_a_data_set_that_is_deleted_takes_its_ingestions_along(aws: Served) -> None:
     source(aws)
     aws.engine.free.clear()

@@ -125,6 +125,7 @@ def test_another_workgroup_updates_the_data_source_and_a_new_owner_is_let_in(aws
     other = quicksight(aws, principal="user/anna", namespace="sales", role_arn=role.role_arn)
     assert other.data_source().outcome == "updated"
     assert aws.changes() == ["UpdateDataSource", "UpdateDataSourcePermissions"]
+    assert one.data_source().outcome == "updated"
     told = aws.client().describe_data_source_permissions(AwsAccountId=ACCOUNT, DataSourceId="cdc-lake-athena")
     owners = {each["Principal"]: each["Actions"] for each in told["Permissions"]}
     assert set(owners) == {OWNER, f"{ARN}:user/sales/anna"}

@@ -1,7 +1,7 @@
 """QuickSight's API: data sources on Athena, datasets of custom SQL, ingestions that run on Trino, and what shows them.
 
-Here: data sources, datasets, ingestions, permissions and lists. Not here: analyses and dashboards
-(quicksight_boards.py), running SQL (quicksight_ingestions.py), columns (quicksight_data_sets.py).
+Here: data sources, datasets, ingestions and lists. Not here: analyses and dashboards (quicksight_boards.py),
+permissions (quicksight_permissions.py), running SQL (quicksight_ingestions.py), columns (quicksight_data_sets.py).
 
 What differs from QuickSight, since nothing here draws or keeps rows:
 
@@ -27,6 +27,7 @@ from infra.local.aws_endpoint.errors import AwsError
 from infra.local.aws_endpoint.quicksight_boards import Boards
 from infra.local.aws_endpoint.quicksight_data_sets import custom_sql, output_columns
 from infra.local.aws_endpoint.quicksight_ingestions import Ingestions, described
+from infra.local.aws_endpoint.quicksight_permissions import check_principals, permissions
 from infra.local.aws_endpoint.quicksight_state import ACCOUNT, Kind, Objects, Record, invalid
 from infra.local.aws_endpoint.rest_json import Operation
 
@@ -58,12 +59,8 @@ class QuickSightApi:
             "ListAnalyses": lambda request: self._list(request, "Analysis", "AnalysisSummaryList", _summary),
             "ListDashboards": lambda request: self._list(request, "Dashboard", "DashboardSummaryList", _summary),
             **Boards(objects).operations,
+            **permissions(objects),
         }
-        for kind in ("DataSource", "DataSet", "Analysis", "Dashboard"):
-            offered |= {
-                f"Describe{kind}Permissions": self._permissions(kind),
-                f"Update{kind}Permissions": self._share(kind),
-            }
         self.operations = {name: self._alone(operation) for name, operation in offered.items()}
 
     def _alone(self, operation: Operation) -> Operation:
@@ -71,7 +68,7 @@ class QuickSightApi:
             if request["AwsAccountId"] != ACCOUNT:
                 said = f"Account {request['AwsAccountId']} is not the caller's, which is {ACCOUNT}."
                 raise AwsError("AccessDeniedException", said, status=401)
-            _check_principals(request)
+            check_principals(request)
             with self._objects.lock:
                 answer = operation(request)
                 self._objects.save()
@@ -175,29 +172,6 @@ class QuickSightApi:
     def _list(self, request: dict[str, Any], kind: Kind, member: str, told: Callable[[Record], Answer]) -> Answer:
         return _paged(request, member, [told(each) for each in self._objects.of(kind)])
 
-    def _permissions(self, kind: Kind) -> Operation:
-        def permissions(request: dict[str, Any]) -> Answer:
-            found = self._objects.get(kind, request[f"{kind}Id"])
-            return {f"{kind}Id": found["id"], f"{kind}Arn": found["arn"], "Permissions": found["permissions"]}
-
-        return permissions
-
-    def _share(self, kind: Kind) -> Operation:
-        def share(request: dict[str, Any]) -> Answer:
-            found = self._objects.get(kind, request[f"{kind}Id"])
-            held = {each["Principal"]: set(each["Actions"]) for each in found["permissions"]}
-            for each in request.get("GrantPermissions", []):
-                held.setdefault(each["Principal"], set()).update(each["Actions"])
-            for each in request.get("RevokePermissions", []):
-                held.setdefault(each["Principal"], set()).difference_update(each["Actions"])
-            found["permissions"] = [{"Principal": who, "Actions": sorted(may)} for who, may in held.items() if may]
-            told = self._permissions(kind)(request)
-            if kind in ("DataSource", "DataSet"):  # these don't tell what there is now
-                del told["Permissions"]
-            return told
-
-        return share
-
 
 def _athena(request: dict[str, Any]) -> dict[str, Any]:
     parameters = request.get("DataSourceParameters", {})
@@ -256,11 +230,3 @@ def _paged(request: dict[str, Any], member: str, listed: list[Answer]) -> Answer
 def _refuse_busy(record: Record) -> None:
     if record["status"].endswith("_IN_PROGRESS"):
         raise AwsError("ConflictException", f"{record['arn']} is {record['status']}.", status=409)
-
-
-def _check_principals(request: dict[str, Any]) -> None:
-    for member in ("Permissions", "GrantPermissions", "RevokePermissions"):
-        for each in request.get(member, []):
-            kind = each["Principal"].rpartition(":")[2].partition("/")[0]
-            if not each["Principal"].startswith("arn:aws:quicksight:") or kind not in ("user", "group", "namespace"):
-                raise invalid(f"Principal {each['Principal']} is no user's, group's or namespace's ARN.")

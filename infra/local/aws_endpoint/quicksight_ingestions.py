@@ -20,6 +20,8 @@ from infra.local.aws_endpoint.statements import CATALOG
 
 log = logging.getLogger(__name__)
 
+KEPT = 100
+"""How many ingestions of a dataset are remembered, beside those under way."""
 _UNDER_WAY = ("QUEUED", "RUNNING")
 
 
@@ -52,7 +54,7 @@ class Ingestions:
             objects.save()
 
     def begin(self, data_set: Record, id: str, request: str) -> Record:
-        """Queue one. Raises ResourceExistsException where the dataset has one of that id."""
+        """Queue one, and forget the oldest. Raises ResourceExistsException where the dataset has one of that id."""
         made = self._objects.add(
             "Ingestion",
             f"{data_set['id']}/ingestion/{id}",
@@ -62,8 +64,15 @@ class Ingestions:
             RequestSource="MANUAL",
             RequestType=request,
         )
+        self._drop_old(data_set)
         self._thread.submit(self._run, made["arn"])
         return made
+
+    def _drop_old(self, data_set: Record) -> None:
+        known = [each for each in self._objects.of("Ingestion") if each["data_set"] == data_set["arn"]]
+        for old in known[:-KEPT]:
+            if old["IngestionStatus"] not in _UNDER_WAY:
+                self._objects.remove(old)
 
     def close(self) -> None:
         """Wait for what is queued; none can be begun afterwards."""
