@@ -12,6 +12,7 @@ from typing import Any
 
 import dagster as dg
 
+from cdc_lake.pipeline.pages import Pages
 from infra.local.attach import load_endpoints
 from infra.local.endpoints import DATABASE, REGION, Endpoints
 from infra.local.errors import ArtifactsMissing, StackDown
@@ -118,6 +119,12 @@ def _local() -> dict[str, dg.ConfigurableResource[Any]]:
         secret_key=secret,
         hint=hint,
     )
+    deployment = Deployment(
+        profile="local",
+        source_host=at.postgres_host if at else "127.0.0.1",
+        password_reference=f"${{file:{at.connect_secrets_file}:postgres.password}}" if at else "",
+        pages=str(at.home / "dashboards") if at else "",
+    )
     return {
         "postgres": Postgres(
             host=at.postgres_host if at else "127.0.0.1",
@@ -141,10 +148,6 @@ def _local() -> dict[str, dg.ConfigurableResource[Any]]:
         ),
         "glue": GlueCatalog(**aws),
         "athena": Athena(**aws, database=CATALOG, output_location=f"s3://{bucket}/athena-results/", poll_seconds=0.05),
-        "deployment": Deployment(
-            profile="local",
-            source_host=at.postgres_host if at else "127.0.0.1",
-            password_reference=f"${{file:{at.connect_secrets_file}:postgres.password}}" if at else "",
-            pages=str(at.home / "dashboards") if at else "",
-        ),
+        "deployment": deployment,
+        "dashboards": Pages(deployment=deployment),
     }

@@ -21,6 +21,7 @@ from cdc_lake.jobs import sweep, upsert, verify
 from cdc_lake.pipeline import source_schema, stream, topic_state
 from cdc_lake.pipeline.flow import Flow, TableFlow
 from cdc_lake.pipeline.load import load
+from cdc_lake.pipeline.pages import Pages
 from cdc_lake_tests.fakes import jobs
 from cdc_lake_tests.fakes.athena import FakeAthena
 from cdc_lake_tests.fakes.connect import FakeConnect
@@ -98,6 +99,7 @@ class World:
             "glue": self.glue,
             "athena": self.athena,
             "deployment": self.deployment,
+            "dashboards": Pages(deployment=self.deployment),
         }
 
     @property

@@ -1,6 +1,6 @@
 """What a connector on MSK Connect is asked to be, and how that differs from what runs.
 
-Here: the request and its comparison. Not here: calls (msk_connect.py). API: https://docs.aws.amazon.com/MSKC/latest/mskc/
+Here: the request and what of it differs. Not here: calls (msk_connect.py). API: https://docs.aws.amazon.com/MSKC/latest/mskc/
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
+from resources.comparing import same
 from resources.errors import ConnectorConfigInvalid
 
 Request = dict[str, Any]
@@ -101,24 +102,11 @@ def _capacity(settings: ConnectSettings) -> Request:
 
 def must_be_made_anew(wanted: Request, runs: Mapping[str, Any]) -> tuple[str, ...]:
     """What differs that UpdateConnector can't change."""
-    differ = [name for name in (*_FIXED, *_FIXED_TOO) if not _same(wanted[name], runs.get(name))]
+    differ = [name for name in (*_FIXED, *_FIXED_TOO) if not same(wanted[name], runs.get(name))]
     other_class = wanted["connectorConfiguration"][_CLASS] != runs["connectorConfiguration"].get(_CLASS)
     return (*differ, *([_CLASS] if other_class else []))
 
 
 def worker_changes(wanted: Request, runs: Mapping[str, Any]) -> Request:
     """What of the worker's settings differs and can be updated in place."""
-    return {name: wanted[name] for name in IN_PLACE if name in wanted and not _same(wanted[name], runs.get(name))}
-
-
-def _same(wanted: Any, runs: Any) -> bool:  # noqa: ANN401 - parts of requests
-    """Whether what runs has everything that is wanted: descriptions have members of AWS's own besides."""
-    if isinstance(wanted, Mapping):
-        return isinstance(runs, Mapping) and all(_same(value, runs.get(name)) for name, value in wanted.items())
-    if isinstance(wanted, list):
-        if not isinstance(runs, list) or len(wanted) != len(runs):
-            return False
-        plain = all(isinstance(each, str) for each in wanted)
-        pairs = zip(sorted(wanted), sorted(runs), strict=True) if plain else zip(wanted, runs, strict=True)
-        return all(_same(one, other) for one, other in pairs)
-    return bool(wanted == runs)
+    return {name: wanted[name] for name in IN_PLACE if name in wanted and not same(wanted[name], runs.get(name))}

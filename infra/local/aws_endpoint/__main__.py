@@ -26,6 +26,10 @@ from infra.local.aws_endpoint.executions import Executions
 from infra.local.aws_endpoint.gate import Gate
 from infra.local.aws_endpoint.glue import serve_glue
 from infra.local.aws_endpoint.glue_state import GlueState
+from infra.local.aws_endpoint.quicksight import QuickSightApi
+from infra.local.aws_endpoint.quicksight_ingestions import Ingestions
+from infra.local.aws_endpoint.quicksight_state import Objects
+from infra.local.aws_endpoint.rest_json import RestJson
 from infra.local.aws_endpoint.results import ResultStore
 
 LOOPBACK = "127.0.0.1"
@@ -33,7 +37,7 @@ LOOPBACK = "127.0.0.1"
 
 def main() -> None:
     """Serve until the process is ended."""
-    parser = argparse.ArgumentParser(prog="infra.local.aws_endpoint", description="Glue and Athena, locally.")
+    parser = argparse.ArgumentParser(prog="infra.local.aws_endpoint", description="Some of AWS, locally.")
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--trino-url", required=True)
     parser.add_argument("--s3-endpoint", required=True)
@@ -62,9 +66,13 @@ def main() -> None:
             proxies={},
         ),
     )
-    serve_athena(Executions(Trino(arguments.trino_url), ResultStore(arguments.state / "results", s3)))
+    engine = Trino(arguments.trino_url)
+    serve_athena(Executions(engine, ResultStore(arguments.state / "results", s3)))
+    objects = Objects(arguments.state / "quicksight.json", arguments.region)
+    quicksight = QuickSightApi(objects, Ingestions(objects, engine))
+    own = {"quicksight": RestJson("quicksight", quicksight.operations, "InvalidParameterValueException")}
 
-    gate = Gate(DomainDispatcherApplication(create_backend_app), arguments.region)
+    gate = Gate(DomainDispatcherApplication(create_backend_app), arguments.region, own)
     server = make_server(LOOPBACK, arguments.port, gate, threaded=True, request_handler=MotoRequestHandler)
     logging.getLogger("infra.local.aws_endpoint").info("Serving on %s:%d.", LOOPBACK, arguments.port)
     server.serve_forever()

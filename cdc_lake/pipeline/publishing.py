@@ -1,0 +1,46 @@
+"""What publishes a pipeline's dashboards: the interface that the page on disk and QuickSight share.
+
+Here: the protocol and what it speaks of. Not here: how either of them does it (pages.py, quicksight.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from cdc_lake.dashboard import DashboardSpec, Query
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A dashboard of a pipeline, as its YAML declares it."""
+
+    pipeline: str
+    name: str
+    spec: DashboardSpec
+
+
+@dataclass(frozen=True)
+class Published:
+    """A dashboard that shows what the lake says now."""
+
+    changes: str
+    """What this took, in words; report.UNCHANGED for nothing."""
+    note: Mapping[str, Any]
+    """What `publish` is given the next time, as JSON."""
+    metadata: Mapping[str, Any]
+    """What Dagster shows of it."""
+
+
+class Dashboards(Protocol):
+    """Something that publishes dashboards."""
+
+    def publish(self, declared: Declared, query: Query, noted: Mapping[str, Any]) -> Published:
+        """Make the dashboard show what the lake says now; without a difference nothing is changed.
+
+        `query` runs one SELECT in the pipeline's database, `noted` is the note of the last time, empty without one.
+        """
+
+    def address(self, pipeline: str, name: str) -> str:
+        """Where people find the dashboard: a path or a URL."""
