@@ -38,12 +38,10 @@ class Sink:
 
     def __post_init__(self) -> None:
         if self.envelope and self.layout not in _ENVELOPES:
-            raise ContractError(
-                f"landing.sink: a {self.layout} sink writes no envelope with offsets; leave envelope out"
-            )
+            raise ContractError(f"a {self.layout} sink writes no envelope with offsets; leave envelope out")
         if self.layout == "lenses_by_field" and not self.envelope:
             raise ContractError(
-                "landing.sink: objects of a sink that partitions by fields hold offsets that lie among those of other "
+                "objects of a sink that partitions by fields hold offsets that lie among those of other "
                 "objects, and their names tell the last one only. Write them with an envelope (PROPERTIES "
                 "('store.envelope'=true) in the KCQL) and say envelope: true, or take the layout lenses, unpartitioned"
             )
