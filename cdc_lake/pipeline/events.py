@@ -33,6 +33,8 @@ QUEUE = "queue"
 NAME = "raw_events"
 LISTING_BESIDE_QUEUE_SECONDS = 60
 _EVERY_SECONDS = 5
+_HEARD_AT_MOST = 500
+"""Messages that wait for their runs are kept in the cursor; more of them stay in the queue."""
 _DEAD_LETTERS_EVERY_SECONDS = 300
 
 
@@ -59,7 +61,7 @@ def build(flows: Sequence[Flow]) -> dg.SensorDefinition:
         for refused in queue.delete(cursor.done):
             context.log.warning(f"a message of {queue.queue_url} was not deleted ({refused}): it will come again")
         cursor.done = []
-        for message in queue.receive():
+        for message in queue.receive() if len(cursor.heard) < _HEARD_AT_MOST else ():
             try:
                 cursor.hear(message, store.bucket, tables.values())
             except UnreadableEventError as error:

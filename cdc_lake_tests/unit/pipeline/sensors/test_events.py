@@ -172,6 +172,21 @@ def test_repeated_and_late_messages_change_nothing(shop: World, hearing: Hearing
     assert hearing.messages == 0
 
 
+def test_no_more_is_held_than_a_cursor_should(
+    shop: World, hearing: Hearing, apply: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "_HEARD_AT_MOST", 1)
+    key = landed(shop)
+    apply.run()
+    hearing.told(key)
+    hearing.skip()
+    hearing.told(key, key)
+    hearing.skip()
+    of = ["ApproximateNumberOfMessages"]
+    waiting = hearing.client.get_queue_attributes(QueueUrl=hearing.queue.queue_url, AttributeNames=of)["Attributes"]
+    assert waiting == {"ApproximateNumberOfMessages": "2"}
+
+
 def test_lost_messages_change_nothing(shop: World, hearing: Hearing, apply: Daemon) -> None:
     landed(shop)
     assert hearing.skip() == "no message tells of anything new"
