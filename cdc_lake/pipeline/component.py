@@ -11,7 +11,7 @@ from typing import Self
 import dagster as dg
 from pydantic import BaseModel
 
-from cdc_lake.pipeline import checks, maintenance, sensors, watch
+from cdc_lake.pipeline import checks, events, maintenance, sensors, watch
 from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.load import flow as flow_of
 from cdc_lake.pipeline.spec import PipelineSpec
@@ -40,11 +40,11 @@ class CdcPipeline(dg.Component):
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """The pipeline's definitions; the resources are bound by the code location."""
-        return build(flow_of(self.spec, Path(context.path)))
+        return build(flow_of(self.spec, Path(context.path)), events.listing_seconds())
 
 
-def build(flow: Flow) -> dg.Definitions:
-    """The definitions of one pipeline."""
+def build(flow: Flow, listing_seconds: int = sensors.LISTING_SECONDS) -> dg.Definitions:
+    """The definitions of one pipeline, whose sensors list the bucket every `listing_seconds`."""
     assets = [stage.build(table) for table in flow.tables for stage in (source, topic, raw, lake)]
     assets += [dataset.build(flow, file) for file in flow.spec.datasets]
     assets += [dashboard.build(flow, file) for file in flow.spec.dashboards]
@@ -56,7 +56,7 @@ def build(flow: Flow) -> dg.Definitions:
     return dg.Definitions(
         assets=assets,
         asset_checks=checks.build(flow),
-        sensors=[*sensors.build(flow), watch.build(flow)],
+        sensors=[*sensors.build(flow, listing_seconds), watch.build(flow)],
         jobs=[job, *maintenance.jobs(flow)],
         schedules=maintenance.schedules(flow),
     )

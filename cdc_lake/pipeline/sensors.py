@@ -11,8 +11,9 @@ from pydantic import BaseModel
 
 from cdc_lake.contract.chain import Chain
 from cdc_lake.contract.errors import ContractError, SourceBrokenError
-from cdc_lake.jobs import upsert
-from cdc_lake.pipeline import continuity, stream, topic_state
+from cdc_lake.jobs.sink_listing import Sink
+from cdc_lake.pipeline import adoption, continuity, stream, topic_state
+from cdc_lake.pipeline.due import to_adopt, to_apply
 from cdc_lake.pipeline.flow import Flow, TableFlow, location
 from cdc_lake.pipeline.launch import BACKOFF_SECONDS, Tick, launch, pause
 from resources.connectors import FAILED, ConnectorStatus
@@ -21,14 +22,33 @@ from resources.kafka_connect import KafkaConnect
 from resources.object_store import ObjectStore
 from resources.postgres import Postgres
 
+LISTING_SECONDS = 5
+"""How often the bucket is listed where nothing else tells of new objects."""
 _EVERY_SECONDS = 5
 _EXAMINED_EVERY_SECONDS = 30
 
 
-def build(flow: Flow) -> list[dg.SensorDefinition]:
-    """The sensors of a pipeline: one on its connector, two on each table."""
-    per_table = [sensor for table in flow.tables for sensor in (_landing(table), _applying(table))]
-    return [_connector(flow), *per_table]
+def build(flow: Flow, listing_seconds: int = LISTING_SECONDS) -> list[dg.SensorDefinition]:
+    """The sensors of a pipeline: one on its connector, two on each table.
+
+    Those that list the bucket do so every `listing_seconds`.
+    """
+    sensors = [_connector(flow)]
+    for table in flow.tables:
+        sink = adoption.sink(table)
+        sensors.append(_landing(table) if sink is None else _adopting(table, sink, listing_seconds))
+        sensors.append(_applying(table, listing_seconds))
+    return sensors
+
+
+def land_name(table: TableFlow) -> str:
+    """The name of the sensor that launches a table's landing or adoption."""
+    return f"{table.pipeline.name}_{table.name}_land"
+
+
+def apply_name(table: TableFlow) -> str:
+    """The name of the sensor that launches what follows on a table's landing."""
+    return f"{table.pipeline.name}_{table.name}_apply"
 
 
 def _landing(table: TableFlow) -> dg.SensorDefinition:
@@ -36,7 +56,7 @@ def _landing(table: TableFlow) -> dg.SensorDefinition:
     landing = flow.spec.landing
 
     @dg.sensor(
-        name=f"{flow.name}_{table.name}_land",
+        name=land_name(table),
         target=dg.AssetSelection.assets(table.key("raw")),
         minimum_interval_seconds=_EVERY_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
@@ -65,24 +85,34 @@ def _landing(table: TableFlow) -> dg.SensorDefinition:
     return land
 
 
-def _applying(table: TableFlow) -> dg.SensorDefinition:
-    flow = table.pipeline
+def _adopting(table: TableFlow, sink: Sink, seconds: int) -> dg.SensorDefinition:
+    @dg.sensor(
+        name=land_name(table),
+        target=dg.AssetSelection.assets(table.key("raw")),
+        minimum_interval_seconds=seconds,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=f"Adopts what a sink connector writes of {table.topic}.",
+    )
+    def land(context: dg.SensorEvaluationContext, kafka: Kafka, store: ObjectStore) -> Tick:
+        due = to_adopt(table, sink, kafka, store)
+        return due if isinstance(due, dg.SkipReason) else launch(context, table.pipeline.name, due)
+
+    return land
+
+
+def _applying(table: TableFlow, seconds: int) -> dg.SensorDefinition:
     downstream = dg.AssetSelection.assets(table.key("lake")).downstream()
 
     @dg.sensor(
-        name=f"{flow.name}_{table.name}_apply",
+        name=apply_name(table),
         target=downstream,
-        minimum_interval_seconds=_EVERY_SECONDS,
+        minimum_interval_seconds=seconds,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Applies new manifests of {table.topic} to the lake table, then makes what follows.",
     )
     def apply(context: dg.SensorEvaluationContext, store: ObjectStore) -> Tick:
-        where = location(store)
-        new = upsert.new_manifests(where.store(), table.upsert_spec(where, owner=context.sensor_name))
-        if not new:
-            return dg.SkipReason("everything that is landed is applied")
-        numbers = f"{new[0].number}-{new[-1].number}"
-        return launch(context, flow.name, f"apply:{table.topic}:{new[-1].topic_id}:manifests-{numbers}")
+        due = to_apply(table, store, owner=context.sensor_name)
+        return due if isinstance(due, dg.SkipReason) else launch(context, table.pipeline.name, due)
 
     return apply
 

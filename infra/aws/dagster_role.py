@@ -31,6 +31,7 @@ def object_statements(storage: StorageStack, events: EventsStack) -> list[iam.Po
         *writes(storage.work, "athena-results/", "emr-logs/"),
         *writes(storage.artifacts),
         allow([f"sqs:{action}" for action in queue], [events.queue.queue_arn]),
+        allow(["sqs:GetQueueAttributes", "sqs:GetQueueUrl"], [events.unhandled.queue_arn]),
     ]
 
 

@@ -6,7 +6,8 @@ from cdc_lake.contract import lease, names, schema
 from cdc_lake.contract.chain import Chain
 from cdc_lake.contract.manifest import Manifest
 from cdc_lake.jobs import land
-from cdc_lake.pipeline import continuity, report, stream, topic_state
+from cdc_lake.jobs.adopt import AdoptReport
+from cdc_lake.pipeline import adoption, continuity, report, stream, topic_state
 from cdc_lake.pipeline.flow import RUNS_WITHIN, TableFlow, location
 from resources.kafka import Kafka
 from resources.object_store import ObjectStore
@@ -40,14 +41,17 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         head = chain.head()
         changes: dict[str, str | int | float] = {"changes": report.UNCHANGED}
         changes |= {"records": 0, "bytes": 0, "seconds": 0.0}
-        ahead = land.pending(head, stream.land_spec(table, state, where, kafka.bootstrap))
+        ahead = adoption.pending(table, head, stream.land_spec(table, state, where, kafka.bootstrap))
         if land.due(head, ahead):
             key, owner = names.landing_lease_key(flow.name, table.topic), f"dagster run {context.run.run_id}"
             with lease.held(bucket, key, owner) as held:
                 # Asked again: a reset that had the lease before has removed the topic whose offsets were read above.
                 state = topic_state.now(kafka, table)
-                landed = spark.run(land.run, stream.land_spec(table, state, where, kafka.bootstrap, held.claim))
+                spec = stream.land_spec(table, state, where, kafka.bootstrap, held.claim)
+                landed = adoption.land(table, kafka, spec, spark.run)
             head = chain.head(0 if head is None else head.number)
+            if isinstance(landed, AdoptReport) and landed.waiting:
+                changes["waiting"] = "; ".join(landed.waiting)
             if landed.manifest is not None:  # None: another run was faster
                 changes["changes"] = f"manifest {landed.manifest}: {landed.records} records in {landed.objects} objects"
             changes |= {
