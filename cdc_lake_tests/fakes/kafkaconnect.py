@@ -13,9 +13,11 @@ from threading import Thread
 from typing import Any
 
 import boto3
+from botocore.config import Config
 from werkzeug.serving import make_server
 
 from infra.local.aws_endpoint.connect_worker import RefusedError, WorkerStatus
+from infra.local.aws_endpoint.errors import AwsError
 from infra.local.aws_endpoint.gate import Gate
 from infra.local.aws_endpoint.kafkaconnect import KafkaConnectApi
 from infra.local.aws_endpoint.kafkaconnect_state import Records
@@ -32,10 +34,13 @@ class MemoryWorker:
     configs: dict[str, dict[str, str]] = field(default_factory=dict)
     paused: set[str] = field(default_factory=set)
     asked: list[str] = field(default_factory=list)
+    down: bool = False
 
     def put(self, name: str, config: Mapping[str, str]) -> None:
         """See Worker."""
         self.asked.append(f"put {name}")
+        if self.down:
+            raise AwsError("ServiceUnavailableException", "The Connect worker does not answer.", status=503)
         if "refuse" in config:
             raise RefusedError(config["refuse"])
         self.configs[name] = dict(config)
@@ -81,6 +86,7 @@ class Served:
             region_name=REGION,
             aws_access_key_id="key",
             aws_secret_access_key="secret",
+            config=Config(retries={"total_max_attempts": 1}),
         )
 
 

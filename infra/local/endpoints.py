@@ -31,7 +31,7 @@ class Endpoints(BaseModel):
     s3_secret_key: SecretStr
     bucket: str = BUCKET
     aws_endpoint: str
-    """The local AWS-API endpoint: Glue, Athena, STS; not S3."""
+    """The local AWS-API endpoint: what infra/local/aws_endpoint offers; not S3."""
     trino_url: str
     region: str = REGION
     java_home: Path

@@ -1,4 +1,4 @@
-"""The endpoint's process: `python -m infra.local.aws_endpoint --port N --trino-url … --s3-endpoint … --state DIR`.
+"""The endpoint's process: `python -m infra.local.aws_endpoint --port N --trino-url … --connect-url … --state DIR …`.
 
 Here: arguments, wiring and the server. The S3 keys come through the environment (S3_ACCESS_KEY,
 S3_SECRET_KEY), so that `ps` doesn't show them.
@@ -21,11 +21,16 @@ from moto.moto_server.werkzeug_app import (
 from werkzeug.serving import make_server
 
 from infra.local.aws_endpoint.athena import serve_athena
+from infra.local.aws_endpoint.connect_worker import RestWorker
 from infra.local.aws_endpoint.engine import Trino
 from infra.local.aws_endpoint.executions import Executions
 from infra.local.aws_endpoint.gate import Gate
 from infra.local.aws_endpoint.glue import serve_glue
 from infra.local.aws_endpoint.glue_state import GlueState
+from infra.local.aws_endpoint.kafkaconnect import KafkaConnectApi
+from infra.local.aws_endpoint.kafkaconnect_state import Records
+from infra.local.aws_endpoint.plugin_archives import Archives
+from infra.local.aws_endpoint.rest_json import RestJson
 from infra.local.aws_endpoint.results import ResultStore
 
 LOOPBACK = "127.0.0.1"
@@ -33,10 +38,13 @@ LOOPBACK = "127.0.0.1"
 
 def main() -> None:
     """Serve until the process is ended."""
-    parser = argparse.ArgumentParser(prog="infra.local.aws_endpoint", description="Glue and Athena, locally.")
+    parser = argparse.ArgumentParser(
+        prog="infra.local.aws_endpoint", description="Glue, Athena and MSK Connect, locally."
+    )
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--trino-url", required=True)
     parser.add_argument("--s3-endpoint", required=True)
+    parser.add_argument("--connect-url", required=True)
     parser.add_argument("--state", type=Path, required=True, help="folder for the catalog and results")
     parser.add_argument("--region", default="us-east-1")
     arguments = parser.parse_args()
@@ -64,7 +72,13 @@ def main() -> None:
     )
     serve_athena(Executions(Trino(arguments.trino_url), ResultStore(arguments.state / "results", s3)))
 
-    gate = Gate(DomainDispatcherApplication(create_backend_app), arguments.region)
+    connect = KafkaConnectApi(
+        Records(arguments.state / "kafkaconnect.json", arguments.region),
+        RestWorker(arguments.connect_url),
+        Archives(s3).fault,
+    )
+    own = {"kafkaconnect": RestJson("kafkaconnect", connect.operations)}
+    gate = Gate(DomainDispatcherApplication(create_backend_app), arguments.region, own)
     server = make_server(LOOPBACK, arguments.port, gate, threaded=True, request_handler=MotoRequestHandler)
     logging.getLogger("infra.local.aws_endpoint").info("Serving on %s:%d.", LOOPBACK, arguments.port)
     server.serve_forever()

@@ -1,4 +1,4 @@
-"""The local AWS-API endpoint: Glue and Athena for every part of the stack.
+"""The local AWS-API endpoint: Glue, Athena and MSK Connect for every part of the stack.
 
 Here: its command line, and the Glue database that the stack promises.
 Not here: what it answers (infra/local/aws_endpoint).
@@ -21,11 +21,11 @@ CATALOG_DATABASE = "datalake"
 
 
 class AwsComponent:
-    """The process that answers Glue and Athena."""
+    """The process that answers Glue, Athena and MSK Connect."""
 
     name = "aws"
     port_names: tuple[str, ...] = ("aws",)
-    # Trino and S3 are asked when a query comes.
+    # Trino, S3 and Connect are asked when a query or a connector comes.
     needs: tuple[str, ...] = ()
 
     def version(self) -> str:
@@ -44,6 +44,7 @@ class AwsComponent:
                 *("--port", str(context.ports["aws"])),
                 *("--trino-url", f"http://{LOOPBACK}:{context.ports['trino']}"),
                 *("--s3-endpoint", f"http://{LOOPBACK}:{context.ports['s3']}"),
+                *("--connect-url", f"http://{LOOPBACK}:{context.ports['connect']}"),
                 *("--state", str(context.folder(self.name))),
                 *("--region", REGION),
             ),
