@@ -77,6 +77,8 @@ class Served:
 
     url: str
     worker: MemoryWorker
+    archives: dict[str, str] = field(default_factory=dict)
+    """What is wrong with an archive, by its key."""
 
     def client(self) -> Any:  # noqa: ANN401 - its stubs are not among the dependencies
         """boto3's client of it."""
@@ -93,9 +95,14 @@ class Served:
 @contextmanager
 def served(folder: Path) -> Iterator[Served]:
     """The API, for the length of the block; its records are in the folder. A key that ends in .txt is no archive."""
+    archives: dict[str, str] = {}
+
+    def check(_: str, key: str) -> str | None:
+        return "it is no ZIP file" if key.endswith(".txt") else archives.get(key)
+
     worker = MemoryWorker()
     records = Records(folder / "kafkaconnect.json", REGION)
-    api = KafkaConnectApi(records, worker, lambda _, key: "it is no ZIP file" if key.endswith(".txt") else None)
+    api = KafkaConnectApi(records, worker, check)
 
     def moto(*_: object) -> list[bytes]:
         raise AssertionError("moto was asked")
@@ -105,7 +112,7 @@ def served(folder: Path) -> Iterator[Served]:
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield Served(f"http://127.0.0.1:{server.server_port}", worker)
+        yield Served(f"http://127.0.0.1:{server.server_port}", worker, archives)
     finally:
         server.shutdown()
         thread.join()
