@@ -40,13 +40,13 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         head = chain.head()
         changes: dict[str, str | int | float] = {"changes": report.UNCHANGED}
         changes |= {"records": 0, "bytes": 0, "seconds": 0.0}
-        ahead = land.pending(head, stream.land_spec(table, state, where, kafka.bootstrap))
+        ahead = land.pending(head, stream.land_spec(table, state, where, kafka.spark_options()))
         if land.due(head, ahead):
             key, owner = names.landing_lease_key(flow.name, table.topic), f"dagster run {context.run.run_id}"
             with lease.held(bucket, key, owner) as held:
                 # Asked again: a reset that had the lease before has removed the topic whose offsets were read above.
                 state = topic_state.now(kafka, table)
-                landed = spark.run(land.run, stream.land_spec(table, state, where, kafka.bootstrap, held.claim))
+                landed = spark.run(land.run, stream.land_spec(table, state, where, kafka.spark_options(), held.claim))
             head = chain.head(0 if head is None else head.number)
             if landed.manifest is not None:  # None: another run was faster
                 changes["changes"] = f"manifest {landed.manifest}: {landed.records} records in {landed.objects} objects"
