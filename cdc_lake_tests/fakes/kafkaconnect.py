@@ -9,13 +9,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import boto3
 from botocore.config import Config
-from werkzeug.serving import make_server
 
+from cdc_lake_tests.fakes.server import listening
 from infra.local.aws_endpoint.connect_worker import RefusedError, WorkerStatus
 from infra.local.aws_endpoint.errors import AwsError
 from infra.local.aws_endpoint.gate import Gate
@@ -108,12 +107,5 @@ def served(folder: Path) -> Iterator[Served]:
         raise AssertionError("moto was asked")
 
     gate = Gate(moto, REGION, {"kafkaconnect": RestJson("kafkaconnect", api.operations)})
-    server = make_server("127.0.0.1", 0, gate, threaded=True)
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield Served(f"http://127.0.0.1:{server.server_port}", worker, archives)
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with listening(gate) as url:
+        yield Served(url, worker, archives)

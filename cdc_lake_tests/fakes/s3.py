@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from threading import Thread
 from typing import Any
 
-from werkzeug.serving import make_server
 from werkzeug.wrappers import Request, Response
+
+from cdc_lake_tests.fakes.server import listening
 
 
 @dataclass
@@ -37,13 +37,6 @@ class MemoryS3:
 def served_s3() -> Iterator[MemoryS3]:
     """It, listening for the length of the block."""
     found = MemoryS3()
-    server = make_server("127.0.0.1", 0, found, threaded=True)
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    found.url = f"http://127.0.0.1:{server.server_port}"
-    try:
+    with listening(found) as url:
+        found.url = url
         yield found
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, SecretStr
 BUCKET = "cdc-lake"
 REGION = "us-east-1"
 DATABASE = "devdb"
+KAFKA_CLUSTER = f"arn:aws:kafka:{REGION}:123456789012:cluster/cdc-lake/6d736b2d-0000-4000-8000-6c6f63616c00-1"
+"""The ARN that the stack's broker has at the local AWS-API endpoint."""
 
 
 class Endpoints(BaseModel):
@@ -23,6 +25,7 @@ class Endpoints(BaseModel):
     postgres_password: SecretStr
     postgres_database: str = DATABASE
     kafka_bootstrap: str
+    kafka_cluster: str = KAFKA_CLUSTER
     connect_url: str
     connect_secrets_file: Path
     """A properties file (mode 0600) that the worker's FileConfigProvider may read; key `postgres.password`."""

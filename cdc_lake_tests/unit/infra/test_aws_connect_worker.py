@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from threading import Thread
 from typing import Any
 
 import pytest
-from werkzeug.serving import make_server
 from werkzeug.wrappers import Response
 
+from cdc_lake_tests.fakes.server import listening
 from infra.local.aws_endpoint.connect_worker import RefusedError, RestWorker
 from infra.local.aws_endpoint.errors import AwsError
 
@@ -34,16 +33,9 @@ class Scripted:
 def server() -> Iterator[Scripted]:
     """The server, listening."""
     scripted = Scripted()
-    made = make_server("127.0.0.1", 0, scripted, threaded=True)
-    thread = Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    scripted.url = f"http://127.0.0.1:{made.server_port}"
-    try:
+    with listening(scripted) as url:
+        scripted.url = url
         yield scripted
-    finally:
-        made.shutdown()
-        thread.join()
-        made.server_close()
 
 
 def test_a_rebalance_is_waited_for(server: Scripted) -> None:

@@ -20,6 +20,7 @@ from moto.moto_server.werkzeug_app import (
 )
 from werkzeug.serving import make_server
 
+from infra.local.artifacts import folder_of
 from infra.local.aws_endpoint.athena import serve_athena
 from infra.local.aws_endpoint.connect_worker import RestWorker
 from infra.local.aws_endpoint.engine import Trino
@@ -27,11 +28,13 @@ from infra.local.aws_endpoint.executions import Executions
 from infra.local.aws_endpoint.gate import Gate
 from infra.local.aws_endpoint.glue import serve_glue
 from infra.local.aws_endpoint.glue_state import GlueState
+from infra.local.aws_endpoint.kafka import KafkaApi
 from infra.local.aws_endpoint.kafkaconnect import KafkaConnectApi
 from infra.local.aws_endpoint.kafkaconnect_state import Records
 from infra.local.aws_endpoint.plugin_archives import Archives
 from infra.local.aws_endpoint.rest_json import RestJson
 from infra.local.aws_endpoint.results import ResultStore
+from infra.local.jvm import jar_version
 
 LOOPBACK = "127.0.0.1"
 
@@ -39,12 +42,14 @@ LOOPBACK = "127.0.0.1"
 def main() -> None:
     """Serve until the process is ended."""
     parser = argparse.ArgumentParser(
-        prog="infra.local.aws_endpoint", description="Glue, Athena and MSK Connect, locally."
+        prog="infra.local.aws_endpoint", description="Glue, Athena, MSK and MSK Connect, locally."
     )
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--trino-url", required=True)
     parser.add_argument("--s3-endpoint", required=True)
     parser.add_argument("--connect-url", required=True)
+    parser.add_argument("--kafka-bootstrap", required=True)
+    parser.add_argument("--kafka-cluster", required=True, help="the ARN of the broker's cluster")
     parser.add_argument("--state", type=Path, required=True, help="folder for the catalog and results")
     parser.add_argument("--region", default="us-east-1")
     arguments = parser.parse_args()
@@ -77,7 +82,13 @@ def main() -> None:
         RestWorker(arguments.connect_url),
         Archives(s3).fault,
     )
-    own = {"kafkaconnect": RestJson("kafkaconnect", connect.operations)}
+    kafka = KafkaApi(
+        arguments.kafka_cluster, arguments.kafka_bootstrap, jar_version(folder_of("kafka"), "kafka-server")
+    )
+    own = {
+        "kafka": RestJson("kafka", kafka.operations),
+        "kafkaconnect": RestJson("kafkaconnect", connect.operations),
+    }
     gate = Gate(DomainDispatcherApplication(create_backend_app), arguments.region, own)
     server = make_server(LOOPBACK, arguments.port, gate, threaded=True, request_handler=MotoRequestHandler)
     logging.getLogger("infra.local.aws_endpoint").info("Serving on %s:%d.", LOOPBACK, arguments.port)

@@ -1,4 +1,4 @@
-"""The local AWS-API endpoint: Glue, Athena and MSK Connect for every part of the stack.
+"""The local AWS-API endpoint: Glue, Athena, MSK and MSK Connect for every part of the stack.
 
 Here: its command line, and the Glue database that the stack promises.
 Not here: what it answers (infra/local/aws_endpoint).
@@ -11,7 +11,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from infra.local.component import LOOPBACK, Launch, StackContext
-from infra.local.endpoints import BUCKET, REGION
+from infra.local.endpoints import BUCKET, KAFKA_CLUSTER, REGION
 
 if TYPE_CHECKING:
     from mypy_boto3_glue import GlueClient
@@ -21,11 +21,11 @@ CATALOG_DATABASE = "datalake"
 
 
 class AwsComponent:
-    """The process that answers Glue, Athena and MSK Connect."""
+    """The process that answers Glue, Athena, MSK and MSK Connect."""
 
     name = "aws"
     port_names: tuple[str, ...] = ("aws",)
-    # Trino, S3 and Connect are asked when a query or a connector comes.
+    # Trino, S3, Connect and Kafka are asked when a query or a connector comes.
     needs: tuple[str, ...] = ()
 
     def version(self) -> str:
@@ -45,6 +45,8 @@ class AwsComponent:
                 *("--trino-url", f"http://{LOOPBACK}:{context.ports['trino']}"),
                 *("--s3-endpoint", f"http://{LOOPBACK}:{context.ports['s3']}"),
                 *("--connect-url", f"http://{LOOPBACK}:{context.ports['connect']}"),
+                *("--kafka-bootstrap", f"{LOOPBACK}:{context.ports['kafka']}"),
+                *("--kafka-cluster", KAFKA_CLUSTER),
                 *("--state", str(context.folder(self.name))),
                 *("--region", REGION),
             ),
