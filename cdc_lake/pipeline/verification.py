@@ -247,8 +247,8 @@ class _Verification:
             )
 
     def _access(self) -> SourceAccess:
-        server = self.postgres
-        return SourceAccess(server.host, server.port, server.database, server.user, server.password)
+        login = self.postgres.login()
+        return SourceAccess(login.host, login.port, self.postgres.database, login.user, login.password)
 
     def _apply(self, table: TableFlow) -> None:
         owner, kafka, run = f"cdc-lake verify {self.flow.name}", self.systems.kafka, self.systems.spark.run

@@ -12,6 +12,9 @@ DATABASE = "devdb"
 KAFKA_CLUSTER = f"arn:aws:kafka:{REGION}:123456789012:cluster/cdc-lake/6d736b2d-0000-4000-8000-6c6f63616c00-1"
 """The ARN that the stack's broker has at the local AWS-API endpoint."""
 
+DATABASE_SECRET = "cdc-lake/postgres"  # noqa: S105 - its name
+"""The secret with PostgreSQL's user and password at the local AWS-API endpoint."""
+
 
 class Endpoints(BaseModel):
     """Addresses and credentials of one embedded stack (all on the loopback interface)."""
@@ -24,6 +27,7 @@ class Endpoints(BaseModel):
     postgres_user: str
     postgres_password: SecretStr
     postgres_database: str = DATABASE
+    postgres_secret: str = DATABASE_SECRET
     kafka_bootstrap: str
     kafka_cluster: str = KAFKA_CLUSTER
     connect_url: str

@@ -34,6 +34,7 @@ from infra.local.aws_endpoint.kafkaconnect_state import Records
 from infra.local.aws_endpoint.plugin_archives import Archives
 from infra.local.aws_endpoint.rest_json import RestJson
 from infra.local.aws_endpoint.results import ResultStore
+from infra.local.aws_endpoint.signature import Signatures
 from infra.local.jvm import jar_version
 
 LOOPBACK = "127.0.0.1"
@@ -41,9 +42,7 @@ LOOPBACK = "127.0.0.1"
 
 def main() -> None:
     """Serve until the process is ended."""
-    parser = argparse.ArgumentParser(
-        prog="infra.local.aws_endpoint", description="Glue, Athena, MSK and MSK Connect, locally."
-    )
+    parser = argparse.ArgumentParser(prog="infra.local.aws_endpoint", description="Some of AWS's APIs, locally.")
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--trino-url", required=True)
     parser.add_argument("--s3-endpoint", required=True)
@@ -89,7 +88,8 @@ def main() -> None:
         "kafka": RestJson("kafka", kafka.operations),
         "kafkaconnect": RestJson("kafkaconnect", connect.operations),
     }
-    gate = Gate(DomainDispatcherApplication(create_backend_app), arguments.region, own)
+    signatures = Signatures(os.environ["S3_ACCESS_KEY"], os.environ["S3_SECRET_KEY"])
+    gate = Gate(DomainDispatcherApplication(create_backend_app), arguments.region, own, signatures.holds)
     server = make_server(LOOPBACK, arguments.port, gate, threaded=True, request_handler=MotoRequestHandler)
     logging.getLogger("infra.local.aws_endpoint").info("Serving on %s:%d.", LOOPBACK, arguments.port)
     server.serve_forever()
