@@ -184,7 +184,7 @@ def test_made_anew_it_goes_on_where_it_was(aws: Aws, shop: Source) -> None:
 def test_a_database_that_is_not_there_is_a_failed_connector(aws: Aws, shop: Source) -> None:
     one = aws.resource()
     one.put(shop.schema, shop.config(**{"database.port": "1"}))
-    with pytest.raises(ConnectorFailed, match=r"FAILED.*database\.hostname|FAILED.*onnection"):
+    with pytest.raises(ConnectorFailed, match=r"(?s)FAILED.*onnection"):
         one.wait_running(shop.schema, timeout_seconds=60)
     assert one.put(shop.schema, shop.config()) == "updated"
     assert one.wait_running(shop.schema, timeout_seconds=90).state == "RUNNING"
