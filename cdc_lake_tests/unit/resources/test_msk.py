@@ -20,6 +20,7 @@ from infra.local.aws_endpoint.rest_json import Operation, RestJson
 from infra.local.endpoints import KAFKA_CLUSTER, REGION
 from resources.aws import AwsRequestFailed
 from resources.errors import AccessRefused, Unreachable
+from resources.kafka import Kafka
 from resources.msk import ClusterMissing, ListenerMissing, Msk
 
 ON_AWS = f"arn:aws:kafka:{REGION}:123456789012:cluster/lake/1"
@@ -74,6 +75,30 @@ def test_the_local_broker_is_found_by_the_clusters_arn(local: Local) -> None:
     found = msk(local.url).describe()
     assert (found.arn, found.name, found.state) == (KAFKA_CLUSTER, "cdc-lake", "ACTIVE")
     assert (found.serverless, found.kafka_version, found.brokers, found.reason) == (False, "4.3.1", 1, None)
+
+
+def test_kafka_finds_its_brokers_by_the_cluster(local: Local) -> None:
+    kafka = Kafka(cluster=msk(local.url))
+    assert kafka.spark_options() == {"bootstrap.servers": local.bootstrap}
+    assert kafka._broker.bootstrap == local.bootstrap
+    assert Kafka(bootstrap="b-1:9092", cluster=msk("http://127.0.0.1:9")).servers() == "b-1:9092"
+    with pytest.raises(ListenerMissing, match="no listener for iam"):
+        Kafka(cluster=msk(local.url), security="iam").servers()
+    with pytest.raises(Unreachable, match="neither bootstrap nor cluster"):
+        Kafka().topics()
+
+
+def test_the_cluster_is_asked_once() -> None:
+    asked: list[str] = []
+
+    def tell(request: dict[str, Any]) -> dict[str, Any]:
+        asked.append(request["ClusterArn"])
+        return {"bootstrapBrokerStringSaslIam": "b-1:9098"}
+
+    with aws({"GetBootstrapBrokers": tell}) as url:
+        kafka = Kafka(cluster=msk(url, ON_AWS), security="iam")
+        assert {kafka.servers(), kafka.servers(), kafka.spark_options()["bootstrap.servers"]} == {"b-1:9098"}
+    assert asked == [ON_AWS]
 
 
 def test_the_local_broker_takes_no_signatures_and_says_so(local: Local) -> None:

@@ -9,6 +9,8 @@ What differs from AWS, since one worker that is there already runs everything:
   connector whose class it lacks becomes FAILED. Worker configurations are kept and not applied.
 - Capacity, role, network and logs are checked by the API's model and kept; they do nothing.
 - A connector is made within seconds, not minutes.
+- An update is through as soon as the worker says RUNNING: the worker may say so of what ran before. What fails later is
+  told by the source watermark, as on AWS.
 - Whether the health checks after an update look at more than this, AWS does not say: here an update whose connector or
   task is FAILED is rolled back.
 """
