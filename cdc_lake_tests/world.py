@@ -149,7 +149,7 @@ class World:
     def land(self, table: TableFlow) -> landing.LandReport:
         """What raw does."""
         state = topic_state.now(self.kafka, table)
-        return self.land_by(stream.land_spec(table, state, S3Location("shop"), "nowhere"))
+        return self.land_by(stream.land_spec(table, state, S3Location("shop"), {}))
 
     def land_by(self, spec: landing.LandSpec) -> landing.LandReport:
         """The land job, without Spark."""

@@ -72,9 +72,12 @@ class AwsResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             )
         return self._session
 
-    def client_config(self) -> Config:
-        """Return the settings of a client: timeouts, retries with backoff and jitter, no proxy to this machine."""
-        host = urlsplit(self.endpoint_url or "").hostname
+    def client_config(self, endpoint_url: str | None = None) -> Config:
+        """Return the settings of a client: timeouts, retries with backoff and jitter, no proxy to this machine.
+
+        `endpoint_url` is the client's, where it is another than the resource's.
+        """
+        host = urlsplit(endpoint_url or self.endpoint_url or "").hostname
         return Config(
             proxies={} if host in _THIS_MACHINE else None,
             connect_timeout=self.connect_timeout_seconds,

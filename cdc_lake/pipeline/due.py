@@ -33,7 +33,7 @@ def to_adopt(table: TableFlow, sink: Sink, kafka: Kafka, store: ObjectStore) -> 
     if stream.behind(head, state) == 0:
         return dg.SkipReason("everything is landed")
     try:
-        objects = adoption.unadopted(bucket, stream.land_spec(table, state, where, kafka.bootstrap), sink)
+        objects = adoption.unadopted(bucket, stream.land_spec(table, state, where, kafka.spark_options()), sink)
     except (ForeignObjectError, TopicRecreatedError, EpochUnopenedError) as error:
         objects = [error.user_message]  # the run says it, where it is seen
     if not objects:

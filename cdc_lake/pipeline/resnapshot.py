@@ -159,7 +159,7 @@ def _land_rest(systems: Systems, table: TableFlow, claim: lease.Claim) -> tuple[
     # What a transaction that is open still would add later belongs to the epoch before.
     topic_state.require_settled(systems.kafka, table.topic, systems.settle_seconds)
     state = topic_state.now(systems.kafka, table)
-    spec = stream.land_spec(table, state, systems.location, systems.kafka.bootstrap, claim)
+    spec = stream.land_spec(table, state, systems.location, systems.kafka.spark_options(), claim)
     start = Start(topic_id=state.topic_id, offsets=dict(state.ends))
     try:
         done = systems.run(land.run, spec)

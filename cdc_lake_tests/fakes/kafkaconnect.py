@@ -9,13 +9,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import boto3
-from werkzeug.serving import make_server
+from botocore.config import Config
 
+from cdc_lake_tests.fakes.server import listening
 from infra.local.aws_endpoint.connect_worker import RefusedError, WorkerStatus
+from infra.local.aws_endpoint.errors import AwsError
 from infra.local.aws_endpoint.gate import Gate
 from infra.local.aws_endpoint.kafkaconnect import KafkaConnectApi
 from infra.local.aws_endpoint.kafkaconnect_state import Records
@@ -32,10 +33,13 @@ class MemoryWorker:
     configs: dict[str, dict[str, str]] = field(default_factory=dict)
     paused: set[str] = field(default_factory=set)
     asked: list[str] = field(default_factory=list)
+    down: bool = False
 
     def put(self, name: str, config: Mapping[str, str]) -> None:
         """See Worker."""
         self.asked.append(f"put {name}")
+        if self.down:
+            raise AwsError("ServiceUnavailableException", "The Connect worker does not answer.", status=503)
         if "refuse" in config:
             raise RefusedError(config["refuse"])
         self.configs[name] = dict(config)
@@ -72,6 +76,8 @@ class Served:
 
     url: str
     worker: MemoryWorker
+    archives: dict[str, str] = field(default_factory=dict)
+    """What is wrong with an archive, by its key."""
 
     def client(self) -> Any:  # noqa: ANN401 - its stubs are not among the dependencies
         """boto3's client of it."""
@@ -81,26 +87,25 @@ class Served:
             region_name=REGION,
             aws_access_key_id="key",
             aws_secret_access_key="secret",
+            config=Config(retries={"total_max_attempts": 1}),
         )
 
 
 @contextmanager
 def served(folder: Path) -> Iterator[Served]:
     """The API, for the length of the block; its records are in the folder. A key that ends in .txt is no archive."""
+    archives: dict[str, str] = {}
+
+    def check(_: str, key: str) -> str | None:
+        return "it is no ZIP file" if key.endswith(".txt") else archives.get(key)
+
     worker = MemoryWorker()
     records = Records(folder / "kafkaconnect.json", REGION)
-    api = KafkaConnectApi(records, worker, lambda _, key: "it is no ZIP file" if key.endswith(".txt") else None)
+    api = KafkaConnectApi(records, worker, check)
 
     def moto(*_: object) -> list[bytes]:
         raise AssertionError("moto was asked")
 
     gate = Gate(moto, REGION, {"kafkaconnect": RestJson("kafkaconnect", api.operations)})
-    server = make_server("127.0.0.1", 0, gate, threaded=True)
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield Served(f"http://127.0.0.1:{server.server_port}", worker)
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with listening(gate) as url:
+        yield Served(url, worker, archives)

@@ -10,21 +10,25 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from threading import Lock, Thread
+from threading import Lock
 from typing import Any
 
 import boto3
 from botocore.config import Config
-from werkzeug.serving import make_server
+
+from cdc_lake_tests.fakes.server import listening
 
 _SESSION = boto3.Session()
 
 
 @dataclass
 class MemoryS3:
-    """All buckets: objects by `bucket/key`. `on_read` is called with what is read, ahead of the answer."""
+    """All buckets: objects by `bucket/key`, `puts` in the order in which they were put. `on_read` is called with what
+    is read, ahead of the answer.
+    """
 
     objects: dict[str, bytes] = field(default_factory=dict)
+    puts: list[str] = field(default_factory=list)
     asked: Counter[str] = field(default_factory=Counter)
     on_read: Callable[[str], None] = lambda _: None
     url: str = ""
@@ -49,6 +53,7 @@ class MemoryS3:
             if condition == "*" and key in self.objects:
                 return "412 Precondition Failed", b"<Error><Code>PreconditionFailed</Code></Error>"
             self.objects[key] = body
+            self.puts.append(key)
             return "200 OK", b""
         if key not in self.objects:
             return "404 Not Found", b"<Error><Code>NoSuchKey</Code></Error>"
@@ -65,13 +70,6 @@ class MemoryS3:
 def served_s3() -> Iterator[MemoryS3]:
     """S3 at an address of its own."""
     s3 = MemoryS3()
-    server = make_server("127.0.0.1", 0, s3, threaded=True)
-    s3.url = f"http://127.0.0.1:{server.server_port}"
-    thread = Thread(target=lambda: server.serve_forever(0.01), daemon=True)
-    thread.start()
-    try:
+    with listening(s3) as url:
+        s3.url = url
         yield s3
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

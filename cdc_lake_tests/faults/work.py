@@ -135,5 +135,5 @@ def land_through(endpoint: str) -> Mapping[str, Any]:
     found = resolved()
     at = replace(location(found["store"]), endpoint_url=endpoint)
     kafka = found["kafka"]
-    spec = stream.land_spec(table(), topic_state.now(kafka, table()), at, kafka.bootstrap)
+    spec = stream.land_spec(table(), topic_state.now(kafka, table()), at, kafka.spark_options())
     return asdict(spark().run(land.run, replace(spec, records_per_object=20)))

@@ -41,13 +41,13 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         head = chain.head()
         changes: dict[str, str | int | float] = {"changes": report.UNCHANGED}
         changes |= {"records": 0, "bytes": 0, "seconds": 0.0}
-        ahead = adoption.pending(table, head, stream.land_spec(table, state, where, kafka.bootstrap))
+        ahead = adoption.pending(table, head, stream.land_spec(table, state, where, kafka.spark_options()))
         if land.due(head, ahead):
             key, owner = names.landing_lease_key(flow.name, table.topic), f"dagster run {context.run.run_id}"
             with lease.held(bucket, key, owner) as held:
                 # Asked again: a reset that had the lease before has removed the topic whose offsets were read above.
                 state = topic_state.now(kafka, table)
-                spec = stream.land_spec(table, state, where, kafka.bootstrap, held.claim)
+                spec = stream.land_spec(table, state, where, kafka.spark_options(), held.claim)
                 landed = adoption.land(table, kafka, spec, spark.run)
             head = chain.head(0 if head is None else head.number)
             if isinstance(landed, AdoptReport) and landed.waiting:

@@ -76,7 +76,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
                 "dagster/row_count": _records(context, kafka, table.topic, state),
                 "dagster/column_schema": report.event_schema((column.name, column.type) for column in columns),
                 "dagster/column_lineage": report.passed_on(table.key("source"), (column.name for column in columns)),
-                "dagster/uri": f"kafka://{kafka.bootstrap}/{table.topic}",
+                "dagster/uri": f"kafka://{kafka.servers()}/{table.topic}",
                 "changes": report.UNCHANGED if outcome == "unchanged" else f"connector {flow.connector} {outcome}",
                 "connector": f"{flow.connector}: {outcome}",
                 "tasks_running": len(status.tasks),

@@ -80,6 +80,17 @@ def test_a_second_one_of_a_name_is_a_conflict(aws: Served) -> None:
     assert code(caught) == "ConflictException"
 
 
+def test_one_that_the_worker_was_not_there_for_can_be_made_again(aws: Served) -> None:
+    arn = plugin(aws)
+    aws.worker.down = True
+    for _ in range(2):  # as boto3 does by itself
+        with pytest.raises(ClientError, match="does not answer") as caught:
+            connector(aws, arn)
+        assert code(caught) == "ServiceUnavailableException"
+    aws.worker.down = False
+    assert described(aws, connector(aws, arn))["connectorState"] == "RUNNING"
+
+
 @pytest.mark.parametrize("config", [{"fail": "Caused by: no such host"}, {"refuse": "no such host"}])
 def test_one_that_can_t_run_is_failed_with_its_cause(aws: Served, config: dict[str, str]) -> None:
     found = described(aws, connector(aws, plugin(aws), **config))

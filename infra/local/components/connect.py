@@ -23,16 +23,23 @@ def secrets_file(home: Path) -> Path:
 
 
 class ConnectComponent:
-    """One worker; its connectors are the pipelines' business."""
+    """One worker; its connectors are the pipelines' business. `plugins` is its plugin.path; Debezium's if None."""
 
     name = "connect"
     port_names: tuple[str, ...] = ("connect",)
     needs: tuple[str, ...] = ("kafka", "postgres")
     """PostgreSQL too: a connector that finds no database at the worker's start fails and stays so."""
 
+    def __init__(self, plugins: Path | None = None) -> None:
+        self._given = plugins
+
+    @property
+    def _plugins(self) -> Path:
+        return self._given or jars("debezium")
+
     def version(self) -> str:
         """The worker's version and its plugin's."""
-        debezium = jar_version(jars("debezium"), "debezium-connector-postgres")
+        debezium = jar_version(self._plugins, "debezium-connector-postgres")
         return f"{jar_version(jars('kafka'), 'connect-runtime')}, Debezium {debezium}"
 
     def prepare(self, context: StackContext) -> None:
@@ -46,7 +53,7 @@ class ConnectComponent:
             "host": LOOPBACK,
             "port": context.ports["connect"],
             "bootstrap": f"{LOOPBACK}:{context.ports['kafka']}",
-            "plugins": jars("debezium"),
+            "plugins": self._plugins,
             "secrets": secrets.parent,
         }
         write_atomic(folder / "worker.properties", render("connect/worker.properties", values))
@@ -54,7 +61,7 @@ class ConnectComponent:
         self._sync_manifests(context)
 
     def _sync_manifests(self, context: StackContext) -> None:
-        plugins = jars("debezium")
+        plugins = self._plugins
         done = plugins.with_name(f"{plugins.name}.synced")
         with FileLock(plugins.with_name(f"{plugins.name}.lock")):
             if not done.exists():
