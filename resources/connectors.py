@@ -88,6 +88,21 @@ class Connectors(Protocol):
     def delete(self, name: str, *, offsets: bool = True) -> bool:
         """Delete the connector, and its source offsets; return whether there was one."""
 
+    def halt(self, name: str, config: Mapping[str, str]) -> None:
+        """Make sure that the connector does not run, and that its offsets can be asked for and deleted.
+
+        Where that takes a connector that is there, it is made with `config`; put() lets it run.
+        """
+
+    def tells_offsets(self, name: str) -> bool:
+        """Whether offsets() knows what is stored for the connector: some can say so only while it is there."""
+
+    def offsets(self, name: str) -> tuple[dict[str, object], ...]:
+        """Return the source offsets that are stored for the connector, by source partition."""
+
+    def delete_offsets(self, name: str) -> None:
+        """Delete a halted connector's stored offsets: it begins with a snapshot when it runs again."""
+
     def status(self, name: str) -> ConnectorStatus | None:
         """Return the state of the connector, None if there is no connector of that name."""
 

@@ -1,12 +1,13 @@
 """A Kafka cluster, as a Dagster resource.
 
 Here: one method a question that assets, checks and sensors ask.
-Not here: how it is answered (kafka_topics, _topic_changes, _offsets, _records) and producing: Connect does that.
+Not here: how it is answered (kafka_topics, _topic_changes, _offsets, _records, _tombstones), and producing events:
+Connect does that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Literal
 
@@ -14,7 +15,7 @@ import dagster as dg
 from confluent_kafka.admin import AdminClient
 from pydantic import Field, PrivateAttr
 
-from resources import kafka_offsets, kafka_records, kafka_topic_changes, kafka_topics, msk_iam
+from resources import kafka_offsets, kafka_records, kafka_tombstones, kafka_topic_changes, kafka_topics, msk_iam
 from resources.errors import OffsetsExpired, TopicMissing, Unreachable
 from resources.kafka_client import Broker
 from resources.kafka_records import Message, Ranges
@@ -152,6 +153,10 @@ class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
     def last_message(self, topic: str) -> Message | None:
         """Return the newest committed record of the topic, None if there is none."""
         return next(iter(self.tail(topic, 1)), None)
+
+    def end_keys(self, topic: str, keys: Iterable[tuple[int, bytes]]) -> int:
+        """End keys (partition, key) of a compacted topic; return how many; raise what kafka_tombstones.write() does."""
+        return kafka_tombstones.write(self._broker, topic, keys)
 
     def count_records(self, topic: str, ranges: Ranges | None = None) -> int:
         """Count committed records by reading them, in `ranges` ({partition: (first, next)}) or in all there is.

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_fixed
 
@@ -90,6 +90,10 @@ class Broker:
             },
             logger=_log,
         )
+
+    def producer(self) -> Producer:
+        """Return a new producer, whose records are in the topic once and on all replicas."""
+        return Producer({**self._common(), "enable.idempotence": True, "acks": "all"}, logger=_log)
 
     def require_reachable(self) -> None:
         """Return as soon as one of the bootstrap addresses accepts a connection.

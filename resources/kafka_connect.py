@@ -119,11 +119,15 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
         self._rest.restart_failed(name)
         return tuple(task.id for task in status.failed_tasks)
 
+    def tells_offsets(self, name: str) -> bool:
+        """Whether the connector is there: Connect tells no other one's."""
+        return self.get(name) is not None
+
     def offsets(self, name: str) -> tuple[dict[str, object], ...]:
         """Return the source offsets that Connect has stored for the connector, by source partition."""
         return OffsetsPage.model_validate(self._rest.offsets(name)).stored()
 
-    def put_stopped(self, name: str, config: Mapping[str, str]) -> None:
+    def halt(self, name: str, config: Mapping[str, str]) -> None:
         """Make sure that the connector is there and does not run: its offsets can then be looked at and deleted.
 
         Raises:

@@ -14,8 +14,10 @@ from pydantic import Field
 
 from resources import msk_connect_request
 from resources.aws import AwsRequestFailed, AwsResource
+from resources.connect_offsets import StoredOffsets
 from resources.connectors import FAILED, RUNNING, ConnectorStatus, PutOutcome
 from resources.errors import ConnectorFailed, ConnectorMissing
+from resources.kafka import Kafka
 from resources.msk_connect_request import ConnectSettings
 from resources.waiting import until
 
@@ -31,6 +33,8 @@ class MskConnect(AwsResource):
     """
 
     settings: ConnectSettings
+    kafka: Kafka
+    """The cluster of the connectors, and of the topics of their offsets."""
     poll_seconds: float = Field(default=10.0, gt=0)
     change_seconds: float = Field(default=1800.0, gt=0, description="How long making or changing a connector may take.")
 
@@ -49,7 +53,7 @@ class MskConnect(AwsResource):
             ConnectorConfigInvalid: no plugin has the connector's class.
             ConnectorFailed: MSK Connect rolled a change back, with its reason.
         """
-        wanted = msk_connect_request.wanted(self.settings, name, config)
+        wanted = msk_connect_request.wanted(self.settings, name, config, self.kafka.servers())
         found = self._settled(name)
         if found is None:
             self._create(wanted)
@@ -117,20 +121,35 @@ class MskConnect(AwsResource):
         self._change(name, "restart_connector", connectorArn=found["connectorArn"])
         return (0,)
 
-    def delete(self, name: str, *, offsets: bool = False) -> bool:
-        """Delete the connector and wait until it is gone; return whether there was one.
+    def halt(self, name: str, config: Mapping[str, str]) -> None:  # noqa: ARG002
+        """Delete the connector, if there is one: MSK Connect pauses connectors, which keep their tasks, and stops none.
 
-        Raises ValueError with `offsets`: MSK Connect can't delete them.
+        Its offsets stay; put() makes it anew.
         """
-        if offsets:
-            raise ValueError(
-                "MSK Connect has no interface for offsets: they are in the topic of the worker configuration"
-            )
-        found = self._settled(name)
-        if found is None:
-            return False
-        self._remove(name, found["connectorArn"])
+        self.delete(name, offsets=False)
+
+    def tells_offsets(self, name: str) -> bool:  # noqa: ARG002
+        """True: they are in a topic, whether the connector is there or not."""
         return True
+
+    def offsets(self, name: str) -> tuple[dict[str, object], ...]:
+        """Return the source offsets that the connector's workers have stored, by source partition."""
+        return self._offsets(name).of(name)
+
+    def delete_offsets(self, name: str) -> None:
+        """End a halted connector's stored offsets: it begins with a snapshot when it runs again."""
+        self._offsets(name).end(name)
+
+    def delete(self, name: str, *, offsets: bool = True) -> bool:
+        """Delete the connector and wait until it is gone, then its offsets; return whether there was either."""
+        found = self._settled(name)
+        if found is not None:
+            self._remove(name, found["connectorArn"])
+        ended = self._offsets(name).end(name) if offsets else 0
+        return found is not None or ended > 0
+
+    def _offsets(self, name: str) -> StoredOffsets:
+        return StoredOffsets(self.kafka, msk_connect_request.worker_of(self.settings, name).offsets_topic)
 
     def _client(self) -> Any:  # noqa: ANN401 - its stubs are not among the dependencies
         return self.session().client("kafkaconnect", endpoint_url=self.endpoint_url, config=self.client_config())

@@ -31,25 +31,28 @@ class Plugin(dg.Config):
 
 
 class WorkerConfiguration(dg.Config):
-    """A worker configuration, and which revision of it."""
+    """A worker configuration, which revision of it, and the topic that it names as offset.storage.topic.
+
+    The topic is fixed: MSK Connect invents one for each connector otherwise, and one made again would start over.
+    """
 
     arn: str
     revision: int = Field(default=1, ge=1)
+    offsets_topic: str
 
 
 class ConnectSettings(dg.Config):
     """Where and with what connectors run: everything of a request but name and configuration.
 
-    `mcu_count` is a worker's size (1, 2, 4 or 8). With `max_workers` MSK Connect
-    scales between `workers` and that many, by CPU; a source connector with one task has no use for it.
+    `worker_configurations` are by connector; `mcu_count` is a worker's size (1, 2, 4 or 8). With `max_workers` MSK
+    Connect scales between `workers` and that many, by CPU; a source connector with one task has no use for it.
     """
 
-    bootstrap_servers: str
     subnets: list[str]
     security_groups: list[str]
     role_arn: str
     plugins: list[Plugin]
-    worker_configuration: WorkerConfiguration | None = None
+    worker_configurations: dict[str, WorkerConfiguration]
     log_group: str
     kafka_connect_version: str = "3.7.x"
     mcu_count: int = 1
@@ -58,8 +61,11 @@ class ConnectSettings(dg.Config):
     tags: dict[str, str] = Field(default_factory=dict)
 
 
-def wanted(settings: ConnectSettings, name: str, config: Mapping[str, str]) -> Request:
-    """The parameters of CreateConnector. Raises ConnectorConfigInvalid where no plugin has the connector's class."""
+def wanted(settings: ConnectSettings, name: str, config: Mapping[str, str], bootstrap_servers: str) -> Request:
+    """The parameters of CreateConnector.
+
+    Raises ConnectorConfigInvalid where no plugin has the connector's class, or it has no worker configuration.
+    """
     kind = config.get(_CLASS, "")
     plugin = next((each for each in settings.plugins if each.connector_class == kind), None)
     if plugin is None:
@@ -67,23 +73,33 @@ def wanted(settings: ConnectSettings, name: str, config: Mapping[str, str]) -> R
             f"Connector {name} asks for class {kind or '(none)'}, for which no custom plugin is given; there are"
             f" plugins for {', '.join(each.connector_class for each in settings.plugins) or 'none'}."
         )
+    worker = worker_of(settings, name)
     cluster = {"securityGroups": settings.security_groups, "subnets": settings.subnets}
     made: Request = {
         "connectorName": name,
         "connectorConfiguration": dict(config),
         "capacity": _capacity(settings),
-        "kafkaCluster": {"apacheKafkaCluster": {"bootstrapServers": settings.bootstrap_servers, "vpc": cluster}},
+        "kafkaCluster": {"apacheKafkaCluster": {"bootstrapServers": bootstrap_servers, "vpc": cluster}},
         "kafkaClusterClientAuthentication": {"authenticationType": "IAM"},
         "kafkaClusterEncryptionInTransit": {"encryptionType": "TLS"},
         "kafkaConnectVersion": settings.kafka_connect_version,
         "logDelivery": {"workerLogDelivery": {"cloudWatchLogs": {"enabled": True, "logGroup": settings.log_group}}},
         "plugins": [{"customPlugin": {"customPluginArn": plugin.arn, "revision": plugin.revision}}],
         "serviceExecutionRoleArn": settings.role_arn,
+        "workerConfiguration": {"workerConfigurationArn": worker.arn, "revision": worker.revision},
     }
-    if settings.worker_configuration is not None:
-        one = settings.worker_configuration
-        made["workerConfiguration"] = {"workerConfigurationArn": one.arn, "revision": one.revision}
     return {**made, "tags": settings.tags} if settings.tags else made
+
+
+def worker_of(settings: ConnectSettings, name: str) -> WorkerConfiguration:
+    """The connector's. Raises ConnectorConfigInvalid where it has none: its offsets would be nowhere to be found."""
+    found = settings.worker_configurations.get(name)
+    if found is None:
+        raise ConnectorConfigInvalid(
+            f"Connector {name} has no worker configuration, which names the topic of its offsets; there are some for"
+            f" {', '.join(settings.worker_configurations) or 'none'}."
+        )
+    return found
 
 
 def _capacity(settings: ConnectSettings) -> Request:

@@ -19,10 +19,10 @@ from cdc_lake.contract.epochs import Epochs
 from cdc_lake.contract.store import ObjectStore
 from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.stages.topic import connector_config
+from resources.connectors import Connectors
 from resources.deployment import Deployment
 from resources.glue import GlueCatalog
 from resources.kafka import Kafka
-from resources.kafka_connect import KafkaConnect
 from resources.postgres import Postgres
 
 
@@ -30,7 +30,7 @@ def reset(
     flow: Flow,
     postgres: Postgres,
     kafka: Kafka,
-    connect: KafkaConnect,
+    connect: Connectors,
     glue: GlueCatalog,
     store: ObjectStore,
     deployment: Deployment,
@@ -50,7 +50,7 @@ def reset(
             writers.enter_context(lease.held(store, key, f"reset {uuid.uuid4()}", wait_seconds=lease_wait_seconds))
         if connect.get(flow.connector) is None and Epochs(store, flow.name).current() is not None:
             # Somebody has deleted it. Connect keeps its offsets, and deletes only those of a connector that is there.
-            connect.put_stopped(flow.connector, connector_config(flow, flow.at_source(postgres), deployment))
+            connect.halt(flow.connector, connector_config(flow, flow.at_source(postgres), deployment))
         if connect.delete(flow.connector, offsets=True):
             yield f"connector {flow.connector} with its offsets"
         failpoints.reached("reset.after_connector")

@@ -39,8 +39,8 @@ from cdc_lake.pipeline import beats, carrying, continuity, source_schema, stream
 from cdc_lake.pipeline.carrying import RunJob
 from cdc_lake.pipeline.flow import Flow, TableFlow
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
+from resources.connectors import Connectors
 from resources.kafka import Kafka
-from resources.kafka_connect import KafkaConnect
 from resources.postgres import Postgres
 
 
@@ -50,7 +50,7 @@ class Systems:
 
     postgres: Postgres
     kafka: Kafka
-    connect: KafkaConnect
+    connect: Connectors
     location: S3Location
     run: RunJob
     config: Mapping[str, str]
@@ -108,7 +108,7 @@ def _next_epoch(
     source, store = flow.spec.source, epochs.store
     for table in flow.tables:
         source_schema.require_tellable(table, systems.postgres)
-    systems.connect.put_stopped(flow.connector, systems.config)
+    systems.connect.halt(flow.connector, systems.config)
     yield f"connector {flow.connector} is stopped"
     for table in flow.tables:  # as `source` does: the table can be another one of that name
         systems.postgres.refuse_truncate(source.schema_, table.name)

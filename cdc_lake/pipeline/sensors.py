@@ -16,9 +16,8 @@ from cdc_lake.pipeline import adoption, continuity, stream, topic_state
 from cdc_lake.pipeline.due import to_adopt, to_apply
 from cdc_lake.pipeline.flow import Flow, TableFlow, location
 from cdc_lake.pipeline.launch import BACKOFF_SECONDS, Tick, launch, pause
-from resources.connectors import FAILED, ConnectorStatus
+from resources.connectors import FAILED, Connectors, ConnectorStatus
 from resources.kafka import Kafka
-from resources.kafka_connect import KafkaConnect
 from resources.object_store import ObjectStore
 from resources.postgres import Postgres
 
@@ -138,7 +137,11 @@ def _connector(flow: Flow) -> dg.SensorDefinition:
         ),
     )
     def connector(
-        context: dg.SensorEvaluationContext, postgres: Postgres, kafka: Kafka, connect: KafkaConnect, store: ObjectStore
+        context: dg.SensorEvaluationContext,
+        postgres: Postgres,
+        kafka: Kafka,
+        connect: dg.ResourceParam[Connectors],
+        store: ObjectStore,
     ) -> Tick:
         status = connect.status(flow.connector)
         if status is None:
@@ -170,7 +173,7 @@ def _connector(flow: Flow) -> dg.SensorDefinition:
     return connector
 
 
-def _faults(flow: Flow, postgres: Postgres, kafka: Kafka, connect: KafkaConnect, store: ObjectStore) -> str:
+def _faults(flow: Flow, postgres: Postgres, kafka: Kafka, connect: Connectors, store: ObjectStore) -> str:
     """What breaks the connector's stream, as the stages say it; empty where nothing does."""
     try:
         continuity.require_whole(flow, flow.at_source(postgres), kafka, connect, location(store).store())

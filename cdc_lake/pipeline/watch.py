@@ -18,9 +18,9 @@ from cdc_lake.contract.epochs import Epochs
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline.checks import streaming, watermark
 from cdc_lake.pipeline.flow import Flow, location
+from resources.connectors import Connectors
 from resources.errors import ResourceError
 from resources.kafka import Kafka
-from resources.kafka_connect import KafkaConnect
 from resources.object_store import ObjectStore
 from resources.postgres import Postgres
 
@@ -42,7 +42,11 @@ def build(flow: Flow) -> dg.SensorDefinition:
         description=f"Evaluates {', '.join(WATCHED)} while nothing runs.",
     )
     def watch(
-        context: dg.SensorEvaluationContext, postgres: Postgres, kafka: Kafka, connect: KafkaConnect, store: ObjectStore
+        context: dg.SensorEvaluationContext,
+        postgres: Postgres,
+        kafka: Kafka,
+        connect: dg.ResourceParam[Connectors],
+        store: ObjectStore,
     ) -> dg.SensorResult:
         epochs = Epochs(location(store).store(), flow.name)
         epoch = epochs.current()

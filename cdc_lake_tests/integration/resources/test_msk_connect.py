@@ -18,6 +18,7 @@ from cdc_lake_tests.integration.resources.source_side import Source
 from infra.local.attach import load_endpoints
 from infra.local.endpoints import Endpoints
 from resources.errors import ConnectorFailed
+from resources.kafka import Kafka
 from resources.msk_connect import MskConnect
 from resources.msk_connect_request import ConnectSettings, Plugin, WorkerConfiguration
 from resources.waiting import until
@@ -25,6 +26,8 @@ from resources.waiting import until
 KIND = "io.debezium.connector.postgresql.PostgresConnector"
 ROLE = "arn:aws:iam::123456789012:role/connect"
 ROWS = 20
+OFFSETS = "cdc-lake-connect-offsets"
+"""The topic of the stack's worker, which runs all connectors."""
 
 
 @dataclass(frozen=True)
@@ -39,15 +42,14 @@ class Aws:
         """boto3's client of it, or of the stack's S3."""
         return _client(self.at, service)
 
-    def resource(self, **changes: object) -> MskConnect:
-        """The resource as a pipeline has it."""
+    def resource(self, name: str, **changes: object) -> MskConnect:
+        """The resource as a pipeline has it whose connector is called so."""
         settings = ConnectSettings(
-            bootstrap_servers=self.at.kafka_bootstrap,
             subnets=["subnet-1"],
             security_groups=["sg-1"],
             role_arn=ROLE,
             plugins=[Plugin(connector_class=KIND, arn=self.plugin)],
-            worker_configuration=WorkerConfiguration(arn=self.workers),
+            worker_configurations={name: WorkerConfiguration(arn=self.workers, offsets_topic=OFFSETS)},
             log_group="/cdc-lake/connect",
         )
         return MskConnect(
@@ -55,6 +57,7 @@ class Aws:
             access_key=self.at.s3_access_key,
             secret_key=self.at.s3_secret_key.get_secret_value(),
             settings=settings.model_copy(update=changes),
+            kafka=Kafka(bootstrap=self.at.kafka_bootstrap),
             poll_seconds=0.2,
             change_seconds=120,
         )
@@ -98,7 +101,7 @@ def aws(engines: Source) -> Iterator[Aws]:
     location = {"s3Location": {"bucketArn": f"arn:aws:s3:::{at.bucket}", "fileKey": "plugins/debezium.zip"}}
     plugin = client.create_custom_plugin(name="debezium", contentType="ZIP", location=location)["customPluginArn"]
     assert client.describe_custom_plugin(customPluginArn=plugin)["customPluginState"] == "ACTIVE"
-    properties = base64.b64encode(b"offset.storage.topic=offsets\n").decode()
+    properties = base64.b64encode(f"offset.storage.topic={OFFSETS}\n".encode()).decode()
     workers = client.create_worker_configuration(name="shop", propertiesFileContent=properties)
     yield Aws(at, plugin, workers["workerConfigurationArn"])
     for each in client.list_connectors()["connectors"]:
@@ -165,24 +168,43 @@ def test_a_connector_by_boto3_is_one_on_the_worker(aws: Aws, shop: Source) -> No
 
 
 def test_made_anew_it_goes_on_where_it_was(aws: Aws, shop: Source) -> None:
-    aws.resource().put(shop.schema, shop.config())
-    aws.resource().wait_running(shop.schema, timeout_seconds=90)
+    aws.resource(shop.schema).put(shop.schema, shop.config())
+    aws.resource(shop.schema).wait_running(shop.schema, timeout_seconds=90)
     shop.wait_for_beat()
     shop.execute(f"insert into ev values ({ROWS + 1})")
 
-    other = aws.resource(log_group="/elsewhere")
+    other = aws.resource(shop.schema, log_group="/elsewhere")
     assert other.put(shop.schema, shop.config()) == "updated"  # deleted and made: AWS can't change a log group
     shop.execute(f"insert into ev values ({ROWS + 2})")
     other.wait_running(shop.schema, timeout_seconds=90)
     shop.wait_for_beat()
 
+    (stored,) = other.offsets(shop.schema)
+    assert stored["lsn"]
     rows = [(row["id"], row["__op"]) for row in shop.rows()]
     assert sorted(rows) == [(n, "r") for n in range(1, ROWS + 1)] + [(ROWS + 1, "c"), (ROWS + 2, "c")]
     assert other.put(shop.schema, shop.config()) == "unchanged"
 
 
+def test_without_its_offsets_it_begins_with_a_snapshot(aws: Aws, shop: Source) -> None:
+    one = aws.resource(shop.schema)
+    one.put(shop.schema, shop.config())
+    one.wait_running(shop.schema, timeout_seconds=90)
+    shop.wait_for_beat()
+    one.halt(shop.schema, shop.config())
+    assert one.offsets(shop.schema)
+    one.delete_offsets(shop.schema)
+    assert one.offsets(shop.schema) == ()
+    shop.postgres.drop_slot(shop.config()["slot.name"])
+    one.put(shop.schema, shop.config())
+    one.wait_running(shop.schema, timeout_seconds=90)
+    shop.wait_for_beat()
+    ids = [row["id"] for row in shop.rows() if row["__op"] == "r"]
+    assert sorted(ids) == sorted(2 * list(range(1, ROWS + 1)))
+
+
 def test_a_database_that_is_not_there_is_a_failed_connector(aws: Aws, shop: Source) -> None:
-    one = aws.resource()
+    one = aws.resource(shop.schema)
     one.put(shop.schema, shop.config(**{"database.port": "1"}))
     with pytest.raises(ConnectorFailed, match=r"(?s)FAILED.*onnection"):
         one.wait_running(shop.schema, timeout_seconds=60)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from cdc_lake_tests.fakes.kafka import FakeKafka
 from cdc_lake_tests.fakes.kafkaconnect import Served, served
 from resources.aws import AwsRequestFailed
 from resources.errors import ConnectorConfigInvalid, ConnectorFailed, ConnectorMissing
 from resources.msk_connect import MskConnect
-from resources.msk_connect_request import ConnectSettings, Plugin
+from resources.msk_connect_request import ConnectSettings, Plugin, WorkerConfiguration
 
 KIND = "io.debezium.connector.postgresql.PostgresConnector"
 CONFIG = {"connector.class": KIND, "tasks.max": "1"}
@@ -32,20 +35,30 @@ def settings(aws: Served, **changes: object) -> ConnectSettings:
         location = {"s3Location": {"bucketArn": "arn:aws:s3:::bucket", "fileKey": "debezium.zip"}}
         listed = [client.create_custom_plugin(name="debezium", contentType="ZIP", location=location)]
     found = ConnectSettings(
-        bootstrap_servers="b-1:9098",
         subnets=["subnet-2", "subnet-1"],
         security_groups=["sg-1"],
         role_arn="arn:aws:iam::123456789012:role/connect",
         plugins=[Plugin(connector_class=KIND, arn=listed[0]["customPluginArn"])],
+        worker_configurations={name: _workers(client, name) for name in ("shop", "shop-two")},
         log_group="/cdc-lake/connect",
         tags={"pipeline": "shop"},
     )
     return found.model_copy(update=changes)
 
 
-def connect(aws: Served, **changes: object) -> MskConnect:
+def _workers(client: Any, name: str) -> WorkerConfiguration:  # noqa: ANN401 - boto3's
+    listed = client.list_worker_configurations()["workerConfigurations"]
+    found = next((each for each in listed if each["name"] == name), None)
+    if found is None:
+        content = base64.b64encode(f"offset.storage.topic=offsets-{name}".encode()).decode()
+        found = client.create_worker_configuration(name=name, propertiesFileContent=content)
+    return WorkerConfiguration(arn=found["workerConfigurationArn"], offsets_topic=f"offsets-{name}")
+
+
+def connect(aws: Served, kafka: FakeKafka | None = None, **changes: object) -> MskConnect:
     """The resource."""
     return MskConnect(
+        kafka=kafka or FakeKafka(),
         endpoint_url=aws.url,
         access_key="key",
         secret_key="secret",
@@ -135,15 +148,28 @@ def test_a_paused_one_is_resumed(aws: Served) -> None:
     assert one.wait_running("shop", timeout_seconds=5).state == "RUNNING"
 
 
-def test_it_is_deleted_and_its_offsets_are_not(aws: Served) -> None:
-    one = connect(aws)
+def test_it_is_deleted_with_its_offsets_or_without(aws: Served) -> None:
+    kafka = FakeKafka()
+    kafka.make("offsets-shop")
+    kafka.send("offsets-shop", b'{"lsn":7}', key=b'["shop",{"server":"shop"}]')
+    one = connect(aws, kafka)
     one.put("shop", CONFIG)
-    with pytest.raises(ValueError, match="no interface for offsets"):
-        one.delete("shop", offsets=True)
+    one.halt("shop", CONFIG)
+    assert one.get("shop") is None
+    assert (one.tells_offsets("shop"), one.offsets("shop")) == (True, ({"lsn": 7},))
+    one.put("shop", CONFIG)
+    assert one.delete("shop", offsets=False) is True
+    assert one.offsets("shop") == ({"lsn": 7},)
     assert one.delete("shop") is True
+    assert one.offsets("shop") == ()
     assert one.delete("shop") is False
     with pytest.raises(ConnectorMissing, match="no connector shop"):
         one.wait_running("shop")
+
+
+def test_without_a_worker_configuration_its_offsets_would_be_nowhere(aws: Served) -> None:
+    with pytest.raises(ConnectorConfigInvalid, match=r"other has no worker configuration.* shop, shop-two"):
+        connect(aws).put("other", CONFIG)
 
 
 def test_a_class_without_a_plugin_is_named(aws: Served) -> None:
