@@ -7,10 +7,11 @@ stay in the topic that its worker configuration names, under the connector's nam
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from resources import msk_connect_request
 from resources.aws import AwsRequestFailed, AwsResource
@@ -37,6 +38,8 @@ class MskConnect(AwsResource):
     """The cluster of the connectors, and of the topics of their offsets."""
     poll_seconds: float = Field(default=10.0, gt=0)
     change_seconds: float = Field(default=1800.0, gt=0, description="How long making or changing a connector may take.")
+
+    _topics: dict[str, str] = PrivateAttr(default_factory=dict)
 
     def get(self, name: str) -> dict[str, str] | None:
         """Return the connector's configuration, None if there is no connector of that name."""
@@ -149,7 +152,14 @@ class MskConnect(AwsResource):
         return found is not None or ended > 0
 
     def _offsets(self, name: str) -> StoredOffsets:
-        return StoredOffsets(self.kafka, msk_connect_request.worker_of(self.settings, name).offsets_topic)
+        if name not in self._topics:
+            arn = msk_connect_request.worker_of(self.settings, name).arn
+            with self.explained(f"Describing the worker configuration {arn}"):
+                told = self._client().describe_worker_configuration(workerConfigurationArn=arn)
+            # No configuration has a second revision, as yet.
+            properties = b64decode(told["latestRevision"]["propertiesFileContent"]).decode()
+            self._topics[name] = msk_connect_request.offsets_topic(arn, properties)
+        return StoredOffsets(self.kafka, self._topics[name])
 
     def _client(self) -> Any:  # noqa: ANN401 - its stubs are not among the dependencies
         return self.session().client("kafkaconnect", endpoint_url=self.endpoint_url, config=self.client_config())

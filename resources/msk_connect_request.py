@@ -31,14 +31,12 @@ class Plugin(dg.Config):
 
 
 class WorkerConfiguration(dg.Config):
-    """A worker configuration, which revision of it, and the topic that it names as offset.storage.topic.
-
-    The topic is fixed: MSK Connect invents one for each connector otherwise, and one made again would start over.
+    """A worker configuration, and which revision of it. It has to name a topic as `offset.storage.topic`: MSK Connect
+    invents one for each connector otherwise, and one made again would start over.
     """
 
     arn: str
     revision: int = Field(default=1, ge=1)
-    offsets_topic: str
 
 
 class ConnectSettings(dg.Config):
@@ -98,6 +96,18 @@ def worker_of(settings: ConnectSettings, name: str) -> WorkerConfiguration:
         raise ConnectorConfigInvalid(
             f"Connector {name} has no worker configuration, which names the topic of its offsets; there are some for"
             f" {', '.join(settings.worker_configurations) or 'none'}."
+        )
+    return found
+
+
+def offsets_topic(arn: str, properties: str) -> str:
+    """The topic that a worker configuration's properties name. Raises ConnectorConfigInvalid where they name none."""
+    lines = (line.partition("=") for line in properties.splitlines())
+    found = next((value.strip() for name, _, value in lines if name.strip() == "offset.storage.topic"), "")
+    if not found:
+        raise ConnectorConfigInvalid(
+            f"The worker configuration {arn} names no offset.storage.topic: MSK Connect would invent one for each"
+            " connector, and one that is made again would start over. Make another one that does."
         )
     return found
 

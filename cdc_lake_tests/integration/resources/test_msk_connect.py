@@ -49,7 +49,7 @@ class Aws:
             security_groups=["sg-1"],
             role_arn=ROLE,
             plugins=[Plugin(connector_class=KIND, arn=self.plugin)],
-            worker_configurations={name: WorkerConfiguration(arn=self.workers, offsets_topic=OFFSETS)},
+            worker_configurations={name: WorkerConfiguration(arn=self.workers)},
             log_group="/cdc-lake/connect",
         )
         return MskConnect(

@@ -52,7 +52,7 @@ def _workers(client: Any, name: str) -> WorkerConfiguration:  # noqa: ANN401 - b
     if found is None:
         content = base64.b64encode(f"offset.storage.topic=offsets-{name}".encode()).decode()
         found = client.create_worker_configuration(name=name, propertiesFileContent=content)
-    return WorkerConfiguration(arn=found["workerConfigurationArn"], offsets_topic=f"offsets-{name}")
+    return WorkerConfiguration(arn=found["workerConfigurationArn"])
 
 
 def connect(aws: Served, kafka: FakeKafka | None = None, **changes: object) -> MskConnect:
@@ -170,6 +170,14 @@ def test_it_is_deleted_with_its_offsets_or_without(aws: Served) -> None:
 def test_without_a_worker_configuration_its_offsets_would_be_nowhere(aws: Served) -> None:
     with pytest.raises(ConnectorConfigInvalid, match=r"other has no worker configuration.* shop, shop-two"):
         connect(aws).put("other", CONFIG)
+
+
+def test_a_worker_configuration_without_a_topic_of_offsets_is_refused(aws: Served) -> None:
+    content = base64.b64encode(b"key.converter=org.apache.kafka.connect.json.JsonConverter\n").decode()
+    made = aws.client().create_worker_configuration(name="bare", propertiesFileContent=content)
+    bare = WorkerConfiguration(arn=made["workerConfigurationArn"])
+    with pytest.raises(ConnectorConfigInvalid, match=r"bare.* names no offset\.storage\.topic"):
+        connect(aws, worker_configurations={"shop": bare}).offsets("shop")
 
 
 def test_a_class_without_a_plugin_is_named(aws: Served) -> None:
