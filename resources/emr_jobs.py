@@ -97,6 +97,9 @@ class EmrJobs(AwsResource):
         """The newest run, with its state as told last."""
         return self._last
 
+    def stop(self) -> None:
+        """Nothing: this process keeps nothing of Spark."""
+
     @abstractmethod
     def _start(self, submission: Submission) -> JobRun:
         """Ask for the run."""

@@ -26,6 +26,7 @@ class JobRun:
     """The address of a folder; EMR writes there some minutes later."""
 
 
+@runtime_checkable
 class SparkJobs(Protocol):
     """Runs jobs `run(session, spec) -> report`."""
 
@@ -37,6 +38,9 @@ class SparkJobs(Protocol):
 
     def last_run(self) -> JobRun | None:
         """The newest run of a job that run() started elsewhere; None where jobs run in this process."""
+
+    def stop(self) -> None:
+        """End what this process keeps of Spark, if it keeps anything."""
 
 
 @runtime_checkable

@@ -22,7 +22,7 @@ from cdc_lake.contract.errors import LeaseHeldError
 from cdc_lake.contract.store import S3Location
 from cdc_lake.jobs import purge, remote, upsert
 from cdc_lake.jobs.purge import PurgeSpec
-from cdc_lake.profile import JOBS
+from cdc_lake.profile_local import JOBS
 from cdc_lake_tests.integration.jobs.engines import BUCKET, Engines, make_bucket
 from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.tables import LakeTable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cdc_lake.jobs.raw_writer import RawWriter
-from cdc_lake.profile import JOBS
+from cdc_lake.profile_local import JOBS
 from resources import spark_properties
 
 _GIB = 2**30

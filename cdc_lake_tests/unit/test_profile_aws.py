@@ -1,0 +1,111 @@
+"""The aws profile from its environment variables: the same resources as locally, and every fault by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from cdc_lake import profile, profile_local
+from cdc_lake.aws_settings import AwsSettings
+from resources.connectors import Connectors
+from resources.emr import EmrSteps
+from resources.emr_serverless import EmrServerlessSpark
+from resources.errors import ResourceError
+from resources.kafka import Kafka
+from resources.msk_connect import MskConnect
+from resources.spark_jobs import SparkJobs
+
+ACCOUNT = "123456789012"
+ENVIRONMENT = {
+    "CDC_LAKE_PROFILE": "aws",
+    "AWS_REGION": "eu-central-1",
+    "CDC_LAKE_BUCKET": "lake",
+    "CDC_LAKE_WORK_BUCKET": "work",
+    "CDC_LAKE_ARTIFACTS_BUCKET": "artifacts",
+    "CDC_LAKE_SOURCE_HOST": "source.example",
+    "CDC_LAKE_SOURCE_DATABASE": "devdb",
+    "CDC_LAKE_SOURCE_SECRET": f"arn:aws:secretsmanager:eu-central-1:{ACCOUNT}:secret:source-Ab12Cd",
+    "CDC_LAKE_KAFKA_CLUSTER": f"arn:aws:kafka:eu-central-1:{ACCOUNT}:cluster/lake/0-1",
+    "CDC_LAKE_CONNECT_ROLE": f"arn:aws:iam::{ACCOUNT}:role/connect",
+    "CDC_LAKE_CONNECT_LOG_GROUP": "/cdc-lake/connect",
+    "CDC_LAKE_CONNECT_SUBNETS": "subnet-1, subnet-2",
+    "CDC_LAKE_CONNECT_GROUPS": "sg-1",
+    "CDC_LAKE_CONNECT_PLUGIN": f"arn:aws:kafkaconnect:eu-central-1:{ACCOUNT}:custom-plugin/debezium/0-1@2",
+    "CDC_LAKE_CONNECT_WORKER_NORTHWIND": f"arn:aws:kafkaconnect:eu-central-1:{ACCOUNT}:worker-configuration/n/0-1",
+    "CDC_LAKE_EMR_APPLICATION": "00f1",
+    "CDC_LAKE_EMR_JOB_ROLE": f"arn:aws:iam::{ACCOUNT}:role/jobs",
+    "CDC_LAKE_CATALOG": "datalake",
+    "CDC_LAKE_ATHENA_WORKGROUP": "cdc-lake-dev",
+    "CDC_LAKE_QUICKSIGHT_ROLE": f"arn:aws:iam::{ACCOUNT}:role/quicksight",
+    "CDC_LAKE_QUICKSIGHT_PRINCIPAL": "group/analysts",
+}
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variables, and jars for the jobs."""
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_it_has_what_the_local_one_has() -> None:
+    found = profile.resources()
+    assert found.keys() == profile_local.resources().keys()
+    assert isinstance(found["spark"], SparkJobs)
+    assert isinstance(found["connect"], MskConnect)
+    connect: Connectors = found["connect"]  # which a type checker looks at
+    assert connect is not None
+
+
+def test_the_variables_are_where_they_belong() -> None:
+    found = profile.resources()
+    settings = found["connect"].settings
+    assert settings.subnets == ["subnet-1", "subnet-2"]
+    assert (settings.plugins[0].arn, settings.plugins[0].revision) == (
+        ENVIRONMENT["CDC_LAKE_CONNECT_PLUGIN"].removesuffix("@2"),
+        2,
+    )
+    assert settings.worker_configurations["cdc-lake-northwind"].arn == ENVIRONMENT["CDC_LAKE_CONNECT_WORKER_NORTHWIND"]
+    assert found["dashboards"].quicksight.account_id == ACCOUNT
+    assert found["postgres"].secret.secret_id == ENVIRONMENT["CDC_LAKE_SOURCE_SECRET"]
+    assert found["deployment"].password_reference.startswith("${secretsmanager:")
+    assert isinstance(found["kafka"], Kafka)
+    assert found["kafka"].security == "iam"
+    spark = found["spark"]
+    assert isinstance(spark, EmrServerlessSpark)
+    assert spark.settings["spark.cdc_lake.kafka.security.protocol"] == "SASL_SSL"
+    assert spark.log_uri == "s3://work/emr-logs/"
+
+
+def test_a_queue_is_there_where_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "queue" not in profile.resources()
+    monkeypatch.setenv("CDC_LAKE_EVENTS_QUEUE", "https://sqs.eu-central-1.amazonaws.com/123456789012/raw")
+    assert profile.resources()["queue"].queue_url.endswith("/raw")
+
+
+def test_a_cluster_is_taken_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CDC_LAKE_EMR_CLUSTER", "j-1")
+    assert isinstance(profile.resources()["spark"], EmrSteps)
+
+
+@pytest.mark.parametrize("name", ["CDC_LAKE_BUCKET", "AWS_REGION", "CDC_LAKE_KAFKA_CLUSTER"])
+def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.delenv(name)
+    monkeypatch.delenv("CDC_LAKE_CATALOG")
+    with pytest.raises(ResourceError) as raised:
+        profile.resources()
+    assert f"{name} is not set" in str(raised.value)
+    assert "CDC_LAKE_CATALOG is not set" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("CDC_LAKE_CONNECT_WORKERS", "two", "CDC_LAKE_CONNECT_WORKERS: .*integer"),
+        ("CDC_LAKE_KAFKA_SECURITY", "scram", "CDC_LAKE_KAFKA_SECURITY: .*'plaintext' or 'iam'"),
+        ("CDC_LAKE_EMR_APPLICATION", "", "there is no EMR: set CDC_LAKE_EMR_CLUSTER"),
+        ("CDC_LAKE_QUICKSIGHT_ROLE", "reader", "CDC_LAKE_QUICKSIGHT_ROLE is 'reader' and no role's ARN"),
+    ],
+)
+def test_what_is_wrong_is_named(name: str, value: str, said: str) -> None:
+    with pytest.raises(ResourceError, match=said):
+        AwsSettings.from_environment({**ENVIRONMENT, name: value})
