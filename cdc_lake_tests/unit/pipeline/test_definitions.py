@@ -13,7 +13,7 @@ from dagster_shared.serdes import serialize_value
 from pydantic import SecretStr
 from syrupy.assertion import SnapshotAssertion
 
-from cdc_lake import profile
+from cdc_lake import profile, profile_local
 from cdc_lake.definitions import defs
 from infra.local.endpoints import Endpoints
 from resources.errors import ResourceError
@@ -113,7 +113,7 @@ def test_a_profile_with_a_queue_hears_of_new_objects(home: Path, monkeypatch: py
 
 def test_another_profile_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - it is set
     monkeypatch.setenv("CDC_LAKE_PROFILE", "azure")
-    with pytest.raises(ResourceError, match="CDC_LAKE_PROFILE is 'azure'; allowed: local"):
+    with pytest.raises(ResourceError, match="CDC_LAKE_PROFILE is 'azure'; allowed: local, aws"):
         profile.resources()
 
 
@@ -141,7 +141,7 @@ def started(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         java_home=home,
         spark_jars=home,
     )
-    monkeypatch.setattr(profile, "load_endpoints", lambda: found)
+    monkeypatch.setattr(profile_local, "load_endpoints", lambda: found)
 
 
 @pytest.mark.usefixtures("started")
