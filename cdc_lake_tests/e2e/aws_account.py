@@ -22,7 +22,7 @@ OFFSETS = "cdc-lake-connect-offsets"
 
 
 def variables(cli: CommandLine, spark: str) -> dict[str, str]:
-    """The environment of the aws profile, with boto3's own variables for the stack; `spark` is emr or emr-serverless."""
+    """The environment of the aws profile, with those of boto3 for the stack; `spark` is emr or emr-serverless."""
     at = load_endpoints(cli.stack.home.path)
     aws = {
         "AWS_REGION": at.region,
