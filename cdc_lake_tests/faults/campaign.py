@@ -25,6 +25,7 @@ from cdc_lake_tests.faults.plan import Blow
 from cdc_lake_tests.faults.traffic import traffic
 
 SETTLE_SECONDS = 600.0
+REST_SECONDS = 300.0
 Say = Callable[[str], None]
 
 
@@ -71,10 +72,18 @@ class Figures:
 
 
 def run(
-    bench: Bench, seed: int, blows: Iterator[Blow], enough: Callable[[int], bool], rate: float, say: Say
+    bench: Bench,
+    seed: int,
+    blows: Iterator[Blow],
+    enough: Callable[[int], bool],
+    rate: float,
+    say: Say,
+    rest_after: int | None = None,
 ) -> Figures:
     """Run it until `enough`, which is told how many kills there were, says so.
 
+    After each `rest_after` kills nothing is hit until the lake has taken a batch: blows that follow so fast that no run
+    ever ends would try the beginning of runs only. Traffic goes on meanwhile.
     Raises AssertionError for anything lost, doubled or not repaired.
     """
     began = time.monotonic()
@@ -94,9 +103,13 @@ def run(
         dagster.wait_ready()
         with Chaos(bench.cli, dagster, tell) as chaos, traffic(bench, rate, seed) as changing:
             with LagWatch(bench) as watch:
+                rested = 0
                 while not enough(chaos.kills.total()):
                     chaos.strike(next(blows))
                     assert not chaos.faults, chaos.faults
+                    if rest_after is not None and chaos.kills.total() - rested >= rest_after:
+                        rested = chaos.kills.total()
+                        tell(f"a rest of {_rest(watch, bench):.0f} s, in which the lake took a batch")
             chaos.mend()
             figures.traffic = changing.stop()
             figures.kills, figures.repairs, figures.lag = dict(chaos.kills), chaos.repairs, watch.seconds
@@ -126,6 +139,22 @@ def run(
     figures.manifests, figures.records = len(manifests), sum(manifest.records for manifest in manifests)
     tell("judged")
     return figures
+
+
+def _rest(watch: LagWatch, bench: Bench) -> float:
+    """Wait until a commit is seen that was not there before; seconds."""
+    began, before = time.monotonic(), watch.checkpoints.copy()
+    waiting = Retrying(
+        retry=retry_if_result(lambda new: not new), stop=stop_after_delay(REST_SECONDS), wait=wait_fixed(0.5)
+    )
+    try:
+        waiting(lambda: watch.checkpoints - before)
+    except RetryError:
+        raise AssertionError(
+            f"nothing was hit for {REST_SECONDS:.0f} s, and the sensors brought nothing into the lake, whose commits "
+            f"end with manifests {sorted(before)}; look at {bench.folder}"
+        ) from None
+    return time.monotonic() - began
 
 
 def _settle(bench: Bench) -> float:

@@ -16,6 +16,7 @@ SEED = "CDC_LAKE_FAULTS_SEED"
 KILLS = 50
 EVERY_SECONDS = 7.0
 RATE = 50.0
+REST_AFTER = 12
 
 
 @pytest.mark.timeout(1800)
@@ -29,7 +30,7 @@ def test_fifty_kills_under_traffic(bench: Bench, tried: Tried, capsys: pytest.Ca
     say(f"\nrandom kills with seed {seed}; {SEED}={seed} repeats them")
     with bench.writer() as writer:
         writer.do(work.reset)
-    figures = campaign.run(bench, seed, plan(seed, EVERY_SECONDS), lambda kills: kills >= KILLS, RATE, say)
+    figures = campaign.run(bench, seed, plan(seed, EVERY_SECONDS), lambda kills: kills >= KILLS, RATE, say, REST_AFTER)
     for line in figures.lines():
         say(line)
     assert set(figures.kills) == set(TARGETS), "something was never hit"
