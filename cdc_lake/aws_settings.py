@@ -32,6 +32,7 @@ class AwsSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     region: str = Field(alias="AWS_REGION")
+    environment: str = Field(default="", alias="CDC_LAKE_ENVIRONMENT")
     bucket: str = Field(alias="CDC_LAKE_BUCKET")
     work_bucket: str = Field(alias="CDC_LAKE_WORK_BUCKET")
     artifacts_bucket: str = Field(alias="CDC_LAKE_ARTIFACTS_BUCKET")

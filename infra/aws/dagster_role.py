@@ -17,9 +17,8 @@ from infra.aws.rights import reads_secret, reads_topics, writes
 from infra.aws.spark import SparkStack
 from infra.aws.stack import LakeStack
 from infra.aws.storage import StorageStack
+from resources.metrics import NAMESPACE
 
-METRICS = "cdc-lake"
-"""The namespace of what Dagster reports itself: freshness and lag."""
 _CATALOGS = "datacatalog/AwsDataCatalog"
 
 
@@ -120,9 +119,9 @@ def spark_statements(stack: LakeStack, spark: SparkStack) -> list[iam.PolicyStat
 
 
 def metric_statements() -> Sequence[iam.PolicyStatement]:
-    """Reporting how fresh the lake is, and what connectors say of themselves."""
+    """Telling how old the lake is and what waits for landing (resources/metrics.py)."""
     return [
-        on_any("cloudwatch:PutMetricData", conditions={"StringEquals": {"cloudwatch:namespace": METRICS}}),
+        on_any("cloudwatch:PutMetricData", conditions={"StringEquals": {"cloudwatch:namespace": NAMESPACE}}),
     ]
 
 
