@@ -12,7 +12,7 @@ from constructs import Construct
 
 from infra.aws.catalog import CatalogStack
 from infra.aws.policies import allow, arn, on_any
-from infra.aws.rights import grant, reads, reads_tables, writes
+from infra.aws.rights import grant, puts, reads, reads_tables
 from infra.aws.sizes import Size
 from infra.aws.stack import LakeStack
 from infra.aws.storage import StorageStack
@@ -43,7 +43,7 @@ class QuickSightStack(LakeStack):
             allow([f"athena:{action}" for action in metadata], [arn(self, "athena", "datacatalog/AwsDataCatalog")]),
             reads_tables(self, catalog.arns()),
             *reads(storage.lake, "lake/"),
-            *writes(storage.work, "athena-results/"),
+            *puts(storage.work, "athena-results/"),
         )
         self.authoring = iam.ManagedPolicy(
             self,
@@ -55,11 +55,11 @@ class QuickSightStack(LakeStack):
         CfnOutput(self, "DataSourceRole", value=self.role.role_arn)
 
     def _authoring(self) -> list[iam.PolicyStatement]:
-        verbs = [f"{verb}{kind}" for kind in _KINDS for verb in ("Create", "Delete", "Describe", "Update")]
+        verbs = [f"{verb}{kind}" for kind in _KINDS for verb in ("Create", "Describe", "Update")]
         verbs += [f"{verb}{kind}Permissions" for kind in _KINDS for verb in ("Describe", "Update")]
         verbs += ["CreateIngestion", "DescribeIngestion", "PassDataSet", "UpdateDashboardPublishedVersion"]
         objects = [arn(self, "quicksight", f"{kind.lower()}/{_NAMES}") for kind in _KINDS]
-        source = [f"{verb}DataSource" for verb in ("Delete", "Describe", "Pass", "Update")]
+        source = [f"{verb}DataSource" for verb in ("Describe", "Pass", "Update")]
         source += ["DescribeDataSourcePermissions", "UpdateDataSourcePermissions"]
         sources = [arn(self, "quicksight", f"datasource/{_NAMES}")]
         return [

@@ -1,0 +1,105 @@
+"""What the code location is told, held against what the aws profile reads."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import infra.aws
+from cdc_lake.aws_settings import AwsSettings
+from cdc_lake_tests.infra_aws.conftest import Synthesized
+from infra.aws.dagster_settings import IAM_JAR
+from infra.local import artifacts
+from infra.local.maven import PLUGIN
+from resources.errors import ResourceError
+
+GIVEN = {"CDC_LAKE_CONNECT_PLUGIN", "CDC_LAKE_QUICKSIGHT_PRINCIPAL"}
+"""What only a person knows: fields of the size."""
+LEFT = {
+    "CDC_LAKE_CONNECT_PASSWORD_REFERENCE",  # the member `password` of the secret, which CDK makes so
+    "CDC_LAKE_EMR_ENVIRONMENT",  # a person's archive
+    "CDC_LAKE_KAFKA_SECURITY",  # iam, the only listener that CDK's cluster has
+    "CDC_LAKE_POLL_SECONDS",
+    "CDC_LAKE_QUICKSIGHT_PAUSE_SECONDS",
+    "CDC_LAKE_SOURCE_PORT",  # PostgreSQL's own
+}
+"""What the profile's defaults are right for."""
+WORKER = "CDC_LAKE_CONNECT_WORKER_"
+ARN = "arn:aws:service:us-east-1:123456789012:thing/name"
+"""Stands for what CloudFormation fills in."""
+
+
+def told(environment: Synthesized) -> dict[str, str]:
+    """The variables of the task `code`."""
+    [code] = [
+        container
+        for task in environment.of("dagster", "AWS::ECS::TaskDefinition").values()
+        for container in task["ContainerDefinitions"]
+        if container["Name"] == "code"
+    ]
+    return {each["Name"]: _text(each["Value"]) for each in code["Environment"]}
+
+
+def _text(value: Any) -> str:  # noqa: ANN401 - a template's value
+    if isinstance(value, str):
+        return value
+    separator, pieces = value.get("Fn::Join", ("", ()))
+    return separator.join(_text(piece) for piece in pieces) or ARN
+
+
+def aliases() -> dict[str, bool]:
+    """The variables that the profile reads, and whether it can't do without."""
+    fields = AwsSettings.model_fields.values()
+    return {field.alias: field.is_required() for field in fields if field.alias}
+
+
+def test_all_that_is_required_is_told_or_is_a_persons_to_give(environment: Synthesized) -> None:
+    required = {alias for alias, needed in aliases().items() if needed}
+    assert required - told(environment).keys() == GIVEN
+
+
+def test_the_rest_is_told_but_for_what_defaults_are_right_for(production: Synthesized) -> None:
+    assert aliases().keys() - told(production).keys() == GIVEN | LEFT
+
+
+def test_nothing_is_told_that_nobody_reads(environment: Synthesized, variant: Synthesized) -> None:
+    for each in (environment, variant):
+        names = {name for name in told(each) if not name.startswith(WORKER)}
+        assert names - aliases().keys() == {"CDC_LAKE_PROFILE"}
+
+
+def test_an_environment_without_what_a_person_gives_says_what_is_missing(environment: Synthesized) -> None:
+    with pytest.raises(ResourceError) as raised:
+        AwsSettings.from_environment(told(environment))
+    said = re.findall(r"(\w+) is not set", str(raised.value))
+    assert set(said) == GIVEN
+
+
+def test_with_it_the_profile_can_be_bound(variant: Synthesized) -> None:
+    found = AwsSettings.from_environment(told(variant))
+    assert found.connect_plugin == variant.size.connect.plugin
+    assert found.quicksight_principal == variant.size.quicksight_principal
+    assert found.emr_environment.endswith(f"/{variant.size.emr.environment}")
+    assert found.emr_python == "/opt/ours/bin/python"
+    assert found.emr_more_jars == [IAM_JAR]
+    assert found.connect_workers_of.keys() == set(variant.size.pipelines)
+    assert (found.environment, found.region) == ("variant", "us-east-1")
+
+
+def test_the_image_has_the_jars_where_they_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    image = (Path(str(infra.aws.__file__)).parent / "image" / "Dockerfile").read_text(encoding="utf-8")
+    [(made, cache)] = re.findall(r"^COPY --from=jars (\S+) (\S+)$", image, re.MULTILINE)
+    assert f"ENV CDC_LAKE_CACHE={cache}\n" in image
+    monkeypatch.setenv("CDC_LAKE_CACHE", cache)
+    into = re.findall(r"-DoutputDirectory=([^\s\"]+)", image)
+    digest = hashlib.sha256(artifacts.pom_of("spark").read_bytes()).hexdigest()[:12]
+    folders = {Path(each.replace(made, cache, 1).partition("$(")[0]) for each in into}
+    assert folders == {Path(str(artifacts.folder_of("spark")).removesuffix(digest)), Path(IAM_JAR).parent}
+    [(group, version)] = re.findall(r"-Dartifact=(\S+):aws-msk-iam-auth:([\d.]+):jar:all", image)
+    assert (group, bool(version)) == ("software.amazon.msk", True)
+    assert Path(IAM_JAR).name == "aws-msk-iam-auth-all.jar", "as Maven calls it without its version"
+    assert f"ARG PLUGIN={PLUGIN}\n" in image
