@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import infra.aws
 from cdc_lake.aws_settings import AwsSettings
 from cdc_lake_tests.infra_aws.conftest import Synthesized
-from infra.aws.dagster_settings import IAM_JAR
-from infra.local import artifacts
-from infra.local.maven import PLUGIN
 from resources.errors import ResourceError
 
 GIVEN = {"CDC_LAKE_CONNECT_PLUGIN", "CDC_LAKE_QUICKSIGHT_PRINCIPAL"}
@@ -22,6 +16,7 @@ GIVEN = {"CDC_LAKE_CONNECT_PLUGIN", "CDC_LAKE_QUICKSIGHT_PRINCIPAL"}
 LEFT = {
     "CDC_LAKE_CONNECT_PASSWORD_REFERENCE",  # the member `password` of the secret, which CDK makes so
     "CDC_LAKE_EMR_ENVIRONMENT",  # a person's archive
+    "CDC_LAKE_EMR_MORE_JARS",  # jars of a person's own
     "CDC_LAKE_KAFKA_SECURITY",  # iam, the only listener that CDK's cluster has
     "CDC_LAKE_POLL_SECONDS",
     "CDC_LAKE_QUICKSIGHT_PAUSE_SECONDS",
@@ -85,21 +80,5 @@ def test_with_it_the_profile_can_be_bound(variant: Synthesized) -> None:
     assert found.quicksight_principal == variant.size.quicksight_principal
     assert found.emr_environment.endswith(f"/{variant.size.emr.environment}")
     assert found.emr_python == "/opt/ours/bin/python"
-    assert found.emr_more_jars == [IAM_JAR]
     assert found.connect_workers_of.keys() == set(variant.size.pipelines)
     assert (found.environment, found.region) == ("variant", "us-east-1")
-
-
-def test_the_image_has_the_jars_where_they_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    image = (Path(str(infra.aws.__file__)).parent / "image" / "Dockerfile").read_text(encoding="utf-8")
-    [(made, cache)] = re.findall(r"^COPY --from=jars (\S+) (\S+)$", image, re.MULTILINE)
-    assert f"ENV CDC_LAKE_CACHE={cache}\n" in image
-    monkeypatch.setenv("CDC_LAKE_CACHE", cache)
-    into = re.findall(r"-DoutputDirectory=([^\s\"]+)", image)
-    digest = hashlib.sha256(artifacts.pom_of("spark").read_bytes()).hexdigest()[:12]
-    folders = {Path(each.replace(made, cache, 1).partition("$(")[0]) for each in into}
-    assert folders == {Path(str(artifacts.folder_of("spark")).removesuffix(digest)), Path(IAM_JAR).parent}
-    [(group, version)] = re.findall(r"-Dartifact=(\S+):aws-msk-iam-auth:([\d.]+):jar:all", image)
-    assert (group, bool(version)) == ("software.amazon.msk", True)
-    assert Path(IAM_JAR).name == "aws-msk-iam-auth-all.jar", "as Maven calls it without its version"
-    assert f"ARG PLUGIN={PLUGIN}\n" in image

@@ -10,9 +10,6 @@ from __future__ import annotations
 from infra.aws.parts import Parts
 from infra.aws.sizes import Size
 
-IAM_JAR = "/opt/cache/more/aws-msk-iam-auth-all.jar"
-"""Where the image has it (image/Dockerfile)."""
-
 
 def settings(parts: Parts, size: Size) -> dict[str, str]:
     """The variables."""
@@ -38,7 +35,6 @@ def settings(parts: Parts, size: Size) -> dict[str, str]:
         "CDC_LAKE_CONNECT_MCUS": str(size.connect.mcus),
         "CDC_LAKE_EMR_APPLICATION": parts.spark.application.attr_application_id,
         "CDC_LAKE_EMR_JOB_ROLE": parts.spark.roles.jobs.role_arn,
-        "CDC_LAKE_EMR_MORE_JARS": IAM_JAR,
         "CDC_LAKE_CATALOG": size.catalog,
         "CDC_LAKE_ATHENA_WORKGROUP": size.prefix,
         "CDC_LAKE_QUICKSIGHT_ROLE": parts.quicksight.role.role_arn,
