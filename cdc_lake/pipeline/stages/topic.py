@@ -189,7 +189,7 @@ def connector_config(flow: Flow, postgres: Postgres, deployment: Deployment) -> 
         {
             "host": deployment.source_host,
             "port": str(postgres.port),
-            "user": postgres.user,
+            "user": postgres.login().user,
             "password": deployment.password_reference,
             "database": source.database,
             "slot": flow.slot,
