@@ -28,6 +28,7 @@ from resources.errors import ResourceError, WaitTimedOut
 
 CATALOG = "AwsDataCatalog"
 
+_ALLOW = "Allow whoever asks that: the table in Glue, its objects, and the bucket of the results."
 _ADVICE = (
     ("TABLE_NOT_FOUND", "Materialise what makes that table, or name its database ({database} is taken otherwise)."),
     ("SCHEMA_NOT_FOUND", "SHOW SCHEMAS lists the databases; {database} is taken where none is named."),
@@ -37,6 +38,10 @@ _ADVICE = (
     ("utput location", "Give the resource an output_location, s3://bucket/prefix/."),
     ("output bucket", "Make the bucket of output_location, or name another. {hint}"),
     ("engine did not answer", "{hint}"),
+    ("ccess denied", _ALLOW),
+    ("ccess Denied", _ALLOW),
+    ("not authorized", _ALLOW),
+    ("nsufficient", _ALLOW),
 )
 
 # Every error is raised, and ours says more than PyAthena's traceback in the log.
@@ -110,7 +115,7 @@ class Athena(AwsResource):
                 yield cursor, started
 
     def _connection(self, deadline: float) -> Connection[Cursor]:
-        with self.explained("Connecting to Athena"):
+        with self.explained(f"Connecting to {self._place}"):
             return Connection(
                 session=self.session(),
                 region_name=self.region,
@@ -129,10 +134,11 @@ class Athena(AwsResource):
     @contextmanager
     def _explained(self, sql: str, cursor: Cursor) -> Iterator[None]:
         try:
-            with self.explained("Asking Athena"), _unwrapped():
+            with self.explained(f"Asking {self._place}"), _unwrapped():
                 yield
         except AwsRequestFailed as error:
-            raise AthenaQueryFailed(sql, cursor.query_id, error.said, self._advice(error.said)) from error
+            hint = error.hint or self._advice(error.said)
+            raise AthenaQueryFailed(sql, cursor.query_id, f"{error.code}: {error.said}", hint) from error
         except DatabaseError as error:
             raise AthenaQueryFailed(sql, cursor.query_id, str(error), self._advice(str(error))) from error
         except (_TooLate, dg.DagsterExecutionInterruptedError) as error:
@@ -145,6 +151,10 @@ class Athena(AwsResource):
                 f"Athena's query {cursor.query_id} took more than {self.query_timeout_seconds:g} s and was stopped.",
                 "Raise query_timeout_seconds, or make it scan less.",
             ) from error
+
+    @property
+    def _place(self) -> str:
+        return f"Athena's workgroup {self.workgroup}"
 
     def _advice(self, reason: str) -> str:
         for sign, advice in _ADVICE:

@@ -17,6 +17,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
 from resources import spark_properties
 from resources.aws import AwsRequestFailed, AwsResource
+from resources.aws_errors import THROTTLED
 from resources.emr_code import Code, EmrCode
 from resources.errors import JobFailed, Unreachable
 from resources.job_files import JobFiles
@@ -26,7 +27,6 @@ from resources.waiting import until
 S = TypeVar("S")
 R = TypeVar("R")
 
-THROTTLED = frozenset({"ThrottlingException", "Throttling", "TooManyRequestsException", "RequestLimitExceeded"})
 _log = logging.getLogger(__name__)
 
 

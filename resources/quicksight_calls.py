@@ -18,13 +18,9 @@ from resources.waiting import until
 
 _UNDER_WAY = "_IN_PROGRESS"
 _FAILED = "_FAILED"
-_EXPIRED = "The credentials have expired: get new ones, then materialise again; what was made by now stays."
 ADVICE: Mapping[str, str] = {
     "AccessDeniedException": "Allow the caller that action on it, as the policy in infra/aws/quicksight.py does for ids"
     " that begin with cdc-lake-; and see that the account is subscribed to QuickSight.",
-    "ExpiredToken": _EXPIRED,
-    "ExpiredTokenException": _EXPIRED,
-    "ThrottlingException": "All attempts were throttled: raise the resource's `attempts`, or publish fewer at once.",
     "ConflictException": "Something else is changing it: materialise again when that is through.",
     "LimitExceededException": "QuickSight's quota for it is used up. Of a dataset it takes 32 refreshes in 24 hours"
     " (8 on the Standard edition): refresh it less often, or set import_mode to DIRECT_QUERY.",

@@ -134,6 +134,14 @@ def test_a_failed_query_says_which_and_why(athena: Callable[..., Athena], server
     )
 
 
+def test_a_query_without_a_permission_says_whose(athena: Callable[..., Athena], server: Server) -> None:
+    reason = "Insufficient permissions to execute the query. User is not authorized to perform: glue:GetTable on x"
+    server.status = {"State": "FAILED", "StateChangeReason": reason}
+
+    with pytest.raises(AthenaQueryFailed, match=r"query q-1.*glue:GetTable on x\. Allow whoever asks that"):
+        athena().query("SELECT 1")
+
+
 def test_a_statement_that_athena_does_not_start_fails_alike(athena: Callable[..., Athena], server: Server) -> None:
     refusal = {"__type": "InvalidRequestException", "Message": "line 1:1: mismatched input 'SELEC'"}
     server.script["StartQueryExecution"] = [(400, refusal)]
@@ -163,5 +171,5 @@ def test_nobody_there_is_told_with_the_hint(athena: Callable[..., Athena]) -> No
 def test_an_expired_token_is_a_refusal(athena: Callable[..., Athena], server: Server) -> None:
     server.script["StartQueryExecution"] = [(400, {"__type": "ExpiredTokenException", "Message": "expired"})]
 
-    with pytest.raises(AccessRefused, match="Check the credentials"):
+    with pytest.raises(AccessRefused, match=r"workgroup primary failed .*expired: get new ones"):
         athena().query("SELECT 1")
