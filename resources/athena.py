@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import dagster as dg
 from botocore.exceptions import BotoCoreError, ClientError
@@ -21,12 +21,15 @@ from pyathena.cursor import Cursor
 from pyathena.error import DatabaseError
 from pyathena.model import AthenaQueryExecution
 from pyathena.util import RetryConfig
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from resources.aws import AwsRequestFailed, AwsResource
 from resources.errors import ResourceError, WaitTimedOut
 
 CATALOG = "AwsDataCatalog"
+_TB = 10**12
+_LEAST_BILLED = 10**7
+"""Of a statement that is not DDL: https://aws.amazon.com/athena/pricing/."""
 
 _ALLOW = "Allow whoever asks that: the table in Glue, its objects, and the bucket of the results."
 _ADVICE = (
@@ -78,6 +81,16 @@ class QueryResult:
     """From the submission to the last row."""
 
 
+@dataclass
+class Spent:
+    """What statements took together: Athena bills what they scan."""
+
+    queries: int = 0
+    bytes_scanned: int = 0
+    usd: float | None = None
+    """At the resource's price; None without one."""
+
+
 class Athena(AwsResource):
     """Athena in one workgroup and database.
 
@@ -93,6 +106,22 @@ class Athena(AwsResource):
         default=600.0, gt=0, description="Then the query is stopped; Athena's own limit is 30 minutes."
     )
     poll_seconds: float = Field(default=0.25, gt=0)
+    usd_per_tb: float | None = Field(
+        default=None, ge=0, description="The price of scanning a TB; None: no cost is told."
+    )
+
+    _spent: Spent = PrivateAttr(default_factory=Spent)
+
+    def metered(self) -> Self:
+        """Return the same resource with a meter of its own, which begins at nothing."""
+        found = self.model_copy()
+        found._spent = Spent()
+        return found
+
+    @property
+    def spent(self) -> Spent:
+        """What all that this resource ran to its end took; what failed is not billed."""
+        return self._spent
 
     def query(self, sql: str) -> QueryResult:
         """Run a statement and return all of its rows."""
@@ -162,8 +191,8 @@ class Athena(AwsResource):
                 return advice.format(database=self.database, hint=self.hint).strip()
         return "Athena's history shows the whole statement under that query id."
 
-    @staticmethod
-    def _result(cursor: Cursor, rows: tuple[tuple[Any, ...], ...], started: float) -> QueryResult:
+    def _result(self, cursor: Cursor, rows: tuple[tuple[Any, ...], ...], started: float) -> QueryResult:
+        self._meter(cursor.statement_type, cursor.data_scanned_in_bytes or 0)
         return QueryResult(
             columns=tuple((each[0], each[1]) for each in cursor.description or ()),
             rows=rows,
@@ -171,6 +200,13 @@ class Athena(AwsResource):
             bytes_scanned=cursor.data_scanned_in_bytes or 0,
             seconds=time.monotonic() - started,
         )
+
+    def _meter(self, statement: str | None, scanned: int) -> None:
+        self._spent.queries += 1
+        self._spent.bytes_scanned += scanned
+        if self.usd_per_tb is not None:
+            billed = 0 if statement == "DDL" else max(scanned, _LEAST_BILLED)
+            self._spent.usd = (self._spent.usd or 0.0) + billed / _TB * self.usd_per_tb
 
 
 @contextmanager

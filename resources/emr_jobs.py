@@ -194,7 +194,8 @@ class EmrJobs(AwsResource):
             said += f". It left nothing at {self.files.uri(name)}"
         elif error is None:
             said += f". Its report is written all the same, at {self.files.uri(name)}: what it did is done"
-        failure = JobFailed(f"{said}.", f"Its log is in {run.logs}, some minutes after the end.")
+        pages = "".join(f" {page}" for page in (run.log_url, run.console_url) if page)
+        failure = JobFailed(f"{said}.", f"Its log is in {run.logs}, some minutes after the end.{pages}")
         if error is None:
             raise failure
         raise error from failure
