@@ -64,7 +64,7 @@ class QuickSightStack(LakeStack):
         sources = [arn(self, "quicksight", f"datasource/{_NAMES}")]
         return [
             allow([f"quicksight:{verb}" for verb in sorted(verbs)], [*objects, *sources]),
-            on_any("quicksight:CreateDataSource"),
+            on_any("quicksight:CreateDataSource", "quicksight:ListDataSets"),
             allow([f"quicksight:{verb}" for verb in source], sources),
             allow(["iam:PassRole"], [self.role.role_arn], {"StringEquals": {"iam:PassedToService": _SERVICE}}),
         ]
