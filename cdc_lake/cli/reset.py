@@ -17,7 +17,7 @@ def reset(
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
 ) -> None:
     """Remove a pipeline's connector, offsets, slot, topics, dashboards, catalog entries, tables and raw objects."""
-    from cdc_lake.cli.demo import PIPELINE
+    from cdc_lake.cli.northwind import JOURNALS, PIPELINE
     from cdc_lake.pipeline.flow import location
     from cdc_lake.pipeline.load import load
     from cdc_lake.pipeline.reset import reset as start_over
@@ -50,6 +50,7 @@ def reset(
         count += 1
     if pipeline == PIPELINE:
         # What a demo remembers of the pipeline is over too: `demo --resume` must not tell of it.
-        find_home().path.joinpath("demo.json").unlink(missing_ok=True)
+        for journal in JOURNALS:
+            find_home().path.joinpath(journal).unlink(missing_ok=True)
     if not count:
         typer.echo(f"pipeline {pipeline} had made nothing")
