@@ -61,6 +61,7 @@ def resources() -> dict[str, dg.ConfigurableResource[Any]]:
             region=told.region,
             database=told.catalog,
             workgroup=told.athena_workgroup,
+            usd_per_tb=told.athena_usd_per_tb,
             output_location=f"s3://{told.work_bucket}/athena-results/",
         ),
         "dashboards": _dashboards(told),

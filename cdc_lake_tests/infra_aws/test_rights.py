@@ -21,7 +21,10 @@ PYATHENA = {f"athena:{each}" for each in ("StartQueryExecution", "GetQueryExecut
     "athena:StopQueryExecution"
 }
 """Its cursor's calls; it makes its client itself."""
-NOT_WANTED = {"glue:CreateDatabase": "the catalog's stack makes the one database, which GlueCatalog finds"}
+NOT_WANTED = {
+    "glue:CreateDatabase": "the catalog's stack makes the one database, which GlueCatalog finds",
+    "sts:GetCallerIdentity": "everybody may ask who they are",
+}
 
 _DELIVERY = "MSK Connect sets a connector's log up with its maker's rights"
 _ATHENA = "Athena asks with its caller's rights"

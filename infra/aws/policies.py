@@ -30,6 +30,7 @@ ONLY_ON_STAR: Mapping[str, str] = {
     "logs:ListLogDeliveries": _DELIVERY,
     "logs:PutResourcePolicy": _DELIVERY,
     "quicksight:CreateDataSource": "a data source has no ARN before it is made",
+    "quicksight:ListDataSets": "a list has no ARN",
     "ssmmessages:CreateControlChannel": "a channel of Session Manager is no resource",
     "ssmmessages:CreateDataChannel": "a channel of Session Manager is no resource",
     "ssmmessages:OpenControlChannel": "a channel of Session Manager is no resource",

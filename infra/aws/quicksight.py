@@ -55,16 +55,16 @@ class QuickSightStack(LakeStack):
         CfnOutput(self, "DataSourceRole", value=self.role.role_arn)
 
     def _authoring(self) -> list[iam.PolicyStatement]:
-        verbs = [f"{verb}{kind}" for kind in _KINDS for verb in ("Create", "Describe", "Update")]
+        verbs = [f"{verb}{kind}" for kind in _KINDS for verb in ("Create", "Delete", "Describe", "Update")]
         verbs += [f"{verb}{kind}Permissions" for kind in _KINDS for verb in ("Describe", "Update")]
         verbs += ["CreateIngestion", "DescribeIngestion", "PassDataSet", "UpdateDashboardPublishedVersion"]
         objects = [arn(self, "quicksight", f"{kind.lower()}/{_NAMES}") for kind in _KINDS]
-        source = [f"{verb}DataSource" for verb in ("Describe", "Pass", "Update")]
+        source = [f"{verb}DataSource" for verb in ("Delete", "Describe", "Pass", "Update")]
         source += ["DescribeDataSourcePermissions", "UpdateDataSourcePermissions"]
         sources = [arn(self, "quicksight", f"datasource/{_NAMES}")]
         return [
             allow([f"quicksight:{verb}" for verb in sorted(verbs)], [*objects, *sources]),
-            on_any("quicksight:CreateDataSource"),
+            on_any("quicksight:CreateDataSource", "quicksight:ListDataSets"),
             allow([f"quicksight:{verb}" for verb in source], sources),
             allow(["iam:PassRole"], [self.role.role_arn], {"StringEquals": {"iam:PassedToService": _SERVICE}}),
         ]
