@@ -83,6 +83,10 @@ audit: $(VENV)/.dev ## known vulnerabilities of what is locked, secrets in what 
 	$(BIN)/python -m infra.audit.committed
 	$(BIN)/python -m infra.audit requirements.lock requirements-dev.lock requirements-infra.lock $(ARGS)
 
+.PHONY: aws-smoke
+aws-smoke: setup ## Northwind once through your AWS account (docs/aws.md); it asks first, and with YES=1 it doesn't
+	$(BIN)/cdc-lake aws smoke $(if $(YES),--yes) $(ARGS)
+
 .PHONY: test-faults
 test-faults: $(VENV)/.dev setup ## kills, failpoints and broken streams, on a stack of its own
 	$(BIN)/pytest $(SPREAD) cdc_lake_tests/faults

@@ -32,6 +32,7 @@ class AwsSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     region: str = Field(alias="AWS_REGION")
+    environment: str = Field(default="", alias="CDC_LAKE_ENVIRONMENT")
     bucket: str = Field(alias="CDC_LAKE_BUCKET")
     work_bucket: str = Field(alias="CDC_LAKE_WORK_BUCKET")
     artifacts_bucket: str = Field(alias="CDC_LAKE_ARTIFACTS_BUCKET")
@@ -59,6 +60,7 @@ class AwsSettings(BaseModel):
     emr_more_jars: Listed = Field(default=[], alias="CDC_LAKE_EMR_MORE_JARS")
     catalog: str = Field(alias="CDC_LAKE_CATALOG")
     athena_workgroup: str = Field(alias="CDC_LAKE_ATHENA_WORKGROUP")
+    athena_usd_per_tb: float = Field(default=5.0, ge=0, alias="CDC_LAKE_ATHENA_USD_PER_TB")
     quicksight_role: str = Field(alias="CDC_LAKE_QUICKSIGHT_ROLE")
     quicksight_principal: str = Field(alias="CDC_LAKE_QUICKSIGHT_PRINCIPAL")
     quicksight_pause_seconds: float | None = Field(default=None, alias="CDC_LAKE_QUICKSIGHT_PAUSE_SECONDS")

@@ -26,6 +26,7 @@ from resources.emr_serverless import EmrServerlessSpark
 from resources.glue import GlueCatalog
 from resources.job_files import JobFiles
 from resources.kafka import Kafka
+from resources.metrics import CloudWatchMetrics, NoMetrics
 from resources.msk import Msk
 from resources.msk_connect import MskConnect
 from resources.msk_connect_request import ConnectSettings, Plugin, WorkerConfiguration
@@ -60,9 +61,11 @@ def resources() -> dict[str, dg.ConfigurableResource[Any]]:
             region=told.region,
             database=told.catalog,
             workgroup=told.athena_workgroup,
+            usd_per_tb=told.athena_usd_per_tb,
             output_location=f"s3://{told.work_bucket}/athena-results/",
         ),
         "dashboards": _dashboards(told),
+        "metrics": _metrics(told),
         "deployment": Deployment(
             profile="aws",
             source_host=told.source_host,
@@ -132,4 +135,18 @@ def _dashboards(told: AwsSettings) -> QuickSightDashboards:
         ),
         database=told.catalog,
         **({} if told.quicksight_pause_seconds is None else {"refresh_pause_seconds": told.quicksight_pause_seconds}),
+    )
+
+
+def _metrics(told: AwsSettings) -> CloudWatchMetrics | NoMetrics:
+    """CloudWatch where the environment has a name, which tells its metrics from another's."""
+    if not told.environment:
+        return NoMetrics()
+    # The sensor that puts them has a minute for all that it does, and comes again: it waits for nobody long.
+    return CloudWatchMetrics(
+        region=told.region,
+        environment=told.environment,
+        connect_timeout_seconds=3.0,
+        read_timeout_seconds=5.0,
+        attempts=2,
     )

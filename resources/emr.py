@@ -3,11 +3,13 @@
 Here: the calls. Not here: making the cluster (infra/aws), and what a run's end means (emr_jobs.py).
 """
 
+from dataclasses import replace
 from typing import Any
 
 from botocore.config import Config
 from pydantic import Field, PrivateAttr
 
+from resources import console
 from resources.emr_jobs import EmrJobs, Submission
 from resources.errors import Unreachable
 from resources.spark_jobs import JobRun
@@ -48,7 +50,8 @@ class EmrSteps(EmrJobs):
         if self.role_arn:
             asked["ExecutionRoleArn"] = self.role_arn
         step_id = self.patiently(lambda: self._added(asked, submission.name), unanswered=False)
-        return JobRun(submission.job, step_id, "PENDING", "", f"{logs}{step_id}/")
+        log, page = f"{logs}{step_id}/", console.emr_cluster(self.region, self.cluster_id)
+        return JobRun(submission.job, step_id, "PENDING", "", log, console.objects(self.region, log), page)
 
     def _added(self, asked: dict[str, Any], name: str) -> str:
         """The id of a new step; of the one that was added all the same where the answer was lost."""
@@ -72,8 +75,9 @@ class EmrSteps(EmrJobs):
         status = step["Status"]
         failure = status.get("FailureDetails", {})
         said = (failure.get("Reason"), failure.get("Message"), status.get("StateChangeReason", {}).get("Message"))
+        found = replace(run, state=status["State"], reason=": ".join(filter(None, said)))
         log = failure.get("LogFile")
-        return JobRun(run.job, run.id, status["State"], ": ".join(filter(None, said)), log or run.logs)
+        return replace(found, logs=log, log_url=console.objects(self.region, log)) if log else found
 
     def _cancel(self, run: JobRun) -> None:
         with self.explained(f"Cancelling {self._described(run)}"):

@@ -4,10 +4,12 @@ Here: the calls. Not here: making the application (infra/aws), and what a run's 
 """
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from pydantic import Field, PrivateAttr
 
+from resources import console
 from resources.emr_jobs import EmrJobs, Submission
 from resources.spark_jobs import JobRun
 
@@ -59,7 +61,8 @@ class EmrServerlessSpark(EmrJobs):
 
         run_id = self.patiently(start)
         logs = f"{self.log_uri.rstrip('/')}/applications/{self.application_id}/jobs/{run_id}/SPARK_DRIVER/"
-        return JobRun(submission.job, run_id, "SUBMITTED", "", logs)
+        pages = console.objects(self.region, logs), console.emr_serverless(self.region)
+        return JobRun(submission.job, run_id, "SUBMITTED", "", logs, *pages)
 
     def _python(self) -> dict[str, str]:
         if self.environment is None:
@@ -75,7 +78,7 @@ class EmrServerlessSpark(EmrJobs):
     def _look(self, run: JobRun) -> JobRun:
         with self.explained(f"Describing {self._described(run)}"):
             found = self._client().get_job_run(applicationId=self.application_id, jobRunId=run.id)["jobRun"]
-        return JobRun(run.job, run.id, found["state"], found.get("stateDetails", ""), run.logs)
+        return replace(run, state=found["state"], reason=found.get("stateDetails", ""))
 
     def _cancel(self, run: JobRun) -> None:
         with self.explained(f"Cancelling {self._described(run)}"):

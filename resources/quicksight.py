@@ -162,6 +162,24 @@ class QuickSight(AwsResource):
         calls.call("update_dashboard_published_version", DASHBOARD, id_, VersionNumber=version)
         return self._shared(calls, DASHBOARD, id_, "updated", version=version)
 
+    def delete(self, board_id: str) -> Iterator[str]:
+        """Delete a board's dashboard, analysis and dataset; yields each that was there, with its ARN."""
+        calls, id_ = self._calls(), self._id(board_id)
+        # What reads goes before what is read. An analysis in the bin would hold its id for weeks.
+        forced = {"ForceDeleteWithoutRecovery": True}
+        for kind, parameters in ((DASHBOARD, {}), (ANALYSIS, forced), (DATA_SET, {})):
+            if calls.delete(kind, id_, **parameters):
+                yield f"{kind.words} {calls.arn(kind, id_)}"
+
+    def delete_data_source(self) -> Iterator[str]:
+        """Delete the data source, unless a dataset is there whose id begins as ours do: it may read from it."""
+        calls, id_ = self._calls(), f"{self.id_prefix}athena"
+        with self.explained(f"Listing the data sets of QuickSight's account {self.account_id}"):
+            pages = calls.client.get_paginator("list_data_sets").paginate(AwsAccountId=self.account_id)
+            ids = [each["DataSetId"] for page in pages for each in page["DataSetSummaries"]]
+        if not any(each.startswith(self.id_prefix) for each in ids) and calls.delete(DATA_SOURCE, id_):
+            yield f"{DATA_SOURCE.words} {calls.arn(DATA_SOURCE, id_)}"
+
     def page(self, board_id: str) -> str:
         """The dashboard's address, for people who are signed in."""
         return f"https://{self.region}.quicksight.aws.amazon.com/sn/dashboards/{self._id(board_id)}"

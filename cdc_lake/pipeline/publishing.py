@@ -5,7 +5,7 @@ Here: the protocol and what it speaks of. Not here: how either of them does it (
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -40,6 +40,12 @@ class Dashboards(Protocol):
         """Make the dashboard show what the lake says now; without a difference nothing is changed.
 
         `query` runs one SELECT in the pipeline's database, `noted` is the note of the last time, empty without one.
+        """
+
+    def delete(self, pipeline: str, names: Sequence[str]) -> Iterator[str]:
+        """Remove a pipeline's dashboards, those of these names, with all that was made for them.
+
+        Yields a line for each thing that was there; can be run again after it was cut off.
         """
 
     def address(self, pipeline: str, name: str) -> str:

@@ -6,7 +6,7 @@ Here: the order of the work, when an ingestion is due, and what Dagster is told.
 
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -67,6 +67,13 @@ class QuickSightDashboards(dg.ConfigurableResource):  # type: ignore[type-arg]
             **told,
         }
         return Published(", ".join(changed) or report.UNCHANGED, note, metadata)
+
+    def delete(self, pipeline: str, names: Sequence[str]) -> Iterator[str]:
+        """See Dashboards. The data source goes with the last dataset that may read from it."""
+        for name in names:
+            yield from self.quicksight.delete(_id(pipeline, name))
+        if names:
+            yield from self.quicksight.delete_data_source()
 
     def address(self, pipeline: str, name: str) -> str:
         """See Dashboards."""

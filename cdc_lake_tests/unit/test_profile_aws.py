@@ -6,11 +6,13 @@ import pytest
 
 from cdc_lake import profile, profile_local
 from cdc_lake.aws_settings import AwsSettings
+from cdc_lake.pipeline.watch import EVERY_SECONDS
 from resources.connectors import Connectors
 from resources.emr import EmrSteps
 from resources.emr_serverless import EmrServerlessSpark
 from resources.errors import ResourceError
 from resources.kafka import Kafka
+from resources.metrics import CloudWatchMetrics, NoMetrics
 from resources.msk_connect import MskConnect
 from resources.spark_jobs import SparkJobs
 
@@ -80,6 +82,15 @@ def test_a_queue_is_there_where_it_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     assert "queue" not in profile.resources()
     monkeypatch.setenv("CDC_LAKE_EVENTS_QUEUE", "https://sqs.eu-central-1.amazonaws.com/123456789012/raw")
     assert profile.resources()["queue"].queue_url.endswith("/raw")
+
+
+def test_metrics_are_told_where_the_environment_has_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(profile.resources()["metrics"], NoMetrics)
+    monkeypatch.setenv("CDC_LAKE_ENVIRONMENT", "small")
+    found = profile.resources()["metrics"]
+    assert isinstance(found, CloudWatchMetrics)
+    assert (found.environment, found.region) == ("small", "eu-central-1")
+    assert found.attempts * (found.connect_timeout_seconds + found.read_timeout_seconds) < EVERY_SECONDS
 
 
 def test_a_cluster_is_taken_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,13 +8,10 @@ from pathlib import Path
 import pytest
 import typer
 
-from cdc_lake.aws_settings import AwsSettings
 from cdc_lake.cli.app import app
 
 ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docs/reference/command-line.md").read_text()
-ON_AWS = (ROOT / "docs/aws.md").read_text()
-AWS = {field.alias for field in AwsSettings.model_fields.values() if field.alias} | {"CDC_LAKE_CONNECT_WORKER_"}
 # Set by the product for its own processes.
 OWN = {"CDC_LAKE_POSTGRES_PASSWORD", "CDC_LAKE_STACK_HOME", "CDC_LAKE_STACK_COMPONENT"}
 SECRETS = re.compile(r"CDC_LAKE_S3_\w+")
@@ -38,11 +35,9 @@ def test_each_command(command: str) -> None:
 
 
 def test_each_variable() -> None:
-    # What only the aws profile reads is in docs/aws.md, where a row shortens names after its first to `…_END`.
+    # What only the aws profile reads is in docs/aws.md.
     packages = ("cdc_lake", "infra/audit", "infra/local", "resources")
     sources = [path for package in packages for path in (ROOT / package).rglob("*.py")]
     used = {name for path in sources for name in re.findall(r'"(CDC_LAKE_[A-Z_0-9]+)"', path.read_text())}
-    told = set(re.findall(r"CDC_LAKE_[A-Z_0-9]+", TEXT))
-    ends = tuple(re.findall(r"`…(_[A-Z_]+)`", ON_AWS))
-    told |= {name for name in AWS if name in ON_AWS or name.endswith(ends)}
-    assert {name for name in used if name not in OWN and not SECRETS.fullmatch(name)} - told == set()
+    told = set(re.findall(r"CDC_LAKE_[A-Z_0-9]+", TEXT + (ROOT / "docs/aws.md").read_text()))
+    assert {name for name in used - told - OWN if not SECRETS.fullmatch(name)} == set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from pydantic import PrivateAttr
 from cdc_lake.dashboard import DashboardError
 from cdc_lake.pipeline.quicksight import QuickSightDashboards
 from cdc_lake.pipeline.report import UNCHANGED
+from cdc_lake.pipeline.reset import reset
 from cdc_lake.pipeline.stages import dashboard
 from cdc_lake_tests.fakes.dagster import QUIET, bound
 from cdc_lake_tests.fakes.quicksight import OWNER, SESSION, Served, served
@@ -135,6 +137,21 @@ def test_rows_that_could_not_be_read_are_tried_again(materialise: Materialise, a
         materialise()
     aws.engine.failure = None
     assert materialise()["rows_ingested"] == 3
+
+
+def test_a_reset_leaves_nothing_of_it(shop: World, materialise: Materialise, aws: Served) -> None:
+    materialise()
+    there = QuickSight(endpoint_url=aws.url, account_id=ACCOUNT, principal=OWNER, attempts=1, poll_seconds=0.01)
+    there._session = SESSION
+    dashboards = QuickSightDashboards(quicksight=there, database="shop_lake")
+    spec = shop.flow.spec.model_copy(update={"dashboards": ["sales.yaml"]})
+    parts = (shop.postgres, shop.kafka, shop.connect, shop.glue, shop.bucket, shop.deployment, dashboards)
+    assert list(dashboards.delete("shop", [])) == []
+    said = list(reset(replace(shop.flow, spec=spec), *parts))
+    removed = [line.partition(" arn:")[0] for line in said if "quicksight" in line]
+    assert removed == ["dashboard", "analysis", "data set", "data source"]
+    assert list(dashboards.delete("shop", ["sales"])) == []
+    assert materialise()["changes"].startswith("data source created, data set created")
 
 
 def test_direct_queries_need_no_reading(materialise: Materialise, aws: Served) -> None:
