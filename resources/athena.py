@@ -79,6 +79,8 @@ class QueryResult:
     bytes_scanned: int
     seconds: float
     """From the submission to the last row."""
+    reused: bool = False
+    """Whether it is the result of an earlier query: nothing was scanned."""
 
 
 @dataclass
@@ -123,9 +125,13 @@ class Athena(AwsResource):
         """What all that this resource ran to its end took; what failed is not billed."""
         return self._spent
 
-    def query(self, sql: str) -> QueryResult:
-        """Run a statement and return all of its rows."""
-        with self._ran(sql) as (cursor, started):
+    def query(self, sql: str, *, reuse_minutes: int = 0) -> QueryResult:
+        """Run a statement and return all of its rows.
+
+        With `reuse_minutes` (10,080 at most) Athena may give the result of the same query that ended so long ago: what
+        the tables got since is not in it, so nothing of the graph asks so.
+        """
+        with self._ran(sql, reuse_minutes) as (cursor, started):
             rows = tuple(tuple(each) for each in cursor.fetchall()) if cursor.description else ()
             return self._result(cursor, rows, started)
 
@@ -135,12 +141,12 @@ class Athena(AwsResource):
             return self._result(cursor, (), started)
 
     @contextmanager
-    def _ran(self, sql: str) -> Iterator[tuple[Cursor, float]]:
+    def _ran(self, sql: str, reuse_minutes: int = 0) -> Iterator[tuple[Cursor, float]]:
         started = time.monotonic()
         with self._connection(started + self.query_timeout_seconds) as connection:
             cursor = connection.cursor()
             with self._explained(sql, cursor):
-                cursor.execute(sql)
+                cursor.execute(sql, result_reuse_enable=reuse_minutes > 0, result_reuse_minutes=reuse_minutes or None)
                 yield cursor, started
 
     def _connection(self, deadline: float) -> Connection[Cursor]:
@@ -192,20 +198,22 @@ class Athena(AwsResource):
         return "Athena's history shows the whole statement under that query id."
 
     def _result(self, cursor: Cursor, rows: tuple[tuple[Any, ...], ...], started: float) -> QueryResult:
-        self._meter(cursor.statement_type, cursor.data_scanned_in_bytes or 0)
+        free = cursor.statement_type == "DDL" or bool(cursor.reused_previous_result)
+        self._meter(cursor.data_scanned_in_bytes or 0, free=free)
         return QueryResult(
             columns=tuple((each[0], each[1]) for each in cursor.description or ()),
             rows=rows,
             query_id=cursor.query_id or "",
             bytes_scanned=cursor.data_scanned_in_bytes or 0,
             seconds=time.monotonic() - started,
+            reused=bool(cursor.reused_previous_result),
         )
 
-    def _meter(self, statement: str | None, scanned: int) -> None:
+    def _meter(self, scanned: int, *, free: bool) -> None:
         self._spent.queries += 1
         self._spent.bytes_scanned += scanned
         if self.usd_per_tb is not None:
-            billed = 0 if statement == "DDL" else max(scanned, _LEAST_BILLED)
+            billed = 0 if free else max(scanned, _LEAST_BILLED)
             self._spent.usd = (self._spent.usd or 0.0) + billed / _TB * self.usd_per_tb
 
 

@@ -51,6 +51,9 @@ def query(
         str | None, typer.Option(help="The database of tables that are named without one; default: the profile's.")
     ] = None,
     write: Annotated[bool, typer.Option("--write", help="Also run statements that change something.")] = False,
+    reuse: Annotated[
+        int, typer.Option(min=0, max=10080, help="Take the same query's result if it is at most so many minutes old.")
+    ] = 0,
 ) -> None:
     """Run SQL on the lake: on Athena, or on the local engine that stands in for it."""
     if not write and (fault := no_statement(sql)):
@@ -61,7 +64,7 @@ def query(
     from resources.errors import ResourceError
 
     try:
-        result = _athena(database).query(sql)
+        result = _athena(database).query(sql, reuse_minutes=reuse)
     except ResourceError as error:
         typer.secho(error.user_message, fg="red", err=True)
         raise typer.Exit(1) from error

@@ -35,7 +35,7 @@ class Server:
         self.requests: list[tuple[str, dict[str, Any]]] = []
         self.script: dict[str, list[Answer]] = {}
         self.status: dict[str, Any] = {"State": "SUCCEEDED"}
-        self.kind, self.scanned = "DML", 77
+        self.kind, self.scanned, self.reused = "DML", 77, False
         self.url = ""
 
     def answer(self, operation: str, request: dict[str, Any]) -> Answer:
@@ -48,7 +48,8 @@ class Server:
         if operation == "GetQueryExecution":
             execution = {"QueryExecutionId": "q-1", "Query": "…", "StatementType": self.kind, "Status": self.status}
             execution["Status"] = {"SubmissionDateTime": 0.0, **self.status}
-            return 200, {"QueryExecution": {**execution, "Statistics": {"DataScannedInBytes": self.scanned}}}
+            reused = {"ResultReuseInformation": {"ReusedPreviousResult": self.reused}}
+            return 200, {"QueryExecution": {**execution, "Statistics": {"DataScannedInBytes": self.scanned, **reused}}}
         if operation == "GetQueryResults":
             first = "NextToken" not in request
             rows = [_row(*NAMES), _row("1", "10.50")] if first else [_row("2", None)]
@@ -117,6 +118,19 @@ def test_what_is_scanned_is_added_up_and_has_a_price(athena: Callable[..., Athen
     mine.query("SELECT 1")
     assert mine.spent.usd == pytest.approx(10.00005)
     assert (one.spent.queries, mine.metered().spent.queries) == (0, 0)
+
+
+def test_an_earlier_result_is_taken_only_where_that_is_asked_for(athena: Callable[..., Athena], server: Server) -> None:
+    one = athena(usd_per_tb=5.0)
+    assert not one.query("SELECT 1").reused
+    assert "ResultReuseConfiguration" not in server.requests[0][1]
+    server.scanned, server.reused = 0, True
+    spent = one.spent.usd
+    assert one.query("SELECT 1", reuse_minutes=30).reused
+    _, started = [request for operation, request in server.requests if operation == "StartQueryExecution"]
+    asked = {"ResultReuseByAgeConfiguration": {"Enabled": True, "MaxAgeInMinutes": 30}}
+    assert started["ResultReuseConfiguration"] == asked
+    assert one.spent.usd == spent, "what is taken again is not billed"
 
 
 def test_without_a_price_no_cost_is_told(athena: Callable[..., Athena]) -> None:
