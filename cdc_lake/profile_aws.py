@@ -104,7 +104,7 @@ def _spark(told: AwsSettings) -> EmrSteps | EmrServerlessSpark:
             packages=list(remote.PACKAGES),
             entry=str(JOBS / "main.py"),
             jars=str(jars("spark")),
-            more_jars=told.emr_more_jars,
+            more_jars=[*_iam_jars(told), *told.emr_more_jars],
         ),
         "texts": remote.JobTexts(),
         "properties": [str(JOBS / "spark.properties")],
@@ -121,6 +121,11 @@ def _spark(told: AwsSettings) -> EmrSteps | EmrServerlessSpark:
         log_uri=f"s3://{told.work_bucket}/emr-logs/",
         environment=told.emr_environment or None,
     )
+
+
+def _iam_jars(told: AwsSettings) -> list[str]:
+    """What Kafka's Java client signs in to MSK with, which EMR's Spark does not have."""
+    return [str(jar) for jar in sorted(jars("msk-iam").glob("*.jar"))] if told.kafka_security == "iam" else []
 
 
 def _dashboards(told: AwsSettings) -> QuickSightDashboards:

@@ -2,7 +2,7 @@
 
 What is known stands in `connectors/settings/*.yaml`: a file for each class, and one for Connect's own settings. Here:
 reading these, and what a configuration gets wrong. Not here: the error policy (connector_policy.py), and asking a
-worker whose plugin is there (KafkaConnect.validate_config).
+worker whose plugin is there (connector_validation.py).
 """
 
 from __future__ import annotations

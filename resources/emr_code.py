@@ -44,7 +44,9 @@ class EmrCode(dg.ConfigurableResource):  # type: ignore[type-arg]
         default=["hadoop-aws-*.jar", "aws-java-sdk-*.jar", "jmespath-*.jar", "ion-java-*.jar", "jackson-*.jar"],
         description="Names of those that EMR has itself, in its own versions: S3A and what it needs.",
     )
-    more_jars: list[str] = Field(default=[], description="Further jars, files: aws-msk-iam-auth for MSK with IAM.")
+    more_jars: list[str] = Field(
+        default=[], description="Further jars, files: what Kafka signs in to MSK with, and others."
+    )
 
     def upload(self, files: JobFiles) -> Code:
         """Put what is not there yet. Raises ResourceError where there is nothing to put, and what JobFiles raises."""

@@ -14,6 +14,8 @@ from dagster_postgres import DagsterPostgresStorage
 
 import infra.aws
 from cdc_lake_tests.infra_aws.conftest import Synthesized
+from infra.local.artifacts import folder_of
+from infra.local.cache import cache_folder
 
 IMAGE = Path(str(infra.aws.__file__)).parent / "image"
 SERVICES = {"code", "webserver", "daemon"}
@@ -90,6 +92,14 @@ def test_dagster_takes_the_instances_configuration(environment: Synthesized, mon
     assert checked.success, checked.errors
     for service in SERVICES:
         assert named(storage) <= variables(containers(environment)[service])
+
+
+def test_the_image_brings_the_jars_that_the_code_location_uploads() -> None:
+    lines = (IMAGE / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    [cache] = [line.partition("=")[2] for line in lines if line.startswith("ENV CDC_LAKE_CACHE=")]
+    [fetched] = [index for index, line in enumerate(lines) if line.endswith("cdc-lake setup --aws")]
+    assert f"COPY --from=jars {cache}/jars {cache}/jars" in lines[fetched:]
+    assert cache_folder() / "jars" == folder_of("spark").parent, "the folder's name is no other than it was"
 
 
 def test_webserver_and_daemon_find_the_code_location(environment: Synthesized, monkeypatch: pytest.MonkeyPatch) -> None:

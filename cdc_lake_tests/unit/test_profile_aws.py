@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from cdc_lake import profile, profile_local
 from cdc_lake.aws_settings import AwsSettings
 from cdc_lake.pipeline.watch import EVERY_SECONDS
+from infra.local.artifacts import AWS_MODULES, folder_of
+from infra.local.errors import ArtifactsMissing
 from resources.connectors import Connectors
 from resources.emr import EmrSteps
 from resources.emr_serverless import EmrServerlessSpark
@@ -43,10 +47,14 @@ ENVIRONMENT = {
 
 
 @pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variables, and jars for the jobs."""
+def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The variables, and jars for the jobs: what `cdc-lake setup --aws` fetches, and no more."""
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setenv("CDC_LAKE_CACHE", str(tmp_path))
+    for module in AWS_MODULES:
+        folder_of(module).mkdir(parents=True)
+    (folder_of("msk-iam") / "aws-msk-iam-auth-2-all.jar").touch()
 
 
 def test_it_has_what_the_local_one_has() -> None:
@@ -96,6 +104,23 @@ def test_metrics_are_told_where_the_environment_has_a_name(monkeypatch: pytest.M
 def test_a_cluster_is_taken_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CDC_LAKE_EMR_CLUSTER", "j-1")
     assert isinstance(profile.resources()["spark"], EmrSteps)
+
+
+def test_spark_brings_what_signs_in_to_the_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
+    iam = str(folder_of("msk-iam") / "aws-msk-iam-auth-2-all.jar")
+    assert profile.resources()["spark"].code.more_jars == [iam]
+    monkeypatch.setenv("CDC_LAKE_EMR_MORE_JARS", "/jars/own.jar")
+    assert profile.resources()["spark"].code.more_jars == [iam, "/jars/own.jar"]
+    monkeypatch.setenv("CDC_LAKE_KAFKA_SECURITY", "plaintext")
+    assert profile.resources()["spark"].code.more_jars == ["/jars/own.jar"]
+
+
+def test_without_it_the_profile_says_what_fetches_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    folder_of("msk-iam").rename(tmp_path / "elsewhere")
+    with pytest.raises(ArtifactsMissing, match=r"msk-iam.*run `cdc-lake setup --aws`"):
+        profile.resources()
+    monkeypatch.setenv("CDC_LAKE_KAFKA_SECURITY", "plaintext")
+    assert profile.resources()
 
 
 @pytest.mark.parametrize("name", ["CDC_LAKE_BUCKET", "AWS_REGION", "CDC_LAKE_KAFKA_CLUSTER"])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.local.artifacts import folder_of
+from infra.local.artifacts import CONNECT_3_7, folder_of
 from infra.local.component import Component, Launch, Secrets, StackContext
 from infra.local.components import all_components
 from infra.local.components.aws import AwsComponent
@@ -85,6 +85,24 @@ def test_the_worker_reads_secrets_from_one_folder(context: StackContext) -> None
     assert properties(secrets_file(context.home)) == {"postgres.password": "pg-secret"}
     assert worker["exactly.once.source.support"] == "enabled"
     assert worker["plugin.discovery"] == "service_load"
+
+
+def test_a_worker_can_have_other_jars_and_leave_its_plugins_as_they_are(
+    context: StackContext, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def no_tool(launch: Launch, component: str, home: Path) -> str:
+        raise AssertionError(f"nothing is to be written beside the plugins: {launch}")
+
+    monkeypatch.setattr("infra.local.components.connect.run_tool", no_tool)
+    jar = folder_of(CONNECT_3_7) / "connect-runtime-3.7.2.jar"
+    jar.parent.mkdir()
+    jar.touch()
+    worker = ConnectComponent(tmp_path, CONNECT_3_7, "hybrid_warn")
+    worker.prepare(context)
+    written = properties(context.home / "connect" / "worker.properties")
+    assert (written["plugin.path"], written["plugin.discovery"]) == (str(tmp_path), "hybrid_warn")
+    assert f"{folder_of(CONNECT_3_7)}/*" in worker.launch(context).argv
+    assert worker.version().startswith("3.7.2")
 
 
 def test_the_aws_endpoint_is_told_where_what_it_stands_for_is(context: StackContext) -> None:
