@@ -22,8 +22,8 @@ from cdc_lake.cli.app import app
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.demo import steps
 from cdc_lake.pipeline import verification
+from cdc_lake_tests.fakes.account import ACCOUNT, ENVIRONMENT, bind
 from cdc_lake_tests.unit.cli.test_demo_command import SUMMARY
-from cdc_lake_tests.unit.test_profile_aws import ACCOUNT, ENVIRONMENT
 
 
 class Fake:
@@ -65,7 +65,8 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
     def no_instance() -> Iterator[None]:
         yield None
 
-    for name, value in {**ENVIRONMENT, "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}.items():
+    bind(monkeypatch, tmp_path / "cache")
+    for name, value in {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("CDC_LAKE_HOME", str(tmp_path))
     monkeypatch.setattr(steps, "Demo", made.made)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -13,7 +14,7 @@ from cdc_lake.cli.app import app, main
 from cdc_lake.cli.query import _athena
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake.samples.loader import LoadReport
-from cdc_lake_tests.unit.test_profile_aws import ENVIRONMENT
+from cdc_lake_tests.fakes.account import bind
 from resources.athena import Athena
 
 LOCAL = {
@@ -28,10 +29,9 @@ LOCAL = {
 
 
 @pytest.fixture(autouse=True)
-def aws(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variables of the profile aws."""
-    for name, value in ENVIRONMENT.items():
-        monkeypatch.setenv(name, value)
+def aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The profile aws."""
+    bind(monkeypatch, tmp_path)
 
 
 @pytest.mark.parametrize("command", LOCAL)

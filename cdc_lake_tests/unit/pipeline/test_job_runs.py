@@ -103,7 +103,7 @@ def test_the_stages_show_what_their_statements_took(
     real = type(shop.athena).query
 
     def metered(self: Athena, sql: str) -> object:
-        self._meter("DML", 3_000_000)
+        self._meter(3_000_000, free=False)
         return real(self, sql)  # type: ignore[arg-type]
 
     shop.order(1)

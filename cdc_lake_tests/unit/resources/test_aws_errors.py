@@ -30,6 +30,7 @@ from resources.errors import AccessRefused, ResourceError, Unreachable
 from resources.glue import GlueCatalog
 from resources.identity import Sts
 from resources.job_files import JobFiles
+from resources.metrics import UNLANDED, CloudWatchMetrics
 from resources.msk import Msk
 from resources.msk_connect import MskConnect
 from resources.msk_connect_plugins import MskPlugins
@@ -64,6 +65,9 @@ class Case:
 
 CASES: dict[type[AwsResource], Case] = {
     Athena: Case({"workgroup": "cdc-lake-dev"}, lambda one: one.query("SELECT 1"), "Athena"),
+    CloudWatchMetrics: Case(
+        {"environment": "dev"}, lambda one: one.put("shop", {UNLANDED: 1.0}), "UnlandedOffsets of dev/shop"
+    ),
     GlueCatalog: Case({}, lambda one: one.get_table("lake", "orders"), "Glue table lake.orders"),
     JobFiles: Case({"bucket": "code"}, lambda one: one.put_new("a.json", b"{}"), "s3://code/spark/a.json"),
     Msk: Case({"cluster_arn": CLUSTER}, lambda one: one.bootstrap(), CLUSTER),
