@@ -18,6 +18,9 @@ _WORKER = "CDC_LAKE_CONNECT_WORKER_"
 """With a pipeline's name in capitals: the ARN of the worker configuration of its connector."""
 
 
+_MSK_CONNECT = tuple(f"CDC_LAKE_CONNECT_{name}" for name in ("ROLE", "LOG_GROUP", "SUBNETS", "GROUPS", "PLUGIN"))
+
+
 def _split(text: object) -> object:
     return [part.strip() for part in text.split(",") if part.strip()] if isinstance(text, str) else text
 
@@ -44,6 +47,7 @@ class AwsSettings(BaseModel):
     password_reference: str = Field(default="", alias="CDC_LAKE_CONNECT_PASSWORD_REFERENCE")
     kafka_cluster: str = Field(alias="CDC_LAKE_KAFKA_CLUSTER")
     kafka_security: Literal["plaintext", "iam"] = Field(default="iam", alias="CDC_LAKE_KAFKA_SECURITY")
+    connect_url: str = Field(default="", alias="CDC_LAKE_CONNECT_URL")
     connect_role: str = Field(alias="CDC_LAKE_CONNECT_ROLE")
     connect_log_group: str = Field(alias="CDC_LAKE_CONNECT_LOG_GROUP")
     connect_subnets: Listed = Field(alias="CDC_LAKE_CONNECT_SUBNETS")
@@ -70,6 +74,12 @@ class AwsSettings(BaseModel):
     def account_id(self) -> str:
         """The account, out of the ARN of a role in it."""
         return self.quicksight_role.split(":")[4]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _own_connect(cls, told: dict[str, Any]) -> dict[str, Any]:
+        """Where Connect is somebody's own, nothing of MSK Connect has to be said."""
+        return {**dict.fromkeys(_MSK_CONNECT, ""), **told} if told.get("CDC_LAKE_CONNECT_URL") else told
 
     @model_validator(mode="after")
     def _spark_somewhere(self) -> Self:

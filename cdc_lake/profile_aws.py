@@ -26,6 +26,7 @@ from resources.emr_serverless import EmrServerlessSpark
 from resources.glue import GlueCatalog
 from resources.job_files import JobFiles
 from resources.kafka import Kafka
+from resources.kafka_connect import KafkaConnect
 from resources.metrics import CloudWatchMetrics, NoMetrics
 from resources.msk import Msk
 from resources.msk_connect import MskConnect
@@ -53,7 +54,7 @@ def resources() -> dict[str, dg.ConfigurableResource[Any]]:
             host=told.source_host, port=told.source_port, user="", secret=secret, database=told.source_database
         ),
         "kafka": kafka,
-        "connect": MskConnect(region=told.region, settings=_connect(told), kafka=kafka, poll_seconds=told.poll_seconds),
+        "connect": _connect(told, kafka),
         "store": ObjectStore(bucket=told.bucket, region=told.region),
         "spark": _spark(told),
         "glue": GlueCatalog(region=told.region),
@@ -76,7 +77,14 @@ def resources() -> dict[str, dg.ConfigurableResource[Any]]:
     return found | ({"queue": Sqs(region=told.region, queue_url=told.events_queue)} if told.events_queue else {})
 
 
-def _connect(told: AwsSettings) -> ConnectSettings:
+def _connect(told: AwsSettings, kafka: Kafka) -> KafkaConnect | MskConnect:
+    """A Connect of one's own where its address is said, and else MSK Connect."""
+    if told.connect_url:
+        return KafkaConnect(url=told.connect_url)
+    return MskConnect(region=told.region, settings=_settings(told), kafka=kafka, poll_seconds=told.poll_seconds)
+
+
+def _settings(told: AwsSettings) -> ConnectSettings:
     arn, _, revision = told.connect_plugin.partition("@")
     return ConnectSettings(
         subnets=told.connect_subnets,

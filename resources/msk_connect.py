@@ -1,8 +1,9 @@
 """Amazon MSK Connect, as a Dagster resource: connectors by boto3 `kafkaconnect`.
 
 Here: making, changing and watching connectors. Not here: what a request says (msk_connect_request.py), plugins'
-archives, and self-managed Connect (kafka_connect.py). MSK Connect tells neither tasks nor offsets: those of a connector
-stay in the topic that its worker configuration names, under the connector's name; one made again goes on from there.
+archives, and self-managed Connect (kafka_connect.py). MSK Connect tells tasks by metrics only (msk_connect_tasks.py),
+and no offsets: those of a connector stay in the topic that its worker configuration names, under the connector's name;
+one made again goes on from there.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from typing import Any
 
 from pydantic import Field, PrivateAttr
 
-from resources import msk_connect_request
+from resources import msk_connect_request, msk_connect_tasks
 from resources.aws import AwsRequestFailed, AwsResource
 from resources.connect_offsets import StoredOffsets
-from resources.connectors import FAILED, RUNNING, ConnectorStatus, PutOutcome
+from resources.connectors import FAILED, RUNNING, ConnectorStatus, PutOutcome, TaskStatus
 from resources.errors import ConnectorFailed, ConnectorMissing
 from resources.kafka import Kafka
 from resources.msk_connect_request import ConnectSettings
@@ -80,16 +81,20 @@ class MskConnect(AwsResource):
         return "updated" if changes or resumed else "unchanged"
 
     def status(self, name: str) -> ConnectorStatus | None:
-        """Return the connector's state and why it FAILED, None if there is no connector of that name."""
+        """Return the connector's state and why it FAILED, None if there is no connector of that name.
+
+        Its tasks are told where it is RUNNING and CloudWatch has counted them since its last change.
+        """
         found = self._describe(name)
         if found is None:
             return None
         why = found.get("stateDescription", {})
         said = ": ".join(filter(None, (why.get("code"), why.get("message"))))
-        return ConnectorStatus(name, found["connectorState"], (), said or None, tasks_told=False)
+        tasks = self._tasks(found)
+        return ConnectorStatus(name, found["connectorState"], tasks or (), said or None, tasks_told=tasks is not None)
 
     def wait_running(self, name: str, tasks: int = 1, timeout_seconds: float = 1800.0) -> ConnectorStatus:  # noqa: ARG002
-        """Return as soon as the connector is RUNNING; its tasks nobody tells.
+        """Return as soon as the connector is RUNNING, and its tasks where they are told.
 
         Raises:
             ConnectorMissing: there is no connector of that name.
@@ -117,12 +122,15 @@ class MskConnect(AwsResource):
         )
 
     def restart_failed(self, name: str) -> tuple[int, ...]:
-        """Restart the connector if it is FAILED; return an id for it as a whole, since nobody tells its tasks'."""
+        """Restart the connector if it is FAILED, or those of its tasks that are; return a number for each."""
         found = self._present(name)
-        if found["connectorState"] != FAILED:
-            return ()
-        self._change(name, "restart_connector", connectorArn=found["connectorArn"])
-        return (0,)
+        if found["connectorState"] == FAILED:
+            self._change(name, "restart_connector", connectorArn=found["connectorArn"])
+            return (0,)
+        failed = tuple(task.id for task in self._tasks(found) or () if task.state == FAILED)
+        if failed:
+            self._change(name, "restart_connector", connectorArn=found["connectorArn"], onlyFailedTasks=True)
+        return failed
 
     def halt(self, name: str, config: Mapping[str, str]) -> None:  # noqa: ARG002
         """Delete the connector, if there is one: MSK Connect pauses connectors, which keep their tasks, and stops none.
@@ -161,8 +169,22 @@ class MskConnect(AwsResource):
             self._topics[name] = msk_connect_request.offsets_topic(arn, properties)
         return StoredOffsets(self.kafka, self._topics[name])
 
-    def _client(self) -> Any:  # noqa: ANN401 - its stubs are not among the dependencies
-        return self.session().client("kafkaconnect", endpoint_url=self.endpoint_url, config=self.client_config())
+    def _tasks(self, found: Mapping[str, Any]) -> tuple[TaskStatus, ...] | None:
+        """The tasks of a RUNNING connector, counted after it was made, changed or restarted; None: nobody tells yet."""
+        if found["connectorState"] != RUNNING:
+            return None
+        name, arn = found["connectorName"], found["connectorArn"]
+        with self.explained(f"Listing the operations of the connector {arn}"):
+            pages = self._client().get_paginator("list_connector_operations").paginate(connectorArn=arn)
+            ends = [each["endTime"] for page in pages for each in page["connectorOperations"] if "endTime" in each]
+        with self.explained(f"Reading the metrics of the connector {name}"):
+            return msk_connect_tasks.tasks(
+                self._client("cloudwatch"), name, max([found["creationTime"], *ends]), self.settings.log_group
+            )
+
+    def _client(self, service: str = "kafkaconnect") -> Any:  # noqa: ANN401 - its stubs are not among the dependencies
+        session: Any = self.session()
+        return session.client(service, endpoint_url=self.endpoint_url, config=self.client_config())
 
     def _describe(self, name: str) -> dict[str, Any] | None:
         client = self._client()

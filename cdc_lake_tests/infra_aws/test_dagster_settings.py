@@ -14,6 +14,7 @@ from resources.errors import ResourceError
 GIVEN = {"CDC_LAKE_CONNECT_PLUGIN", "CDC_LAKE_QUICKSIGHT_PRINCIPAL"}
 """What only a person knows: fields of the size."""
 LEFT = {
+    "CDC_LAKE_CONNECT_URL",  # a Connect of one's own; the stacks make what MSK Connect needs
     "CDC_LAKE_ATHENA_USD_PER_TB",  # the price of most regions
     "CDC_LAKE_CONNECT_PASSWORD_REFERENCE",  # the member `password` of the secret, which CDK makes so
     "CDC_LAKE_EMR_ENVIRONMENT",  # a person's archive

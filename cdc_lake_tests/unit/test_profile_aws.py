@@ -17,6 +17,7 @@ from resources.emr import EmrSteps
 from resources.emr_serverless import EmrServerlessSpark
 from resources.errors import ResourceError
 from resources.kafka import Kafka
+from resources.kafka_connect import KafkaConnect
 from resources.metrics import CloudWatchMetrics, NoMetrics
 from resources.msk_connect import MskConnect
 from resources.spark_jobs import SparkJobs
@@ -75,6 +76,17 @@ def test_metrics_are_told_where_the_environment_has_a_name(monkeypatch: pytest.M
 def test_a_cluster_is_taken_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CDC_LAKE_EMR_CLUSTER", "j-1")
     assert isinstance(profile.resources()["spark"], EmrSteps)
+
+
+def test_a_connect_of_ones_own_takes_msk_connects_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ROLE", "LOG_GROUP", "SUBNETS", "GROUPS", "PLUGIN", "WORKER_NORTHWIND"):
+        monkeypatch.delenv(f"CDC_LAKE_CONNECT_{name}")
+    with pytest.raises(ResourceError, match="CDC_LAKE_CONNECT_ROLE is not set"):
+        profile.resources()
+    monkeypatch.setenv("CDC_LAKE_CONNECT_URL", "http://connect.internal:8083")
+    found: Connectors = profile.resources()["connect"]
+    assert isinstance(found, KafkaConnect)
+    assert found.url == "http://connect.internal:8083"
 
 
 def test_spark_brings_what_signs_in_to_the_brokers(monkeypatch: pytest.MonkeyPatch) -> None:

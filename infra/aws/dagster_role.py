@@ -55,7 +55,7 @@ def kafka_statements(stack: LakeStack, cluster: str) -> list[iam.PolicyStatement
 
 def connect_statements(stack: LakeStack, connect: ConnectStack, secret: str) -> list[iam.PolicyStatement]:
     """Connectors. Making one sets up its log with the maker's rights; plugins are a person's to upload."""
-    changes = [f"{verb}Connector" for verb in ("Delete", "Describe", "Update")]
+    changes = [*(f"{verb}Connector" for verb in ("Delete", "Describe", "Update")), "ListConnectorOperations"]
     workers = arn(stack, "kafkaconnect", f"worker-configuration/{stack.size.prefix}-*")
     operations = arn(stack, "kafkaconnect", "connector-operation/cdc-lake-*")
     slr = f"role/aws-service-role/kafkaconnect.{_DOMAIN}/AWSServiceRoleForKafkaConnect"
@@ -64,6 +64,7 @@ def connect_statements(stack: LakeStack, connect: ConnectStack, secret: str) -> 
         allow([f"kafkaconnect:{action}" for action in changes], [_connectors(stack)]),
         allow(["kafkaconnect:DescribeWorkerConfiguration"], [workers]),
         allow(["kafkaconnect:DescribeConnectorOperation"], [operations]),
+        on_any("cloudwatch:GetMetricData"),
         on_any(
             *(f"logs:{verb}" for verb in ("CreateLogDelivery", "GetLogDelivery", "ListLogDeliveries")),
             *(f"logs:{verb}" for verb in ("DescribeLogGroups", "DescribeResourcePolicies", "PutResourcePolicy")),
