@@ -1,20 +1,24 @@
 """What the resources that call AWS APIs have in common: address, credentials, retries, errors.
 
-Here: the fields of such a resource, and the boto3 session and client settings made of them.
+Here: the fields of such a resource, and the boto3 session and clients made of them.
 Not here: AWS's errors in our words (aws_errors.py), any one service (glue.py, athena.py).
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from urllib.parse import urlsplit
 
 import boto3
+import botocore.session
 import dagster as dg
 from boto3.exceptions import Boto3Error
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.loaders import create_loader
 from pydantic import Field, PrivateAttr
 
 from resources import aws_errors
@@ -22,6 +26,10 @@ from resources.aws_errors import AwsRequestFailed
 
 __all__ = ["AwsRequestFailed", "AwsResource"]
 
+_MODELS = create_loader()
+"""What all sessions read the services' models with: each model is parsed once in a process."""
+_MAKING = threading.Lock()
+"""Sessions and clients may be used by several threads at once, but not made."""
 _THIS_MACHINE = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
@@ -42,16 +50,46 @@ class AwsResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     )
 
     _session: boto3.Session | None = PrivateAttr(default=None)
+    _clients: dict[tuple[str, str | None, int], Any] = PrivateAttr(default_factory=dict)
 
     def session(self) -> boto3.Session:
-        """Return the boto3 session with the resource's region and credentials: one, since it loads API models."""
+        """Return the boto3 session with the resource's region and credentials, the same one each time."""
+        with _MAKING:
+            return self._made_session()
+
+    def client(self, service: str, endpoint_url: str | None = None, attempts: int | None = None) -> Any:  # noqa: ANN401 - as boto3's
+        """Return boto3's client of a service, the same one each time: to make one takes longer than most calls.
+
+        `endpoint_url` and `attempts` are the resource's where they are not given.
+        """
+        address = endpoint_url or self.endpoint_url
+        key = (service, address, attempts or self.attempts)
+        with _MAKING:
+            if key not in self._clients:
+                config = self.client_config(address).merge(
+                    Config(
+                        retries={"mode": "standard", "total_max_attempts": key[2]},
+                        # What is not AWS's has no name for each bucket.
+                        s3={"addressing_style": "path" if address else "auto"},
+                    )
+                )
+                session: Any = self._made_session()
+                self._clients[key] = session.client(service, endpoint_url=address, config=config)
+            return self._clients[key]
+
+    def _made_session(self) -> boto3.Session:
         if self._session is None:
             # Outside of Dagster nobody has resolved the EnvVars.
             keys = (self.access_key, self.secret_key)
             access_key, secret_key = (each.get_value() if isinstance(each, dg.EnvVar) else each for each in keys)
+            core = botocore.session.get_session()
+            core.register_component("data_loader", _MODELS)
             with self.explained("Looking for AWS credentials"):
                 self._session = boto3.Session(
-                    region_name=self.region, aws_access_key_id=access_key, aws_secret_access_key=secret_key
+                    botocore_session=core,
+                    region_name=self.region,
+                    aws_access_key_id=access_key,
+                    aws_secret_access_key=secret_key,
                 )
         return self._session
 

@@ -6,7 +6,6 @@ Here: asking. Not here: what they may do, which each service says itself.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from resources.aws import AwsResource
 
@@ -24,7 +23,6 @@ class Sts(AwsResource):
 
     def identity(self) -> Identity:
         """Return whose credentials these are; nobody needs a permission to ask."""
-        client: Any = self.session().client("sts", endpoint_url=self.endpoint_url, config=self.client_config())
         with self.explained("Asking whose the AWS credentials are (sts get-caller-identity)"):
-            told = client.get_caller_identity()
+            told = self.client("sts").get_caller_identity()
         return Identity(account=told["Account"], arn=told["Arn"])

@@ -7,10 +7,10 @@ Here: putting figures into CloudWatch, or nowhere. Not here: the figures (cdc_la
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 import dagster as dg
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
 from resources.aws import AwsResource
 
@@ -40,8 +40,6 @@ class CloudWatchMetrics(AwsResource):
     namespace: str = NAMESPACE
     environment: str = Field(min_length=1, description="The dimension that tells deployments in one account apart.")
 
-    _made: Any = PrivateAttr(default=None)
-
     def put(self, pipeline: str, figures: Mapping[str, float]) -> None:
         """See Metrics. Raises Unreachable, AccessRefused or AwsRequestFailed."""
         if not figures:
@@ -52,11 +50,4 @@ class CloudWatchMetrics(AwsResource):
             for name, value in figures.items()
         ]
         with self.explained(f"Putting {', '.join(figures)} of {self.environment}/{pipeline} into {self.namespace}"):
-            self._client().put_metric_data(Namespace=self.namespace, MetricData=data)
-
-    def _client(self) -> Any:  # noqa: ANN401 - its stubs are not among the dependencies
-        if self._made is None:
-            self._made = self.session().client(
-                "cloudwatch", endpoint_url=self.endpoint_url, config=self.client_config()
-            )
-        return self._made
+            self.client("cloudwatch").put_metric_data(Namespace=self.namespace, MetricData=data)

@@ -92,7 +92,7 @@ class Msk(AwsResource):
         )
 
     def _told(self, call: str, action: str) -> dict[str, Any]:
-        client: Any = self.session().client("kafka", endpoint_url=self.endpoint_url, config=self.client_config())
+        client = self.client("kafka")
         try:
             with self.explained(f"{action} the MSK cluster {self.cluster_arn}"):
                 return dict(getattr(client, call)(ClusterArn=self.cluster_arn))

@@ -163,7 +163,7 @@ class MskConnect(AwsResource):
         if name not in self._topics:
             arn = msk_connect_request.worker_of(self.settings, name).arn
             with self.explained(f"Describing the worker configuration {arn}"):
-                told = self._client().describe_worker_configuration(workerConfigurationArn=arn)
+                told = self.client("kafkaconnect").describe_worker_configuration(workerConfigurationArn=arn)
             # No configuration has a second revision, as yet.
             properties = b64decode(told["latestRevision"]["propertiesFileContent"]).decode()
             self._topics[name] = msk_connect_request.offsets_topic(arn, properties)
@@ -175,19 +175,15 @@ class MskConnect(AwsResource):
             return None
         name, arn = found["connectorName"], found["connectorArn"]
         with self.explained(f"Listing the operations of the connector {arn}"):
-            pages = self._client().get_paginator("list_connector_operations").paginate(connectorArn=arn)
+            pages = self.client("kafkaconnect").get_paginator("list_connector_operations").paginate(connectorArn=arn)
             ends = [each["endTime"] for page in pages for each in page["connectorOperations"] if "endTime" in each]
         with self.explained(f"Reading the metrics of the connector {name}"):
             return msk_connect_tasks.tasks(
-                self._client("cloudwatch"), name, max([found["creationTime"], *ends]), self.settings.log_group
+                self.client("cloudwatch"), name, max([found["creationTime"], *ends]), self.settings.log_group
             )
 
-    def _client(self, service: str = "kafkaconnect") -> Any:  # noqa: ANN401 - its stubs are not among the dependencies
-        session: Any = self.session()
-        return session.client(service, endpoint_url=self.endpoint_url, config=self.client_config())
-
     def _describe(self, name: str) -> dict[str, Any] | None:
-        client = self._client()
+        client = self.client("kafkaconnect")
         with self.explained(f"Looking for the connector {name}"):
             pages = client.get_paginator("list_connectors").paginate(connectorNamePrefix=name)
             listed = (each for page in pages for each in page["connectors"])
@@ -221,11 +217,11 @@ class MskConnect(AwsResource):
 
     def _create(self, wanted: Mapping[str, Any]) -> None:
         with self.explained(f"Making the connector {wanted['connectorName']}"):
-            self._client().create_connector(**wanted)
+            self.client("kafkaconnect").create_connector(**wanted)
 
     def _remove(self, name: str, arn: str) -> None:
         with self.explained(f"Deleting the connector {arn}"):
-            self._client().delete_connector(connectorArn=arn)
+            self.client("kafkaconnect").delete_connector(connectorArn=arn)
         until(
             lambda: self._describe(name),
             lambda found: found is None,
@@ -237,7 +233,7 @@ class MskConnect(AwsResource):
 
     def _change(self, name: str, call: str, **parameters: object) -> None:
         """Make a call that begins an operation, and wait for its end. Raises ConnectorFailed where it failed."""
-        client = self._client()
+        client = self.client("kafkaconnect")
         with self.explained(f"Calling {call} for the connector {name}"):
             arn = getattr(client, call)(**parameters)["connectorOperationArn"]
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from botocore.exceptions import ClientError
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
 from resources import quicksight_data, quicksight_ingestions
 from resources.aws import AwsRequestFailed, AwsResource
@@ -69,8 +69,6 @@ class QuickSight(AwsResource):
     poll_seconds: float = Field(default=2.0, gt=0)
     change_seconds: float = Field(default=300.0, gt=0, description="How long making or changing an object may take.")
     ingestion_seconds: float = Field(default=3600.0, gt=0, description="How long an ingestion may take.")
-
-    _client: Any = PrivateAttr(default=None)  # one: its API model is the largest of AWS's
 
     def data_source(self) -> Put:
         """Put the data source: Athena in the workgroup, one for all dashboards."""
@@ -208,11 +206,10 @@ class QuickSight(AwsResource):
         return f"arn:{self.session().get_partition_for_region(region)}:quicksight:{region}:{self.account_id}:"
 
     def _calls(self) -> Calls:
-        if self._client is None:
-            config = self.client_config()
-            self._client = self.session().client("quicksight", endpoint_url=self.endpoint_url, config=config)
         prefix = self._arn_prefix(self.region)
-        return Calls(self._client, self.account_id, prefix, self.explained, self.change_seconds, self.poll_seconds)
+        return Calls(
+            self.client("quicksight"), self.account_id, prefix, self.explained, self.change_seconds, self.poll_seconds
+        )
 
     def _create(self, calls: Calls, kind: Kind, id_: str, **wanted: object) -> dict[str, Any]:
         try:

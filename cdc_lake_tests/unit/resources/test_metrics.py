@@ -54,7 +54,7 @@ def test_the_request_is_one_for_all_figures() -> None:
         {"MetricName": WATERMARK_AGE, "Dimensions": dimensions, "Value": 1.0, "Unit": "Seconds"},
         {"MetricName": UNLANDED, "Dimensions": dimensions, "Value": 2.0, "Unit": "Count"},
     ]
-    with Stubber(one._client()) as stubbed:
+    with Stubber(one.client("cloudwatch")) as stubbed:
         stubbed.add_response("put_metric_data", {}, {"Namespace": "cdc-lake", "MetricData": data})
         one.put("shop", {WATERMARK_AGE: 1.0, UNLANDED: 2.0})
         stubbed.assert_no_pending_responses()
@@ -62,7 +62,7 @@ def test_the_request_is_one_for_all_figures() -> None:
 
 def test_nothing_is_put_without_a_figure() -> None:
     one = metrics()
-    with Stubber(one._client()):  # refuses every call
+    with Stubber(one.client("cloudwatch")):  # refuses every call
         one.put("shop", {})
 
 
@@ -72,7 +72,7 @@ def test_nothing_is_put_without_a_figure() -> None:
 )
 def test_a_refusal_names_what_was_put_and_where(code: str, error: type[Exception]) -> None:
     one = metrics()
-    with Stubber(one._client()) as stubbed:
+    with Stubber(one.client("cloudwatch")) as stubbed:
         stubbed.add_client_error("put_metric_data", code, "not for you")
         with pytest.raises(error, match=f"Putting UnlandedOffsets of small/shop into cdc-lake failed .*{code}"):
             one.put("shop", {UNLANDED: 1})
