@@ -71,6 +71,9 @@ def resources() -> dict[str, dg.ConfigurableResource[Any]]:
             profile="aws",
             source_host=told.source_host,
             password_reference=told.password_reference or secret.connect_reference(),
+            # MSK Connect takes a closed list of a worker's settings. Without exactly.once.source.support on it records
+            # can come twice, which the lake is built for.
+            exactly_once="requested",
             pages="",
         ),
     }

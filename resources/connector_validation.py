@@ -19,7 +19,13 @@ from resources.kafka_connect import KafkaConnect
 
 CLASS = "connector.class"
 # Nothing listens at this address: the plugin gets its refusal at once.
-_MADE_UP = {"host": "127.0.0.1", "port": "1", "partitions": "1", "retention_ms": "604800000"}
+_MADE_UP = {
+    "host": "127.0.0.1",
+    "port": "1",
+    "partitions": "1",
+    "retention_ms": "604800000",
+    "exactly_once": "requested",
+}
 _DATABASE = "database."
 # Begin names that Connect and Debezium hand on: to converters, to clients, to topics that Connect makes, to the driver.
 _HANDED_ON = (

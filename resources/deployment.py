@@ -5,6 +5,8 @@ Here: plain settings that a profile fills in. Not here: clients of systems.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import dagster as dg
 from pydantic import Field
 
@@ -17,6 +19,10 @@ class Deployment(dg.ConfigurableResource):  # type: ignore[type-arg]
     """The database's host as the Connect worker reaches it."""
     password_reference: str = Field(
         description="How the worker looks the database's password up: a config provider's `${provider:path:key}`."
+    )
+    exactly_once: Literal["required", "requested"] = Field(
+        default="required",
+        description="Whether a connector refuses to start on a worker without `exactly.once.source.support`.",
     )
     pages: str
     """The folder that dashboards are written to."""

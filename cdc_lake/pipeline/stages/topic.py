@@ -200,5 +200,6 @@ def connector_config(flow: Flow, postgres: Postgres, deployment: Deployment) -> 
             "schema": source.schema_,
             "partitions": str(flow.spec.stream.partitions),
             "retention_ms": str(flow.retention_ms),
+            "exactly_once": deployment.exactly_once,
         },
     )
