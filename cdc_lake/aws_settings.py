@@ -68,6 +68,7 @@ class AwsSettings(BaseModel):
     quicksight_role: str = Field(alias="CDC_LAKE_QUICKSIGHT_ROLE")
     quicksight_principal: str = Field(alias="CDC_LAKE_QUICKSIGHT_PRINCIPAL")
     quicksight_pause_seconds: float | None = Field(default=None, alias="CDC_LAKE_QUICKSIGHT_PAUSE_SECONDS")
+    snapshot_seconds: float = Field(default=86_400.0, gt=0, alias="CDC_LAKE_SNAPSHOT_SECONDS")
     poll_seconds: float = Field(default=10.0, gt=0, alias="CDC_LAKE_POLL_SECONDS")
 
     @property

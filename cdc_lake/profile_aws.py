@@ -74,6 +74,8 @@ def resources() -> dict[str, dg.ConfigurableResource[Any]]:
             # MSK Connect takes a closed list of a worker's settings. Without exactly.once.source.support on it records
             # can come twice, which the lake is built for.
             exactly_once="requested",
+            snapshot_seconds=told.snapshot_seconds,
+            poll_seconds=told.poll_seconds,
             pages="",
         ),
     }

@@ -35,6 +35,10 @@ _HANDED_ON = (
 )
 
 
+_MISSPELT = 0.85
+"""From here on (of 1) difflib finds two names so alike that one is taken for the other misspelt."""
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What the plugin says of a file."""
@@ -43,6 +47,8 @@ class Verdict:
     """A sentence each."""
     not_judged: tuple[str, ...]
     """The settings whose errors are about made-up values."""
+    undefined: tuple[str, ...] = ()
+    """Settings that the plugin does not define and that are like none of its own: it may read more than it defines."""
 
 
 def judge(connect: KafkaConnect, path: Path, known: Mapping[str, str]) -> Verdict:
@@ -64,8 +70,12 @@ def judge(connect: KafkaConnect, path: Path, known: Mapping[str, str]) -> Verdic
         if setting not in made_up
         for error in errors
     ]
+    undefined = []
     for setting in sorted(config.keys() - found.defined - found.errors.keys()):
-        if not setting.startswith(_HANDED_ON):
-            near = get_close_matches(setting, found.defined, 1)
-            faults.append(f"{setting} is no setting of {config[CLASS]}" + (f"; is {near[0]} meant?" if near else ""))
-    return Verdict(tuple(faults), tuple(setting for setting in found.errors if setting in made_up))
+        near = get_close_matches(setting, found.defined, 1, cutoff=_MISSPELT)
+        if near and not setting.startswith(_HANDED_ON):
+            faults.append(f"{setting} is no setting of {config[CLASS]}; is {near[0]} meant?")
+        elif not setting.startswith(_HANDED_ON):
+            undefined.append(setting)
+    not_judged = tuple(setting for setting in found.errors if setting in made_up)
+    return Verdict(tuple(faults), not_judged, tuple(undefined))

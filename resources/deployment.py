@@ -28,5 +28,7 @@ class Deployment(dg.ConfigurableResource):  # type: ignore[type-arg]
     """The folder that dashboards are written to."""
     snapshot_seconds: float = 1800.0
     """How long an initial snapshot may take."""
+    poll_seconds: float = 1.0
+    """How often whatever runs connectors is asked for one's state meanwhile."""
     stream_seconds: float = 300.0
     """How long a check waits for what is committed to come through the stream."""

@@ -9,11 +9,16 @@ from typing import Any
 from pydantic import Field, PrivateAttr
 
 from resources import console
+from resources.aws import AwsRequestFailed
 from resources.emr_jobs import EmrJobs, Submission
 from resources.errors import Unreachable
 from resources.spark_jobs import JobRun
 
 _FINAL = frozenset({"COMPLETED", "CANCELLED", "FAILED", "INTERRUPTED"})
+
+
+_UNSURE = frozenset({"InternalFailure", "InternalServerError", "InternalServerException", "ServiceUnavailable"})
+"""Answers that leave it open whether a step was added."""
 
 
 class EmrSteps(EmrJobs):
@@ -56,7 +61,9 @@ class EmrSteps(EmrJobs):
         try:
             with self.explained(f"Adding a step to the cluster {self.cluster_id}"):
                 return str(self.client("emr", attempts=1).add_job_flow_steps(**asked)["StepIds"][0])
-        except Unreachable:
+        except (Unreachable, AwsRequestFailed) as error:
+            if isinstance(error, AwsRequestFailed) and error.code not in _UNSURE:
+                raise
             found = self.patiently(lambda: self._named(name))
             if found is None:
                 raise

@@ -63,7 +63,8 @@ class Msk(AwsResource):
         told = self._told("get_bootstrap_brokers", "Asking for the bootstrap brokers of")
         found = told.get(_LISTENERS[access])
         if found:
-            return str(found)
+            # MSK tells them in any order.
+            return ",".join(sorted(str(found).split(",")))
         others = [each for each, member in _LISTENERS.items() if told.get(member)]
         if not others:
             raise ListenerMissing(

@@ -98,14 +98,14 @@ class MskConnect(AwsResource):
 
         Raises:
             ConnectorMissing: there is no connector of that name.
-            ConnectorFailed: it is FAILED; with the cause.
+            ConnectorFailed: it is FAILED, or CloudWatch has counted a task that is; with the cause.
         """
 
         def look() -> ConnectorStatus:
             status = self.status(name)
             if status is None:
                 raise ConnectorMissing(f"MSK Connect in {self.region} has no connector {name}. Deploy it first.")
-            if status.state == FAILED:
+            if status.state == FAILED or status.failed_tasks:
                 raise ConnectorFailed(
                     f"Connector {status}. Mend the cause (the log group {self.settings.log_group} has all of it), then"
                     " deploy it again."
@@ -122,14 +122,17 @@ class MskConnect(AwsResource):
         )
 
     def restart_failed(self, name: str) -> tuple[int, ...]:
-        """Restart the connector if it is FAILED, or those of its tasks that are; return a number for each."""
+        """Ask for a restart of the connector if it is FAILED, or of its tasks that are; return a number for each.
+
+        Whether that helped its state tells later: an operation takes minutes.
+        """
         found = self._present(name)
-        if found["connectorState"] == FAILED:
-            self._change(name, "restart_connector", connectorArn=found["connectorArn"])
-            return (0,)
-        failed = tuple(task.id for task in self._tasks(found) or () if task.state == FAILED)
+        tasks = self._tasks(found) or ()
+        failed = (0,) if found["connectorState"] == FAILED else tuple(t.id for t in tasks if t.state == FAILED)
         if failed:
-            self._change(name, "restart_connector", connectorArn=found["connectorArn"], onlyFailedTasks=True)
+            arn, only = found["connectorArn"], found["connectorState"] != FAILED
+            with self.explained(f"Restarting the connector {arn}"):
+                self.client("kafkaconnect").restart_connector(connectorArn=arn, onlyFailedTasks=only)
         return failed
 
     def halt(self, name: str, config: Mapping[str, str]) -> None:  # noqa: ARG002
@@ -170,13 +173,16 @@ class MskConnect(AwsResource):
         return StoredOffsets(self.kafka, self._topics[name])
 
     def _tasks(self, found: Mapping[str, Any]) -> tuple[TaskStatus, ...] | None:
-        """The tasks of a RUNNING connector, counted after it was made, changed or restarted; None: nobody tells yet."""
+        """The tasks of a RUNNING connector, counted after it was made, changed or restarted; None: not known yet."""
         if found["connectorState"] != RUNNING:
             return None
         name, arn = found["connectorName"], found["connectorArn"]
         with self.explained(f"Listing the operations of the connector {arn}"):
             pages = self.client("kafkaconnect").get_paginator("list_connector_operations").paginate(connectorArn=arn)
-            ends = [each["endTime"] for page in pages for each in page["connectorOperations"] if "endTime" in each]
+            operations = [each for page in pages for each in page["connectorOperations"]]
+        if any("endTime" not in each for each in operations):
+            return None
+        ends = [each["endTime"] for each in operations]
         with self.explained(f"Reading the metrics of the connector {name}"):
             return msk_connect_tasks.tasks(
                 self.client("cloudwatch"), name, max([found["creationTime"], *ends]), self.settings.log_group

@@ -124,6 +124,8 @@ def _judged(path: Path, worker: _Worker | None, settings: Settings) -> tuple[str
         unsure = (
             f"; not judged, for a pipeline fills them in: {', '.join(found.not_judged)}" if found.not_judged else ""
         )
+        if found.undefined:
+            unsure += f"; its plugin does not define {', '.join(found.undefined)}"
         return f"ok, says its plugin on {worker.connect.url}{unsure}", found.faults
     if kind in settings.classes:
         return "ok, by what is known of its settings; its plugin was not asked", list(settings.faults(config))

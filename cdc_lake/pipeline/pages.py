@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import dagster as dg
 
@@ -23,6 +23,7 @@ from resources.deployment import Deployment
 class Pages(dg.ConfigurableResource):  # type: ignore[type-arg]
     """One HTML file a dashboard, below the deployment's folder for them (implements `publishing.Dashboards`)."""
 
+    reads_later: ClassVar[bool] = False
     deployment: Deployment
 
     def publish(self, declared: Declared, query: Query, noted: Mapping[str, Any]) -> Published:

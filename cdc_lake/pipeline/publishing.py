@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from cdc_lake.dashboard import DashboardSpec, Query
 
@@ -35,6 +35,9 @@ class Published:
 
 class Dashboards(Protocol):
     """Something that publishes dashboards."""
+
+    reads_later: ClassVar[bool]
+    """Whether `publish` may put reading the rows off; its note then says until when (refresh.py)."""
 
     def publish(self, declared: Declared, query: Query, noted: Mapping[str, Any]) -> Published:
         """Make the dashboard show what the lake says now; without a difference nothing is changed.

@@ -21,6 +21,7 @@ LEFT = {
     "CDC_LAKE_EMR_MORE_JARS",  # jars of a person's own
     "CDC_LAKE_KAFKA_SECURITY",  # iam, the only listener that CDK's cluster has
     "CDC_LAKE_POLL_SECONDS",
+    "CDC_LAKE_SNAPSHOT_SECONDS",
     "CDC_LAKE_QUICKSIGHT_PAUSE_SECONDS",
     "CDC_LAKE_SOURCE_PORT",  # PostgreSQL's own
 }

@@ -32,7 +32,9 @@ _PARTS = "a large object goes up in parts, by boto3, Athena and EMR alike"
 _SHELL = "`aws ecs execute-command`, and its log (written by the CDK)"
 BESIDE: dict[str, str] = {
     "athena:GetDataCatalog": _ATHENA,
-    "ec2:DescribeSecurityGroups": "MSK Connect looks at the network with a connector's maker's rights",
+    "ec2:CreateNetworkInterface": "MSK Connect makes and looks at the network with a connector's maker's rights",
+    "ec2:DescribeNetworkInterfaces": "as above",
+    "ec2:DescribeSecurityGroups": "as above",
     "ec2:DescribeSubnets": "as above",
     "ec2:DescribeVpcs": "as above",
     "glue:BatchGetPartition": _ATHENA,
@@ -41,6 +43,8 @@ BESIDE: dict[str, str] = {
     "iam:CreateServiceLinkedRole": "the account's first connector makes the role of MSK Connect itself",
     "iam:PassRole": "connectors, job runs and data sources are given a role",
     "logs:CreateLogDelivery": _DELIVERY,
+    "logs:DeleteLogDelivery": _DELIVERY,
+    "logs:UpdateLogDelivery": _DELIVERY,
     "logs:CreateLogStream": _SHELL,
     "logs:DescribeLogGroups": _DELIVERY,
     "logs:DescribeLogStreams": _SHELL,

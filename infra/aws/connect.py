@@ -81,7 +81,7 @@ class ConnectStack(LakeStack):
             # AWS's policy for its config provider has this too.
             allow(["secretsmanager:DescribeSecret"], [database.replication_secret.secret_arn]),
             *self._kafka(streaming.cluster_arn),
-            *writes(storage.lake, "raw/"),  # a vendor's S3 sink
+            *writes(storage.lake, "raw/", ".indexes/"),  # a vendor's S3 sink; Lenses keeps its state in the latter
         )
         self.log_group = logs.LogGroup(
             self,

@@ -66,10 +66,15 @@ def connect_statements(stack: LakeStack, connect: ConnectStack, secret: str) -> 
         allow(["kafkaconnect:DescribeConnectorOperation"], [operations]),
         on_any("cloudwatch:GetMetricData"),
         on_any(
-            *(f"logs:{verb}" for verb in ("CreateLogDelivery", "GetLogDelivery", "ListLogDeliveries")),
+            *(f"logs:{verb}LogDelivery" for verb in ("Create", "Delete", "Get", "Update")),
+            "logs:ListLogDeliveries",
             *(f"logs:{verb}" for verb in ("DescribeLogGroups", "DescribeResourcePolicies", "PutResourcePolicy")),
         ),
-        on_any("ec2:DescribeSecurityGroups", "ec2:DescribeSubnets", "ec2:DescribeVpcs"),
+        on_any(*(f"ec2:Describe{kind}" for kind in ("NetworkInterfaces", "SecurityGroups", "Subnets", "Vpcs"))),
+        allow(
+            ["ec2:CreateNetworkInterface"],
+            [arn(stack, "ec2", f"{kind}/*") for kind in ("network-interface", "security-group", "subnet")],
+        ),
         allow(["iam:CreateServiceLinkedRole"], [arn(stack, "iam", slr, region="")]),
         _passes(connect.role.role_arn, f"kafkaconnect.{_DOMAIN}"),
         reads_secret(secret),

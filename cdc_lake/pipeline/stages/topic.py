@@ -66,6 +66,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
             flow,
             deployment.snapshot_seconds,
             running=lambda: connect.wait_running(flow.connector),
+            asked_every=deployment.poll_seconds,
         )
         epoch = _settled(flow, postgres, kafka, connect, bucket)
         state = topic_state.now(kafka, table)

@@ -99,6 +99,9 @@ def test_an_error_of_a_setting_that_is_missing_is_the_files(worker: FakeConnect,
 def test_a_setting_that_the_plugin_does_not_define_is_named(worker: FakeConnect, path: Path) -> None:
     (fault,) = judged(worker, path, {"snapshot.mod": "initial"}).faults
     assert fault == f"snapshot.mod is no setting of {KIND}; is snapshot.mode meant?"
+    # Debezium reads settings that it does not define.
+    found = judged(worker, path, {"offset.mismatch.strategy": "trust_offset"})
+    assert (found.faults, found.undefined) == ((), ("offset.mismatch.strategy",))
 
 
 def test_a_plugin_that_breaks_is_an_error(worker: FakeConnect, path: Path) -> None:

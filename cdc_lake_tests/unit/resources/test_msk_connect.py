@@ -117,6 +117,29 @@ def test_the_order_of_subnets_is_no_difference(aws: Served) -> None:
     assert connect(aws, subnets=["subnet-1", "subnet-2"]).put("shop", CONFIG) == "unchanged"
 
 
+@pytest.mark.parametrize("told", ["b-3:9098,b-1:9098,b-2:9098", "b-4:9098,b-2:9098,b-5:9098"])
+def test_other_brokers_of_the_same_cluster_are_no_difference(
+    aws: Served, monkeypatch: pytest.MonkeyPatch, told: str
+) -> None:
+    one = connect(aws)
+    monkeypatch.setattr(FakeKafka, "servers", lambda _: "b-1:9098,b-2:9098,b-3:9098")
+    one.put("shop", CONFIG)
+    monkeypatch.setattr(FakeKafka, "servers", lambda _: told)
+    assert one.put("shop", CONFIG) == "unchanged"
+    monkeypatch.setattr(FakeKafka, "servers", lambda _: "other-1:9098")
+    assert one.put("shop", CONFIG) == "updated"
+
+
+def test_a_task_that_failed_ends_a_wait(aws: Served) -> None:
+    one = connect(aws)
+    one.put("shop", CONFIG)
+    one.wait_running("shop")
+    aws.worker.failed.add("shop")
+    told(one, is_running=False)
+    with pytest.raises(ConnectorFailed, match="task 0 FAILED: CloudWatch counts it in ErroredTaskCount"):
+        one.wait_running("shop")
+
+
 def test_one_that_failed_says_why_and_is_made_anew(aws: Served) -> None:
     one = connect(aws)
     one.put("shop", {**CONFIG, "fail": "org.postgresql.util.PSQLException: no such host"})
@@ -230,6 +253,7 @@ def test_what_was_counted_before_a_restart_says_nothing_of_it(aws: Served) -> No
     aws.worker.failed.add("shop")
     told(one, is_running=False)
     one.restart_failed("shop")
+    aws.client().describe_connector(connectorArn=aws.client().list_connectors()["connectors"][0]["connectorArn"])
     aws.worker.down = True  # nothing is counted from here on
     status = one.status("shop")
     assert status is not None
