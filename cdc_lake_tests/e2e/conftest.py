@@ -22,6 +22,7 @@ BIN = Path(sys.executable).parent
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Two processes with a stack each: those with the aws profile, and those that go on from the demo."""
     for item in items:
