@@ -29,6 +29,19 @@ Listed = Annotated[list[str], BeforeValidator(_split)]
 """Separated by commas."""
 
 
+def _pairs(text: object) -> object:
+    if not isinstance(text, str):
+        return text
+    pairs = [each.partition("=") for each in text.split(",") if each.strip()]
+    if any(not equals for _, equals, _ in pairs):
+        raise ValueError(f"{text!r} is not of the form name=value,name=value")
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+Tags = Annotated[dict[str, str], BeforeValidator(_pairs)]
+"""`name=value`, separated by commas."""
+
+
 class AwsSettings(BaseModel):
     """The variables; none of them is secret."""
 
@@ -54,6 +67,8 @@ class AwsSettings(BaseModel):
     connect_groups: Listed = Field(alias="CDC_LAKE_CONNECT_GROUPS")
     connect_workers: int = Field(default=1, alias="CDC_LAKE_CONNECT_WORKERS")
     connect_mcus: int = Field(default=1, alias="CDC_LAKE_CONNECT_MCUS")
+    connect_max_workers: int | None = Field(default=None, ge=1, alias="CDC_LAKE_CONNECT_MAX_WORKERS")
+    connect_tags: Tags = Field(default={}, alias="CDC_LAKE_CONNECT_TAGS")
     connect_plugin: str = Field(alias="CDC_LAKE_CONNECT_PLUGIN")
     connect_workers_of: dict[str, str]
     emr_application: str = Field(default="", alias="CDC_LAKE_EMR_APPLICATION")

@@ -103,6 +103,8 @@ def _settings(told: AwsSettings) -> ConnectSettings:
         log_group=told.connect_log_group,
         mcu_count=told.connect_mcus,
         workers=told.connect_workers,
+        max_workers=told.connect_max_workers,
+        tags=told.connect_tags,
     )
 
 

@@ -14,6 +14,8 @@ from resources.errors import ResourceError
 GIVEN = {"CDC_LAKE_CONNECT_PLUGIN", "CDC_LAKE_QUICKSIGHT_PRINCIPAL"}
 """What only a person knows: fields of the size."""
 LEFT = {
+    "CDC_LAKE_CONNECT_MAX_WORKERS",  # a source connector with one task has no use for more workers
+    "CDC_LAKE_CONNECT_TAGS",
     "CDC_LAKE_CONNECT_URL",  # a Connect of one's own; the stacks make what MSK Connect needs
     "CDC_LAKE_ATHENA_USD_PER_TB",  # the price of most regions
     "CDC_LAKE_CONNECT_PASSWORD_REFERENCE",  # the member `password` of the secret, which CDK makes so

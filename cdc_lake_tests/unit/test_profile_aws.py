@@ -78,6 +78,15 @@ def test_a_cluster_is_taken_where_there_is_one(monkeypatch: pytest.MonkeyPatch) 
     assert isinstance(profile.resources()["spark"], EmrSteps)
 
 
+def test_connectors_can_scale_and_have_tags(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = profile.resources()["connect"].settings
+    assert (found.max_workers, found.tags) == (None, {})
+    monkeypatch.setenv("CDC_LAKE_CONNECT_MAX_WORKERS", "4")
+    monkeypatch.setenv("CDC_LAKE_CONNECT_TAGS", "team=lake, cost-center=7")
+    found = profile.resources()["connect"].settings
+    assert (found.max_workers, found.tags) == (4, {"team": "lake", "cost-center": "7"})
+
+
 def test_a_connect_of_ones_own_takes_msk_connects_place(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ROLE", "LOG_GROUP", "SUBNETS", "GROUPS", "PLUGIN", "WORKER_NORTHWIND"):
         monkeypatch.delenv(f"CDC_LAKE_CONNECT_{name}")
@@ -121,6 +130,7 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, name: str) ->
     [
         ("CDC_LAKE_CONNECT_WORKERS", "two", "CDC_LAKE_CONNECT_WORKERS: .*integer"),
         ("CDC_LAKE_KAFKA_SECURITY", "scram", "CDC_LAKE_KAFKA_SECURITY: .*'plaintext' or 'iam'"),
+        ("CDC_LAKE_CONNECT_TAGS", "team", "CDC_LAKE_CONNECT_TAGS: .*'team' is not of the form name=value"),
         ("CDC_LAKE_EMR_APPLICATION", "", "there is no EMR: set CDC_LAKE_EMR_CLUSTER"),
         ("CDC_LAKE_QUICKSIGHT_ROLE", "reader", "CDC_LAKE_QUICKSIGHT_ROLE is 'reader' and no role's ARN"),
     ],
