@@ -36,7 +36,7 @@ from cdc_lake.jobs import verify
 from cdc_lake.jobs.hudi import keyed
 from cdc_lake.jobs.upsert import UpsertSpec
 from cdc_lake.jobs.verify import LakeState, SourceAccess, SourceTable, VerifyReport, VerifySpec
-from cdc_lake.profile import JOBS
+from cdc_lake.profile_local import JOBS
 from infra.local.attach import load_endpoints
 from infra.local.endpoints import Endpoints
 from infra.local.home import StackHome

@@ -4,14 +4,20 @@ from pathlib import Path
 
 import dagster as dg
 
+from cdc_lake.pipeline import events
 from cdc_lake.pipeline.apart import require_apart
 from cdc_lake.pipeline.load import load, names
+from cdc_lake.pipeline.pace import QUEUE
 from cdc_lake.profile import bound
 
 
 @dg.definitions
 def defs() -> dg.Definitions:
     """All pipelines. Steps run in one process: they share one Spark session."""
-    require_apart(load(name) for name in names())
+    flows = [load(name) for name in names()]
+    require_apart(flows)
+    resources = bound()
+    hearing = [events.build(flows)] if QUEUE in resources else []
     pipelines = dg.load_from_defs_folder(path_within_project=Path(__file__).parent / "defs")
-    return dg.Definitions.merge(pipelines, dg.Definitions(resources=bound(), executor=dg.in_process_executor))
+    own = dg.Definitions(sensors=hearing, resources=resources, executor=dg.in_process_executor)
+    return dg.Definitions.merge(pipelines, own)

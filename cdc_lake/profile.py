@@ -6,46 +6,28 @@ Here: binding. The code above the resources is the same in every profile. Not he
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import dagster as dg
 
-from infra.local.attach import load_endpoints
-from infra.local.endpoints import DATABASE, REGION, Endpoints
-from infra.local.errors import ArtifactsMissing, StackDown
-from infra.local.home import find_home
-from infra.local.spark_classes import java_options
-from resources.athena import Athena
-from resources.deployment import Deployment
+from cdc_lake import profile_local
 from resources.errors import ResourceError
-from resources.glue import GlueCatalog
-from resources.kafka import Kafka
-from resources.kafka_connect import KafkaConnect
-from resources.object_store import ObjectStore
-from resources.postgres import Postgres
-from resources.spark import LocalSpark
-
-JOBS = Path(__file__).parent / "jobs"
-CATALOG = "datalake"
-_HINT = "Run `cdc-lake up`."
-_FIRST_HINT = "The stack in {home} was never started: run `cdc-lake up` (CDC_LAKE_HOME names another folder)."
-_NOBODY = "nobody"  # with an empty key, boto3 would look for AWS credentials of the user's
-_ATTEMPTS = 6  # where a stack is there, its endpoint may be starting
-_NOWHERE = 9  # the discard port, where nothing listens: the hint answers whoever connects before the first `up`
+from resources.spark_jobs import SparkJobs
 
 
 def resources() -> dict[str, Any]:
     """The resources by the names that assets ask for.
 
-    Secrets are bound as environment variables, which this sets for its own process. Raises ResourceError for a profile
-    that does not exist.
+    Secrets are bound as environment variables, which the local profile sets for its own process. Raises ResourceError
+    for a profile that does not exist, or whose settings are missing.
     """
     profile = os.environ.get("CDC_LAKE_PROFILE", "local")
-    if profile != "local":
-        raise ResourceError(f"CDC_LAKE_PROFILE is {profile!r}; allowed: local.", "Unset it, or set it to one of these.")
-    return _local()
+    if profile not in PROFILES:
+        raise ResourceError(
+            f"CDC_LAKE_PROFILE is {profile!r}; allowed: {', '.join(PROFILES)}.", "Unset it, or set it to one of these."
+        )
+    return dict(PROFILES[profile]())
 
 
 def resolved() -> Mapping[str, Any]:
@@ -53,10 +35,10 @@ def resolved() -> Mapping[str, Any]:
     return {name: _looked_up(resource) for name, resource in resources().items() if name != "spark"}
 
 
-def spark() -> LocalSpark:
+def spark() -> SparkJobs:
     """Spark for use outside of a run."""
     found = _looked_up(resources()["spark"])
-    if not isinstance(found, LocalSpark):
+    if not isinstance(found, SparkJobs):
         raise TypeError(f"the profile's Spark is a {type(found).__name__}")
     return found
 
@@ -87,64 +69,14 @@ def _looked_up(resource: dg.ConfigurableResource[Any]) -> dg.ConfigurableResourc
     return resource.model_copy(update=values)
 
 
-def _local() -> dict[str, dg.ConfigurableResource[Any]]:
-    try:
-        at: Endpoints | None = load_endpoints()
-    except (StackDown, ArtifactsMissing):
-        at = None  # the definitions load all the same; what touches a system then says `cdc-lake up`
-    hint = _HINT if at else _FIRST_HINT.format(home=find_home().path)
-    secrets = {
-        "CDC_LAKE_POSTGRES_PASSWORD": at.postgres_password.get_secret_value() if at else _NOBODY,
-        "CDC_LAKE_S3_ACCESS_KEY": at.s3_access_key if at else _NOBODY,
-        "CDC_LAKE_S3_SECRET_KEY": at.s3_secret_key.get_secret_value() if at else _NOBODY,
-    }
-    os.environ.update(secrets)
-    access, secret = dg.EnvVar("CDC_LAKE_S3_ACCESS_KEY"), dg.EnvVar("CDC_LAKE_S3_SECRET_KEY")
-    nowhere = f"http://127.0.0.1:{_NOWHERE}"
-    aws: dict[str, Any] = {
-        "endpoint_url": at.aws_endpoint if at else nowhere,
-        "region": at.region if at else REGION,
-        "access_key": access,
-        "secret_key": secret,
-        "hint": hint,
-        "attempts": _ATTEMPTS if at else 1,
-    }
-    bucket = at.bucket if at else "none"
-    store = ObjectStore(
-        bucket=bucket,
-        region=at.region if at else REGION,
-        endpoint_url=at.s3_endpoint if at else nowhere,
-        access_key=access,
-        secret_key=secret,
-        hint=hint,
-    )
-    return {
-        "postgres": Postgres(
-            host=at.postgres_host if at else "127.0.0.1",
-            port=at.postgres_port if at else _NOWHERE,
-            user=at.postgres_user if at else "postgres",
-            password=dg.EnvVar("CDC_LAKE_POSTGRES_PASSWORD"),
-            database=DATABASE,
-            hint=hint,
-        ),
-        "kafka": Kafka(bootstrap=at.kafka_bootstrap if at else f"127.0.0.1:{_NOWHERE}", hint=hint),
-        "connect": KafkaConnect(url=at.connect_url if at else nowhere, hint=hint),
-        "store": store,
-        "spark": LocalSpark(
-            java_home=str(at.java_home) if at else "",
-            jars=str(at.spark_jars) if at else "",
-            properties=[str(JOBS / "spark.properties"), str(JOBS / "spark-local.properties")],
-            log4j=str(JOBS / "log4j2-local.properties"),
-            java_options=java_options(at.java_home, at.spark_jars) if at else "",
-            store=store,
-            hint=hint,
-        ),
-        "glue": GlueCatalog(**aws),
-        "athena": Athena(**aws, database=CATALOG, output_location=f"s3://{bucket}/athena-results/", poll_seconds=0.05),
-        "deployment": Deployment(
-            profile="local",
-            source_host=at.postgres_host if at else "127.0.0.1",
-            password_reference=f"${{file:{at.connect_secrets_file}:postgres.password}}" if at else "",
-            pages=str(at.home / "dashboards") if at else "",
-        ),
-    }
+def _aws() -> dict[str, dg.ConfigurableResource[Any]]:
+    # EMR's, MSK's and QuickSight's modules take longer to import than all of the local profile.
+    from cdc_lake import profile_aws  # noqa: PLC0415 - as said
+
+    return profile_aws.resources()
+
+
+PROFILES: Mapping[str, Callable[[], dict[str, dg.ConfigurableResource[Any]]]] = {
+    "local": profile_local.resources,
+    "aws": _aws,
+}

@@ -21,12 +21,14 @@ from cdc_lake.jobs import sweep, upsert, verify
 from cdc_lake.pipeline import source_schema, stream, topic_state
 from cdc_lake.pipeline.flow import Flow, TableFlow
 from cdc_lake.pipeline.load import load
+from cdc_lake.pipeline.pages import Pages
 from cdc_lake_tests.fakes import jobs
 from cdc_lake_tests.fakes.athena import FakeAthena
 from cdc_lake_tests.fakes.connect import FakeConnect
 from cdc_lake_tests.fakes.glue import FakeGlue
 from cdc_lake_tests.fakes.jobs import FakeSpark
 from cdc_lake_tests.fakes.kafka import FakeKafka
+from cdc_lake_tests.fakes.metrics import FakeMetrics
 from cdc_lake_tests.fakes.postgres import FakePostgres
 from cdc_lake_tests.fakes.steps import Steps
 from cdc_lake_tests.memory_store import MemoryStore
@@ -58,6 +60,7 @@ class World:
         self.connect = FakeConnect().noting(self.steps)
         self.glue = FakeGlue().noting(self.steps)
         self.athena = FakeAthena().with_catalog(self.glue)
+        self.metrics = FakeMetrics()
         self.athena.types.update(order_id="integer", total="decimal(6,2)")
         self.swept: list[sweep.SweepSpec] = []
         self.spark = FakeSpark(
@@ -98,6 +101,8 @@ class World:
             "glue": self.glue,
             "athena": self.athena,
             "deployment": self.deployment,
+            "dashboards": Pages(deployment=self.deployment),
+            "metrics": self.metrics,
         }
 
     @property
@@ -147,7 +152,7 @@ class World:
     def land(self, table: TableFlow) -> landing.LandReport:
         """What raw does."""
         state = topic_state.now(self.kafka, table)
-        return self.land_by(stream.land_spec(table, state, S3Location("shop"), "nowhere"))
+        return self.land_by(stream.land_spec(table, state, S3Location("shop"), {}))
 
     def land_by(self, spec: landing.LandSpec) -> landing.LandReport:
         """The land job, without Spark."""

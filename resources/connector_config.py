@@ -19,7 +19,13 @@ _PLACEHOLDER = re.compile(r"\{\{\s*([a-z][a-z0-9_]*)\s*\}\}")
 
 def placeholders(path: Path) -> frozenset[str]:
     """Return the names of all placeholders in the file."""
-    return frozenset(name for value in _settings(path).values() for name in _PLACEHOLDER.findall(value))
+    return frozenset().union(*placeholders_of(path).values())
+
+
+def placeholders_of(path: Path) -> dict[str, frozenset[str]]:
+    """Return the names of the placeholders in each setting of the file that has some."""
+    found = {setting: frozenset(_PLACEHOLDER.findall(value)) for setting, value in _settings(path).items()}
+    return {setting: names for setting, names in found.items() if names}
 
 
 def render(path: Path, values: Mapping[str, str]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 What is known stands in `connectors/settings/*.yaml`: a file for each class, and one for Connect's own settings. Here:
 reading these, and what a configuration gets wrong. Not here: the error policy (connector_policy.py), and asking a
-worker whose plugin is there (KafkaConnect.validate_config).
+worker whose plugin is there (connector_validation.py).
 """
 
 from __future__ import annotations
@@ -30,6 +30,15 @@ class Setting(BaseModel):
     pattern: str | None = None
 
 
+class Together(BaseModel):
+    """Where settings have these values, others must fit these patterns."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    when: dict[str, str]
+    must: dict[str, str]
+
+
 class Known(BaseModel):
     """The settings of a connector class, or of Connect; `families` are beginnings of names that anything may follow."""
 
@@ -39,6 +48,7 @@ class Known(BaseModel):
     source: str
     settings: dict[str, Setting]
     families: list[str] = Field(default_factory=list)
+    together: list[Together] = Field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -72,6 +82,12 @@ class Settings:
                 yield f"{name} is {config[name]!r}; allowed: {', '.join(setting.one_of)}"
             elif setting.pattern is not None and not re.fullmatch(setting.pattern, config[name]):
                 yield f"{name} is {config[name]!r}, which does not fit {setting.pattern!r}"
+        for rule in known.together:
+            if rule.when.items() <= config.items():
+                why = ", ".join(f"{name} is {value!r}" for name, value in rule.when.items())
+                for name, pattern in rule.must.items():
+                    if not re.fullmatch(pattern, config.get(name, "")):
+                        yield f"{name} is {config.get(name, '')!r}, which does not fit {pattern!r} where {why}"
         for name in config.keys() - settings.keys():
             if not name.startswith((*self.connect.families, *known.families)):
                 near = get_close_matches(name, settings, 1)

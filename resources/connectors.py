@@ -20,7 +20,9 @@ CAUSE_LENGTH = 400
 def _last_cause(trace: str | None) -> str:
     lines = [line.strip() for line in (trace or "").splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    cause = causes[-1] if causes else next(iter(lines), "no trace")
+    # A message of several lines is one; frames are not the cause's.
+    message = " ".join(line for line in lines if not line.startswith("at "))
+    cause = causes[-1] if causes else message or "no trace"
     # Debezium quotes its whole state in one line.
     return (
         cause if len(cause) <= CAUSE_LENGTH else f"{cause[: CAUSE_LENGTH // 2]} … {cause[-CAUSE_LENGTH // 2 :]}"
@@ -87,6 +89,21 @@ class Connectors(Protocol):
 
     def delete(self, name: str, *, offsets: bool = True) -> bool:
         """Delete the connector, and its source offsets; return whether there was one."""
+
+    def halt(self, name: str, config: Mapping[str, str]) -> None:
+        """Make sure that the connector does not run, and that its offsets can be asked for and deleted.
+
+        Where that takes a connector that is there, it is made with `config`; put() lets it run.
+        """
+
+    def tells_offsets(self, name: str) -> bool:
+        """Whether offsets() knows what is stored for the connector: some can say so only while it is there."""
+
+    def offsets(self, name: str) -> tuple[dict[str, object], ...]:
+        """Return the source offsets that are stored for the connector, by source partition."""
+
+    def delete_offsets(self, name: str) -> None:
+        """Delete a halted connector's stored offsets: it begins with a snapshot when it runs again."""
 
     def status(self, name: str) -> ConnectorStatus | None:
         """Return the state of the connector, None if there is no connector of that name."""

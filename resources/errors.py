@@ -96,3 +96,7 @@ class ConnectorMissing(ResourceError):
 
 class ConnectorFailed(ResourceError):
     """A connector or one of its tasks is FAILED."""
+
+
+class JobFailed(ResourceError):
+    """A Spark job that runs elsewhere ended without a report."""

@@ -1,30 +1,40 @@
 """A Kafka cluster, as a Dagster resource.
 
 Here: one method a question that assets, checks and sensors ask.
-Not here: how it is answered (kafka_topics, _topic_changes, _offsets, _records) and producing: Connect does that.
+Not here: how it is answered (kafka_topics, _topic_changes, _offsets, _records, _tombstones), and producing events:
+Connect does that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
+from typing import Literal
 
 import dagster as dg
 from confluent_kafka.admin import AdminClient
 from pydantic import Field, PrivateAttr
 
-from resources import kafka_offsets, kafka_records, kafka_topic_changes, kafka_topics
-from resources.errors import OffsetsExpired, TopicMissing
+from resources import kafka_offsets, kafka_records, kafka_tombstones, kafka_topic_changes, kafka_topics, msk_iam
+from resources.errors import OffsetsExpired, TopicMissing, Unreachable
 from resources.kafka_client import Broker
 from resources.kafka_records import Message, Ranges
 from resources.kafka_topic_changes import TopicChange
 from resources.kafka_topics import TopicInfo
+from resources.msk import Msk
+from resources.msk_iam import IamTokens, TokenSource
 
 
 class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
     """A Kafka cluster. Reads are bounded and commit no offsets."""
 
-    bootstrap: str
+    bootstrap: str = Field(default="", description="host:port of one or more brokers; else `cluster` is asked.")
+    cluster: Msk | None = Field(default=None, description="The MSK cluster, where `bootstrap` is empty.")
+    security: Literal["plaintext", "iam"] = Field(
+        default="plaintext",
+        description="iam: over TLS, with the AWS credentials of the environment. Other ways are a matter of settings.",
+    )
+    region: str = Field(default="us-east-1", description="The cluster's, for iam.")
     settings: dict[str, str] = Field(
         default_factory=dict, repr=False, description="More settings of librdkafka, such as those of SASL."
     )
@@ -32,10 +42,35 @@ class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
     timeout_seconds: float = Field(default=10.0, gt=0)
 
     _admin: AdminClient | None = PrivateAttr(default=None)
+    _tokens: TokenSource | None = PrivateAttr(default=None)
+    _found: str = PrivateAttr(default="")
+
+    def servers(self) -> str:
+        """Return the brokers' addresses; of a cluster, as MSK told them at first. Raises what Msk.bootstrap() does."""
+        if self.bootstrap:
+            return self.bootstrap
+        if not self._found:
+            if self.cluster is None:
+                raise Unreachable("The Kafka resource has neither bootstrap nor cluster.", self.hint)
+            self._found = self.cluster.bootstrap(self.security)
+        return self._found
+
+    def spark_options(self) -> dict[str, str]:
+        """What Spark's Kafka source needs to reach the cluster, without the prefix `kafka.`.
+
+        For iam the jar `all` of software.amazon.msk:aws-msk-iam-auth has to be on Spark's class path. `settings` are
+        librdkafka's, and not among them.
+        """
+        return {"bootstrap.servers": self.servers(), **(msk_iam.JAVA_CLIENT if self.security == "iam" else {})}
 
     @property
     def _broker(self) -> Broker:
-        return Broker(self.bootstrap, dict(self.settings), self.timeout_seconds, self.hint)
+        if self.security == "plaintext":
+            return Broker(self.servers(), dict(self.settings), self.timeout_seconds, self.hint)
+        if self._tokens is None:
+            self._tokens = IamTokens(self.region)
+        hint = f"{msk_iam.HINT} {self.hint}".strip()
+        return Broker(self.servers(), dict(self.settings), self.timeout_seconds, hint, self._tokens)
 
     @property
     def _client(self) -> AdminClient:
@@ -118,6 +153,10 @@ class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
     def last_message(self, topic: str) -> Message | None:
         """Return the newest committed record of the topic, None if there is none."""
         return next(iter(self.tail(topic, 1)), None)
+
+    def end_keys(self, topic: str, keys: Iterable[tuple[int, bytes]]) -> int:
+        """End keys (partition, key) of a compacted topic; return how many; raise what kafka_tombstones.write() does."""
+        return kafka_tombstones.write(self._broker, topic, keys)
 
     def count_records(self, topic: str, ranges: Ranges | None = None) -> int:
         """Count committed records by reading them, in `ranges` ({partition: (first, next)}) or in all there is.

@@ -16,10 +16,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_fixed
 
+from resources import msk_iam
 from resources.errors import (
     AccessRefused,
     KafkaRequestFailed,
@@ -29,6 +30,7 @@ from resources.errors import (
     TopicMissing,
     Unreachable,
 )
+from resources.msk_iam import TokenSource
 
 Answer = TypeVar("Answer")
 
@@ -64,6 +66,8 @@ class Broker:
     settings: dict[str, str] = field(default_factory=dict, repr=False)
     timeout_seconds: float = 10.0
     hint: str = ""
+    tokens: TokenSource | None = field(default=None, repr=False)
+    """Where tokens come from that the clients sign in with; None: they don't, or by `settings`."""
 
     def admin(self) -> AdminClient:
         """Return a new admin client."""
@@ -86,6 +90,10 @@ class Broker:
             },
             logger=_log,
         )
+
+    def producer(self) -> Producer:
+        """Return a new producer, whose records are in the topic once and on all replicas."""
+        return Producer({**self._common(), "enable.idempotence": True, "acks": "all"}, logger=_log)
 
     def require_reachable(self) -> None:
         """Return as soon as one of the bootstrap addresses accepts a connection.
@@ -110,10 +118,16 @@ class Broker:
         raise Unreachable(f"Kafka can't be reached: {'; '.join(refusals)}.", self.hint)
 
     def _common(self) -> dict[str, Any]:
+        signing: dict[str, Any] = {}
+        if self.tokens is not None:
+            # What goes wrong within librdkafka's call is a time-out without a cause: it is found out before.
+            self.tokens("")
+            signing = {**msk_iam.CLIENT, "oauth_cb": self.tokens}
         return {
             "bootstrap.servers": self.bootstrap,
             "client.id": "cdc-lake",
             "socket.connection.setup.timeout.ms": int(min(self.timeout_seconds, 10) * 1000),
+            **signing,
             **self.settings,
         }
 

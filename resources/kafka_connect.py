@@ -7,6 +7,7 @@ Not here: what is in a configuration, and MSK Connect, which has no REST interfa
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from time import monotonic
 
 import dagster as dg
@@ -14,12 +15,22 @@ from pydantic import Field
 
 from resources.connectors import FAILED, ConnectorStatus, PutOutcome
 from resources.errors import ConnectorFailed, ConnectorMissing
-from resources.kafka_connect_pages import OffsetsPage, StatusPage, ValidationPage
+from resources.kafka_connect_pages import OffsetsPage, Plugin, StatusPage, ValidationPage
 from resources.kafka_connect_rest import Rest
 from resources.waiting import until
 
 # Right after an update the status can still be that of the tasks before it: FAILED counts once it has lasted.
 SETTLE_SECONDS = 3.0
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What a plugin says of a configuration."""
+
+    errors: Mapping[str, tuple[str, ...]]
+    """By setting."""
+    defined: frozenset[str]
+    """The settings that it defines."""
 
 
 class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -64,14 +75,19 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
             return "created"
         return "updated" if current != wanted or idle else "unchanged"
 
-    def validate_config(self, connector_class: str, config: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-        """Return the errors by field that the plugin finds, none if it would accept `config`.
+    def plugins(self) -> frozenset[str]:
+        """Return the classes of the connectors that the worker can run."""
+        return frozenset(Plugin.model_validate(each).kind for each in self._rest.plugins())
+
+    def validate_config(self, connector_class: str, config: Mapping[str, str]) -> Validation:
+        """Return what the plugin says of `config`, without an error if it would accept it.
 
         Debezium's validation connects to the database with it.
         """
         plugin = connector_class.rsplit(".", 1)[-1]
         body = {"name": "validation", **config, "connector.class": connector_class}
-        return ValidationPage.model_validate(self._rest.validate(plugin, body)).errors()
+        page = ValidationPage.model_validate(self._rest.validate(plugin, body))
+        return Validation(page.errors(), page.names())
 
     def status(self, name: str) -> ConnectorStatus | None:
         """Return the state of connector and tasks, None if there is no connector of that name."""
@@ -119,11 +135,15 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
         self._rest.restart_failed(name)
         return tuple(task.id for task in status.failed_tasks)
 
+    def tells_offsets(self, name: str) -> bool:
+        """Whether the connector is there: Connect tells no other one's."""
+        return self.get(name) is not None
+
     def offsets(self, name: str) -> tuple[dict[str, object], ...]:
         """Return the source offsets that Connect has stored for the connector, by source partition."""
         return OffsetsPage.model_validate(self._rest.offsets(name)).stored()
 
-    def put_stopped(self, name: str, config: Mapping[str, str]) -> None:
+    def halt(self, name: str, config: Mapping[str, str]) -> None:
         """Make sure that the connector is there and does not run: its offsets can then be looked at and deleted.
 
         Raises:

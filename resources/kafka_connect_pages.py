@@ -54,7 +54,15 @@ class _Value(BaseModel):
 
 
 class _Config(BaseModel):
+    definition: dict[str, object] | None = None
+    """None where a configuration has a setting that the plugin told an error of and does not define."""
     value: _Value
+
+
+class Plugin(BaseModel):
+    """One of GET /connector-plugins."""
+
+    kind: str = Field(alias="class")
 
 
 class ValidationPage(BaseModel):
@@ -65,3 +73,7 @@ class ValidationPage(BaseModel):
     def errors(self) -> dict[str, tuple[str, ...]]:
         """Return the errors by field."""
         return {config.value.name: tuple(config.value.errors) for config in self.configs if config.value.errors}
+
+    def names(self) -> frozenset[str]:
+        """Return the names of all settings that the plugin and Connect define for this configuration."""
+        return frozenset(config.value.name for config in self.configs if config.definition is not None)

@@ -52,6 +52,10 @@ class Rest:
         if answer.status_code == HTTPStatus.BAD_REQUEST:
             raise ConnectorConfigInvalid(f"Connector {name} refuses its configuration: {_message(answer)}")
 
+    def plugins(self) -> list[object]:
+        """Return the connector plugins that the worker has."""
+        return list(self._request("GET", "/connector-plugins").json())
+
     def validate(self, plugin: str, config: Mapping[str, str]) -> object:
         """Return the answer to a validation."""
         return self._request("PUT", f"/connector-plugins/{quote(plugin)}/config/validate", body=config).json()

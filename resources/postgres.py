@@ -32,6 +32,7 @@ from resources.postgres_identity import PublicationIdentity, ServerIdentity
 from resources.postgres_publications import PublicationChange, PublicationInfo, Table
 from resources.postgres_slots import SlotInfo
 from resources.postgres_tables import ReplicaIdentity
+from resources.secrets import DatabaseSecret, SecretLogin
 
 
 class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -40,7 +41,8 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
     host: str
     port: int = 5432
     user: str
-    password: str = Field(repr=False, description="Bind an EnvVar: a literal is shown in Dagster's UI.")
+    password: str = Field(default="", repr=False, description="Bind an EnvVar: a literal is shown in Dagster's UI.")
+    secret: DatabaseSecret | None = Field(default=None, description="Where the login is looked up instead.")
     database: str
     hint: str = Field(default="", description="A sentence that is appended to connection errors.")
     connect_timeout_seconds: int = Field(default=5, gt=1, description="libpq rounds 1 up to 2.")
@@ -64,7 +66,11 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
             retry=retry_if_exception_type(Unreachable),
             reraise=True,
         )
-        with closing(retrying(open_connection, self._login(), database or self.database)) as connection:
+
+        def opened(found: SecretLogin | None = None) -> Connection:
+            return retrying(open_connection, self._login(found), database or self.database)
+
+        with closing(opened() if self.secret is None else self.secret.signed_in(opened)) as connection:
             if autocommit:
                 connection.autocommit = True
                 yield connection
@@ -72,14 +78,19 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
                 with connection:
                     yield connection
 
-    def _login(self) -> Login:
+    def login(self) -> Login:
+        """Return the login as it is known now, for whoever connects by itself; raise what reading a secret does."""
+        return self._login(None if self.secret is None else self.secret.login())
+
+    def _login(self, found: SecretLogin | None = None) -> Login:
         # Outside of Dagster nobody has resolved the EnvVar.
         password = self.password.get_value() if isinstance(self.password, dg.EnvVar) else self.password
         return Login(
             host=self.host,
             port=self.port,
-            user=self.user,
-            password=password or "",
+            # A secret that is rotated between two users names the one whose password it has.
+            user=self.user if found is None else found.username or self.user,
+            password=(password or "") if found is None else found.password,
             connect_timeout_seconds=self.connect_timeout_seconds,
             statement_timeout_seconds=self.statement_timeout_seconds,
             hint=self.hint,

@@ -20,8 +20,10 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from resources import spark_properties
 from resources.errors import ResourceError
 from resources.object_store import ObjectStore
+from resources.spark_jobs import JobRun
 
 S = TypeVar("S")
 R = TypeVar("R")
@@ -39,7 +41,7 @@ class _Process:
 
 
 class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """A Spark session in this process, started for the first job and kept after that."""
+    """A Spark session in this process, started for the first job and kept after that (implements `SparkJobs`)."""
 
     java_home: str
     jars: str
@@ -68,6 +70,10 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
                 _Process.warming = threading.Thread(target=self._warm, name="spark-warming")
                 _Process.warming.start()
 
+    def last_run(self) -> JobRun | None:
+        """None: jobs run in this process."""
+        return None
+
     def _warm(self) -> None:
         try:
             self.session().range(0, 1, 1, 1).mapInArrow(_same, "id bigint").collect()
@@ -93,7 +99,7 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
         # Behind Spark's own on the class path, as `spark.jars` are, which Spark would copy in every session: seconds.
         os.environ["SPARK_DIST_CLASSPATH"] = os.pathsep.join(jars)
         config = {
-            **{name: value for path in self.properties for name, value in _properties(Path(path)).items()},
+            **spark_properties.read(self.properties),
             **self.store.spark_options(),
         }
         # The log settings are for the JVM's start, before anything can be set through the session.
@@ -137,9 +143,3 @@ def _launch(config: Mapping[str, str]) -> None:
 
 def _same(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from batches
-
-
-def _properties(path: Path) -> dict[str, str]:
-    lines = (line.strip() for line in path.read_text().splitlines())
-    pairs = (line.split(maxsplit=1) for line in lines if line and not line.startswith("#"))
-    return {name: value.strip() for name, value in pairs}

@@ -13,10 +13,25 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from cdc_lake.cli import connectors, demo, dev, dlq, load, purge, query, raw, reset, resnapshot, stack, topic, verify
+from cdc_lake.cli import (
+    aws,
+    connectors,
+    demo,
+    dev,
+    dlq,
+    load,
+    purge,
+    query,
+    raw,
+    reset,
+    resnapshot,
+    stack,
+    topic,
+    verify,
+)
 
 DEBUG_VARIABLE = "CDC_LAKE_DEBUG"
-COMMANDS = (stack, load, topic, raw, dlq, query, demo, reset, resnapshot, purge, verify, connectors, dev)
+COMMANDS = (stack, load, topic, raw, dlq, query, demo, reset, resnapshot, purge, verify, connectors, aws, dev)
 """Modules with a function `register(app)`."""
 
 app = typer.Typer(

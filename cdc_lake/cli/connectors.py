@@ -1,15 +1,32 @@
 """`cdc-lake connectors lint`: connectors' data files, before anybody deploys them.
 
-Here: which files, and what is shown. Not here: what is wrong with one (connector_lint.py and connector_policy.py in
-resources).
+Here: which files, which worker is asked, and what is shown. Not here: what is wrong with one (connector_validation.py,
+connector_lint.py and connector_policy.py in resources).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from resources.connector_lint import Settings
+    from resources.kafka_connect import KafkaConnect
+
+
+@dataclass(frozen=True)
+class _Worker:
+    """A worker to ask."""
+
+    connect: KafkaConnect
+    plugins: frozenset[str]
+    known: Mapping[str, str]
+    """Real values of placeholders."""
+
 
 connectors = typer.Typer(help="Connectors' configurations, which are data files.", no_args_is_help=True)
 
@@ -29,27 +46,88 @@ def lint(
     files: Annotated[
         list[Path] | None, typer.Argument(help="Configurations; all of connectors/ if none is given.")
     ] = None,
+    connect_url: Annotated[
+        str | None, typer.Option(help="A Kafka Connect worker to ask; the stack's if none is given, and it runs.")
+    ] = None,
 ) -> None:
-    """Look for settings that are missing, misspelled or lose records; exit code 1 where there is one."""
+    """Look for settings that are missing, misspelled or lose records; exit code 1 where there is one.
+
+    A connector whose plugin is on the worker is judged by the plugin itself, another one by what is known of it.
+    """
     from cdc_lake.pipeline.stages.topic import CONNECTORS
-    from resources.connector_config import placeholders, render
     from resources.connector_lint import Settings
     from resources.errors import ConnectorConfigInvalid
 
     settings = Settings.read(CONNECTORS / "settings")
+    worker = _named(connect_url) if connect_url else _stacks()
     wrong = 0
     for path in files or sorted(CONNECTORS.rglob("*.json")):
         try:
-            # Patterns are of filled values: each placeholder gets its own name.
-            config = render(path, {name: name for name in placeholders(path)})
-            faults = list(settings.faults(config))
-            checked = config.get("connector.class", "") in settings.classes
+            verdict, faults = _judged(path, worker, settings)
         except ConnectorConfigInvalid as error:
-            faults, checked = [error.user_message], True
+            verdict, faults = "", (error.user_message,)
         wrong += bool(faults)
-        verdict = "ok" if checked else "an error policy; its plugin looks at the rest when it is deployed"
         typer.echo(f"{path.name}: {f'{len(faults)} faults' if faults else verdict}")
         for fault in faults:
             typer.echo(f"  {fault}")
+    if worker is None:
+        typer.echo(
+            "No plugin was asked, since no Kafka Connect worker runs here: start one with `cdc-lake up`, or name one"
+            " with --connect-url.",
+            err=True,
+        )
     if wrong:
         raise typer.Exit(1)
+
+
+def _named(url: str) -> _Worker:
+    from resources.kafka_connect import KafkaConnect
+
+    connect = KafkaConnect(url=url, hint="--connect-url names it.")
+    return _Worker(connect, connect.plugins(), {})
+
+
+def _stacks() -> _Worker | None:
+    """The stack's worker, if it runs, and the login of the database beside it."""
+    from infra.local.attach import load_endpoints, require_running
+    from infra.local.errors import StackDown
+    from resources.kafka_connect import KafkaConnect
+
+    try:
+        require_running(["connect", "postgres"])
+    except StackDown:
+        return None
+    at = load_endpoints()
+    known = {
+        "host": at.postgres_host,
+        "port": str(at.postgres_port),
+        "user": at.postgres_user,
+        "password": f"${{file:{at.connect_secrets_file}:postgres.password}}",
+        "database": at.postgres_database,
+    }
+    connect = KafkaConnect(url=at.connect_url, hint="Run `cdc-lake up`.")
+    return _Worker(connect, connect.plugins(), known)
+
+
+def _judged(path: Path, worker: _Worker | None, settings: Settings) -> tuple[str, Sequence[str]]:
+    """What to say of a file without a fault, and its faults. Raises ConnectorConfigInvalid."""
+    from resources.connector_config import placeholders, render
+    from resources.connector_validation import CLASS, judge
+
+    # What is known are patterns of filled values: each placeholder gets its own name.
+    config = render(path, {name: name for name in placeholders(path)})
+    kind = config.get(CLASS, "")
+    if not kind:
+        return "", [f"{CLASS} is missing"]
+    if worker is not None and kind in worker.plugins:
+        found = judge(worker.connect, path, worker.known)
+        unsure = (
+            f"; not judged, for a pipeline fills them in: {', '.join(found.not_judged)}" if found.not_judged else ""
+        )
+        if found.undefined:
+            unsure += f"; its plugin does not define {', '.join(found.undefined)}"
+        return f"ok, says its plugin on {worker.connect.url}{unsure}", found.faults
+    if kind in settings.classes:
+        return "ok, by what is known of its settings; its plugin was not asked", list(settings.faults(config))
+    absent = "was not asked" if worker is None else f"is not on {worker.connect.url}"
+    return f"an error policy, and nothing else is known: its plugin {absent}", ()

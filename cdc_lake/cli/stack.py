@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from cdc_lake.cli.local_only import local_only
+
 HomeOption = Annotated[
     Path | None,
     typer.Option("--home", help="The state folder; default: CDC_LAKE_HOME, else .cdc-lake in the project."),
@@ -19,20 +21,30 @@ OnlyOption = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    for command in (setup, up, down, status, logs, doctor, env):
-        app.command()(command)
+    app.command()(setup)  # jobs on EMR are given the jars that it fetches
+    for command in (up, down, status, logs, doctor, env):
+        app.command()(local_only(command))
 
 
-def setup() -> None:
+def setup(
+    aws: Annotated[
+        bool, typer.Option("--aws", help="Instead, what a pipeline on AWS uploads: the jars of plugin and jobs.")
+    ] = False,
+) -> None:
     """Fetch jars, plugins and Java into the cache folder; what is there already stays."""
     from rich.console import Console
 
     from infra.local import spark_classes
-    from infra.local.artifacts import JAVAS, MODULES, ensure, ensure_java
+    from infra.local.artifacts import AWS_MODULES, JAVAS, MODULES, ensure, ensure_java
     from infra.local.cache import cache_folder
     from infra.local.console import ConsoleSetup
 
     console = Console()
+    if aws:
+        with ConsoleSetup(console) as progress:
+            ensure(AWS_MODULES, progress)
+        console.print(f"Everything that goes to AWS is in {cache_folder()}.", highlight=False, soft_wrap=True)
+        return
     with ConsoleSetup(console) as progress:
         ensure_java(JAVAS, progress)
         ensure(MODULES, progress)

@@ -47,6 +47,14 @@ class ObjectDamagedError(ContractError):
     """A manifested object is missing or differs from what its manifest says."""
 
 
+class ForeignObjectError(ContractError):
+    """An object lies below a sink connector's prefix that no such connector, or not this one, wrote."""
+
+
+class UnreadableEventError(ContractError):
+    """A message is none of S3's about objects."""
+
+
 class StoreUnreachableError(ContractError):
     """The object store does not answer, after all retries: what was asked last may be done or not."""
 
@@ -81,3 +89,7 @@ class TooManyDeadLettersError(ContractError):
 
 class SourceUnreadableError(ContractError):
     """The source's rows can't be read at the point that they were to be compared at."""
+
+
+class SecretUnreadableError(ContractError):
+    """A secret that a job needs can't be read where it is kept."""

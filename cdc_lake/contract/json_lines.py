@@ -8,8 +8,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
+from cdc_lake.contract import sink_lines
 from cdc_lake.contract.errors import ObjectDamagedError
-from cdc_lake.contract.manifest import LandedObject
+from cdc_lake.contract.manifest import LandedObject, SinkPart
 from cdc_lake.contract.store import ObjectStore
 
 EXTENSION = "json"
@@ -42,6 +43,8 @@ def records(store: ObjectStore, item: LandedObject) -> Iterator[tuple[int, bytes
     advice = "nothing was applied; restore the object from a backup, or resnapshot the pipeline"
     if stored is None:
         raise ObjectDamagedError(f"raw object {item.key} is missing, though its manifest lists it; {advice}")
+    if item.sink is not None:
+        return zip(item.offsets(), _of_sink(stored.body, item, item.sink), strict=True)
     body = stored.body
     if len(body) != item.bytes or hashlib.sha256(body).hexdigest() != item.sha256:
         raise ObjectDamagedError(
@@ -54,3 +57,16 @@ def records(store: ObjectStore, item: LandedObject) -> Iterator[tuple[int, bytes
             f"raw object {item.key} holds {len(lines)} records, its manifest counts {item.records}; {advice}"
         )
     return zip(item.offsets(), lines, strict=True)
+
+
+def _of_sink(body: bytes, item: LandedObject, part: SinkPart) -> list[bytes]:
+    """The values that a manifest means of an object that a sink connector wrote, and may have written again."""
+    found = sink_lines.lines(body, item.key, part.framing, part.gzip)[part.skip : part.skip + item.records]
+    values = [value for _, value in found]
+    if len(values) != item.records or hashlib.sha256(frame(values)).hexdigest() != item.sha256:
+        raise ObjectDamagedError(
+            f"raw object {item.key} does not hold the {item.records} records after line {part.skip} that its manifest "
+            "describes: the sink connector wrote it again with others, or fewer. Nothing was applied; restore the "
+            f"version with ETag {item.etag} (the bucket keeps versions), or resnapshot the pipeline"
+        )
+    return values

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Self
+from itertools import pairwise
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from cdc_lake.contract.position import Watermark
+from cdc_lake.contract.sink_lines import Framing
 
 
 class _Frozen(BaseModel):
@@ -32,11 +34,26 @@ class Span(_Frozen):
         return self
 
 
+class SinkPart(_Frozen):
+    """Which lines of a sink connector's object are meant, and how to read them: the records after `skip` lines.
+
+    The lines before are other objects' records, told again after a restart, or of another manifest; so may those after,
+    of the `lines` that it had in all when it was adopted.
+    """
+
+    framing: Framing
+    gzip: bool
+    skip: int = Field(ge=0)
+    lines: int
+
+
 class LandedObject(_Frozen):
     """One raw object: what it must hold, to the byte.
 
     `runs` are pairs of first offset and record count: transaction markers take offsets too, so the
-    records of an object need not have consecutive ones.
+    records of an object need not have consecutive ones. An object that a sink connector wrote has `sink`: `sha256` is
+    then that of the values that are meant, a line each, since the connector may write it again with more after them;
+    `bytes` and `etag` are the whole object's when it was adopted.
     """
 
     key: str
@@ -48,6 +65,15 @@ class LandedObject(_Frozen):
     sha256: str
     etag: str
     runs: tuple[tuple[int, int], ...]
+    sink: SinkPart | None = None
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Landing's own objects as version 1 has them."""
+        fields: dict[str, Any] = handler(self)
+        if self.sink is None:
+            fields.pop("sink", None)
+        return fields
 
     @model_validator(mode="after")
     def _counted(self) -> Self:
@@ -66,9 +92,12 @@ class LandedObject(_Frozen):
 
 
 class Manifest(_Frozen):
-    """One committed batch of one topic."""
+    """One committed batch of one topic.
 
-    version: int = 1
+    Version 2 has objects that a sink connector wrote; the others are of version 1, which older readers know.
+    """
+
+    version: Literal[1, 2] = 1
     number: int
     attempt: str
     pipeline: str
@@ -88,14 +117,17 @@ class Manifest(_Frozen):
     @model_validator(mode="after")
     def _inside(self) -> Self:
         spans = {span.partition: span for span in self.spans}
-        reached: dict[int, int] = {}
-        for item in sorted(self.objects, key=lambda one: (one.partition, one.first)):
+        for item in self.objects:
             span = spans.get(item.partition)
             if span is None or not span.first <= item.first <= item.last < span.next:
                 raise ValueError(f"{item.key} lies outside the manifest's offsets")
-            if item.first <= reached.get(item.partition, -1):
-                raise ValueError(f"{item.key} overlaps the object before it")
-            reached[item.partition] = item.last
+            if item.sink is not None and self.version == 1:
+                raise ValueError(f"{item.key} is a sink connector's, which version 1 does not know")
+        # Runs, not objects: those of a sink that partitions by fields lie among one another.
+        every = sorted((item.partition, *run, item.key) for item in self.objects for run in item.runs)
+        for (partition, first, count, _), (following, next_first, _, key) in pairwise(every):
+            if partition == following and next_first < first + count:
+                raise ValueError(f"{key} overlaps the object before it")
         if self.opens is not None and any(span.first != span.next for span in self.spans):
             raise ValueError("a manifest that opens an epoch covers no offsets")
         return self

@@ -93,6 +93,11 @@ def manifest_key(pipeline: str, topic: str, number: int) -> str:
     return f"{manifest_prefix(pipeline, topic)}{number:0{_DIGITS}d}.json"
 
 
+def sink_prefix(pipeline: str) -> str:
+    """Where a sink connector writes, unless its pipeline says otherwise."""
+    return f"{pipeline_prefix(pipeline)}_sink/"
+
+
 def schema_prefix(pipeline: str, table: str) -> str:
     """The captured schema versions of one source table (`schema.table`)."""
     return f"{pipeline_prefix(pipeline)}_schemas/{checked(table, 'table')}/"

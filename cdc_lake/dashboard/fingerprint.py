@@ -1,6 +1,7 @@
 """What a page is made of, as one short text: the same text, the same page but for the moment that stands on it.
 
-Here: the declaration, what its queries gave, this package's own files and the versions of the libraries that draw.
+Here: the declaration of the page, what its queries gave, this package's own files and the versions of the libraries
+that draw.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _DRAWN_BY = ("altair", "vl-convert-python")
 
 def fingerprint(spec: DashboardSpec, query: Query) -> str:
     """SHA-256, in hexadecimal. Raises whatever `query` raises."""
-    digest = hashlib.sha256(spec.model_dump_json().encode())
+    digest = hashlib.sha256(spec.model_dump_json(exclude={"quicksight"}).encode())
     for sql in sorted({sql for _, sql in spec.queries()}):
         result = query(sql)
         digest.update(repr((sql, tuple(result.columns), tuple(map(tuple, result.rows)))).encode())

@@ -30,6 +30,11 @@ class Format(StrEnum):
         """Whether values of this format have a position on an axis."""
         return self not in (Format.TEXT, Format.YES_NO)
 
+    @property
+    def places(self) -> int:
+        """How many decimal places a number of this format is written with; of a percentage, those of the percents."""
+        return _PLACES[self]
+
 
 _PLACES = {
     Format.INTEGER: 0,
@@ -64,7 +69,7 @@ def readable(value: object, fmt: Format, currency: str) -> str:
     number = value if isinstance(value, Decimal) else Decimal(repr(value))
     if fmt is Format.PERCENT:
         number *= 100
-    rounded = number.quantize(Decimal(1).scaleb(-_PLACES[fmt]), ROUND_HALF_UP)
+    rounded = number.quantize(Decimal(1).scaleb(-fmt.places), ROUND_HALF_UP)
     unit_before = currency if fmt in (Format.MONEY, Format.MONEY_EXACT) else ""
     unit_after = "%" if fmt is Format.PERCENT else ""
     return f"{'−' if rounded < 0 else ''}{unit_before}{abs(rounded):,f}{unit_after}"  # noqa: RUF001

@@ -14,7 +14,8 @@ from pydantic_core import ErrorDetails
 from cdc_lake.dashboard.errors import DashboardError
 from cdc_lake.dashboard.spec import DashboardSpec
 
-_KINDS = ("bar", "scatter")
+_KINDS = {"visuals": ("bar", "scatter"), "quicksight": ("pie", "scatter")}
+"""The kinds of charts in the declaration's parts."""
 
 
 def load_dashboard(path: Path) -> DashboardSpec:
@@ -38,10 +39,11 @@ def load_dashboard(path: Path) -> DashboardSpec:
 def _describe(fault: ErrorDetails) -> str:
     field = _field(fault["loc"])
     context = fault.get("ctx", {})
+    kinds = ", ".join(_KINDS.get(str(next(iter(fault["loc"]), "")), ()))
     if fault["type"] == "union_tag_invalid":
-        return f"{field}.kind: '{context['tag']}' is unknown; allowed: {', '.join(_KINDS)}"
+        return f"{field}.kind: '{context['tag']}' is unknown; allowed: {kinds}"
     if fault["type"] == "union_tag_not_found":
-        return f"{field}: missing field 'kind'; allowed: {', '.join(_KINDS)}"
+        return f"{field}: missing field 'kind'; allowed: {kinds}"
     if fault["type"] == "value_error":
         text = str(context["error"])
     elif fault["type"] == "fields":
@@ -55,7 +57,7 @@ def _field(loc: tuple[int | str, ...]) -> str:
     """`visuals[0].chart.x` for ('visuals', 0, 'chart', 'bar', 'x'): the kind in it is pydantic's, not the file's."""
     path = ""
     for position, part in enumerate(loc):
-        if part in _KINDS and position and loc[position - 1] == "chart":
+        if position and loc[position - 1] == "chart" and part in _KINDS.get(str(loc[0]), ()):
             continue
         if isinstance(part, int):
             path += f"[{part}]"

@@ -2,7 +2,8 @@
 
 Here: the fields, their meaning and the rules between them. Names of columns and figures are lower case,
 as Athena returns them.
-Not here: the chart kinds (chart_spec.py), reading the file and wording its errors (load.py).
+Not here: the chart kinds (chart_spec.py), the counterpart in QuickSight (quicksight_spec.py), reading the file and
+wording its errors (load.py).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from cdc_lake.dashboard.chart_spec import BarChart, ScatterChart
 from cdc_lake.dashboard.fields import Name, Sql, Strict, Template, Text
 from cdc_lake.dashboard.formats import Format
 from cdc_lake.dashboard.message import placeholders
+from cdc_lake.dashboard.quicksight_spec import QuickSightSpec
 from cdc_lake.dashboard.sql import check_select
 
 
@@ -81,6 +83,7 @@ class DashboardSpec(Strict):
     currency: Text = Field("$", description="the sign before amounts of money")
     headlines: tuple[Headline, ...] = Field((), description="figures at the head of the page")
     visuals: tuple[Visual, ...] = Field(min_length=1, description="the charts")
+    quicksight: QuickSightSpec | None = Field(None, description="the same as a dashboard in QuickSight, on AWS")
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:
@@ -97,8 +100,25 @@ class DashboardSpec(Strict):
         return self
 
     @model_validator(mode="after")
+    def _check_quicksight(self) -> Self:
+        drawn = {visual.name: visual.chart.kind for visual in self.visuals}
+        for number, each in enumerate(self.quicksight.visuals if self.quicksight else ()):
+            place, needed = f"quicksight.visuals[{number}]", "bar" if each.chart.kind == "pie" else each.chart.kind
+            if each.visual not in drawn:
+                raise ValueError(f"{place}.visual names '{each.visual}'; allowed: {', '.join(drawn)}")
+            if drawn[each.visual] != needed:
+                raise ValueError(
+                    f"{place}.chart.kind: '{each.chart.kind}' is for a visual that is a {needed} on the page, and"
+                    f" '{each.visual}' is a {drawn[each.visual]}; allowed: {'pie' if needed != 'bar' else 'scatter'}"
+                )
+        if self.quicksight:
+            _check_unique("quicksight.visuals", [each.visual for each in self.quicksight.visuals])
+        return self
+
+    @model_validator(mode="after")
     def _check_sql(self) -> Self:
-        for field, sql in self.queries():
+        own = [("quicksight.sql", self.quicksight.sql)] if self.quicksight else []
+        for field, sql in (*self.queries(), *own):
             try:
                 check_select(sql, self.database, self.dataset)
             except ValueError as error:
@@ -106,7 +126,7 @@ class DashboardSpec(Strict):
         return self
 
     def queries(self) -> Iterator[tuple[str, str]]:
-        """Each SQL text with the field it stands in."""
+        """Each SQL text of the page with the field it stands in."""
         for number, headline in enumerate(self.headlines):
             yield f"headlines[{number}].sql", headline.sql
         for number, visual in enumerate(self.visuals):

@@ -1,7 +1,7 @@
 """The SQL of a declaration: where it is read from, and what it may be.
 
 Here: inline text or a file beside the declaration, one SELECT, reading the declared dataset only.
-Not here: running it.
+Beside that, the same SELECT for whoever has no default database. Not here: running it.
 """
 
 from __future__ import annotations
@@ -48,3 +48,13 @@ def check_select(sql: str, database: str, dataset: str) -> None:
         if (not schema and name in named_here) or (name == dataset and schema in ("", database)):
             continue
         raise ValueError(f"reads {table.sql(dialect='athena')}; allowed: {dataset} of the database {database}")
+
+
+def qualified(sql: str, database: str) -> str:
+    """`sql`, which `check_select` has passed, with `database` before each table that names none; without comments."""
+    tree = sqlglot.parse_one(sql, read="athena")
+    named_here = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
+    for table in tree.find_all(exp.Table):
+        if not table.db and table.name.lower() not in named_here:
+            table.set("db", exp.to_identifier(database))
+    return tree.sql(dialect="athena", pretty=True, comments=False)

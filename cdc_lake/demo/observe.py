@@ -37,8 +37,8 @@ class Observer:
     def __init__(self, table: TableFlow, resources: Mapping[str, Any], store: ObjectStore) -> None:
         self.table = table
         self.postgres: Postgres = resources["postgres"]
-        server = self.postgres
-        self.login = ConnectionParameters(server.host, server.port, server.database, server.user, server.password)
+        login, database = self.postgres.login(), self.postgres.database
+        self.login = ConnectionParameters(login.host, login.port, database, login.user, login.password)
         self.kafka: Kafka = resources["kafka"]
         self.athena: Athena = resources["athena"]
         self.store = store

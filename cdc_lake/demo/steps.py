@@ -17,7 +17,6 @@ from cdc_lake.demo.journal import Journal
 from cdc_lake.demo.observe import Observer
 from cdc_lake.pipeline.flow import STAGES, Flow, location
 from cdc_lake.pipeline.reset import reset
-from cdc_lake.pipeline.stages.dashboard import page_path
 from cdc_lake.samples import loader
 
 _AFTER_SOURCE = STAGES[1:]
@@ -67,7 +66,7 @@ class Demo:
             told[name] = found["seen"]
         failed = {name: why for name, why in checks.items() if why is not None}
         dashboards = [
-            str(page_path(self._resources["deployment"], self._flow, PurePath(file).stem))
+            self._resources["dashboards"].address(self._flow.name, PurePath(file).stem)
             for file in self._flow.spec.dashboards
         ]
         return {
@@ -96,6 +95,7 @@ class Demo:
                 bound["glue"],
                 self._store,
                 bound["deployment"],
+                bound["dashboards"],
             )
         )
         with closing(self._see.login.connect()) as connection:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from importlib.resources import files
 from typing import Any, ClassVar, Literal
 
 from py4j.protocol import Py4JJavaError
@@ -21,7 +21,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 from cdc_lake.contract.timeline import CHECKPOINT_KEY, Checkpoint
 from cdc_lake.jobs import store_faults
 
-OPTIONS = Path(__file__).with_name("hudi.properties")
+OPTIONS = files("cdc_lake.jobs").joinpath("hudi.properties")
+"""Read as a resource of the package: on EMR that lies in an archive."""
 # Where every file is replaced, columns need not be of a type that the old files' could be read as. (What Hudi checks is
 # bound to this switch, whose name says something else; no column is left out.)
 _ALL_REPLACED = {"hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true"}

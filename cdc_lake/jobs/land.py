@@ -15,16 +15,17 @@ from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc_lake.contract import dead_letters, failpoints, lease
+from cdc_lake.contract import dead_letters, failpoints, lease, withheld
 from cdc_lake.contract.chain import Chain
 from cdc_lake.contract.errors import EpochUnopenedError, OffsetsExpiredError, RaceLostError, TopicRecreatedError
 from cdc_lake.contract.manifest import LandedObject, Manifest, Span
 from cdc_lake.contract.position import Watermark
 from cdc_lake.contract.store import S3Location
+from cdc_lake.jobs import kafka_source
 from cdc_lake.jobs.executors import contract_errors
 from cdc_lake.jobs.raw_writer import WRITTEN_SCHEMA, RawWriter, too_many
 
-_RACES = 5
+RACES = 5
 # Landing runs on several machines: their clocks, and the moment between reading the ends and noting the time.
 _CLOCKS_DIFFER_BY = timedelta(minutes=1)
 
@@ -45,7 +46,7 @@ class LandSpec:
     topic_id: str
     begins: Mapping[int, int]
     ends: Mapping[int, int]
-    kafka: Mapping[str, str]
+    kafka: Mapping[str, str] = field(metadata=withheld.WITHOUT_SECRETS)
     watermark: Watermark | None = None
     epoch: int = 0
     records_per_object: int = 100_000
@@ -148,7 +149,7 @@ def run(spark: SparkSession, spec: LandSpec) -> LandReport:
     started = time.monotonic()
     store = spec.location.store()
     chain = Chain(store, spec.pipeline, spec.topic)
-    for race in range(_RACES):
+    for race in range(RACES):
         head = chain.head()
         spans = pending(head, spec)
         if not due(head, spans):
@@ -156,32 +157,46 @@ def run(spark: SparkSession, spec: LandSpec) -> LandReport:
         objects, letters = _write(spark, spec, spans) if _records(spans) else ((), [])
         failpoints.reached("land.before_dead_letters")
         dead_letters.put(store, spec.pipeline, letters)
-        manifest = Manifest(
-            number=1 if head is None else head.number + 1,
-            attempt=spec.attempt,
-            pipeline=spec.pipeline,
-            topic=spec.topic,
-            topic_id=spec.topic_id,
-            epoch=spec.epoch,
-            spans=spans,
-            objects=objects,
-            dead_letters=len(letters),
-            watermark=watermark(head, spec),
-            committed_at=datetime.now(UTC),
-        )
         try:
-            failpoints.reached("land.before_manifest")
-            if spec.claim is not None:
-                lease.check(store, spec.claim)
-            chain.append(manifest)
+            manifest = commit(chain, spec, head, spans, objects, len(letters))
         except RaceLostError:
-            if race + 1 == _RACES:
+            if race + 1 == RACES:
                 raise
             continue
-        failpoints.reached("land.after_manifest")
         seconds = time.monotonic() - started
         return LandReport(manifest.number, manifest.records, len(objects), manifest.size, len(letters), seconds)
     raise AssertionError("unreachable: the last race raises")
+
+
+def commit(
+    chain: Chain,
+    spec: LandSpec,
+    head: Manifest | None,
+    spans: tuple[Span, ...],
+    objects: tuple[LandedObject, ...],
+    letters: int = 0,
+) -> Manifest:
+    """Commit a batch after `head`, while the claim holds. Raises what Chain.append() raises, and LeaseLostError."""
+    manifest = Manifest(
+        version=1 if all(item.sink is None for item in objects) else 2,
+        number=1 if head is None else head.number + 1,
+        attempt=spec.attempt,
+        pipeline=spec.pipeline,
+        topic=spec.topic,
+        topic_id=spec.topic_id,
+        epoch=spec.epoch,
+        spans=spans,
+        objects=objects,
+        dead_letters=letters,
+        watermark=watermark(head, spec),
+        committed_at=datetime.now(UTC),
+    )
+    failpoints.reached("land.before_manifest")
+    if spec.claim is not None:
+        lease.check(chain.store, spec.claim)
+    chain.append(manifest)
+    failpoints.reached("land.after_manifest")
+    return manifest
 
 
 def _write(
@@ -210,7 +225,7 @@ def _write(
 
 def _read(spark: SparkSession, spec: LandSpec, spans: tuple[Span, ...]) -> DataFrame:
     """A bounded batch read; a Spark partition holds a contiguous range of one topic partition, in order."""
-    reader = spark.read.format("kafka").options(**{f"kafka.{name}": value for name, value in spec.kafka.items()})
+    reader = spark.read.format("kafka").options(**kafka_source.options(spark, spec.kafka))
     return (
         reader.option("kafka.isolation.level", "read_committed")
         .option("assign", json.dumps({spec.topic: [span.partition for span in spans]}))

@@ -37,7 +37,7 @@ def land(
     key = names.landing_lease_key(table.pipeline.name, table.topic)
     with lease.held(where.store(), key, owner, wait_seconds=wait_seconds) as held:
         state = topic_state.now(kafka, table)
-        report: LandReport = run(landing.run, stream.land_spec(table, state, where, kafka.bootstrap, held.claim))
+        report: LandReport = run(landing.run, stream.land_spec(table, state, where, kafka.spark_options(), held.claim))
     return report
 
 

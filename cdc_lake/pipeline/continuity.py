@@ -21,8 +21,8 @@ from cdc_lake.pipeline import beats
 from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
 from resources import lsn as lsn_text
+from resources.connectors import Connectors
 from resources.kafka import Kafka
-from resources.kafka_connect import KafkaConnect
 from resources.postgres import Postgres
 from resources.postgres_slots import SlotInfo
 
@@ -32,7 +32,7 @@ _OFFSET_LSNS = ("lsn", "lsn_proc", "lsn_commit")
 def begin(
     flow: Flow,
     postgres: Postgres,
-    connect: KafkaConnect,
+    connect: Connectors,
     store: ObjectStore,
     starts: Mapping[str, Start] | None = None,
 ) -> Epoch:
@@ -73,7 +73,7 @@ def beginning(flow: Flow, postgres: Postgres, number: int, reason: str) -> Epoch
     )
 
 
-def examine(flow: Flow, postgres: Postgres, kafka: Kafka, connect: KafkaConnect, store: ObjectStore) -> tuple[str, ...]:
+def examine(flow: Flow, postgres: Postgres, kafka: Kafka, connect: Connectors, store: ObjectStore) -> tuple[str, ...]:
     """What breaks the current epoch's stream, nothing where it is whole or has not begun. What is found is kept: the
     pipeline's stages stop at it until a resnapshot. What was found before is found again.
     """
@@ -92,13 +92,14 @@ def examine(flow: Flow, postgres: Postgres, kafka: Kafka, connect: KafkaConnect,
     streaming = after.beat is not None or epochs.completion(epoch.number) is not None
     slot = postgres.slot(flow.slot)
     deployed = connect.get(flow.connector) is not None
-    offset = next(iter(connect.offsets(flow.connector)), None) if deployed else None
+    told = connect.tells_offsets(flow.connector)
+    offset = next(iter(connect.offsets(flow.connector)), None) if told else None
     now, changed = _publication(flow, postgres, mine)
     faults = (
         *_server(postgres, epoch, mine, offset),
         *changed,
         *(_slot(flow, slot) if streaming else ()),
-        *(_offset(flow, slot, offset) if streaming and deployed else ()),
+        *(_offset(flow, slot, offset) if streaming and told else ()),
         *gaps,
         *_topics(kafka, flow, epoch),
     )
@@ -109,7 +110,7 @@ def examine(flow: Flow, postgres: Postgres, kafka: Kafka, connect: KafkaConnect,
     return faults
 
 
-def require_whole(flow: Flow, postgres: Postgres, kafka: Kafka, connect: KafkaConnect, store: ObjectStore) -> None:
+def require_whole(flow: Flow, postgres: Postgres, kafka: Kafka, connect: Connectors, store: ObjectStore) -> None:
     """Return where examine() finds nothing. Raises SourceBrokenError with what it finds."""
     faults = examine(flow, postgres, kafka, connect, store)
     if faults:

@@ -37,6 +37,11 @@ RECORD_BYTES = 16 * 2**20
 RUNS_WITHIN = timedelta(days=1)
 
 
+def connector_name(pipeline: str) -> str:
+    """The name of a pipeline's source connector."""
+    return f"cdc-lake-{pipeline}"
+
+
 @dataclass(frozen=True)
 class Flow:
     """A pipeline as its YAML describes it, with the folder that holds its files."""
@@ -52,7 +57,7 @@ class Flow:
     @property
     def connector(self) -> str:
         """The source connector's name."""
-        return f"cdc-lake-{self.name}"
+        return connector_name(self.name)
 
     @property
     def slot(self) -> str:

@@ -31,13 +31,20 @@ def pause(attempts: int) -> int:
     return BACKOFF_SECONDS[min(attempts, len(BACKOFF_SECONDS)) - 1]
 
 
-def launch(context: dg.SensorEvaluationContext, pipeline: str, position: str) -> Tick:
-    """Request a run of the sensor's target for a position in the data.
+def launch(
+    context: dg.SensorEvaluationContext,
+    pipeline: str,
+    position: str,
+    sensor: str | None = None,
+    assets: Sequence[dg.AssetKey] | None = None,
+) -> Tick:
+    """Request a run of the sensor's target for a position in the data; of `assets`, where a sensor has several targets.
 
     One run at a time: a further one would only wait for the lease or find nothing; one whose process is gone has
-    failed. A run that failed is requested again although nothing new has come, after a pause that grows.
+    failed. A run that failed is requested again although nothing new has come, after a pause that grows. With `sensor`
+    it counts as that one's: runs of both are one row.
     """
-    tags = {_SENSOR: context.sensor_name}
+    tags = {_SENSOR: sensor or context.sensor_name}
     fail_orphans(context.instance)
     busy = context.instance.get_runs(dg.RunsFilter(tags=tags, statuses=_UNDER_WAY), limit=1)
     if busy:
@@ -48,7 +55,7 @@ def launch(context: dg.SensorEvaluationContext, pipeline: str, position: str) ->
     if wait > 0:
         return dg.SkipReason(f"run {failed[0].dagster_run.run_id} of this sensor failed; the next one in {wait:.0f} s")
     # Dagster launches a run key once: the attempt is part of it.
-    request = dg.RunRequest(run_key=f"{position}:{len(failed)}", tags=tags)
+    request = dg.RunRequest(run_key=f"{position}:{len(failed)}", tags=tags, asset_selection=assets)
     return dg.SensorResult(run_requests=[request])
 
 

@@ -39,8 +39,8 @@ from cdc_lake.pipeline import beats, carrying, continuity, source_schema, stream
 from cdc_lake.pipeline.carrying import RunJob
 from cdc_lake.pipeline.flow import Flow, TableFlow
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
+from resources.connectors import Connectors
 from resources.kafka import Kafka
-from resources.kafka_connect import KafkaConnect
 from resources.postgres import Postgres
 
 
@@ -50,11 +50,13 @@ class Systems:
 
     postgres: Postgres
     kafka: Kafka
-    connect: KafkaConnect
+    connect: Connectors
     location: S3Location
     run: RunJob
     config: Mapping[str, str]
     snapshot_seconds: float
+    poll_seconds: float = 1.0
+    """How often the connector is asked for its state meanwhile."""
     lease_wait_seconds: float = lease.WAIT_SECONDS
     settle_seconds: float = topic_state.ENDS_WITHIN_SECONDS
 
@@ -108,7 +110,7 @@ def _next_epoch(
     source, store = flow.spec.source, epochs.store
     for table in flow.tables:
         source_schema.require_tellable(table, systems.postgres)
-    systems.connect.put_stopped(flow.connector, systems.config)
+    systems.connect.halt(flow.connector, systems.config)
     yield f"connector {flow.connector} is stopped"
     for table in flow.tables:  # as `source` does: the table can be another one of that name
         systems.postgres.refuse_truncate(source.schema_, table.name)
@@ -159,7 +161,7 @@ def _land_rest(systems: Systems, table: TableFlow, claim: lease.Claim) -> tuple[
     # What a transaction that is open still would add later belongs to the epoch before.
     topic_state.require_settled(systems.kafka, table.topic, systems.settle_seconds)
     state = topic_state.now(systems.kafka, table)
-    spec = stream.land_spec(table, state, systems.location, systems.kafka.bootstrap, claim)
+    spec = stream.land_spec(table, state, systems.location, systems.kafka.spark_options(), claim)
     start = Start(topic_id=state.topic_id, offsets=dict(state.ends))
     try:
         done = systems.run(land.run, spec)
@@ -228,6 +230,7 @@ def _snapshot(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) ->
             systems.snapshot_seconds,
             since=epoch.starts.get(flow.heartbeat_topic),
             running=lambda: systems.connect.wait_running(flow.connector),
+            asked_every=systems.poll_seconds,
         )
     continuity.require_whole(flow, systems.postgres, systems.kafka, systems.connect, store)
 

@@ -11,13 +11,14 @@ from pydantic import BaseModel
 
 from cdc_lake.contract.chain import Chain
 from cdc_lake.contract.errors import ContractError, SourceBrokenError
-from cdc_lake.jobs import upsert
-from cdc_lake.pipeline import continuity, stream, topic_state
+from cdc_lake.jobs.sink_listing import Sink
+from cdc_lake.pipeline import adoption, continuity, stream, topic_state
+from cdc_lake.pipeline.due import to_adopt, to_apply
 from cdc_lake.pipeline.flow import Flow, TableFlow, location
 from cdc_lake.pipeline.launch import BACKOFF_SECONDS, Tick, launch, pause
-from resources.connectors import FAILED, ConnectorStatus
+from cdc_lake.pipeline.pace import Pace
+from resources.connectors import FAILED, Connectors, ConnectorStatus
 from resources.kafka import Kafka
-from resources.kafka_connect import KafkaConnect
 from resources.object_store import ObjectStore
 from resources.postgres import Postgres
 
@@ -25,10 +26,24 @@ _EVERY_SECONDS = 5
 _EXAMINED_EVERY_SECONDS = 30
 
 
-def build(flow: Flow) -> list[dg.SensorDefinition]:
+def build(flow: Flow, looks: Pace = Pace()) -> list[dg.SensorDefinition]:  # noqa: B008 - it is frozen
     """The sensors of a pipeline: one on its connector, two on each table."""
-    per_table = [sensor for table in flow.tables for sensor in (_landing(table), _applying(table))]
-    return [_connector(flow), *per_table]
+    sensors = [_connector(flow, looks.connector_seconds)]
+    for table in flow.tables:
+        sink = adoption.sink(table)
+        sensors.append(_landing(table) if sink is None else _adopting(table, sink, looks.listing_seconds))
+        sensors.append(_applying(table, looks.listing_seconds))
+    return sensors
+
+
+def land_name(table: TableFlow) -> str:
+    """The name of the sensor that launches a table's landing or adoption."""
+    return f"{table.pipeline.name}_{table.name}_land"
+
+
+def apply_name(table: TableFlow) -> str:
+    """The name of the sensor that launches what follows on a table's landing."""
+    return f"{table.pipeline.name}_{table.name}_apply"
 
 
 def _landing(table: TableFlow) -> dg.SensorDefinition:
@@ -36,7 +51,7 @@ def _landing(table: TableFlow) -> dg.SensorDefinition:
     landing = flow.spec.landing
 
     @dg.sensor(
-        name=f"{flow.name}_{table.name}_land",
+        name=land_name(table),
         target=dg.AssetSelection.assets(table.key("raw")),
         minimum_interval_seconds=_EVERY_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
@@ -65,24 +80,34 @@ def _landing(table: TableFlow) -> dg.SensorDefinition:
     return land
 
 
-def _applying(table: TableFlow) -> dg.SensorDefinition:
-    flow = table.pipeline
+def _adopting(table: TableFlow, sink: Sink, seconds: int) -> dg.SensorDefinition:
+    @dg.sensor(
+        name=land_name(table),
+        target=dg.AssetSelection.assets(table.key("raw")),
+        minimum_interval_seconds=seconds,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=f"Adopts what a sink connector writes of {table.topic}.",
+    )
+    def land(context: dg.SensorEvaluationContext, kafka: Kafka, store: ObjectStore) -> Tick:
+        due = to_adopt(table, sink, kafka, store)
+        return due if isinstance(due, dg.SkipReason) else launch(context, table.pipeline.name, due)
+
+    return land
+
+
+def _applying(table: TableFlow, seconds: int) -> dg.SensorDefinition:
     downstream = dg.AssetSelection.assets(table.key("lake")).downstream()
 
     @dg.sensor(
-        name=f"{flow.name}_{table.name}_apply",
+        name=apply_name(table),
         target=downstream,
-        minimum_interval_seconds=_EVERY_SECONDS,
+        minimum_interval_seconds=seconds,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Applies new manifests of {table.topic} to the lake table, then makes what follows.",
     )
     def apply(context: dg.SensorEvaluationContext, store: ObjectStore) -> Tick:
-        where = location(store)
-        new = upsert.new_manifests(where.store(), table.upsert_spec(where, owner=context.sensor_name))
-        if not new:
-            return dg.SkipReason("everything that is landed is applied")
-        numbers = f"{new[0].number}-{new[-1].number}"
-        return launch(context, flow.name, f"apply:{table.topic}:{new[-1].topic_id}:manifests-{numbers}")
+        due = to_apply(table, store, owner=context.sensor_name)
+        return due if isinstance(due, dg.SkipReason) else launch(context, table.pipeline.name, due)
 
     return apply
 
@@ -97,18 +122,22 @@ class _Restarts(BaseModel):
     examined: float = 0.0
 
 
-def _connector(flow: Flow) -> dg.SensorDefinition:
+def _connector(flow: Flow, seconds: int) -> dg.SensorDefinition:
     @dg.sensor(
         name=f"{flow.name}_connector",
         target=dg.AssetSelection.assets(*(table.key("topic") for table in flow.tables)),
-        minimum_interval_seconds=_EVERY_SECONDS,
+        minimum_interval_seconds=seconds,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=(
             f"Restarts failed tasks of {flow.connector}, waiting longer each time; looks whether its stream is whole."
         ),
     )
     def connector(
-        context: dg.SensorEvaluationContext, postgres: Postgres, kafka: Kafka, connect: KafkaConnect, store: ObjectStore
+        context: dg.SensorEvaluationContext,
+        postgres: Postgres,
+        kafka: Kafka,
+        connect: dg.ResourceParam[Connectors],
+        store: ObjectStore,
     ) -> Tick:
         status = connect.status(flow.connector)
         if status is None:
@@ -140,7 +169,7 @@ def _connector(flow: Flow) -> dg.SensorDefinition:
     return connector
 
 
-def _faults(flow: Flow, postgres: Postgres, kafka: Kafka, connect: KafkaConnect, store: ObjectStore) -> str:
+def _faults(flow: Flow, postgres: Postgres, kafka: Kafka, connect: Connectors, store: ObjectStore) -> str:
     """What breaks the connector's stream, as the stages say it; empty where nothing does."""
     try:
         continuity.require_whole(flow, flow.at_source(postgres), kafka, connect, location(store).store())

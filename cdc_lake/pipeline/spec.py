@@ -15,6 +15,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.sink_names import Layout
+from cdc_lake.jobs.sink_listing import Sink
 from cdc_lake.pipeline.yaml_faults import YamlPart, refuse
 
 HEARTBEAT_TABLE = "cdc_heartbeat"
@@ -94,6 +97,28 @@ class StreamSpec(YamlPart):
     partitions: Annotated[Count, Field(le=64)] = Field(default=1, description="partitions of a topic, 1 to 64")
 
 
+class SinkSpec(YamlPart):
+    """The S3 sink connector that writes a pipeline's raw objects in the land job's place."""
+
+    layout: Layout = Field(description="lenses, lenses_by_field, confluent or aiven")
+    prefix: Annotated[
+        str,
+        _matching(
+            r"raw/[A-Za-z0-9._/-]+",
+            "use the connector's own prefix, below raw/, of letters, digits, '.', '_', '-' and '/'",
+        ),
+    ] = Field(default="", description="the connector's prefix; raw/<pipeline>/_sink/ if it is left out")
+    envelope: bool = Field(default=False, strict=True, description="true where each line has the record's offset, too")
+
+    @model_validator(mode="after")
+    def _readable(self) -> Self:
+        try:
+            Sink(self.layout, self.prefix, self.envelope)
+        except ContractError as error:
+            raise refuse(type(self).__name__, "envelope", self.envelope, error.user_message) from None
+        return self
+
+
 class LandingSpec(YamlPart):
     """When and how raw objects are written."""
 
@@ -104,6 +129,7 @@ class LandingSpec(YamlPart):
     record_bytes: Annotated[Count, Field(le=64 * 2**20)] = Field(
         default=8 * 2**20, description="a larger record goes to the dead letters; in bytes, at most 64 MiB"
     )
+    sink: SinkSpec | None = Field(default=None, description="a mapping with layout, prefix and envelope")
 
 
 def _null(given: object) -> object:

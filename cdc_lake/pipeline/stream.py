@@ -10,7 +10,7 @@ Here: questions that several stages, checks and sensors ask. Not here: what Kafk
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
@@ -33,9 +33,12 @@ _BEAT_SECONDS = 1.0
 
 
 def land_spec(
-    table: TableFlow, state: TopicState, location: S3Location, bootstrap: str, claim: Claim | None = None
+    table: TableFlow, state: TopicState, location: S3Location, kafka: Mapping[str, str], claim: Claim | None = None
 ) -> LandSpec:
-    """What the land job needs to know to land up to `state`, which was read under the landing lease of `claim`."""
+    """What the land job needs to know to land up to `state`, which was read under the landing lease of `claim`.
+
+    `kafka` is Kafka.spark_options().
+    """
     # After the topic's ends: an epoch that began later than they were read has nothing before them left to land.
     epoch = Epochs(location.store(), table.pipeline.name).current()
     return LandSpec(
@@ -45,7 +48,7 @@ def land_spec(
         topic_id=state.topic_id,
         begins=state.begins,
         ends=state.ends,
-        kafka={"bootstrap.servers": bootstrap},
+        kafka=kafka,
         watermark=state.passed(table.pipeline, epoch),
         epoch=0 if epoch is None else epoch.number,
         claim=claim,
@@ -63,21 +66,24 @@ def barrier(
     *,
     since: Start | None = None,
     running: Callable[[], object] = lambda: None,
+    asked_every: float = _BEAT_SECONDS,
 ) -> Watermark:
     """Wait until everything that the source has committed by now is in Kafka, since an epoch's start if one is given.
 
     Beats and waits for a streamed heartbeat at or after that: one that a snapshot read does not count, so a
     snapshot that is under way is waited for too, and the beat is repeated for a stream that starts later.
-    Raises ContractError after `seconds`, and what `running` raises, which is asked once a second.
+    Raises ContractError after `seconds`, and what `running` raises, which is asked every `asked_every` seconds.
     """
     schema = flow.spec.source.schema_
     lsn = postgres.beat(schema)
-    beaten = time.monotonic()
+    beaten = asked = time.monotonic()
 
     def look() -> Watermark | None:
-        nonlocal beaten
-        if time.monotonic() - beaten >= _BEAT_SECONDS:
+        nonlocal beaten, asked
+        if time.monotonic() - asked >= asked_every:
             running()
+            asked = time.monotonic()
+        if time.monotonic() - beaten >= _BEAT_SECONDS:
             postgres.beat(schema)
             beaten = time.monotonic()
         return topic_state.newest_beat(kafka, flow, since)

@@ -36,7 +36,7 @@ from resources.kafka import Kafka
 from resources.object_store import ObjectStore
 from resources.postgres import Postgres
 from resources.postgres_snapshot import ConsistentPoint, consistent_point
-from resources.spark import LocalSpark
+from resources.spark_jobs import SparkJobs
 from resources.waiting import until
 
 LIMIT = 20
@@ -57,7 +57,7 @@ class Systems:
     postgres: Postgres
     kafka: Kafka
     store: ObjectStore
-    spark: LocalSpark
+    spark: SparkJobs
 
 
 def verify_tables(
@@ -186,7 +186,7 @@ class _Verification:
         kafka = self.systems.kafka
         ends = topic_state.require_settled(kafka, table.topic, seconds)
         begins = {partition: min(applied.get(partition, 0), end) for partition, end in ends.items()}
-        return KafkaRange(table.topic, begins, ends, {"bootstrap.servers": kafka.bootstrap}, self.epoch)
+        return KafkaRange(table.topic, begins, ends, kafka.spark_options(), self.epoch)
 
     def compare(
         self,
@@ -247,12 +247,12 @@ class _Verification:
             )
 
     def _access(self) -> SourceAccess:
-        server = self.postgres
-        return SourceAccess(server.host, server.port, server.database, server.user, server.password)
+        login = self.postgres.login()
+        return SourceAccess(login.host, login.port, self.postgres.database, login.user, login.password)
 
     def _apply(self, table: TableFlow) -> None:
         owner, kafka, run = f"cdc-lake verify {self.flow.name}", self.systems.kafka, self.systems.spark.run
-        landing = stream.land_spec(table, topic_state.now(kafka, table), self.where, kafka.bootstrap)
+        landing = stream.land_spec(table, topic_state.now(kafka, table), self.where, kafka.spark_options())
         head = Chain(self.bucket, self.flow.name, table.topic).head()
         if any(span.first < span.next for span in land.pending(head, landing)):
             self.show(f"landing what topic {table.topic} has")

@@ -5,13 +5,14 @@ Here: what the resource answers. Not here: whose records they are (world.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
 from pydantic import PrivateAttr
 
 from cdc_lake_tests.fakes.steps import Noting, Steps
+from resources.errors import TopicMissing
 from resources.kafka import Kafka
 from resources.kafka_records import Message, Ranges
 from resources.kafka_topic_changes import TopicChange
@@ -46,10 +47,10 @@ class FakeKafka(Noting, Kafka):
         self._topics[name] = FakeTopic(f"id-{self._made}", settings, empty, dict.fromkeys(empty, 0))
         return self._topics[name]
 
-    def send(self, name: str, value: bytes | None, partition: int = 0) -> int:
+    def send(self, name: str, value: bytes | None, partition: int = 0, key: bytes | None = None) -> int:
         """Append a record; its offset."""
         records = self._topics[name].records[partition]
-        records.append(Message(partition, len(records), 1000 + len(records), None, value))
+        records.append(Message(partition, len(records), 1000 + len(records), key, value))
         return len(records) - 1
 
     def topics(self) -> tuple[str, ...]:
@@ -105,10 +106,16 @@ class FakeKafka(Noting, Kafka):
         read_committed: bool = True,  # noqa: ARG002 - nothing is aborted here
     ) -> Iterator[Message]:
         """See Kafka."""
+        if topic not in self._topics:
+            raise TopicMissing(f"There is no topic {topic}.")
         found = self._topics[topic]
         chosen = found.records if partition is None else {partition: found.records[partition]}
         records = (m for p, all_of_it in chosen.items() for m in all_of_it[max(offset or 0, found.begins[p]) :])
         return islice(records, limit)
+
+    def end_keys(self, topic: str, keys: Iterable[tuple[int, bytes]]) -> int:
+        """See Kafka."""
+        return len([self.send(topic, None, partition, key) for partition, key in keys])
 
     def count_records(self, topic: str, ranges: Ranges | None = None) -> int:
         """See Kafka."""

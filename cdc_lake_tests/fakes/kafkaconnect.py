@@ -9,16 +9,20 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import boto3
-from werkzeug.serving import make_server
+from botocore.config import Config
+from moto.cloudwatch.models import cloudwatch_backends
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
+from cdc_lake_tests.fakes.server import listening
 from infra.local.aws_endpoint.connect_worker import RefusedError, WorkerStatus
-from infra.local.aws_endpoint.gate import Gate
+from infra.local.aws_endpoint.errors import AwsError
+from infra.local.aws_endpoint.gate import Application, Gate
 from infra.local.aws_endpoint.kafkaconnect import KafkaConnectApi
-from infra.local.aws_endpoint.kafkaconnect_state import Records
+from infra.local.aws_endpoint.kafkaconnect_metrics import Monitoring
+from infra.local.aws_endpoint.kafkaconnect_state import ACCOUNT, Records
 from infra.local.aws_endpoint.rest_json import RestJson
 
 REGION = "us-east-1"
@@ -30,23 +34,30 @@ class MemoryWorker:
     """Runs whatever it is given; a configuration with `fail` has a task that FAILED, one with `refuse` is not taken."""
 
     configs: dict[str, dict[str, str]] = field(default_factory=dict)
+    failed: set[str] = field(default_factory=set)
+    """Connectors with a task that failed later."""
     paused: set[str] = field(default_factory=set)
     asked: list[str] = field(default_factory=list)
+    down: bool = False
 
     def put(self, name: str, config: Mapping[str, str]) -> None:
         """See Worker."""
         self.asked.append(f"put {name}")
+        self._answer()
         if "refuse" in config:
             raise RefusedError(config["refuse"])
         self.configs[name] = dict(config)
 
     def status(self, name: str) -> WorkerStatus | None:
         """See Worker."""
+        self._answer()
         config = self.configs.get(name)
         if config is None:
             return None
         if "fail" in config:
             return WorkerStatus("RUNNING", ("FAILED",), config["fail"])
+        if name in self.failed:
+            return WorkerStatus("RUNNING", ("FAILED",), "it failed")
         state = "PAUSED" if name in self.paused else "RUNNING"
         return WorkerStatus(state, (state,))
 
@@ -59,11 +70,16 @@ class MemoryWorker:
             self.paused.discard(name)
         else:
             self.configs[name].pop("fail", None)
+            self.failed.discard(name)
 
     def delete(self, name: str) -> None:
         """See Worker."""
         self.asked.append(f"delete {name}")
         self.configs.pop(name, None)
+
+    def _answer(self) -> None:
+        if self.down:
+            raise AwsError("ServiceUnavailableException", "The Connect worker does not answer.", status=503)
 
 
 @dataclass(frozen=True)
@@ -72,6 +88,8 @@ class Served:
 
     url: str
     worker: MemoryWorker
+    archives: dict[str, str] = field(default_factory=dict)
+    """What is wrong with an archive, by its key."""
 
     def client(self) -> Any:  # noqa: ANN401 - its stubs are not among the dependencies
         """boto3's client of it."""
@@ -81,26 +99,30 @@ class Served:
             region_name=REGION,
             aws_access_key_id="key",
             aws_secret_access_key="secret",
+            config=Config(retries={"total_max_attempts": 1}),
         )
 
 
 @contextmanager
 def served(folder: Path) -> Iterator[Served]:
     """The API, for the length of the block; its records are in the folder. A key that ends in .txt is no archive."""
+    archives: dict[str, str] = {}
+
+    def check(_: str, key: str) -> str | None:
+        return "it is no ZIP file" if key.endswith(".txt") else archives.get(key)
+
     worker = MemoryWorker()
     records = Records(folder / "kafkaconnect.json", REGION)
-    api = KafkaConnectApi(records, worker, lambda _, key: "it is no ZIP file" if key.endswith(".txt") else None)
+    api = KafkaConnectApi(records, worker, check)
 
     def moto(*_: object) -> list[bytes]:
         raise AssertionError("moto was asked")
 
-    gate = Gate(moto, REGION, {"kafkaconnect": RestJson("kafkaconnect", api.operations)})
-    server = make_server("127.0.0.1", 0, gate, threaded=True)
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield Served(f"http://127.0.0.1:{server.server_port}", worker)
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    cloudwatch = DomainDispatcherApplication(create_backend_app)
+    own: dict[str, Application] = {
+        "kafkaconnect": RestJson("kafkaconnect", api.operations),
+        "monitoring": Monitoring(cloudwatch, api.task_states, REGION),
+    }
+    with listening(Gate(moto, REGION, own)) as url:
+        yield Served(url, worker, archives)
+    cloudwatch_backends[ACCOUNT][REGION].reset()

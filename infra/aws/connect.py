@@ -21,6 +21,7 @@ from infra.aws.sizes import Size
 from infra.aws.stack import LakeStack
 from infra.aws.storage import StorageStack
 from infra.aws.streaming import StreamingStack
+from resources.connect_plugin import CONFIG_PROVIDER
 
 _WRITE_TOPIC = ["AlterTopicDynamicConfiguration", "CreateTopic", "DescribeTopic", "DescribeTopicDynamicConfiguration"]
 
@@ -50,9 +51,7 @@ def worker_properties(pipeline: str, region: str) -> str:
             "offset.storage.topic": offsets_topic(pipeline),
             # A connector's configuration says ${secretsmanager:<secret>:password}; who reads it sees no more.
             "config.providers": "secretsmanager",
-            "config.providers.secretsmanager.class": (
-                "com.amazonaws.kafka.config.providers.SecretsManagerConfigProvider"
-            ),
+            "config.providers.secretsmanager.class": CONFIG_PROVIDER,
             "config.providers.secretsmanager.param.region": region,
         }.items()
     )
@@ -79,8 +78,10 @@ class ConnectStack(LakeStack):
         grant(
             self.role,
             reads_secret(database.replication_secret.secret_arn),
+            # AWS's policy for its config provider has this too.
+            allow(["secretsmanager:DescribeSecret"], [database.replication_secret.secret_arn]),
             *self._kafka(streaming.cluster_arn),
-            *writes(storage.lake, "raw/"),  # a vendor's S3 sink
+            *writes(storage.lake, "raw/", ".indexes/"),  # a vendor's S3 sink; Lenses keeps its state in the latter
         )
         self.log_group = logs.LogGroup(
             self,

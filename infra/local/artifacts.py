@@ -24,6 +24,12 @@ from infra.local.unpack import unpack, unpack_parts
 
 POMS = Path(__file__).parents[2] / "connectors" / "maven"
 MODULES = ("kafka", "debezium", "s3proxy", "spark", "trino")
+"""What the embedded stack runs."""
+AWS_MODULES = ("debezium", "spark", "msk-iam")
+"""What a pipeline takes along to AWS: the plugin's jars, and those of the jobs."""
+CONNECT_3_7 = "connect-3.7"
+"""The worker that a test runs the plugin's zip on, which fetches it."""
+_ALL = (*MODULES, "msk-iam", CONNECT_3_7)
 JAVAS = tuple(java.PACKAGED)
 TRINO_PARTS = ("lib", "plugin/hive", "plugin/hudi")
 
@@ -40,8 +46,8 @@ class SetupProgress(Protocol):
 
 def pom_of(module: str) -> Path:
     """The pom that defines the module. Raises StackError for a module that does not exist."""
-    if module not in MODULES:
-        raise StackError(f"there is no module {module!r}: the modules are {', '.join(MODULES)}")
+    if module not in _ALL:
+        raise StackError(f"there is no module {module!r}: the modules are {', '.join(_ALL)}")
     return POMS / module / "pom.xml"
 
 
@@ -58,7 +64,8 @@ def jars(module: str) -> Path:
     """
     folder = folder_of(module)
     if not folder.is_dir():
-        raise ArtifactsMissing(f"the jars of {module} are not in {folder}: run `cdc-lake setup`")
+        command = "cdc-lake setup" if module in MODULES else "cdc-lake setup --aws"
+        raise ArtifactsMissing(f"the jars of {module} are not in {folder}: run `{command}`")
     return folder
 
 
@@ -151,4 +158,15 @@ def _locked() -> Iterator[None]:
         yield
 
 
-__all__ = ["JAVAS", "MODULES", "ArtifactsMissing", "ensure", "ensure_java", "folder_of", "jars", "missing"]
+__all__ = [
+    "AWS_MODULES",
+    "CONNECT_3_7",
+    "JAVAS",
+    "MODULES",
+    "ArtifactsMissing",
+    "ensure",
+    "ensure_java",
+    "folder_of",
+    "jars",
+    "missing",
+]

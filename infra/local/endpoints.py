@@ -9,6 +9,11 @@ from pydantic import BaseModel, ConfigDict, SecretStr
 BUCKET = "cdc-lake"
 REGION = "us-east-1"
 DATABASE = "devdb"
+KAFKA_CLUSTER = f"arn:aws:kafka:{REGION}:123456789012:cluster/cdc-lake/6d736b2d-0000-4000-8000-6c6f63616c00-1"
+"""The ARN that the stack's broker has at the local AWS-API endpoint."""
+
+DATABASE_SECRET = "cdc-lake/postgres"  # noqa: S105 - its name
+"""The secret with PostgreSQL's user and password at the local AWS-API endpoint."""
 
 
 class Endpoints(BaseModel):
@@ -22,7 +27,9 @@ class Endpoints(BaseModel):
     postgres_user: str
     postgres_password: SecretStr
     postgres_database: str = DATABASE
+    postgres_secret: str = DATABASE_SECRET
     kafka_bootstrap: str
+    kafka_cluster: str = KAFKA_CLUSTER
     connect_url: str
     connect_secrets_file: Path
     """A properties file (mode 0600) that the worker's FileConfigProvider may read; key `postgres.password`."""
@@ -31,7 +38,7 @@ class Endpoints(BaseModel):
     s3_secret_key: SecretStr
     bucket: str = BUCKET
     aws_endpoint: str
-    """The local AWS-API endpoint: Glue, Athena, STS; not S3."""
+    """The local AWS-API endpoint: what infra/local/aws_endpoint offers; not S3."""
     trino_url: str
     region: str = REGION
     java_home: Path

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 from cdc_lake.contract.manifest import Manifest
 from cdc_lake.contract.position import ORDER_COLUMN
 from cdc_lake.contract.schema import Column, TableSchema
-from cdc_lake.jobs import raw_reader
+from cdc_lake.jobs import kafka_source, raw_reader
 from cdc_lake.jobs.decode import REASON, decode
 from cdc_lake.jobs.verify import values
 from cdc_lake.jobs.verify.copying import CopyReader, Range
@@ -124,12 +124,11 @@ def later_keys(spark: SparkSession, spec: VerifySpec, later: KafkaRange) -> Data
 
 def topic_records(spark: SparkSession, later: KafkaRange) -> DataFrame:
     """The records of a topic as raw_reader gives those of manifests."""
-    options = {f"kafka.{name}": value for name, value in later.kafka.items()}
     partitions = sorted(later.ends)
     begins = {str(partition): later.begins.get(partition, 0) for partition in partitions}
     return (
         spark.read.format("kafka")
-        .options(**options)
+        .options(**kafka_source.options(spark, later.kafka))
         .option("kafka.isolation.level", "read_committed")
         .option("assign", json.dumps({later.topic: partitions}))
         .option("startingOffsets", json.dumps({later.topic: begins}))

@@ -5,8 +5,8 @@ import dagster as dg
 from cdc_lake.contract.epochs import Epochs
 from cdc_lake.pipeline import continuity
 from cdc_lake.pipeline.flow import TableFlow, location
+from resources.connectors import Connectors
 from resources.kafka import Kafka
-from resources.kafka_connect import KafkaConnect
 from resources.object_store import ObjectStore
 from resources.postgres import Postgres
 
@@ -19,7 +19,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
     asset = table.key("topic")
 
     @dg.asset_check(asset=asset, description=f"Connector {flow.connector} and every task of it are RUNNING.")
-    def connector_running(connect: KafkaConnect) -> dg.AssetCheckResult:
+    def connector_running(connect: dg.ResourceParam[Connectors]) -> dg.AssetCheckResult:
         status = connect.status(flow.connector)
         if status is None:
             return dg.AssetCheckResult(passed=False, metadata={"state": "there is no such connector"})
@@ -62,7 +62,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         ),
     )
     def stream_whole(
-        postgres: Postgres, kafka: Kafka, connect: KafkaConnect, store: ObjectStore
+        postgres: Postgres, kafka: Kafka, connect: dg.ResourceParam[Connectors], store: ObjectStore
     ) -> dg.AssetCheckResult:
         bucket = location(store).store()
         faults = continuity.examine(flow, flow.at_source(postgres), kafka, connect, bucket)

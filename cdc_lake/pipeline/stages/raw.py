@@ -6,11 +6,13 @@ from cdc_lake.contract import lease, names, schema
 from cdc_lake.contract.chain import Chain
 from cdc_lake.contract.manifest import Manifest
 from cdc_lake.jobs import land
-from cdc_lake.pipeline import continuity, report, stream, topic_state
+from cdc_lake.jobs.adopt import AdoptReport
+from cdc_lake.pipeline import adoption, continuity, report, stream, topic_state
 from cdc_lake.pipeline.flow import RUNS_WITHIN, TableFlow, location
+from cdc_lake.pipeline.job_runs import JobRuns
 from resources.kafka import Kafka
 from resources.object_store import ObjectStore
-from resources.spark import LocalSpark
+from resources.spark_jobs import SparkJobs
 
 
 def build(table: TableFlow) -> dg.AssetsDefinition:
@@ -27,12 +29,12 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         freshness_policy=dg.FreshnessPolicy.time_window(RUNS_WITHIN),
     )
     def raw_asset(
-        context: dg.AssetExecutionContext, kafka: Kafka, store: ObjectStore, spark: LocalSpark
+        context: dg.AssetExecutionContext, kafka: Kafka, store: ObjectStore, spark: dg.ResourceParam[SparkJobs]
     ) -> dg.MaterializeResult[None]:
         chosen = context.run.asset_selection  # None: all
         if chosen is None or table.key("lake") in chosen:
             spark.warm()  # the lake or a check of it will need it, whether there is anything to land or not
-        where = location(store)
+        where, jobs = location(store), JobRuns(spark)
         bucket = where.store()
         continuity.require_proven(flow, kafka, bucket)
         state = topic_state.now(kafka, table)
@@ -40,14 +42,17 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         head = chain.head()
         changes: dict[str, str | int | float] = {"changes": report.UNCHANGED}
         changes |= {"records": 0, "bytes": 0, "seconds": 0.0}
-        ahead = land.pending(head, stream.land_spec(table, state, where, kafka.bootstrap))
+        ahead = adoption.pending(table, head, stream.land_spec(table, state, where, kafka.spark_options()))
         if land.due(head, ahead):
             key, owner = names.landing_lease_key(flow.name, table.topic), f"dagster run {context.run.run_id}"
             with lease.held(bucket, key, owner) as held:
                 # Asked again: a reset that had the lease before has removed the topic whose offsets were read above.
                 state = topic_state.now(kafka, table)
-                landed = spark.run(land.run, stream.land_spec(table, state, where, kafka.bootstrap, held.claim))
+                spec = stream.land_spec(table, state, where, kafka.spark_options(), held.claim)
+                landed = adoption.land(table, kafka, spec, jobs.run)
             head = chain.head(0 if head is None else head.number)
+            if isinstance(landed, AdoptReport) and landed.waiting:
+                changes["waiting"] = "; ".join(landed.waiting)
             if landed.manifest is not None:  # None: another run was faster
                 changes["changes"] = f"manifest {landed.manifest}: {landed.records} records in {landed.objects} objects"
             changes |= {
@@ -70,6 +75,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
                 "topic_id": state.topic_id,
                 **report.watermark(stream.raw_watermark(bucket, table, state)),
                 **report.facts(changes),
+                **jobs.metadata(),
             }
         )
 

@@ -15,9 +15,9 @@ from cdc_lake.pipeline import continuity, report, stream, topic_state
 from cdc_lake.pipeline.flow import RUNS_WITHIN, Flow, TableFlow, location
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
 from resources.connector_config import render, table_pattern
+from resources.connectors import Connectors
 from resources.deployment import Deployment
 from resources.kafka import Kafka
-from resources.kafka_connect import KafkaConnect
 from resources.object_store import ObjectStore
 from resources.postgres import Postgres
 
@@ -43,7 +43,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext,
         postgres: Postgres,
         kafka: Kafka,
-        connect: KafkaConnect,
+        connect: dg.ResourceParam[Connectors],
         store: ObjectStore,
         deployment: Deployment,
     ) -> dg.MaterializeResult[None]:
@@ -66,6 +66,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
             flow,
             deployment.snapshot_seconds,
             running=lambda: connect.wait_running(flow.connector),
+            asked_every=deployment.poll_seconds,
         )
         epoch = _settled(flow, postgres, kafka, connect, bucket)
         state = topic_state.now(kafka, table)
@@ -76,7 +77,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
                 "dagster/row_count": _records(context, kafka, table.topic, state),
                 "dagster/column_schema": report.event_schema((column.name, column.type) for column in columns),
                 "dagster/column_lineage": report.passed_on(table.key("source"), (column.name for column in columns)),
-                "dagster/uri": f"kafka://{kafka.bootstrap}/{table.topic}",
+                "dagster/uri": f"kafka://{kafka.servers()}/{table.topic}",
                 "changes": report.UNCHANGED if outcome == "unchanged" else f"connector {flow.connector} {outcome}",
                 "connector": f"{flow.connector}: {outcome}",
                 "tasks_running": len(status.tasks),
@@ -108,7 +109,7 @@ def _require_startable(
     flow: Flow,
     postgres: Postgres,
     kafka: Kafka,
-    connect: KafkaConnect,
+    connect: Connectors,
     store: Bucket,
     config: Mapping[str, str],
     starts: Mapping[str, Start],
@@ -127,11 +128,11 @@ def _require_startable(
         postgres.beat(flow.spec.source.schema_)  # the snapshot must have a beat to tell, by which it is known
     elif connect.get(flow.connector) is None:
         # It was there: its offset can be asked for once it is there again, and before it runs.
-        connect.put_stopped(flow.connector, config)
+        connect.halt(flow.connector, config)
     continuity.require_whole(flow, postgres, kafka, connect, store)
 
 
-def _settled(flow: Flow, postgres: Postgres, kafka: Kafka, connect: KafkaConnect, store: Bucket) -> int:
+def _settled(flow: Flow, postgres: Postgres, kafka: Kafka, connect: Connectors, store: Bucket) -> int:
     """The epoch's number, complete once its first snapshot is through. Raises SourceBrokenError, ContractError."""
     continuity.require_whole(flow, postgres, kafka, connect, store)
     epochs = Epochs(store, flow.name)
@@ -189,7 +190,7 @@ def connector_config(flow: Flow, postgres: Postgres, deployment: Deployment) -> 
         {
             "host": deployment.source_host,
             "port": str(postgres.port),
-            "user": postgres.user,
+            "user": postgres.login().user,
             "password": deployment.password_reference,
             "database": source.database,
             "slot": flow.slot,
@@ -200,5 +201,6 @@ def connector_config(flow: Flow, postgres: Postgres, deployment: Deployment) -> 
             "schema": source.schema_,
             "partitions": str(flow.spec.stream.partitions),
             "retention_ms": str(flow.retention_ms),
+            "exactly_once": deployment.exactly_once,
         },
     )

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from cdc_lake.contract.store import S3Location
 from cdc_lake.pipeline.flow import location
-from cdc_lake.profile import JOBS
+from cdc_lake.profile_local import JOBS
 from cdc_lake_tests.stack import running_stack
 from infra.local.attach import load_endpoints
 from infra.local.endpoints import Endpoints

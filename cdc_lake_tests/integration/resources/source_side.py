@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,7 @@ class Source:
             "schema": self.schema,
             "partitions": "1",
             "retention_ms": "604800000",
+            "exactly_once": "required",
         }
         return {**render(CONNECTOR, values), **changes}
 
@@ -127,30 +129,23 @@ def body(message: Message) -> dict[str, Any]:
     return dict(json.loads(message.value))
 
 
-@pytest.fixture(scope="session")
-def engines() -> Iterator[Source]:
-    """The running engines; no test's own."""
-    with scratch_home() as home, running_stack(home, only=["connect"]) as stack:
-        at = load_endpoints(home)
-        yield Source(
-            stack=stack,
-            at=at,
-            postgres=Postgres(
-                host=at.postgres_host,
-                port=at.postgres_port,
-                user=at.postgres_user,
-                password=at.postgres_password.get_secret_value(),
-                database=at.postgres_database,
-                hint=HINT,
-            ),
-            kafka=Kafka(bootstrap=at.kafka_bootstrap, hint=HINT),
-        )
+def source_side(stack: Stack) -> Source:
+    """The source side of a running stack; no test's own."""
+    at = load_endpoints(stack.home.path)
+    postgres = Postgres(
+        host=at.postgres_host,
+        port=at.postgres_port,
+        user=at.postgres_user,
+        password=at.postgres_password.get_secret_value(),
+        database=at.postgres_database,
+        hint=HINT,
+    )
+    return Source(stack=stack, at=at, postgres=postgres, kafka=Kafka(bootstrap=at.kafka_bootstrap, hint=HINT))
 
 
-@pytest.fixture
-def source(engines: Source, request: pytest.FixtureRequest) -> Iterator[Source]:
-    """The engines with an empty schema named after the test, and nothing left of it afterwards."""
-    name = "".join(c if c.isalnum() else "_" for c in request.node.name.lower())[:40].strip("_")
+@contextmanager
+def own_schema(engines: Source, name: str) -> Iterator[Source]:
+    """The engines with an empty schema of this name, and nothing left of it afterwards."""
     mine = replace(engines, schema=name)
     with mine.postgres.connect() as connection, connection.cursor() as cursor:
         cursor.execute(sql.SQL("create schema {}").format(sql.Identifier(name)))
@@ -161,3 +156,18 @@ def source(engines: Source, request: pytest.FixtureRequest) -> Iterator[Source]:
         with mine.postgres.connect() as connection, connection.cursor() as cursor:
             cursor.execute(sql.SQL("drop schema {} cascade").format(sql.Identifier(name)))
             cursor.execute(sql.SQL("drop publication if exists {}").format(sql.Identifier(name)))
+
+
+@pytest.fixture(scope="session")
+def engines() -> Iterator[Source]:
+    """The running engines; no test's own."""
+    with scratch_home() as home, running_stack(home, only=["connect"]) as stack:
+        yield source_side(stack)
+
+
+@pytest.fixture
+def source(engines: Source, request: pytest.FixtureRequest) -> Iterator[Source]:
+    """The engines with an empty schema named after the test, and nothing left of it afterwards."""
+    name = "".join(c if c.isalnum() else "_" for c in request.node.name.lower())[:40].strip("_")
+    with own_schema(engines, name) as mine:
+        yield mine

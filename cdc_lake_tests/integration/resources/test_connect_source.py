@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from threading import Event, Thread
 
 import psutil
 import pytest
+from typer.testing import CliRunner
 
-from cdc_lake_tests.integration.resources.source_side import Source, body
+from cdc_lake.cli.app import app
+from cdc_lake_tests.integration.resources.source_side import CONNECTOR, Source, body
 from resources.errors import ConnectorConfigInvalid, ConnectorFailed
 from resources.waiting import until
 
@@ -141,8 +145,29 @@ def test_a_lost_slot_stops_the_connector(deployed: Source, again: bool) -> None:
 
 def test_what_the_plugin_refuses_is_told_by_field(source: Source) -> None:
     config = source.config(**{"errors.tolerance": "some", "database.port": "1"})
-    errors = source.connect.validate_config(config["connector.class"], config)
-    assert set(errors) == {"errors.tolerance", "database.hostname"}
+    found = source.connect.validate_config(config["connector.class"], config)
+    assert set(found.errors) == {"errors.tolerance", "database.hostname"}
     with pytest.raises(ConnectorConfigInvalid, match=r"errors\.tolerance"):
         source.connect.put(source.schema, config)
     assert source.connect.get(source.schema) is None
+
+
+def test_lint_asks_the_plugin(engines: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CDC_LAKE_HOME", str(engines.stack.home.path))
+    run, url = CliRunner().invoke, engines.at.connect_url
+
+    shipped = run(app, ["connectors", "lint"])
+    assert shipped.exit_code == 0, shipped.output
+    more = "; its plugin does not define offset.mismatch.strategy, transforms.unwrap.replace.null.with.default"
+    assert f"{CONNECTOR.name}: ok, says its plugin on {url}{more}\n" in shipped.output, "with the stack's own database"
+    elsewhere = run(app, ["connectors", "lint", str(CONNECTOR), "--connect-url", url])
+    assert elsewhere.exit_code == 0, elsewhere.output
+    assert f"not judged, for a pipeline fills them in: database.hostname{more}" in elsewhere.output
+
+    wrong = {**json.loads(CONNECTOR.read_text()), "snapshot.mode": "sometimes", "slot.nmae": "s", "database.port": "x"}
+    del wrong["topic.prefix"]
+    (tmp_path / "wrong.json").write_text(json.dumps(wrong))
+    found = run(app, ["connectors", "lint", str(tmp_path / "wrong.json")])
+    assert found.exit_code == 1
+    named = {line.split()[0].rstrip(":") for line in found.output.splitlines()[1:]}
+    assert named == {"snapshot.mode", "slot.nmae", "database.port", "topic.prefix"}

@@ -1,31 +1,66 @@
-"""`cdc-lake connectors lint`: a line a file, its faults below it, and the exit code."""
+"""`cdc-lake connectors lint`: a line a file, its faults below it, who judged it, and the exit code."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+from click.testing import Result
+from pydantic import SecretStr
 from typer.testing import CliRunner
 
 from cdc_lake.cli.app import app
 from cdc_lake.pipeline.stages.topic import CONNECTORS
+from cdc_lake_tests.unit.resources.fake_connect import FakeConnect, fake_connect, validation
+from infra.local.endpoints import Endpoints
+from resources.errors import Unreachable
+
+DEBEZIUM = "io.debezium.connector.postgresql.PostgresConnector"
+SOURCE = CONNECTORS / "debezium-postgres.json"
+ASKED = "PUT /connector-plugins/PostgresConnector/config/validate"
 
 
-def test_what_is_shipped_passes() -> None:
-    done = CliRunner().invoke(app, ["connectors", "lint"])
+@pytest.fixture(autouse=True)
+def _no_stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing runs here."""
+    monkeypatch.setenv("CDC_LAKE_HOME", str(tmp_path / "home"))
+
+
+@pytest.fixture
+def worker() -> Iterator[FakeConnect]:
+    """One that has Debezium's plugin, which takes what is shipped."""
+    with fake_connect() as fake:
+        fake.on("GET /connector-plugins", (200, [{"class": DEBEZIUM, "type": "source", "version": "3"}]))
+        fake.on(ASKED, validation(json.loads(SOURCE.read_text())))
+        yield fake
+
+
+def lint(*arguments: object) -> Result:
+    """Run the command."""
+    return CliRunner().invoke(app, ["connectors", "lint", *map(str, arguments)])
+
+
+def test_what_is_shipped_passes_and_nobody_was_asked() -> None:
+    done = lint()
     assert done.exit_code == 0, done.output
-    assert "s3-sink-confluent.json: ok" in done.output
-    assert "debezium-postgres.json: an error policy" in done.output
+    assert "s3-sink-confluent.json: ok, by what is known of its settings" in done.stdout
+    assert "debezium-postgres.json: an error policy, and nothing else is known: its plugin was not asked" in done.stdout
+    assert (
+        "no Kafka Connect worker runs here: start one with `cdc-lake up`, or name one with --connect-url" in done.stderr
+    )
 
 
 def test_faults_are_listed(tmp_path: Path) -> None:
     sink = json.loads((CONNECTORS / "s3-sink-aiven.json").read_text())
     del sink["aws.s3.region"]
-    slipped, lossy, broken = (tmp_path / name for name in ("slipped.json", "lossy.json", "broken.json"))
+    slipped, lossy, broken, classless = (tmp_path / f"{name}.json" for name in ("slipped", "lossy", "broken", "none"))
     slipped.write_text(json.dumps({**sink, "format.output.type": "csv"}))
     lossy.write_text(json.dumps({**sink, "errors.tolerance": "all"}))
     broken.write_text("{")
-    done = CliRunner().invoke(app, ["connectors", "lint", str(slipped), str(lossy), str(broken)])
+    classless.write_text("{}")
+    done = lint(slipped, lossy, broken, classless)
     assert done.exit_code == 1
     lines = done.output.splitlines()
     assert lines[:3] == [
@@ -35,3 +70,74 @@ def test_faults_are_listed(tmp_path: Path) -> None:
     ]
     assert "passes over records" in done.output
     assert "can't be read as a connector's configuration" in done.output
+    assert "  connector.class is missing" in lines
+
+
+def test_a_named_worker_judges_what_it_has_the_plugin_of(worker: FakeConnect) -> None:
+    worker.on(ASKED, validation(json.loads(SOURCE.read_text()), {"database.hostname": "refused"}))
+    done = lint("--connect-url", worker.url)
+    assert done.exit_code == 0, done.output
+    said = f"debezium-postgres.json: ok, says its plugin on {worker.url}; not judged, for a pipeline fills them in: "
+    assert f"{said}database.hostname\n" in done.stdout
+    assert "s3-sink-confluent.json: ok, by what is known of its settings" in done.stdout
+    assert done.stderr == ""
+
+
+def test_what_the_plugin_says_is_listed(worker: FakeConnect, tmp_path: Path) -> None:
+    config = json.loads(SOURCE.read_text())
+    wrong = tmp_path / "wrong.json"
+    wrong.write_text(json.dumps({**config, "snapshot.mode": "sometimes", "slot.nmae": "s"}))
+    worker.on(ASKED, validation(config, {"snapshot.mode": "Value must be one of always, initial"}))
+    done = lint(wrong, "--connect-url", worker.url)
+    assert done.exit_code == 1
+    assert done.stdout.splitlines() == [
+        "wrong.json: 2 faults",
+        "  snapshot.mode: Value must be one of always, initial",
+        f"  slot.nmae is no setting of {DEBEZIUM}; is slot.name meant?",
+    ]
+
+
+def test_a_plugin_that_the_worker_lacks_is_said(worker: FakeConnect) -> None:
+    worker.on("GET /connector-plugins", (200, []))
+    done = lint(SOURCE, "--connect-url", worker.url)
+    assert done.exit_code == 0
+    assert f"nothing else is known: its plugin is not on {worker.url}\n" in done.stdout
+
+
+def test_a_named_worker_that_is_not_there_is_an_error() -> None:
+    with fake_connect() as gone:
+        url = gone.url
+    done = lint(SOURCE, "--connect-url", url)
+    assert isinstance(done.exception, Unreachable)
+    assert "--connect-url names it" in done.exception.user_message
+
+
+def test_the_stacks_worker_is_asked_with_the_stacks_database(
+    worker: FakeConnect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = Endpoints(
+        home=tmp_path,
+        postgres_host="127.0.0.1",
+        postgres_port=15432,
+        postgres_user="postgres",
+        postgres_password=SecretStr("not for the worker"),
+        kafka_bootstrap="127.0.0.1:19092",
+        connect_url=worker.url,
+        connect_secrets_file=tmp_path / "postgres.properties",
+        s3_endpoint="http://127.0.0.1:19000",
+        s3_access_key="key",
+        s3_secret_key=SecretStr("key"),
+        aws_endpoint="http://127.0.0.1:15000",
+        trino_url="http://127.0.0.1:18080",
+        java_home=tmp_path,
+        spark_jars=tmp_path,
+    )
+    monkeypatch.setattr("infra.local.attach.require_running", lambda _names: None)
+    monkeypatch.setattr("infra.local.attach.load_endpoints", lambda: at)
+    worker.on(ASKED, validation(json.loads(SOURCE.read_text()), {"database.hostname": "no role cdc_lake"}))
+    done = lint(SOURCE)
+    assert done.exit_code == 1, "the database is a real one, so that what is said of it counts"
+    assert "  database.hostname: no role cdc_lake" in done.stdout
+    asked = json.loads(worker.bodies[-1])
+    assert (asked["database.port"], asked["database.dbname"]) == ("15432", at.postgres_database)
+    assert asked["database.password"] == f"${{file:{at.connect_secrets_file}:postgres.password}}"

@@ -37,6 +37,8 @@ def copy_one_jar(_pom: Path, into: Path, repository: Path, _log: Path) -> None:
 def test_missing_jars_say_what_to_run() -> None:
     with pytest.raises(ArtifactsMissing, match=r"kafka.*run `cdc-lake setup`"):
         artifacts.jars("kafka")
+    with pytest.raises(ArtifactsMissing, match=r"msk-iam.*run `cdc-lake setup --aws`"):
+        artifacts.jars("msk-iam")
 
 
 def test_the_folder_is_named_by_the_poms_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,7 +52,10 @@ def test_the_folder_is_named_by_the_poms_content(tmp_path: Path, monkeypatch: py
 
 
 def test_every_module_has_a_pom() -> None:
-    assert all(artifacts.pom_of(module).is_file() for module in artifacts.MODULES)
+    modules = {*artifacts.MODULES, *artifacts.AWS_MODULES, artifacts.CONNECT_3_7}
+    assert all(artifacts.pom_of(module).is_file() for module in modules)
+    named = re.findall(r"<module>maven/(.+)</module>", (artifacts.POMS.parent / "pom.xml").read_text())
+    assert set(named) == modules == {path.name for path in artifacts.POMS.iterdir()}
     with pytest.raises(StackError, match="no module 'flink'"):
         artifacts.pom_of("flink")
 

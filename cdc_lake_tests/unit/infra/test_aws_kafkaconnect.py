@@ -80,6 +80,17 @@ def test_a_second_one_of_a_name_is_a_conflict(aws: Served) -> None:
     assert code(caught) == "ConflictException"
 
 
+def test_one_that_the_worker_was_not_there_for_can_be_made_again(aws: Served) -> None:
+    arn = plugin(aws)
+    aws.worker.down = True
+    for _ in range(2):  # as boto3 does by itself
+        with pytest.raises(ClientError, match="does not answer") as caught:
+            connector(aws, arn)
+        assert code(caught) == "ServiceUnavailableException"
+    aws.worker.down = False
+    assert described(aws, connector(aws, arn))["connectorState"] == "RUNNING"
+
+
 @pytest.mark.parametrize("config", [{"fail": "Caused by: no such host"}, {"refuse": "no such host"}])
 def test_one_that_can_t_run_is_failed_with_its_cause(aws: Served, config: dict[str, str]) -> None:
     found = described(aws, connector(aws, plugin(aws), **config))
@@ -181,5 +192,20 @@ def test_what_is_wrong_or_not_offered_is_said(aws: Served) -> None:
     with pytest.raises(ParamValidationError):
         aws.client().create_connector(connectorName="shop")
     with pytest.raises(ClientError) as caught:
-        aws.client().list_connector_operations(connectorArn="arn")
+        aws.client().list_tags_for_resource(resourceArn="arn")
     assert "not offered by the local AWS endpoint" in str(caught.value)
+
+
+def test_operations_are_listed_newest_first(aws: Served) -> None:
+    client = aws.client()
+    made = connector(aws, plugin(aws))
+    assert client.list_connector_operations(connectorArn=made)["connectorOperations"] == []
+    client.pause_connector(connectorArn=made)
+    client.describe_connector(connectorArn=made)
+    client.resume_connector(connectorArn=made)
+    resumed, paused = client.list_connector_operations(connectorArn=made)["connectorOperations"]
+    assert (paused["connectorOperationType"], resumed["connectorOperationType"]) == (
+        "PAUSE_CONNECTOR",
+        "RESUME_CONNECTOR",
+    )
+    assert paused["creationTime"] <= paused["endTime"]

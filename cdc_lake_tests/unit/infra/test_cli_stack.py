@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from cdc_lake.cli.app import app, main
+from infra.local import maven
+from infra.local.artifacts import AWS_MODULES, missing
 
 run = CliRunner().invoke
 
@@ -54,6 +57,22 @@ def test_doctor_exits_with_1_when_something_is_missing(tmp_path: Path, monkeypat
     result = run(app, ["doctor", "--json", "--home", str(tmp_path)])
     assert result.exit_code == 1
     assert any(c["level"] == "missing" and c["name"] == "cache folder" for c in json.loads(result.stdout))
+
+
+def test_setup_for_aws_fetches_what_goes_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    fetched: list[str] = []
+
+    def copy(pom: Path, into: Path, _repository: Path, _log: Path) -> None:
+        fetched.append(pom.parent.name)
+        with tarfile.open(into / "plugin.tar.gz", "w:gz") as plugin:
+            plugin.add(pom, "plugin/some-1.0.jar")
+        (into / "some-1.0.jar").touch()
+
+    monkeypatch.setattr(maven, "copy_dependencies", copy)
+    result = run(app, ["setup", "--aws"])
+    assert result.exit_code == 0, result.output
+    assert fetched == list(AWS_MODULES)
+    assert missing(AWS_MODULES) == []
 
 
 def test_up_before_setup_says_so(tmp_path: Path) -> None:

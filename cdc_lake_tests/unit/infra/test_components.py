@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from infra.local.artifacts import folder_of
+from infra.local.artifacts import CONNECT_3_7, folder_of
 from infra.local.component import Component, Launch, Secrets, StackContext
 from infra.local.components import all_components
+from infra.local.components.aws import AwsComponent
 from infra.local.components.connect import ConnectComponent, secrets_file
 from infra.local.components.kafka import KafkaComponent
 from infra.local.components.s3 import DIGEST, S3Component, sweep
+from infra.local.endpoints import KAFKA_CLUSTER
 from infra.local.ports import PREFERRED
 
 SECRETS = Secrets("pg-secret", "s3-key", "s3-secret")
@@ -83,6 +85,35 @@ def test_the_worker_reads_secrets_from_one_folder(context: StackContext) -> None
     assert properties(secrets_file(context.home)) == {"postgres.password": "pg-secret"}
     assert worker["exactly.once.source.support"] == "enabled"
     assert worker["plugin.discovery"] == "service_load"
+
+
+def test_a_worker_can_have_other_jars_and_leave_its_plugins_as_they_are(
+    context: StackContext, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def no_tool(launch: Launch, component: str, home: Path) -> str:
+        raise AssertionError(f"nothing is to be written beside the plugins: {launch}")
+
+    monkeypatch.setattr("infra.local.components.connect.run_tool", no_tool)
+    jar = folder_of(CONNECT_3_7) / "connect-runtime-3.7.2.jar"
+    jar.parent.mkdir()
+    jar.touch()
+    worker = ConnectComponent(tmp_path, CONNECT_3_7, "hybrid_warn")
+    worker.prepare(context)
+    written = properties(context.home / "connect" / "worker.properties")
+    assert (written["plugin.path"], written["plugin.discovery"]) == (str(tmp_path), "hybrid_warn")
+    assert f"{folder_of(CONNECT_3_7)}/*" in worker.launch(context).argv
+    assert worker.version().startswith("3.7.2")
+
+
+def test_the_aws_endpoint_is_told_where_what_it_stands_for_is(context: StackContext) -> None:
+    launch = AwsComponent().launch(context)
+    options = dict(zip(launch.argv[3::2], launch.argv[4::2], strict=True))
+    assert options["--trino-url"] == "http://127.0.0.1:18080"
+    assert options["--s3-endpoint"] == "http://127.0.0.1:19000"
+    assert options["--connect-url"] == "http://127.0.0.1:18083"
+    assert options["--kafka-bootstrap"] == "127.0.0.1:19092"
+    assert options["--kafka-cluster"] == KAFKA_CLUSTER
+    assert launch.env == {"S3_ACCESS_KEY": "s3-key", "S3_SECRET_KEY": "s3-secret"}
 
 
 @pytest.mark.usefixtures("context")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from cdc_lake.jobs.raw_writer import RawWriter
-from cdc_lake.profile import JOBS
-from resources.spark import _properties
+from cdc_lake.profile_local import JOBS
+from resources import spark_properties
 
 _GIB = 2**30
 
 
 def test_a_batch_of_the_largest_records_fits_in_the_memory_of_the_local_jvm() -> None:
-    settings = {**dict(_properties(JOBS / "spark.properties")), **dict(_properties(JOBS / "spark-local.properties"))}
+    settings = spark_properties.read([str(JOBS / "spark.properties"), str(JOBS / "spark-local.properties")])
     assert settings["spark.driver.memory"].endswith("g")
     memory = int(settings["spark.driver.memory"].rstrip("g")) * _GIB  # which bounds the buffers outside of the heap too
     tasks = int(settings["spark.master"].removeprefix("local[").rstrip("]"))

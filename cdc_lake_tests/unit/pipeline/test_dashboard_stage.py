@@ -10,6 +10,7 @@ import dagster as dg
 import pytest
 import yaml
 
+from cdc_lake.pipeline.pages import Pages
 from cdc_lake.pipeline.report import UNCHANGED
 from cdc_lake.pipeline.stages import dashboard
 from cdc_lake_tests.fakes.athena import FakeAthena
@@ -58,7 +59,7 @@ def materialise(shop: World, athena: FakeAthena, tmp_path: Path) -> Materialise:
     def once() -> dict[str, Any]:
         # A home of its own each time: what is new is not a question to Dagster.
         with dg.DagsterInstance.ephemeral() as instance:
-            resources = bound(athena=athena, deployment=deployment, store=shop.store)
+            resources = bound(athena=athena, dashboards=Pages(deployment=deployment), store=shop.store)
             result = dg.materialize([asset], instance=instance, resources=resources, run_config=QUIET)
             [event] = result.get_asset_materialization_events()
             return {name: value.value for name, value in event.materialization.metadata.items()}

@@ -13,10 +13,11 @@ from dagster_shared.serdes import serialize_value
 from pydantic import SecretStr
 from syrupy.assertion import SnapshotAssertion
 
-from cdc_lake import profile
+from cdc_lake import profile, profile_local
 from cdc_lake.definitions import defs
 from infra.local.endpoints import Endpoints
 from resources.errors import ResourceError
+from resources.sqs import Sqs
 
 SECRETS = ("CDC_LAKE_POSTGRES_PASSWORD", "CDC_LAKE_S3_ACCESS_KEY", "CDC_LAKE_S3_SECRET_KEY")
 
@@ -101,9 +102,18 @@ def test_steps_run_in_one_process(home: Path) -> None:  # noqa: ARG001 - it is s
     assert defs().executor is dg.in_process_executor
 
 
+def test_a_profile_with_a_queue_hears_of_new_objects(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - it is set
+    local = profile.resources()
+    assert not defs().get_repository_def().has_sensor_def("raw_events")
+    monkeypatch.setattr(profile, "resources", lambda: {**local, "queue": Sqs(queue_url="https://sqs/1/events")})
+    found = defs().get_repository_def()
+    assert found.has_sensor_def("raw_events")
+    assert found.get_sensor_def("northwind_cdc_events_apply").minimum_interval_seconds == 60
+
+
 def test_another_profile_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - it is set
     monkeypatch.setenv("CDC_LAKE_PROFILE", "azure")
-    with pytest.raises(ResourceError, match="CDC_LAKE_PROFILE is 'azure'; allowed: local"):
+    with pytest.raises(ResourceError, match="CDC_LAKE_PROFILE is 'azure'; allowed: local, aws"):
         profile.resources()
 
 
@@ -131,7 +141,7 @@ def started(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         java_home=home,
         spark_jars=home,
     )
-    monkeypatch.setattr(profile, "load_endpoints", lambda: found)
+    monkeypatch.setattr(profile_local, "load_endpoints", lambda: found)
 
 
 @pytest.mark.usefixtures("started")

@@ -6,7 +6,7 @@ import dagster as dg
 import pytest
 from pydantic import SecretStr
 
-from cdc_lake import profile
+from cdc_lake import profile, profile_local
 from cdc_lake.definitions import defs
 from infra.local.endpoints import Endpoints
 from infra.local.errors import StackDown
@@ -60,7 +60,7 @@ def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stack:
     monkeypatch.delenv("CDC_LAKE_PROFILE", raising=False)
     for name in SECRETS:
         monkeypatch.setenv(name, "")  # so that what the profile sets is taken back
-    monkeypatch.setattr(profile, "load_endpoints", made.endpoints)
+    monkeypatch.setattr(profile_local, "load_endpoints", made.endpoints)
     monkeypatch.setattr("resources.kafka_connect_rest.UNREACHED_SECONDS", 0.5)
     return made
 

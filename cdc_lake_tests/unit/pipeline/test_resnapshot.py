@@ -272,7 +272,7 @@ def test_a_pipeline_that_has_not_begun_is_refused(shop: World) -> None:
 def test_a_landing_of_the_epoch_before_commits_nothing(engines: Engines) -> None:
     """It had fixed its range before the epoch began."""
     shop = engines.shop
-    early = stream.land_spec(shop.orders, topic_state.now(shop.kafka, shop.orders), S3Location("shop"), "nowhere")
+    early = stream.land_spec(shop.orders, topic_state.now(shop.kafka, shop.orders), S3Location("shop"), {})
     run(engines)
     with pytest.raises(ContractError, match="epoch 0 of pipeline shop has begun"):
         shop.land_by(early)

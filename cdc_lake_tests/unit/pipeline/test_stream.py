@@ -114,7 +114,7 @@ def test_a_manifest_carries_the_heartbeat_from_before_its_offsets_were_fixed(sho
     early = topic_state.now(shop.kafka, shop.orders)
     shop.now += 60
     shop.beat()
-    shop.land_by(stream.land_spec(shop.orders, early, S3Location("shop"), "nowhere"))
+    shop.land_by(stream.land_spec(shop.orders, early, S3Location("shop"), {}))
     [manifest] = stream.manifests(shop.bucket, shop.orders)
     assert manifest.watermark == early.watermark
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,13 +18,15 @@ class FakeConnect:
 
     answers: dict[str, list[Answer]] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
     url: str = ""
 
     def on(self, request: str, *answers: Answer) -> None:
         self.answers[request] = list(answers)
 
-    def take(self, request: str) -> Answer:
+    def take(self, request: str, body: bytes) -> Answer:
         self.requests.append(request)
+        self.bodies.append(body)
         left = self.answers.get(request, [(404, {"error_code": 404, "message": f"nothing for {request}"})])
         return left.pop(0) if len(left) > 1 else left[0]
 
@@ -39,6 +41,20 @@ def status(state: str, *tasks: str, trace: str | None = None) -> Answer:
     }
 
 
+def validation(defined: Iterable[str], errors: Mapping[str, str] | None = None) -> Answer:
+    """What a plugin says that defines these settings, and finds these errors."""
+    told = errors or {}
+    return 200, {
+        "configs": [
+            {
+                "definition": {"name": name} if name in set(defined) else None,
+                "value": {"name": name, "errors": [told[name]] if name in told else []},
+            }
+            for name in {**dict.fromkeys(defined), **told}
+        ]
+    }
+
+
 @contextmanager
 def fake_connect() -> Iterator[FakeConnect]:
     """A worker on a free port."""
@@ -46,8 +62,8 @@ def fake_connect() -> Iterator[FakeConnect]:
 
     class Handler(BaseHTTPRequestHandler):
         def answer(self) -> None:
-            self.rfile.read(int(self.headers.get("content-length", 0)))
-            code, body = fake.take(f"{self.command} {self.path}")
+            sent = self.rfile.read(int(self.headers.get("content-length", 0)))
+            code, body = fake.take(f"{self.command} {self.path}", sent)
             raw = b"" if body is None else json.dumps(body).encode()
             self.send_response(code)
             self.send_header("content-length", str(len(raw)))

@@ -46,7 +46,18 @@ def test_there_is_one_of_each_vendor() -> None:
         ("confluent", {"flush.size": "0"}, "flush.size is '0', which does not fit '[1-9][0-9]*'"),
         ("confluent", {"behavior.on.null.values": "write"}, "behavior.on.null.values is 'write'; allowed: fail"),
         ("confluent", {"s3.bucket.nmae": "b"}, "; is s3.bucket.name meant?"),
-        ("aiven", {"format.output.envelope": "true"}, "format.output.envelope is 'true'; allowed: false"),
+        ("aiven", {"format.output.envelope": "yes"}, "format.output.envelope is 'yes'; allowed: true, false"),
+        (
+            "aiven",
+            {"format.output.envelope": "true"},
+            "format.output.fields is 'value', which does not fit '(.*,)?offset(,.*)?' where format.output.envelope is "
+            "'true'",
+        ),
+        (
+            "aiven",
+            {"format.output.fields": "value,offset"},
+            "format.output.fields is 'value,offset', which does not fit 'value' where format.output.envelope is",
+        ),
         ("lenses", {"connect.s3.error.policy": "THROWS"}, "connect.s3.error.policy is 'THROWS'; allowed: THROW, RETRY"),
         (
             "lenses",

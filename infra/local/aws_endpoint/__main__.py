@@ -1,4 +1,4 @@
-"""The endpoint's process: `python -m infra.local.aws_endpoint --port N --trino-url … --s3-endpoint … --state DIR`.
+"""The endpoint's process: `python -m infra.local.aws_endpoint --port N --trino-url … --connect-url … --state DIR …`.
 
 Here: arguments, wiring and the server. The S3 keys come through the environment (S3_ACCESS_KEY,
 S3_SECRET_KEY), so that `ps` doesn't show them.
@@ -27,16 +27,21 @@ from infra.local.aws_endpoint.gate import Gate
 from infra.local.aws_endpoint.glue import serve_glue
 from infra.local.aws_endpoint.glue_state import GlueState
 from infra.local.aws_endpoint.results import ResultStore
+from infra.local.aws_endpoint.services import Engines, services
+from infra.local.aws_endpoint.signature import Signatures
 
 LOOPBACK = "127.0.0.1"
 
 
 def main() -> None:
     """Serve until the process is ended."""
-    parser = argparse.ArgumentParser(prog="infra.local.aws_endpoint", description="Glue and Athena, locally.")
+    parser = argparse.ArgumentParser(prog="infra.local.aws_endpoint", description="Some of AWS's APIs, locally.")
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--trino-url", required=True)
     parser.add_argument("--s3-endpoint", required=True)
+    parser.add_argument("--connect-url", required=True)
+    parser.add_argument("--kafka-bootstrap", required=True)
+    parser.add_argument("--kafka-cluster", required=True, help="the ARN of the broker's cluster")
     parser.add_argument("--state", type=Path, required=True, help="folder for the catalog and results")
     parser.add_argument("--region", default="us-east-1")
     arguments = parser.parse_args()
@@ -62,9 +67,27 @@ def main() -> None:
             proxies={},
         ),
     )
-    serve_athena(Executions(Trino(arguments.trino_url), ResultStore(arguments.state / "results", s3)))
-
-    gate = Gate(DomainDispatcherApplication(create_backend_app), arguments.region)
+    trino = Trino(arguments.trino_url)
+    serve_athena(Executions(trino, ResultStore(arguments.state / "results", s3)))
+    moto = DomainDispatcherApplication(create_backend_app)
+    own = services(
+        Engines(
+            state=arguments.state,
+            region=arguments.region,
+            url=f"http://{LOOPBACK}:{arguments.port}",
+            trino=trino,
+            connect_url=arguments.connect_url,
+            kafka_bootstrap=arguments.kafka_bootstrap,
+            kafka_cluster=arguments.kafka_cluster,
+            s3_endpoint=arguments.s3_endpoint,
+            s3=s3,
+            access_key=os.environ["S3_ACCESS_KEY"],
+            secret_key=os.environ["S3_SECRET_KEY"],
+        ),
+        moto,
+    )
+    signatures = Signatures(os.environ["S3_ACCESS_KEY"], os.environ["S3_SECRET_KEY"])
+    gate = Gate(moto, arguments.region, own, signatures.holds)
     server = make_server(LOOPBACK, arguments.port, gate, threaded=True, request_handler=MotoRequestHandler)
     logging.getLogger("infra.local.aws_endpoint").info("Serving on %s:%d.", LOOPBACK, arguments.port)
     server.serve_forever()

@@ -1,17 +1,19 @@
-"""The local AWS-API endpoint: Glue and Athena for every part of the stack.
+"""The local AWS-API endpoint: Glue, Athena, MSK, MSK Connect and Secrets Manager for every part of the stack.
 
-Here: its command line, and the Glue database that the stack promises.
+Here: its command line, and the Glue database and the secret that the stack promises.
 Not here: what it answers (infra/local/aws_endpoint).
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from infra.local.component import LOOPBACK, Launch, StackContext
-from infra.local.endpoints import BUCKET, REGION
+from infra.local.components.postgres import SUPERUSER
+from infra.local.endpoints import BUCKET, DATABASE, DATABASE_SECRET, KAFKA_CLUSTER, REGION
 
 if TYPE_CHECKING:
     from mypy_boto3_glue import GlueClient
@@ -21,11 +23,11 @@ CATALOG_DATABASE = "datalake"
 
 
 class AwsComponent:
-    """The process that answers Glue and Athena."""
+    """The process that answers for AWS."""
 
     name = "aws"
     port_names: tuple[str, ...] = ("aws",)
-    # Trino and S3 are asked when a query comes.
+    # Trino, S3, Connect and Kafka are asked when a query or a connector comes.
     needs: tuple[str, ...] = ()
 
     def version(self) -> str:
@@ -44,6 +46,9 @@ class AwsComponent:
                 *("--port", str(context.ports["aws"])),
                 *("--trino-url", f"http://{LOOPBACK}:{context.ports['trino']}"),
                 *("--s3-endpoint", f"http://{LOOPBACK}:{context.ports['s3']}"),
+                *("--connect-url", f"http://{LOOPBACK}:{context.ports['connect']}"),
+                *("--kafka-bootstrap", f"{LOOPBACK}:{context.ports['kafka']}"),
+                *("--kafka-cluster", KAFKA_CLUSTER),
                 *("--state", str(context.folder(self.name))),
                 *("--region", REGION),
             ),
@@ -58,7 +63,8 @@ class AwsComponent:
         _glue(context).get_databases()
 
     def after_ready(self, context: StackContext) -> None:
-        """Make the database, with the place for tables that name none."""
+        """Make the database, with the place for tables that name none, and the secret, which is kept in memory only."""
+        _put_secret(context)
         glue = _glue(context)
         wanted = {"Name": CATALOG_DATABASE, "LocationUri": f"s3://{BUCKET}/warehouse/{CATALOG_DATABASE}/"}
         try:
@@ -67,12 +73,34 @@ class AwsComponent:
             return
 
 
+def _put_secret(context: StackContext) -> None:
+    """PostgreSQL's password, in the form that RDS writes."""
+    client = _client(context, "secretsmanager")
+    login = {
+        "engine": "postgres",
+        "host": LOOPBACK,
+        "port": context.ports["postgres"],
+        "username": SUPERUSER,
+        "password": context.secrets.postgres_password,
+        "dbname": DATABASE,
+    }
+    try:
+        client.create_secret(Name=DATABASE_SECRET, SecretString=json.dumps(login))
+    except client.exceptions.ResourceExistsException:
+        client.put_secret_value(SecretId=DATABASE_SECRET, SecretString=json.dumps(login))
+
+
 def _glue(context: StackContext) -> GlueClient:
+    return _client(context, "glue")  # type: ignore[no-any-return]
+
+
+def _client(context: StackContext, service: str) -> Any:  # noqa: ANN401 - not all have stubs among the dependencies
     import boto3  # noqa: PLC0415 - `status` loads this module and needs none of it
     from botocore.config import Config  # noqa: PLC0415
 
-    return boto3.client(
-        "glue",
+    session: Any = boto3
+    return session.client(
+        service,
         endpoint_url=f"http://{LOOPBACK}:{context.ports['aws']}",
         region_name=REGION,
         aws_access_key_id=context.secrets.s3_access_key,

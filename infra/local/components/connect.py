@@ -15,6 +15,7 @@ from infra.local.tools import run_tool
 HEAP = "768m"
 SECRETS_FOLDER = "secrets"
 SECRETS_FILE = "postgres.properties"
+MANIFESTS = "service_load"
 
 
 def secrets_file(home: Path) -> Path:
@@ -23,17 +24,30 @@ def secrets_file(home: Path) -> Path:
 
 
 class ConnectComponent:
-    """One worker; its connectors are the pipelines' business."""
+    """One worker; its connectors are the pipelines' business.
+
+    `plugins` is its plugin.path; Debezium's if None. `module` has the worker's own jars. `discovery` is its
+    plugin.discovery: `service_load` reads manifests, which are made where the plugins lie.
+    """
 
     name = "connect"
     port_names: tuple[str, ...] = ("connect",)
     needs: tuple[str, ...] = ("kafka", "postgres")
     """PostgreSQL too: a connector that finds no database at the worker's start fails and stays so."""
 
+    def __init__(self, plugins: Path | None = None, module: str = "kafka", discovery: str = MANIFESTS) -> None:
+        self._given = plugins
+        self._module = module
+        self._discovery = discovery
+
+    @property
+    def _plugins(self) -> Path:
+        return self._given or jars("debezium")
+
     def version(self) -> str:
         """The worker's version and its plugin's."""
-        debezium = jar_version(jars("debezium"), "debezium-connector-postgres")
-        return f"{jar_version(jars('kafka'), 'connect-runtime')}, Debezium {debezium}"
+        debezium = jar_version(self._plugins, "debezium-connector-postgres")
+        return f"{jar_version(jars(self._module), 'connect-runtime')}, Debezium {debezium}"
 
     def prepare(self, context: StackContext) -> None:
         """Write configuration and secrets; make the plugin's manifests if that was never done."""
@@ -46,15 +60,17 @@ class ConnectComponent:
             "host": LOOPBACK,
             "port": context.ports["connect"],
             "bootstrap": f"{LOOPBACK}:{context.ports['kafka']}",
-            "plugins": jars("debezium"),
+            "plugins": self._plugins,
+            "discovery": self._discovery,
             "secrets": secrets.parent,
         }
         write_atomic(folder / "worker.properties", render("connect/worker.properties", values))
         write_atomic(folder / "log4j2.properties", render("connect/log4j2.properties", {}))
-        self._sync_manifests(context)
+        if self._discovery == MANIFESTS:
+            self._sync_manifests(context)
 
     def _sync_manifests(self, context: StackContext) -> None:
-        plugins = jars("debezium")
+        plugins = self._plugins
         done = plugins.with_name(f"{plugins.name}.synced")
         with FileLock(plugins.with_name(f"{plugins.name}.lock")):
             if not done.exists():
@@ -69,7 +85,7 @@ class ConnectComponent:
         options = (f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}",)
         main = "org.apache.kafka.connect.cli.ConnectDistributed"
         arguments = (str(folder / "worker.properties"),)
-        return Launch(java_command(jars("kafka"), main, arguments, HEAP, options))
+        return Launch(java_command(jars(self._module), main, arguments, HEAP, options))
 
     def probe(self, context: StackContext) -> None:
         """The worker says that it is healthy: it has joined its group and read its configuration."""

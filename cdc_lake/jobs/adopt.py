@@ -1,0 +1,165 @@
+"""adopt: objects that a sink connector wrote, taken into the manifest chain as landing's own are (design, section 4).
+
+From there on nothing tells them apart. What is adopted of a partition follows on what was: a record that is not written
+yet, or shows later than others, is waited for, with all that comes after it. Needs no Spark: an object is read once, to
+count and fingerprint its lines.
+
+Here: one run. Not here: which offset is whose (sink_places.py), which objects are new (sink_listing.py), and objects of
+a topic that was made again (sink_former.py).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from cdc_lake.contract import sink_lines
+from cdc_lake.contract.chain import Chain
+from cdc_lake.contract.errors import ManifestGapError, ObjectDamagedError, OffsetsExpiredError, RaceLostError
+from cdc_lake.contract.manifest import Manifest, Span
+from cdc_lake.contract.store import ObjectStore
+from cdc_lake.contract.topic_record import Committed, TopicRecord
+from cdc_lake.jobs import land
+from cdc_lake.jobs.land import LandReport, LandSpec
+from cdc_lake.jobs.sink_former import require_own_prefix
+from cdc_lake.jobs.sink_listing import Listed, Sink, unadopted
+from cdc_lake.jobs.sink_places import Gap, Placed, Prefix, place, prefix
+
+_READERS = 8
+OBJECTS_PER_RUN = 2000
+"""Of one partition. A run holds what it reads in memory: a backlog is adopted in several manifests."""
+
+
+@dataclass(frozen=True)
+class AdoptSpec:
+    """What to adopt: `landing` says of which topic and up to where, as for a landing run, `sink` from where."""
+
+    landing: LandSpec
+    sink: Sink
+    objects_per_run: int = OBJECTS_PER_RUN
+
+
+@dataclass(frozen=True)
+class AdoptReport(LandReport):
+    """What one run committed; `waiting` says for each partition with a gap what is missing."""
+
+    waiting: tuple[str, ...] = ()
+
+
+def pending(head: Manifest | None, spec: AdoptSpec) -> tuple[Span, ...]:
+    """The offsets that are not adopted yet. Raises what land.pending() raises, but for expired ones: an object may have
+    what the topic has not got any more.
+    """
+    return land.pending(head, replace(spec.landing, begins={}))
+
+
+def new_objects(store: ObjectStore, spec: AdoptSpec) -> list[str]:
+    """Key and ETag of the objects that can hold records which are not adopted yet; the sensors ask this.
+
+    Raises what pending() raises, and ForeignObjectError.
+    """
+    chain = _chain(store, spec)
+    head = chain.head()
+    listed = unadopted(chain, spec.sink, head, pending(head, spec))
+    return [f"{name.key} {info.etag}" for objects in listed.values() for name, info in objects]
+
+
+def run(spec: AdoptSpec, record: TopicRecord) -> AdoptReport:
+    """Adopt what follows on the end of the chain; nothing new is no error, and begins an empty chain.
+
+    Raises what pending(), place(), prefix() and Chain.append() raise, ForeignObjectError, LeaseLostError, and where
+    nothing could be adopted for a gap, ManifestGapError or OffsetsExpiredError. After a lost race it starts over.
+    """
+    started = time.monotonic()
+    chain = _chain(spec.landing.location.store(), spec)
+    for race in range(land.RACES):
+        head = chain.head()
+        spans = pending(head, spec)
+        require_own_prefix(chain, spec.sink, head)
+        found = _prefixes(chain, spec, record, head, spans)
+        gaps = [each.gap for each in found.values() if each.gap is not None]
+        waiting = tuple(gap.told for gap in gaps)
+        reached = tuple(_reached(span, found.get(span.partition)) for span in spans)
+        if all(span.first == span.next for span in reached):
+            _require_no_gap(spec, gaps)
+        if not land.due(head, reached):
+            return AdoptReport(None, 0, 0, 0, 0, time.monotonic() - started, waiting)
+        objects = tuple(item for each in found.values() for item in each.objects)
+        # All that the source committed before the watermark lies before `ends`: it holds for who has reached them.
+        passed = spec.landing if reached == spans else replace(spec.landing, watermark=None)
+        try:
+            manifest = land.commit(chain, passed, head, reached, objects)
+        except RaceLostError:
+            if race + 1 == land.RACES:
+                raise
+            continue
+        seconds = time.monotonic() - started
+        return AdoptReport(manifest.number, manifest.records, len(objects), manifest.size, 0, seconds, waiting)
+    raise AssertionError("unreachable: the last race raises")
+
+
+def _chain(store: ObjectStore, spec: AdoptSpec) -> Chain:
+    return Chain(store, spec.landing.pipeline, spec.landing.topic)
+
+
+def _reached(span: Span, found: Prefix | None) -> Span:
+    return span.model_copy(update={"next": span.first if found is None else found.next})
+
+
+def _prefixes(
+    chain: Chain, spec: AdoptSpec, record: TopicRecord, head: Manifest | None, spans: Sequence[Span]
+) -> dict[int, Prefix]:
+    """What can be adopted, by partition; nothing of those that have nothing new."""
+    listed = unadopted(chain, spec.sink, head, spans)
+    found = {}
+    for span in spans:
+        if span.partition not in listed:
+            continue
+        objects = listed[span.partition]
+        if spec.sink.ordered:
+            objects = objects[: spec.objects_per_run]
+        committed = Committed(record, span.partition, span.next)
+        placed = _placed(chain.store, spec.sink, objects, span, committed)
+        found[span.partition] = prefix(chain.topic, placed, span, committed)
+    return found
+
+
+def _placed(
+    store: ObjectStore, sink: Sink, objects: Sequence[Listed], span: Span, committed: Committed
+) -> list[Placed]:
+    """The objects whose lines have offsets; the records of others are a gap."""
+
+    def lines(listed: Listed) -> list[sink_lines.Line]:
+        name, _ = listed
+        stored = store.get(name.key)
+        if stored is None:
+            raise ObjectDamagedError(
+                f"object {name.key} was listed and is gone: something removes objects of the sink connector before "
+                "they are adopted. Nothing was adopted: look at the bucket's lifecycle rules, and restore it"
+            )
+        return sink_lines.lines(stored.body, name.key, sink.framing, name.gzip)
+
+    with ThreadPoolExecutor(_READERS) as readers:
+        read = list(readers.map(lines, objects))
+    found = (
+        place(name, info, sink.framing, each, span, committed) for (name, info), each in zip(objects, read, strict=True)
+    )
+    return [each for each in found if each is not None]
+
+
+def _require_no_gap(spec: AdoptSpec, gaps: Sequence[Gap]) -> None:
+    """Raise where a run that could adopt nothing met a gap. By fields, records of other folders may be buffered yet."""
+    name = spec.landing.pipeline
+    for gap in gaps:
+        if gap.expired:
+            raise OffsetsExpiredError(
+                f"{gap.told}; nothing was adopted: `cdc-lake resnapshot {name}` goes on from a new snapshot; then "
+                "raise the topic's retention, or look at what stopped the adoption"
+            )
+        if spec.sink.ordered:
+            raise ManifestGapError(
+                f"{gap.told}; nothing was adopted. If the connector does not write them after all (its log tells), "
+                "take landing.sink out of the pipeline's YAML and materialise raw once: landing reads them from Kafka"
+            )

@@ -1,0 +1,51 @@
+"""What is due of a table: a position in the data that a run is to be launched for, or why there is none.
+
+Here: looking, by listing, for whoever launches: a sensor that looks every so often, or one that was told of an object.
+The same state gives the same position. Not here: launching (launch.py).
+"""
+
+import hashlib
+
+import dagster as dg
+
+from cdc_lake.contract.chain import Chain
+from cdc_lake.contract.errors import ContractError, EpochUnopenedError, ForeignObjectError, TopicRecreatedError
+from cdc_lake.jobs import upsert
+from cdc_lake.jobs.sink_listing import Sink
+from cdc_lake.pipeline import adoption, stream, topic_state
+from cdc_lake.pipeline.flow import TableFlow, location
+from resources.kafka import Kafka
+from resources.object_store import ObjectStore
+
+Due = str | dg.SkipReason
+
+
+def to_adopt(table: TableFlow, sink: Sink, kafka: Kafka, store: ObjectStore) -> Due:
+    """Objects of a sink connector that are not adopted."""
+    where = location(store)
+    bucket = where.store()
+    # The chain before the topic: what is landed meanwhile is then no more than the topic has.
+    head = Chain(bucket, table.pipeline.name, table.topic).head()
+    try:
+        state = topic_state.now(kafka, table)
+    except ContractError as error:
+        return dg.SkipReason(error.user_message)
+    if stream.behind(head, state) == 0:
+        return dg.SkipReason("everything is landed")
+    try:
+        objects = adoption.unadopted(bucket, stream.land_spec(table, state, where, kafka.spark_options()), sink)
+    except (ForeignObjectError, TopicRecreatedError, EpochUnopenedError) as error:
+        objects = [error.user_message]  # the run says it, where it is seen
+    if not objects:
+        return dg.SkipReason("what the topic has beyond what is landed is in no object yet")
+    named = hashlib.sha256("\n".join(objects).encode()).hexdigest()[:12]
+    return f"land:{table.topic}:{state.topic_id}:after-manifest-{0 if head is None else head.number}:objects-{named}"
+
+
+def to_apply(table: TableFlow, store: ObjectStore, owner: str) -> Due:
+    """Manifests that the lake table has not applied."""
+    where = location(store)
+    new = upsert.new_manifests(where.store(), table.upsert_spec(where, owner=owner))
+    if not new:
+        return dg.SkipReason("everything that is landed is applied")
+    return f"apply:{table.topic}:{new[-1].topic_id}:manifests-{new[0].number}-{new[-1].number}"

@@ -1,0 +1,113 @@
+"""Objects as the vendors' sink connectors write them, on a real store, adopted and applied by Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from cdc_lake.contract import dead_letters
+from cdc_lake.jobs import adopt
+from cdc_lake.jobs.adopt import AdoptReport, AdoptSpec
+from cdc_lake.jobs.land import LandSpec
+from cdc_lake.jobs.sink_listing import Sink
+from cdc_lake_tests.integration.jobs.conftest import NewTable
+from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
+from cdc_lake_tests.integration.jobs.tables import TOPIC, LakeTable
+from cdc_lake_tests.sinks import (
+    AIVEN,
+    AIVEN_ENVELOPE,
+    BY_FIELD,
+    CONFLUENT,
+    LENSES,
+    Record,
+    TopicInMemory,
+    named,
+    written,
+)
+
+MARKERS = {10, 21}
+POISON = 13
+
+
+def topic() -> TopicInMemory:
+    """Thirty records of ten keys, a marker in between now and then, and one record that nobody can read."""
+    found = TopicInMemory.of(sorted(set(range(32)) - MARKERS), 32)
+    for offset in found.records[0]:
+        found.records[0][offset] = json.dumps(event(offset % 10, "u", 100 + offset, qty=offset)).encode()
+    found.records[0][POISON] = b"5"
+    return found
+
+
+def expected(found: TopicInMemory) -> dict[int, int]:
+    """The newest quantity by key."""
+    rows = [json.loads(value) for offset, value in sorted(found.records[0].items()) if offset != POISON]
+    return {row["id"]: row["qty"] for row in rows}
+
+
+def write(
+    table: LakeTable, sink: Sink, records: Sequence[Record], folder: str = "customer_id=ALFKI/order_id=1"
+) -> None:
+    """The connector writes an object, over one of the same name if there is one."""
+    key = named(sink, TOPIC, 0, records, folder)
+    table.store.delete([key])
+    table.store.put_new(key, written(sink, TOPIC, 0, records))
+
+
+def adopted(table: LakeTable, sink: Sink, found: TopicInMemory) -> AdoptReport:
+    """One adoption."""
+    landing = LandSpec(
+        location=table.engines.location,
+        pipeline=table.name,
+        topic=TOPIC,
+        topic_id=table.topic_id,
+        begins={0: 0},
+        ends=found.ends,
+        kafka={},
+    )
+    return adopt.run(AdoptSpec(landing, sink), found)
+
+
+def applied(table: LakeTable) -> dict[object, object]:
+    """The lake's quantities by key, as Spark and hudi-rs agree on them."""
+    by_hudi_rs = {row["id"]: row["qty"] for row in table.by_hudi_rs()}
+    assert by_hudi_rs == {row["id"]: row["qty"] for row in table.by_spark()}
+    return by_hudi_rs
+
+
+@pytest.mark.parametrize(
+    "vendor", [LENSES, CONFLUENT, AIVEN, AIVEN_ENVELOPE], ids=lambda sink: f"{sink.layout}-{sink.framing}"
+)
+def test_a_vendors_objects_are_applied_once(new_table: NewTable, vendor: Sink) -> None:
+    table, found = new_table(COLUMNS, KEY), topic()
+    sink = replace(vendor, prefix=f"raw/{table.name}/_sink/")
+    write(table, sink, found.some(0, 12))
+    assert adopted(table, sink, found).records == 12
+    table.upsert()
+    write(table, sink, found.some(6, 16))  # told again after a restart
+    write(table, sink, found.some(17, 31))
+    adopted(table, sink, found)
+    report = table.upsert()
+    assert report.dead_letters == 1
+    assert applied(table) == expected(found)
+    [letter] = dead_letters.letters(table.store, table.name)
+    assert (letter.partition, letter.offset) == (0, POISON)
+    assert table.upsert().instant is None
+
+
+def test_objects_by_field_are_applied_as_far_as_they_follow(new_table: NewTable) -> None:
+    table, found = new_table(COLUMNS, KEY), topic()
+    sink = replace(BY_FIELD, prefix=f"raw/{table.name}/_sink/")
+    everything = found.some(0, 31)
+    write(table, sink, everything[0::2], "customer_id=ALFKI/order_id=1")
+    report = adopted(table, sink, found)
+    assert report.records == 1
+    assert report.waiting
+    table.upsert()
+    assert applied(table) == {0: 0}
+    write(table, sink, everything[1::2], "customer_id=ANATR/order_id=2")
+    adopted(table, sink, found)
+    table.upsert()
+    assert applied(table) == expected(found)

@@ -1,0 +1,69 @@
+"""The zip that `cdc-lake aws plugins build` makes, unpacked as MSK Connect unpacks it, on a worker of its version, 3.7.
+
+The worker's jars are fetched for this test. The config provider's jar is in no package registry: the zip is without it.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from rich.console import Console
+
+from cdc_lake_tests.integration.resources.source_side import Source, own_schema, source_side
+from cdc_lake_tests.stack import running_stack, scratch_home
+from infra.local.artifacts import CONNECT_3_7, ensure, jars
+from infra.local.component import LOOPBACK, StackContext
+from infra.local.components import all_components
+from infra.local.components.connect import ConnectComponent
+from infra.local.console import ConsoleSetup
+from resources.connect_plugin import build
+
+KIND = "io.debezium.connector.postgresql.PostgresConnector"
+ROWS = 5
+
+
+class Worker(ConnectComponent):
+    """Kafka Connect 3.7, which finds plugins as it does by default: no manifests are added to what was unpacked."""
+
+    def __init__(self, plugins: Path) -> None:
+        super().__init__(plugins, CONNECT_3_7, discovery="hybrid_warn")
+
+    def probe(self, context: StackContext) -> None:
+        """It has joined its group and read its configuration: 3.7 has no /health to ask."""
+        _get(f"http://{LOOPBACK}:{context.ports['connect']}/connectors")
+
+
+@pytest.fixture(scope="module")
+def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Source]:
+    """The stack's source side with such a worker, and the zip in its plugin.path."""
+    with ConsoleSetup(Console()) as progress:
+        ensure([CONNECT_3_7], progress)
+    folder = tmp_path_factory.mktemp("plugin")
+    built = build("debezium", jars("debezium"), [], folder / "out", provider=None)
+    with zipfile.ZipFile(built.path) as archive:
+        archive.extractall(folder / "plugins" / built.name)
+    worker = Worker(folder / "plugins")
+    components = [worker if each.name == worker.name else each for each in all_components()]
+    with scratch_home() as home, running_stack(home, ["connect"], components) as stack:
+        yield source_side(stack)
+
+
+def test_a_worker_of_msk_connects_version_streams_with_the_zip(engines: Source) -> None:
+    assert _get(engines.at.connect_url)["version"].startswith("3.7.")
+    assert KIND in {each["class"] for each in _get(f"{engines.at.connect_url}/connector-plugins")}
+
+    with own_schema(engines, "zipped") as shop:
+        shop.execute(f"create table ev (id int primary key); insert into ev select generate_series(1, {ROWS})")
+        shop.postgres.ensure_heartbeat(shop.schema)
+        shop.postgres.ensure_publication(shop.schema, [(shop.schema, table) for table in shop.tables])
+        shop.deploy()
+        assert sorted(row["id"] for row in shop.rows()) == list(range(1, ROWS + 1))
+
+
+def _get(url: str) -> Any:  # noqa: ANN401 - JSON
+    return httpx.get(url, timeout=30, trust_env=False).raise_for_status().json()

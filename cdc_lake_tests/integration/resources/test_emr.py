@@ -1,0 +1,169 @@
+"""A real job by both of EMR's APIs: uploaded code, spark-submit, a table in the store, the report, and an error.
+
+The APIs are served here, over the stack's S3: what the endpoint's process wires is not part of this.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Thread
+from typing import Any, cast
+
+import pytest
+from pyspark.sql import SparkSession
+from werkzeug.serving import make_server
+
+from cdc_lake.contract import lease, names
+from cdc_lake.contract.errors import LeaseHeldError
+from cdc_lake.contract.store import S3Location
+from cdc_lake.jobs import purge, remote, upsert
+from cdc_lake.jobs.purge import PurgeSpec
+from cdc_lake.profile_local import JOBS
+from cdc_lake_tests.integration.jobs.engines import BUCKET, Engines, make_bucket
+from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
+from cdc_lake_tests.integration.jobs.tables import LakeTable
+from cdc_lake_tests.stack import running_stack
+from infra.local.attach import load_endpoints
+from infra.local.aws_endpoint.emr import CLUSTER
+from infra.local.aws_endpoint.emr_serverless import APPLICATION
+from infra.local.aws_endpoint.gate import Gate
+from infra.local.aws_endpoint.spark_services import spark_services
+from infra.local.aws_endpoint.spark_submit import SparkHere
+from infra.local.endpoints import Endpoints
+from infra.local.spark_classes import java_options
+from resources.emr import EmrSteps
+from resources.emr_code import EmrCode
+from resources.emr_jobs import EmrJobs
+from resources.emr_serverless import EmrServerlessSpark
+from resources.job_files import JobFiles
+from resources.kafka import Kafka
+
+LOGS = f"s3://{BUCKET}/logs/"
+
+
+@dataclass(frozen=True)
+class Aws:
+    """The APIs' address, and the store."""
+
+    url: str
+    at: Endpoints
+    location: S3Location
+
+    def fields(self) -> dict[str, Any]:
+        """What both resources have."""
+        keys = {"access_key": self.location.access_key, "secret_key": self.location.secret_key}
+        root = JOBS.parents[1]
+        code = EmrCode(
+            root=str(root),
+            packages=list(remote.PACKAGES),
+            entry=str(JOBS / "main.py"),
+            jars=str(self.at.spark_jars),
+        )
+        return {
+            **keys,
+            "region": self.at.region,
+            "endpoint_url": self.url,
+            "files": JobFiles(bucket=BUCKET, endpoint_url=self.at.s3_endpoint, region=self.at.region, **keys),
+            "code": code,
+            "texts": remote.JobTexts(),
+            "properties": [str(JOBS / "spark.properties")],
+            "settings": {"spark.sql.shuffle.partitions": "4"},
+            "poll_seconds": 0.5,
+            "run_seconds": 300.0,
+        }
+
+    def table(self, name: str) -> LakeTable:
+        """A table that no Spark of this process writes."""
+        engines = Engines(self.location, Kafka(bootstrap="127.0.0.1:9"), cast(SparkSession, None))
+        return LakeTable(engines, name, COLUMNS, KEY)
+
+
+def steps(aws: Aws) -> EmrJobs:
+    """Steps of the cluster."""
+    return EmrSteps(**aws.fields(), cluster_id=CLUSTER, python="/opt/cdc-lake/bin/python")
+
+
+def serverless(aws: Aws) -> EmrJobs:
+    """Runs of the application."""
+    role = "arn:aws:iam::123456789012:role/jobs"
+    return EmrServerlessSpark(**aws.fields(), application_id=APPLICATION, role_arn=role, log_uri=LOGS)
+
+
+@pytest.fixture(scope="module")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aws]:
+    """S3, and the APIs over it."""
+    home = tmp_path_factory.mktemp("stack") / "home"
+    with running_stack(home, ("s3",)):
+        at = load_endpoints(home)
+        secret = at.s3_secret_key.get_secret_value()
+        location = S3Location(BUCKET, at.s3_endpoint, at.region, at.s3_access_key, secret)
+        make_bucket(location)
+        with served(tmp_path_factory.mktemp("emr"), at, location) as url:
+            yield Aws(url, at, location)
+
+
+@contextmanager
+def served(state: Path, at: Endpoints, location: S3Location) -> Iterator[str]:
+    """The APIs; their address."""
+    here = SparkHere(
+        java_home=str(at.java_home),
+        jars=Path(at.spark_jars),
+        region=at.region,
+        s3_endpoint=at.s3_endpoint,
+        aws_endpoint="http://127.0.0.1:9",
+        access_key=at.s3_access_key,
+        secret_key=at.s3_secret_key.get_secret_value(),
+        s3=location.store().client,
+        settings={
+            "spark.driver.memory": "1g",
+            "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC {java_options(at.java_home, at.spark_jars)}",
+        },
+    )
+    services = spark_services(state, here.prepared, here.s3, at.region, LOGS)
+    server = make_server("127.0.0.1", 0, Gate(lambda *_: [], at.region, services), threaded=True)
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+both = pytest.mark.parametrize(("make", "name"), [(steps, "steps"), (serverless, "serverless")])
+
+
+@both
+def test_an_upsert_writes_the_table_and_its_report_comes_back(
+    aws: Aws, make: Callable[[Aws], EmrJobs], name: str
+) -> None:
+    table, spark = aws.table(name), make(aws)
+    table.deliver([event(1, "c", 10), event(2, "c", 20)])
+    done = spark.run(upsert.run, table.spec)
+    assert (done.events, done.keys, done.manifests) == (2, 2, 1)
+    rows = table.by_hudi_rs()
+    assert len(rows) == 2
+    assert {row["_hoodie_commit_time"] for row in rows} == {done.instant}
+    run = spark.last_run()
+    assert run is not None
+    bucket, _, prefix = run.logs.removeprefix("s3://").partition("/")
+    log = replace(aws.location, bucket=bucket).store().get(f"{prefix}stderr.gz")
+    assert log is not None
+    assert b"SparkContext" in gzip.decompress(log.body)
+
+
+@both
+def test_an_error_of_the_contract_is_raised_as_itself(aws: Aws, make: Callable[[Aws], EmrJobs], name: str) -> None:
+    table = aws.table(f"{name}-held")
+    key = names.lease_key(table.spec.pipeline, table.spec.table)
+    with (
+        lease.held(table.store, key, "another writer"),
+        pytest.raises(LeaseHeldError, match="another writer") as caught,
+    ):
+        make(aws).run(purge.run, PurgeSpec(table.spec, 60))
+    assert "ended as FAILED" in str(caught.value.__cause__)

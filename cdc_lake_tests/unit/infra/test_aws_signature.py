@@ -1,0 +1,116 @@
+"""Secrets Manager behind the gate: whoever has the stack's keys is served, and nobody else."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+
+from cdc_lake_tests.fakes.server import listening
+from infra.local.aws_endpoint.gate import Gate
+from infra.local.aws_endpoint.signature import Signatures
+from infra.local.component import Secrets, StackContext
+from infra.local.components.aws import AwsComponent
+from infra.local.endpoints import DATABASE_SECRET
+from infra.local.ports import PREFERRED
+
+REGION = "us-east-1"
+SIGNATURES = Signatures("stack-key", "stack-secret")
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    """The endpoint with moto behind it."""
+    moto = DomainDispatcherApplication(create_backend_app)
+    with listening(Gate(moto, REGION, is_signed=SIGNATURES.holds)) as url:
+        yield url
+
+
+def client(endpoint: str, key: str = "stack-key", secret: str = "stack-secret") -> Any:  # noqa: ANN401
+    """boto3's client with these keys."""
+    return boto3.client(
+        "secretsmanager",
+        endpoint_url=endpoint,
+        region_name=REGION,
+        aws_access_key_id=key,
+        aws_secret_access_key=secret,
+        config=Config(retries={"total_max_attempts": 1}),
+    )
+
+
+def test_the_stacks_keys_open_it(endpoint: str) -> None:
+    made = client(endpoint).create_secret(Name="shop", SecretString="ünïcode & more")
+    assert client(endpoint).get_secret_value(SecretId=made["ARN"])["SecretString"] == "ünïcode & more"
+
+
+@pytest.mark.parametrize(("key", "secret"), [("stack-key", "guessed"), ("other-key", "stack-secret")])
+def test_other_keys_do_not(endpoint: str, key: str, secret: str) -> None:
+    with pytest.raises(ClientError, match="does not match the stack's keys") as refused:
+        client(endpoint, key, secret).list_secrets()
+    assert refused.value.response["Error"]["Code"] == "InvalidSignatureException"
+
+
+def test_the_stack_keeps_its_databases_login_there(endpoint: str, tmp_path: Path) -> None:
+    ports = {**PREFERRED, "aws": int(endpoint.rpartition(":")[2])}
+    for password in ("first", "second"):  # a stack that is up already is brought up again
+        AwsComponent().after_ready(StackContext(tmp_path, ports, Secrets(password, "stack-key", "stack-secret")))
+    told = json.loads(client(endpoint).get_secret_value(SecretId=DATABASE_SECRET)["SecretString"])
+    assert (told["username"], told["password"], told["port"]) == ("postgres", "second", PREFERRED["postgres"])
+
+
+def recorded() -> dict[str, Any]:
+    """A request as a server is given it, rightly signed."""
+    from botocore.auth import SigV4Auth
+    from botocore.awsrequest import AWSRequest
+    from botocore.credentials import Credentials
+
+    headers = {"Content-Type": "application/x-amz-json-1.1", "X-Amz-Target": "secretsmanager.GetSecretValue"}
+    request = AWSRequest("POST", "http://127.0.0.1:1/", data=b'{"SecretId": "shop"}', headers=headers)
+    SigV4Auth(Credentials("stack-key", "stack-secret"), "secretsmanager", REGION).add_auth(request)
+    return {
+        "REQUEST_METHOD": "POST",
+        "PATH_INFO": "/",
+        "REQUEST_URI": "/",
+        "CONTENT_TYPE": headers["Content-Type"],
+        "CONTENT_LENGTH": "20",
+        "HTTP_HOST": "127.0.0.1:1",
+        "HTTP_X_AMZ_TARGET": headers["X-Amz-Target"],
+        "HTTP_X_AMZ_DATE": request.headers["X-Amz-Date"],
+        "HTTP_AUTHORIZATION": request.headers["Authorization"],
+        "wsgi.input": io.BytesIO(b'{"SecretId": "shop"}'),
+    }
+
+
+def test_a_signature_is_of_one_request_only() -> None:
+    environ = recorded()
+    assert SIGNATURES.holds(environ)
+    assert environ["wsgi.input"].read() == b'{"SecretId": "shop"}'
+    for changed in (
+        {"wsgi.input": io.BytesIO(b'{"SecretId": "bank"}')},
+        {"HTTP_X_AMZ_TARGET": "secretsmanager.DeleteSecret"},
+        {"HTTP_X_AMZ_DATE": "20200101T000000Z"},
+        {"REQUEST_URI": "/other"},
+        {"REQUEST_METHOD": "GET"},
+        {"HTTP_AUTHORIZATION": ""},
+        {"CONTENT_LENGTH": str(2**30)},
+    ):
+        assert not SIGNATURES.holds({**recorded(), **changed}), changed
+
+
+def test_the_keys_are_not_shown() -> None:
+    assert "stack-secret" not in repr(SIGNATURES)
+
+
+def test_without_keys_it_is_not_offered() -> None:
+    told: list[str] = []
+    body = Gate(lambda *_: [b"moto"], REGION)(recorded(), lambda status, _: told.append(status))
+    assert told == ["400 UnknownOperationException"]
+    assert b"secretsmanager is not offered" in b"".join(body)

@@ -1,0 +1,273 @@
+"""Both ways to run a job on EMR, against the local APIs and over boto3: what it reports, raises, and leaves running."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dagster._core.errors import DagsterExecutionInterruptedError
+
+from cdc_lake_tests.fakes.emr import BUCKET, LOGS, Served, code, served
+from infra.local.aws_endpoint.emr import CLUSTER
+from infra.local.aws_endpoint.emr_serverless import APPLICATION
+from resources.aws import AwsRequestFailed
+from resources.emr import EmrSteps
+from resources.emr_code import EmrCode
+from resources.emr_jobs import EmrJobs
+from resources.emr_serverless import EmrServerlessSpark
+from resources.errors import AccessRefused, JobFailed, ResourceError, Unreachable, WaitTimedOut
+from resources.job_files import JobFiles
+
+
+class HeldError(Exception):
+    """What the job raises."""
+
+
+class Texts:
+    """A job's texts; its specs say what it shall do."""
+
+    def name(self, job: Callable[..., Any]) -> str:
+        """See JobTexts."""
+        return job.__name__
+
+    def request(self, job: Callable[..., Any], spec: object, secrets: Mapping[str, str]) -> str:  # noqa: ARG002
+        """See JobTexts."""
+        return json.dumps({"do": spec, "password": secrets.get("source-password")})
+
+    def report(self, job: Callable[..., Any], text: str) -> Any:  # noqa: ANN401, ARG002
+        """See JobTexts."""
+        return json.loads(text)["report"]
+
+    def error(self, text: str) -> Exception | None:
+        """See JobTexts."""
+        told = json.loads(text).get("error")
+        return None if told is None else HeldError(told)
+
+
+def work(session: object, spec: str) -> str:
+    """The job, as its caller names it; what runs is fakes/emr.py's."""
+    raise AssertionError((session, spec))
+
+
+@pytest.fixture
+def aws(tmp_path: Path) -> Iterator[Served]:
+    """The APIs."""
+    with served(tmp_path) as found:
+        yield found
+
+
+def fields(aws: Served, folder: Path) -> dict[str, Any]:
+    """What both have."""
+    keys = {"access_key": "key", "secret_key": "secret", "attempts": 1}
+    properties = folder / "spark.properties"
+    properties.write_text("# Spark's\nspark.app.name  cdc-lake\nspark.sql.ansi.enabled false\n")
+    return {
+        **keys,
+        "endpoint_url": aws.url,
+        "files": JobFiles(bucket=BUCKET, endpoint_url=aws.s3.url, **keys),
+        "code": EmrCode(**code(folder)),
+        "texts": Texts(),
+        "properties": [str(properties)],
+        "settings": {"spark.cdc_lake.kafka.sasl.jaas.config": "IAMLoginModule required;"},
+        "secrets": {"source-password": "arn:secret"},
+        "poll_seconds": 0.02,
+        "patience_seconds": 3.0,
+        "run_seconds": 30.0,
+    }
+
+
+def steps(aws: Served, folder: Path, **more: object) -> EmrJobs:
+    """Steps of a cluster."""
+    return EmrSteps(**{**fields(aws, folder), "cluster_id": CLUSTER, "python": "/opt/python", **more})
+
+
+def serverless(aws: Served, folder: Path, **more: object) -> EmrJobs:
+    """Runs of an application."""
+    role = "arn:aws:iam::123456789012:role/jobs"
+    own = {"application_id": APPLICATION, "role_arn": role, "log_uri": LOGS, "environment": "s3://lake/env.tar.gz"}
+    return EmrServerlessSpark(**{**fields(aws, folder), **own, **more})
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to run jobs: the resource, the state of success, the folder of a run's logs, and its page."""
+
+    make: Callable[..., EmrJobs]
+    done: str
+    logs: str
+    page: str
+
+
+WAYS = {
+    "steps": Way(steps, "COMPLETED", f"{LOGS}{CLUSTER}/steps/{{id}}/", f"#/clusterDetails/{CLUSTER}"),
+    "serverless": Way(
+        serverless, "SUCCESS", f"{LOGS}applications/{APPLICATION}/jobs/{{id}}/SPARK_DRIVER/", "#/serverless"
+    ),
+}
+both = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+
+
+def state(aws: Served) -> str:
+    """The state of the only run, once it has ended."""
+    runs = [run for each in aws.runs.values() for run in each.newest_first()]
+    assert len(runs) == 1
+    until = time.monotonic() + 5
+    while runs[0].ended is None and time.monotonic() < until:
+        time.sleep(0.01)
+    return runs[0].state
+
+
+@both
+def test_a_job_runs_and_its_report_comes_back(aws: Served, tmp_path: Path, way: Way) -> None:
+    one = way.make(aws, tmp_path)
+    assert one.last_run() is None
+    assert one.run(work, "report") == "REPORT"
+    run = one.last_run()
+    assert run is not None
+    assert (run.job, run.state, run.logs) == ("work", way.done, way.logs.format(id=run.id))
+    assert run.log_url.endswith(f"/s3/buckets/lake?region=us-east-1&prefix={run.logs.removeprefix('s3://lake/')}")
+    assert run.console_url == f"https://console.aws.amazon.com/emr/home?region=us-east-1{way.page}"
+    said = gzip.decompress(aws.s3.objects[f"{run.logs.removeprefix('s3://')}stdout.gz"]).decode()
+    settings = json.loads(said.partition("settings ")[2])
+    assert settings["spark.app.name"] == "cdc-lake"
+    assert settings["spark.cdc_lake.kafka.sasl.jaas.config"] == "IAMLoginModule required;"
+    kept = {key.partition("/")[2]: body for key, body in aws.s3.objects.items()}
+    spec = next(body for key, body in kept.items() if key.endswith("spec.json"))
+    assert json.loads(spec) == {"do": "report", "password": "arn:secret"}
+    assert [key.rpartition("/")[2] for key in kept if key.startswith("spark/jars/")] == ["hudi-1.jar"]
+
+
+@both
+def test_code_is_uploaded_once(aws: Served, tmp_path: Path, way: Way) -> None:
+    way.make(aws, tmp_path).run(work, "a")
+    before = {key: body for key, body in aws.s3.objects.items() if "/code/" in key or "/jars/" in key}
+    one = way.make(aws, tmp_path)
+    one.warm()
+    assert one.run(work, "b") == "B"
+    after = {key: body for key, body in aws.s3.objects.items() if "/code/" in key or "/jars/" in key}
+    assert after == before
+    assert len(after) == 3
+
+
+@both
+def test_what_the_job_raises_is_raised(aws: Served, tmp_path: Path, way: Way) -> None:
+    one = way.make(aws, tmp_path)
+    with pytest.raises(HeldError, match="the table is held") as caught:
+        one.run(work, "fail")
+    cause, run = caught.value.__cause__, one.last_run()
+    assert isinstance(cause, JobFailed)
+    assert run is not None
+    assert run.state == "FAILED"
+    assert f"{run.id} (work)" in str(cause)
+    assert way.logs.format(id=run.id) in str(cause)
+
+
+@both
+def test_one_that_dies_says_which_and_why(aws: Served, tmp_path: Path, way: Way) -> None:
+    one = way.make(aws, tmp_path)
+    with pytest.raises(JobFailed) as caught:
+        one.run(work, "die")
+    run, told = one.last_run(), str(caught.value)
+    assert run is not None
+    assert f"{run.id} (work)" in told
+    assert "ended as FAILED" in told
+    assert "OutOfMemoryError: Java heap space" in told
+    assert "left nothing at s3://lake/spark/runs/work-" in told
+    assert way.logs.format(id=run.id) in told
+    assert told.endswith(f"{run.log_url} {run.console_url}")
+
+
+@both
+@pytest.mark.parametrize("kind", [DagsterExecutionInterruptedError, KeyboardInterrupt])
+def test_an_interrupted_caller_cancels(aws: Served, tmp_path: Path, way: Way, kind: type[BaseException]) -> None:
+    def interrupt(*_: object) -> None:
+        raise kind
+
+    def began(key: str) -> None:
+        if key.endswith("spec.json"):
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+
+    aws.s3.on_read = began
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        with pytest.raises(kind) as caught:
+            way.make(aws, tmp_path).run(work, "sleep")
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert "was asked to end" in caught.value.__notes__[0]
+    assert state(aws) == "CANCELLED"
+
+
+@both
+def test_the_wait_has_a_bound(aws: Served, tmp_path: Path, way: Way) -> None:
+    with pytest.raises(WaitTimedOut, match=r"\(work\) of the EMR .* in us-east-1 to end"):
+        way.make(aws, tmp_path, run_seconds=0.3).run(work, "sleep")
+    assert state(aws) == "CANCELLED"
+
+
+@both
+def test_throttled_calls_are_repeated(aws: Served, tmp_path: Path, way: Way) -> None:
+    aws.trouble.refused.update({"AddJobFlowSteps": 2, "DescribeStep": 3, "DescribeCluster": 1, "POST": 2, "GET": 3})
+    assert way.make(aws, tmp_path).run(work, "report") == "REPORT"
+    assert state(aws) == "SUCCEEDED"
+
+
+def test_throttling_without_end_is_an_error_that_says_what(aws: Served, tmp_path: Path) -> None:
+    aws.trouble.refused["AddJobFlowSteps"] = 10_000
+    with pytest.raises(AwsRequestFailed, match=f"Adding a step to the cluster {CLUSTER} failed.*Not now"):
+        steps(aws, tmp_path, patience_seconds=0.2).run(work, "report")
+
+
+@both
+@pytest.mark.parametrize("code", ["AccessDeniedException", "ExpiredTokenException"])
+def test_a_missing_permission_or_an_expired_token_says_at_what(
+    aws: Served, tmp_path: Path, way: Way, code: str
+) -> None:
+    aws.trouble.code = code
+    aws.trouble.refused.update({"AddJobFlowSteps": 1, "POST": 1})
+    with pytest.raises(AccessRefused, match=rf"(cluster {CLUSTER}|application {APPLICATION}) failed.*{code}"):
+        way.make(aws, tmp_path).run(work, "report")
+    assert [run for each in aws.runs.values() for run in each.newest_first()] == []
+
+
+def test_who_can_t_look_any_more_and_can_t_cancel_says_that_it_may_run(aws: Served, tmp_path: Path) -> None:
+    aws.trouble.code = "ExpiredTokenException"
+    aws.trouble.refused.update({"DescribeStep": 1, "CancelSteps": 1})
+    with pytest.raises(AccessRefused, match="ExpiredTokenException") as caught:
+        steps(aws, tmp_path).run(work, "report")
+    assert "could not be cancelled and may still run: Cancelling step s-" in caught.value.__notes__[0]
+    assert state(aws) == "SUCCEEDED"
+
+
+def test_a_step_whose_answer_was_lost_is_found(aws: Served, tmp_path: Path) -> None:
+    aws.trouble.late["AddJobFlowSteps"] = lambda: time.sleep(0.6)
+    assert steps(aws, tmp_path, read_timeout_seconds=0.3).run(work, "report") == "REPORT"
+    assert aws.trouble.asked.count("AddJobFlowSteps") == 1
+    assert state(aws) == "SUCCEEDED"
+
+
+def test_a_start_whose_answer_was_lost_starts_one(aws: Served, tmp_path: Path) -> None:
+    aws.trouble.late["POST"] = lambda: time.sleep(0.6)
+    assert serverless(aws, tmp_path, read_timeout_seconds=0.3).run(work, "report") == "REPORT"
+    assert aws.trouble.asked.count("POST") == 2
+    assert state(aws) == "SUCCEEDED"
+
+
+def test_nobody_answers(aws: Served, tmp_path: Path) -> None:
+    with pytest.raises(Unreachable, match=f"Describing the cluster {CLUSTER}"):
+        steps(aws, tmp_path, endpoint_url="http://127.0.0.1:9", patience_seconds=0.2).run(work, "report")
+
+
+@pytest.mark.parametrize("unknown", ["j-OTHER", "00other"])
+def test_another_cluster_or_application(aws: Served, tmp_path: Path, unknown: str) -> None:
+    one = steps(aws, tmp_path, cluster_id=unknown) if unknown[0] == "j" else None
+    with pytest.raises(ResourceError, match=unknown):
+        (one or serverless(aws, tmp_path, application_id=unknown)).run(work, "report")
