@@ -2,14 +2,15 @@
 
 Where a placeholder is filled with something that was made up, an error says nothing of the file: those settings are
 named, and not judged. So are all settings of the database where one is made up, since Debezium tells by
-`database.hostname` whatever keeps it from looking at the database.
+`database.hostname` whatever keeps it from looking at the database. A setting that the plugin does not define is a fault
+where it resembles one that it defines: the others may be among those that it reads without defining them.
 Here: filling, and reading the worker's answer. Not here: asking (kafka_connect.py), and connectors whose plugin is not
 there (connector_lint.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -25,18 +26,18 @@ _DATABASE = "database."
 _HANDED_ON = (
     *("key.converter.", "value.converter.", "header.converter."),
     *("producer.override.", "consumer.override.", "admin.override."),
-    *("topic.creation.", "driver.", "internal."),
+    *("topic.creation.", "driver."),
 )
+_RESEMBLES = 0.85
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the plugin says of a file."""
+    """What the plugin says of a file, a sentence each."""
 
     faults: tuple[str, ...]
-    """A sentence each."""
-    not_judged: tuple[str, ...]
-    """The settings whose errors are about made-up values."""
+    notes: tuple[str, ...]
+    """What was not judged, and why."""
 
 
 def judge(connect: KafkaConnect, path: Path, known: Mapping[str, str]) -> Verdict:
@@ -46,8 +47,7 @@ def judge(connect: KafkaConnect, path: Path, known: Mapping[str, str]) -> Verdic
         ConnectorConfigInvalid: the file is none of a connector, or no error policy.
         Unreachable, ConnectRequestFailed: the worker can't be asked.
     """
-    filled = {name: known.get(name, _MADE_UP.get(name, name)) for name in placeholders(path)}
-    config = render(path, filled)
+    config = render(path, {name: known.get(name, _MADE_UP.get(name, name)) for name in placeholders(path)})
     made_up = {setting for setting, names in placeholders_of(path).items() if names - known.keys()}
     if any(setting.startswith(_DATABASE) for setting in made_up):
         made_up |= {setting for setting in config if setting.startswith(_DATABASE)}
@@ -56,10 +56,33 @@ def judge(connect: KafkaConnect, path: Path, known: Mapping[str, str]) -> Verdic
         f"{setting}: {error.rstrip('.')}"
         for setting, errors in found.errors.items()
         if setting not in made_up
-        for error in errors
+        for error in dict.fromkeys(errors)
     ]
-    for setting in sorted(config.keys() - found.defined - found.errors.keys()):
-        if not setting.startswith(_HANDED_ON):
-            near = get_close_matches(setting, found.defined, 1)
-            faults.append(f"{setting} is no setting of {config[CLASS]}" + (f"; is {near[0]} meant?" if near else ""))
-    return Verdict(tuple(faults), tuple(setting for setting in found.errors if setting in made_up))
+    undefined = sorted(config.keys() - found.defined - found.errors.keys())
+    slips = dict(_slips(undefined, found.defined))
+    faults += [f"{setting} is no setting of {config[CLASS]}; is {meant} meant?" for setting, meant in slips.items()]
+    return Verdict(
+        tuple(faults),
+        (
+            *_note("its value is made up", [setting for setting in found.errors if setting in made_up]),
+            *_note(
+                "the plugin does not define it",
+                [name for name in undefined if name not in slips and not name.startswith(_HANDED_ON)],
+            ),
+        ),
+    )
+
+
+def _slips(settings: list[str], defined: Set[str]) -> Iterator[tuple[str, str]]:
+    """Those that are most likely misspelled, with what is meant."""
+    # A definition can be a pattern, which begins with a name, or be of all names that begin with it and a dot.
+    beginnings = tuple(name.partition("(")[0] if "(" in name else f"{name}." for name in defined)
+    for setting in settings:
+        near = get_close_matches(setting, defined, 1, _RESEMBLES)
+        if near and not setting.startswith((*_HANDED_ON, *beginnings)):
+            yield setting, near[0]
+
+
+def _note(why: str, settings: list[str]) -> Iterator[str]:
+    if settings:
+        yield f"not judged, since {why}: {', '.join(settings)}"

@@ -6,7 +6,7 @@ connector_lint.py and connector_policy.py in resources).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +15,7 @@ import typer
 
 if TYPE_CHECKING:
     from resources.connector_lint import Settings
+    from resources.connector_validation import Verdict
     from resources.kafka_connect import KafkaConnect
 
 
@@ -56,6 +57,7 @@ def lint(
     """
     from cdc_lake.pipeline.stages.topic import CONNECTORS
     from resources.connector_lint import Settings
+    from resources.connector_validation import Verdict
     from resources.errors import ConnectorConfigInvalid
 
     settings = Settings.read(CONNECTORS / "settings")
@@ -63,13 +65,13 @@ def lint(
     wrong = 0
     for path in files or sorted(CONNECTORS.rglob("*.json")):
         try:
-            verdict, faults = _judged(path, worker, settings)
+            verdict, found = _judged(path, worker, settings)
         except ConnectorConfigInvalid as error:
-            verdict, faults = "", (error.user_message,)
-        wrong += bool(faults)
-        typer.echo(f"{path.name}: {f'{len(faults)} faults' if faults else verdict}")
-        for fault in faults:
-            typer.echo(f"  {fault}")
+            verdict, found = "", Verdict((error.user_message,), ())
+        wrong += bool(found.faults)
+        typer.echo(f"{path.name}: {f'{len(found.faults)} faults' if found.faults else verdict}")
+        for line in (*found.faults, *found.notes):
+            typer.echo(f"  {line}")
     if worker is None:
         typer.echo(
             "No plugin was asked, since no Kafka Connect worker runs here: start one with `cdc-lake up`, or name one"
@@ -109,23 +111,20 @@ def _stacks() -> _Worker | None:
     return _Worker(connect, connect.plugins(), known)
 
 
-def _judged(path: Path, worker: _Worker | None, settings: Settings) -> tuple[str, Sequence[str]]:
-    """What to say of a file without a fault, and its faults. Raises ConnectorConfigInvalid."""
+def _judged(path: Path, worker: _Worker | None, settings: Settings) -> tuple[str, Verdict]:
+    """What to say of a file without a fault, and what was found. Raises ConnectorConfigInvalid."""
     from resources.connector_config import placeholders, render
-    from resources.connector_validation import CLASS, judge
+    from resources.connector_validation import CLASS, Verdict, judge
 
     # What is known are patterns of filled values: each placeholder gets its own name.
     config = render(path, {name: name for name in placeholders(path)})
     kind = config.get(CLASS, "")
     if not kind:
-        return "", [f"{CLASS} is missing"]
+        return "", Verdict((f"{CLASS} is missing",), ())
     if worker is not None and kind in worker.plugins:
-        found = judge(worker.connect, path, worker.known)
-        unsure = (
-            f"; not judged, for a pipeline fills them in: {', '.join(found.not_judged)}" if found.not_judged else ""
-        )
-        return f"ok, says its plugin on {worker.connect.url}{unsure}", found.faults
+        return f"ok, says its plugin on {worker.connect.url}", judge(worker.connect, path, worker.known)
     if kind in settings.classes:
-        return "ok, by what is known of its settings; its plugin was not asked", list(settings.faults(config))
+        known = Verdict(tuple(settings.faults(config)), ())
+        return "ok, by what is known of its settings; its plugin was not asked", known
     absent = "was not asked" if worker is None else f"is not on {worker.connect.url}"
-    return f"an error policy, and nothing else is known: its plugin {absent}", ()
+    return f"an error policy, and nothing else is known: its plugin {absent}", Verdict((), ())
