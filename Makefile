@@ -61,7 +61,7 @@ integration: $(VENV)/.dev setup ## tests of one engine or resource at a time
 
 .PHONY: e2e
 e2e: $(VENV)/.dev setup ## the whole stack
-	$(BIN)/pytest cdc_lake_tests/e2e
+	$(BIN)/pytest --dist loadgroup --numprocesses $(PROCESSES) cdc_lake_tests/e2e
 
 # Every size: the one that nobody tried is the one that fails.
 TEMPLATES := build/cdk
@@ -82,6 +82,10 @@ needs-node:
 audit: $(VENV)/.dev ## known vulnerabilities of what is locked, secrets in what is committed
 	$(BIN)/python -m infra.audit.committed
 	$(BIN)/python -m infra.audit requirements.lock requirements-dev.lock requirements-infra.lock $(ARGS)
+
+.PHONY: aws-smoke
+aws-smoke: setup ## Northwind once through your AWS account (docs/aws.md); it asks first, and with YES=1 it doesn't
+	$(BIN)/cdc-lake aws smoke $(if $(YES),--yes) $(ARGS)
 
 .PHONY: test-faults
 test-faults: $(VENV)/.dev setup ## kills, failpoints and broken streams, on a stack of its own

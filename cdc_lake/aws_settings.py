@@ -18,6 +18,9 @@ _WORKER = "CDC_LAKE_CONNECT_WORKER_"
 """With a pipeline's name in capitals: the ARN of the worker configuration of its connector."""
 
 
+_MSK_CONNECT = tuple(f"CDC_LAKE_CONNECT_{name}" for name in ("ROLE", "LOG_GROUP", "SUBNETS", "GROUPS", "PLUGIN"))
+
+
 def _split(text: object) -> object:
     return [part.strip() for part in text.split(",") if part.strip()] if isinstance(text, str) else text
 
@@ -26,12 +29,26 @@ Listed = Annotated[list[str], BeforeValidator(_split)]
 """Separated by commas."""
 
 
+def _pairs(text: object) -> object:
+    if not isinstance(text, str):
+        return text
+    pairs = [each.partition("=") for each in text.split(",") if each.strip()]
+    if any(not equals for _, equals, _ in pairs):
+        raise ValueError(f"{text!r} is not of the form name=value,name=value")
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+Tags = Annotated[dict[str, str], BeforeValidator(_pairs)]
+"""`name=value`, separated by commas."""
+
+
 class AwsSettings(BaseModel):
     """The variables; none of them is secret."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     region: str = Field(alias="AWS_REGION")
+    environment: str = Field(default="", alias="CDC_LAKE_ENVIRONMENT")
     bucket: str = Field(alias="CDC_LAKE_BUCKET")
     work_bucket: str = Field(alias="CDC_LAKE_WORK_BUCKET")
     artifacts_bucket: str = Field(alias="CDC_LAKE_ARTIFACTS_BUCKET")
@@ -43,12 +60,15 @@ class AwsSettings(BaseModel):
     password_reference: str = Field(default="", alias="CDC_LAKE_CONNECT_PASSWORD_REFERENCE")
     kafka_cluster: str = Field(alias="CDC_LAKE_KAFKA_CLUSTER")
     kafka_security: Literal["plaintext", "iam"] = Field(default="iam", alias="CDC_LAKE_KAFKA_SECURITY")
+    connect_url: str = Field(default="", alias="CDC_LAKE_CONNECT_URL")
     connect_role: str = Field(alias="CDC_LAKE_CONNECT_ROLE")
     connect_log_group: str = Field(alias="CDC_LAKE_CONNECT_LOG_GROUP")
     connect_subnets: Listed = Field(alias="CDC_LAKE_CONNECT_SUBNETS")
     connect_groups: Listed = Field(alias="CDC_LAKE_CONNECT_GROUPS")
     connect_workers: int = Field(default=1, alias="CDC_LAKE_CONNECT_WORKERS")
     connect_mcus: int = Field(default=1, alias="CDC_LAKE_CONNECT_MCUS")
+    connect_max_workers: int | None = Field(default=None, ge=1, alias="CDC_LAKE_CONNECT_MAX_WORKERS")
+    connect_tags: Tags = Field(default={}, alias="CDC_LAKE_CONNECT_TAGS")
     connect_plugin: str = Field(alias="CDC_LAKE_CONNECT_PLUGIN")
     connect_workers_of: dict[str, str]
     emr_application: str = Field(default="", alias="CDC_LAKE_EMR_APPLICATION")
@@ -59,15 +79,23 @@ class AwsSettings(BaseModel):
     emr_more_jars: Listed = Field(default=[], alias="CDC_LAKE_EMR_MORE_JARS")
     catalog: str = Field(alias="CDC_LAKE_CATALOG")
     athena_workgroup: str = Field(alias="CDC_LAKE_ATHENA_WORKGROUP")
+    athena_usd_per_tb: float = Field(default=5.0, ge=0, alias="CDC_LAKE_ATHENA_USD_PER_TB")
     quicksight_role: str = Field(alias="CDC_LAKE_QUICKSIGHT_ROLE")
     quicksight_principal: str = Field(alias="CDC_LAKE_QUICKSIGHT_PRINCIPAL")
     quicksight_pause_seconds: float | None = Field(default=None, alias="CDC_LAKE_QUICKSIGHT_PAUSE_SECONDS")
+    snapshot_seconds: float = Field(default=86_400.0, gt=0, alias="CDC_LAKE_SNAPSHOT_SECONDS")
     poll_seconds: float = Field(default=10.0, gt=0, alias="CDC_LAKE_POLL_SECONDS")
 
     @property
     def account_id(self) -> str:
         """The account, out of the ARN of a role in it."""
         return self.quicksight_role.split(":")[4]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _own_connect(cls, told: dict[str, Any]) -> dict[str, Any]:
+        """Where Connect is somebody's own, nothing of MSK Connect has to be said."""
+        return {**dict.fromkeys(_MSK_CONNECT, ""), **told} if told.get("CDC_LAKE_CONNECT_URL") else told
 
     @model_validator(mode="after")
     def _spark_somewhere(self) -> Self:

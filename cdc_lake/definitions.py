@@ -7,6 +7,7 @@ import dagster as dg
 from cdc_lake.pipeline import events
 from cdc_lake.pipeline.apart import require_apart
 from cdc_lake.pipeline.load import load, names
+from cdc_lake.pipeline.pace import QUEUE
 from cdc_lake.profile import bound
 
 
@@ -16,7 +17,7 @@ def defs() -> dg.Definitions:
     flows = [load(name) for name in names()]
     require_apart(flows)
     resources = bound()
-    hearing = [events.build(flows)] if events.QUEUE in resources else []
+    hearing = [events.build(flows)] if QUEUE in resources else []
     pipelines = dg.load_from_defs_folder(path_within_project=Path(__file__).parent / "defs")
     own = dg.Definitions(sensors=hearing, resources=resources, executor=dg.in_process_executor)
     return dg.Definitions.merge(pipelines, own)

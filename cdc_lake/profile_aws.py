@@ -26,6 +26,8 @@ from resources.emr_serverless import EmrServerlessSpark
 from resources.glue import GlueCatalog
 from resources.job_files import JobFiles
 from resources.kafka import Kafka
+from resources.kafka_connect import KafkaConnect
+from resources.metrics import CloudWatchMetrics, NoMetrics
 from resources.msk import Msk
 from resources.msk_connect import MskConnect
 from resources.msk_connect_request import ConnectSettings, Plugin, WorkerConfiguration
@@ -52,7 +54,7 @@ def resources() -> dict[str, dg.ConfigurableResource[Any]]:
             host=told.source_host, port=told.source_port, user="", secret=secret, database=told.source_database
         ),
         "kafka": kafka,
-        "connect": MskConnect(region=told.region, settings=_connect(told), kafka=kafka, poll_seconds=told.poll_seconds),
+        "connect": _connect(told, kafka),
         "store": ObjectStore(bucket=told.bucket, region=told.region),
         "spark": _spark(told),
         "glue": GlueCatalog(region=told.region),
@@ -60,20 +62,34 @@ def resources() -> dict[str, dg.ConfigurableResource[Any]]:
             region=told.region,
             database=told.catalog,
             workgroup=told.athena_workgroup,
+            usd_per_tb=told.athena_usd_per_tb,
             output_location=f"s3://{told.work_bucket}/athena-results/",
         ),
         "dashboards": _dashboards(told),
+        "metrics": _metrics(told),
         "deployment": Deployment(
             profile="aws",
             source_host=told.source_host,
             password_reference=told.password_reference or secret.connect_reference(),
+            # MSK Connect takes a closed list of a worker's settings. Without exactly.once.source.support on it records
+            # can come twice, which the lake is built for.
+            exactly_once="requested",
+            snapshot_seconds=told.snapshot_seconds,
+            poll_seconds=told.poll_seconds,
             pages="",
         ),
     }
     return found | ({"queue": Sqs(region=told.region, queue_url=told.events_queue)} if told.events_queue else {})
 
 
-def _connect(told: AwsSettings) -> ConnectSettings:
+def _connect(told: AwsSettings, kafka: Kafka) -> KafkaConnect | MskConnect:
+    """A Connect of one's own where its address is said, and else MSK Connect."""
+    if told.connect_url:
+        return KafkaConnect(url=told.connect_url)
+    return MskConnect(region=told.region, settings=_settings(told), kafka=kafka, poll_seconds=told.poll_seconds)
+
+
+def _settings(told: AwsSettings) -> ConnectSettings:
     arn, _, revision = told.connect_plugin.partition("@")
     return ConnectSettings(
         subnets=told.connect_subnets,
@@ -87,6 +103,8 @@ def _connect(told: AwsSettings) -> ConnectSettings:
         log_group=told.connect_log_group,
         mcu_count=told.connect_mcus,
         workers=told.connect_workers,
+        max_workers=told.connect_max_workers,
+        tags=told.connect_tags,
     )
 
 
@@ -137,4 +155,18 @@ def _dashboards(told: AwsSettings) -> QuickSightDashboards:
         ),
         database=told.catalog,
         **({} if told.quicksight_pause_seconds is None else {"refresh_pause_seconds": told.quicksight_pause_seconds}),
+    )
+
+
+def _metrics(told: AwsSettings) -> CloudWatchMetrics | NoMetrics:
+    """CloudWatch where the environment has a name, which tells its metrics from another's."""
+    if not told.environment:
+        return NoMetrics()
+    # The sensor that puts them has a minute for all that it does, and comes again: it waits for nobody long.
+    return CloudWatchMetrics(
+        region=told.region,
+        environment=told.environment,
+        connect_timeout_seconds=3.0,
+        read_timeout_seconds=5.0,
+        attempts=2,
     )

@@ -22,6 +22,7 @@ from resources.deployment import Deployment
 from resources.glue import GlueCatalog
 from resources.kafka import Kafka
 from resources.kafka_connect import KafkaConnect
+from resources.metrics import NoMetrics
 from resources.object_store import ObjectStore
 from resources.postgres import Postgres
 from resources.spark import LocalSpark
@@ -101,4 +102,5 @@ def resources() -> dict[str, dg.ConfigurableResource[Any]]:
         "athena": Athena(**aws, database=CATALOG, output_location=f"s3://{bucket}/athena-results/", poll_seconds=0.05),
         "deployment": deployment,
         "dashboards": Pages(deployment=deployment),
+        "metrics": NoMetrics(),
     }

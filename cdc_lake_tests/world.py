@@ -28,6 +28,7 @@ from cdc_lake_tests.fakes.connect import FakeConnect
 from cdc_lake_tests.fakes.glue import FakeGlue
 from cdc_lake_tests.fakes.jobs import FakeSpark
 from cdc_lake_tests.fakes.kafka import FakeKafka
+from cdc_lake_tests.fakes.metrics import FakeMetrics
 from cdc_lake_tests.fakes.postgres import FakePostgres
 from cdc_lake_tests.fakes.steps import Steps
 from cdc_lake_tests.memory_store import MemoryStore
@@ -59,6 +60,7 @@ class World:
         self.connect = FakeConnect().noting(self.steps)
         self.glue = FakeGlue().noting(self.steps)
         self.athena = FakeAthena().with_catalog(self.glue)
+        self.metrics = FakeMetrics()
         self.athena.types.update(order_id="integer", total="decimal(6,2)")
         self.swept: list[sweep.SweepSpec] = []
         self.spark = FakeSpark(
@@ -100,6 +102,7 @@ class World:
             "athena": self.athena,
             "deployment": self.deployment,
             "dashboards": Pages(deployment=self.deployment),
+            "metrics": self.metrics,
         }
 
     @property

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import dagster as dg
 from botocore.exceptions import BotoCoreError, ClientError
@@ -21,13 +21,17 @@ from pyathena.cursor import Cursor
 from pyathena.error import DatabaseError
 from pyathena.model import AthenaQueryExecution
 from pyathena.util import RetryConfig
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from resources.aws import AwsRequestFailed, AwsResource
 from resources.errors import ResourceError, WaitTimedOut
 
 CATALOG = "AwsDataCatalog"
+_TB = 10**12
+_LEAST_BILLED = 10**7
+"""Of a statement that is not DDL: https://aws.amazon.com/athena/pricing/."""
 
+_ALLOW = "Allow whoever asks that: the table in Glue, its objects, and the bucket of the results."
 _ADVICE = (
     ("TABLE_NOT_FOUND", "Materialise what makes that table, or name its database ({database} is taken otherwise)."),
     ("SCHEMA_NOT_FOUND", "SHOW SCHEMAS lists the databases; {database} is taken where none is named."),
@@ -37,6 +41,10 @@ _ADVICE = (
     ("utput location", "Give the resource an output_location, s3://bucket/prefix/."),
     ("output bucket", "Make the bucket of output_location, or name another. {hint}"),
     ("engine did not answer", "{hint}"),
+    ("ccess denied", _ALLOW),
+    ("ccess Denied", _ALLOW),
+    ("not authorized", _ALLOW),
+    ("nsufficient", _ALLOW),
 )
 
 # Every error is raised, and ours says more than PyAthena's traceback in the log.
@@ -71,6 +79,18 @@ class QueryResult:
     bytes_scanned: int
     seconds: float
     """From the submission to the last row."""
+    reused: bool = False
+    """Whether it is the result of an earlier query: nothing was scanned."""
+
+
+@dataclass
+class Spent:
+    """What statements took together: Athena bills what they scan."""
+
+    queries: int = 0
+    bytes_scanned: int = 0
+    usd: float | None = None
+    """At the resource's price; None without one."""
 
 
 class Athena(AwsResource):
@@ -88,10 +108,30 @@ class Athena(AwsResource):
         default=600.0, gt=0, description="Then the query is stopped; Athena's own limit is 30 minutes."
     )
     poll_seconds: float = Field(default=0.25, gt=0)
+    usd_per_tb: float | None = Field(
+        default=None, ge=0, description="The price of scanning a TB; None: no cost is told."
+    )
 
-    def query(self, sql: str) -> QueryResult:
-        """Run a statement and return all of its rows."""
-        with self._ran(sql) as (cursor, started):
+    _spent: Spent = PrivateAttr(default_factory=Spent)
+
+    def metered(self) -> Self:
+        """Return the same resource with a meter of its own, which begins at nothing."""
+        found = self.model_copy()
+        found._spent = Spent()
+        return found
+
+    @property
+    def spent(self) -> Spent:
+        """What all that this resource ran to its end took; what failed is not billed."""
+        return self._spent
+
+    def query(self, sql: str, *, reuse_minutes: int = 0) -> QueryResult:
+        """Run a statement and return all of its rows.
+
+        With `reuse_minutes` (10,080 at most) Athena may give the result of the same query that ended so long ago: what
+        the tables got since is not in it, so nothing of the graph asks so.
+        """
+        with self._ran(sql, reuse_minutes) as (cursor, started):
             rows = tuple(tuple(each) for each in cursor.fetchall()) if cursor.description else ()
             return self._result(cursor, rows, started)
 
@@ -101,16 +141,16 @@ class Athena(AwsResource):
             return self._result(cursor, (), started)
 
     @contextmanager
-    def _ran(self, sql: str) -> Iterator[tuple[Cursor, float]]:
+    def _ran(self, sql: str, reuse_minutes: int = 0) -> Iterator[tuple[Cursor, float]]:
         started = time.monotonic()
         with self._connection(started + self.query_timeout_seconds) as connection:
             cursor = connection.cursor()
             with self._explained(sql, cursor):
-                cursor.execute(sql)
+                cursor.execute(sql, result_reuse_enable=reuse_minutes > 0, result_reuse_minutes=reuse_minutes or None)
                 yield cursor, started
 
     def _connection(self, deadline: float) -> Connection[Cursor]:
-        with self.explained("Connecting to Athena"):
+        with self.explained(f"Connecting to {self._place}"):
             return Connection(
                 session=self.session(),
                 region_name=self.region,
@@ -129,10 +169,11 @@ class Athena(AwsResource):
     @contextmanager
     def _explained(self, sql: str, cursor: Cursor) -> Iterator[None]:
         try:
-            with self.explained("Asking Athena"), _unwrapped():
+            with self.explained(f"Asking {self._place}"), _unwrapped():
                 yield
         except AwsRequestFailed as error:
-            raise AthenaQueryFailed(sql, cursor.query_id, error.said, self._advice(error.said)) from error
+            hint = error.hint or self._advice(error.said)
+            raise AthenaQueryFailed(sql, cursor.query_id, f"{error.code}: {error.said}", hint) from error
         except DatabaseError as error:
             raise AthenaQueryFailed(sql, cursor.query_id, str(error), self._advice(str(error))) from error
         except (_TooLate, dg.DagsterExecutionInterruptedError) as error:
@@ -146,21 +187,34 @@ class Athena(AwsResource):
                 "Raise query_timeout_seconds, or make it scan less.",
             ) from error
 
+    @property
+    def _place(self) -> str:
+        return f"Athena's workgroup {self.workgroup}"
+
     def _advice(self, reason: str) -> str:
         for sign, advice in _ADVICE:
             if sign in reason:
                 return advice.format(database=self.database, hint=self.hint).strip()
         return "Athena's history shows the whole statement under that query id."
 
-    @staticmethod
-    def _result(cursor: Cursor, rows: tuple[tuple[Any, ...], ...], started: float) -> QueryResult:
+    def _result(self, cursor: Cursor, rows: tuple[tuple[Any, ...], ...], started: float) -> QueryResult:
+        free = cursor.statement_type == "DDL" or bool(cursor.reused_previous_result)
+        self._meter(cursor.data_scanned_in_bytes or 0, free=free)
         return QueryResult(
             columns=tuple((each[0], each[1]) for each in cursor.description or ()),
             rows=rows,
             query_id=cursor.query_id or "",
             bytes_scanned=cursor.data_scanned_in_bytes or 0,
             seconds=time.monotonic() - started,
+            reused=bool(cursor.reused_previous_result),
         )
+
+    def _meter(self, scanned: int, *, free: bool) -> None:
+        self._spent.queries += 1
+        self._spent.bytes_scanned += scanned
+        if self.usd_per_tb is not None:
+            billed = 0 if free else max(scanned, _LEAST_BILLED)
+            self._spent.usd = (self._spent.usd or 0.0) + billed / _TB * self.usd_per_tb
 
 
 @contextmanager

@@ -1,46 +1,36 @@
 """What the resources that call AWS APIs have in common: address, credentials, retries, errors.
 
-Here: the fields of such a resource, the boto3 session and client settings made of them, and AWS's errors
-in our words.
-Not here: any one service (glue.py, athena.py).
+Here: the fields of such a resource, and the boto3 session and clients made of them.
+Not here: AWS's errors in our words (aws_errors.py), any one service (glue.py, athena.py).
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from urllib.parse import urlsplit
 
 import boto3
+import botocore.session
 import dagster as dg
+from boto3.exceptions import Boto3Error
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
+from botocore.exceptions import BotoCoreError, ClientError
+from botocore.loaders import create_loader
 from pydantic import Field, PrivateAttr
 
-from resources.errors import AccessRefused, ResourceError, Unreachable
+from resources import aws_errors
+from resources.aws_errors import AwsRequestFailed
 
+__all__ = ["AwsRequestFailed", "AwsResource"]
+
+_MODELS = create_loader()
+"""What all sessions read the services' models with: each model is parsed once in a process."""
+_MAKING = threading.Lock()
+"""Sessions and clients may be used by several threads at once, but not made."""
 _THIS_MACHINE = frozenset({"127.0.0.1", "::1", "localhost"})
-_REFUSED = frozenset(
-    {
-        "AccessDenied",
-        "AccessDeniedException",
-        "ExpiredToken",
-        "ExpiredTokenException",
-        "InvalidClientTokenId",
-        "InvalidSignatureException",
-        "UnrecognizedClientException",
-    }
-)
-
-
-class AwsRequestFailed(ResourceError):  # noqa: N818 - it says what happened, as all of errors.py do
-    """An AWS service refused a request."""
-
-    def __init__(self, message: str, code: str, said: str) -> None:
-        """Keep AWS's own error code and message beside ours."""
-        super().__init__(message)
-        self.code = code
-        self.said = said
 
 
 class AwsResource(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -60,16 +50,47 @@ class AwsResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     )
 
     _session: boto3.Session | None = PrivateAttr(default=None)
+    _clients: dict[tuple[str, str | None, int], Any] = PrivateAttr(default_factory=dict)
 
     def session(self) -> boto3.Session:
-        """Return the boto3 session with the resource's region and credentials: one, since it loads API models."""
+        """Return the boto3 session with the resource's region and credentials, the same one each time."""
+        with _MAKING:
+            return self._made_session()
+
+    def client(self, service: str, endpoint_url: str | None = None, attempts: int | None = None) -> Any:  # noqa: ANN401 - as boto3's
+        """Return boto3's client of a service, the same one each time: to make one takes longer than most calls.
+
+        `endpoint_url` and `attempts` are the resource's where they are not given.
+        """
+        address = endpoint_url or self.endpoint_url
+        key = (service, address, attempts or self.attempts)
+        with _MAKING:
+            if key not in self._clients:
+                config = self.client_config(address).merge(
+                    Config(
+                        retries={"mode": "standard", "total_max_attempts": key[2]},
+                        # What is not AWS's has no name for each bucket.
+                        s3={"addressing_style": "path" if address else "auto"},
+                    )
+                )
+                session: Any = self._made_session()
+                self._clients[key] = session.client(service, endpoint_url=address, config=config)
+            return self._clients[key]
+
+    def _made_session(self) -> boto3.Session:
         if self._session is None:
             # Outside of Dagster nobody has resolved the EnvVars.
             keys = (self.access_key, self.secret_key)
             access_key, secret_key = (each.get_value() if isinstance(each, dg.EnvVar) else each for each in keys)
-            self._session = boto3.Session(
-                region_name=self.region, aws_access_key_id=access_key, aws_secret_access_key=secret_key
-            )
+            core = botocore.session.get_session()
+            core.register_component("data_loader", _MODELS)
+            with self.explained("Looking for AWS credentials"):
+                self._session = boto3.Session(
+                    botocore_session=core,
+                    region_name=self.region,
+                    aws_access_key_id=access_key,
+                    aws_secret_access_key=secret_key,
+                )
         return self._session
 
     def client_config(self, endpoint_url: str | None = None) -> Config:
@@ -87,25 +108,15 @@ class AwsResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @contextmanager
     def explained(self, action: str) -> Iterator[None]:
-        """Turn botocore's errors in the block into ours; `action` says what was being done, to which object.
+        """Turn boto3's errors in the block into ours; `action` says what was being done, to which object.
 
         Raises:
             Unreachable: nobody answered at the endpoint.
-            AccessRefused: no credentials, wrong ones, or they don't allow it.
-            AwsRequestFailed: the service refused for another reason.
+            AccessRefused: no credentials, wrong or expired ones, or they don't allow it.
+            AwsRequestFailed: the service refused for another reason, or boto3 did not ask it.
         """
-        place = self.endpoint_url or f"AWS in {self.region}"
         try:
             yield
-        except ClientError as error:
-            code = error.response.get("Error", {}).get("Code", "")
-            said = error.response.get("Error", {}).get("Message", "") or str(error)
-            message = f"{action} failed at {place}: {code}: {said}"
-            if code in _REFUSED:
-                raise AccessRefused(message, "Check the credentials and what they allow.") from error
-            raise AwsRequestFailed(message, code, said) from error
-        except (NoCredentialsError, PartialCredentialsError) as error:
-            message = f"{action} failed: there are no AWS credentials."
-            raise AccessRefused(message, "Give the resource keys, or set AWS_PROFILE.") from error
-        except BotoCoreError as error:
-            raise Unreachable(f"{action} failed: {place} does not answer ({error}).", self.hint) from error
+        except (ClientError, Boto3Error, BotoCoreError) as error:
+            place = self.endpoint_url or f"AWS in {self.region}"
+            raise aws_errors.told(error, action, place, attempts=self.attempts, hint=self.hint) from error

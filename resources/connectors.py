@@ -20,7 +20,9 @@ CAUSE_LENGTH = 400
 def _last_cause(trace: str | None) -> str:
     lines = [line.strip() for line in (trace or "").splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    cause = causes[-1] if causes else next(iter(lines), "no trace")
+    # A message of several lines is one; frames are not the cause's.
+    message = " ".join(line for line in lines if not line.startswith("at "))
+    cause = causes[-1] if causes else message or "no trace"
     # Debezium quotes its whole state in one line.
     return (
         cause if len(cause) <= CAUSE_LENGTH else f"{cause[: CAUSE_LENGTH // 2]} … {cause[-CAUSE_LENGTH // 2 :]}"

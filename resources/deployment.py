@@ -5,6 +5,8 @@ Here: plain settings that a profile fills in. Not here: clients of systems.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import dagster as dg
 from pydantic import Field
 
@@ -18,9 +20,15 @@ class Deployment(dg.ConfigurableResource):  # type: ignore[type-arg]
     password_reference: str = Field(
         description="How the worker looks the database's password up: a config provider's `${provider:path:key}`."
     )
+    exactly_once: Literal["required", "requested"] = Field(
+        default="required",
+        description="Whether a connector refuses to start on a worker without `exactly.once.source.support`.",
+    )
     pages: str
     """The folder that dashboards are written to."""
     snapshot_seconds: float = 1800.0
     """How long an initial snapshot may take."""
+    poll_seconds: float = 1.0
+    """How often whatever runs connectors is asked for one's state meanwhile."""
     stream_seconds: float = 300.0
     """How long a check waits for what is committed to come through the stream."""

@@ -3,16 +3,22 @@
 Here: the calls. Not here: making the cluster (infra/aws), and what a run's end means (emr_jobs.py).
 """
 
+from dataclasses import replace
 from typing import Any
 
-from botocore.config import Config
 from pydantic import Field, PrivateAttr
 
+from resources import console
+from resources.aws import AwsRequestFailed
 from resources.emr_jobs import EmrJobs, Submission
 from resources.errors import Unreachable
 from resources.spark_jobs import JobRun
 
 _FINAL = frozenset({"COMPLETED", "CANCELLED", "FAILED", "INTERRUPTED"})
+
+
+_UNSURE = frozenset({"InternalFailure", "InternalServerError", "InternalServerException", "ServiceUnavailable"})
+"""Answers that leave it open whether a step was added."""
 
 
 class EmrSteps(EmrJobs):
@@ -25,7 +31,6 @@ class EmrSteps(EmrJobs):
     python: str = Field(description="The interpreter on the cluster's machines that has our packages' requirements.")
 
     _logs: str | None = PrivateAttr(default=None)
-    _clients: dict[int, Any] = PrivateAttr(default_factory=dict)
 
     def _start(self, submission: Submission) -> JobRun:
         logs = self._log_folder()
@@ -48,14 +53,17 @@ class EmrSteps(EmrJobs):
         if self.role_arn:
             asked["ExecutionRoleArn"] = self.role_arn
         step_id = self.patiently(lambda: self._added(asked, submission.name), unanswered=False)
-        return JobRun(submission.job, step_id, "PENDING", "", f"{logs}{step_id}/")
+        log, page = f"{logs}{step_id}/", console.emr_cluster(self.region, self.cluster_id)
+        return JobRun(submission.job, step_id, "PENDING", "", log, console.objects(self.region, log), page)
 
     def _added(self, asked: dict[str, Any], name: str) -> str:
         """The id of a new step; of the one that was added all the same where the answer was lost."""
         try:
             with self.explained(f"Adding a step to the cluster {self.cluster_id}"):
-                return str(self._client(attempts=1).add_job_flow_steps(**asked)["StepIds"][0])
-        except Unreachable:
+                return str(self.client("emr", attempts=1).add_job_flow_steps(**asked)["StepIds"][0])
+        except (Unreachable, AwsRequestFailed) as error:
+            if isinstance(error, AwsRequestFailed) and error.code not in _UNSURE:
+                raise
             found = self.patiently(lambda: self._named(name))
             if found is None:
                 raise
@@ -63,21 +71,22 @@ class EmrSteps(EmrJobs):
 
     def _named(self, name: str) -> str | None:
         with self.explained(f"Listing steps of the cluster {self.cluster_id}"):
-            newest = self._client().list_steps(ClusterId=self.cluster_id)["Steps"]
+            newest = self.client("emr").list_steps(ClusterId=self.cluster_id)["Steps"]
         return next((str(each["Id"]) for each in newest if each["Name"] == name), None)
 
     def _look(self, run: JobRun) -> JobRun:
         with self.explained(f"Describing {self._described(run)}"):
-            step = self._client().describe_step(ClusterId=self.cluster_id, StepId=run.id)["Step"]
+            step = self.client("emr").describe_step(ClusterId=self.cluster_id, StepId=run.id)["Step"]
         status = step["Status"]
         failure = status.get("FailureDetails", {})
         said = (failure.get("Reason"), failure.get("Message"), status.get("StateChangeReason", {}).get("Message"))
+        found = replace(run, state=status["State"], reason=": ".join(filter(None, said)))
         log = failure.get("LogFile")
-        return JobRun(run.job, run.id, status["State"], ": ".join(filter(None, said)), log or run.logs)
+        return replace(found, logs=log, log_url=console.objects(self.region, log)) if log else found
 
     def _cancel(self, run: JobRun) -> None:
         with self.explained(f"Cancelling {self._described(run)}"):
-            self._client().cancel_steps(
+            self.client("emr").cancel_steps(
                 ClusterId=self.cluster_id, StepIds=[run.id], StepCancellationOption="TERMINATE_PROCESS"
             )
 
@@ -102,11 +111,4 @@ class EmrSteps(EmrJobs):
 
     def _cluster(self) -> dict[str, Any]:
         with self.explained(f"Describing the cluster {self.cluster_id}"):
-            return dict(self._client().describe_cluster(ClusterId=self.cluster_id)["Cluster"])
-
-    def _client(self, attempts: int | None = None) -> Any:  # noqa: ANN401 - its stubs are not among the dependencies
-        count = attempts or self.attempts
-        if count not in self._clients:
-            config = self.client_config().merge(Config(retries={"mode": "standard", "total_max_attempts": count}))
-            self._clients[count] = self.session().client("emr", endpoint_url=self.endpoint_url, config=config)
-        return self._clients[count]
+            return dict(self.client("emr").describe_cluster(ClusterId=self.cluster_id)["Cluster"])

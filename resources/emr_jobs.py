@@ -17,6 +17,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
 from resources import spark_properties
 from resources.aws import AwsRequestFailed, AwsResource
+from resources.aws_errors import THROTTLED
 from resources.emr_code import Code, EmrCode
 from resources.errors import JobFailed, Unreachable
 from resources.job_files import JobFiles
@@ -26,7 +27,6 @@ from resources.waiting import until
 S = TypeVar("S")
 R = TypeVar("R")
 
-THROTTLED = frozenset({"ThrottlingException", "Throttling", "TooManyRequestsException", "RequestLimitExceeded"})
 _log = logging.getLogger(__name__)
 
 
@@ -194,7 +194,8 @@ class EmrJobs(AwsResource):
             said += f". It left nothing at {self.files.uri(name)}"
         elif error is None:
             said += f". Its report is written all the same, at {self.files.uri(name)}: what it did is done"
-        failure = JobFailed(f"{said}.", f"Its log is in {run.logs}, some minutes after the end.")
+        pages = "".join(f" {page}" for page in (run.log_url, run.console_url) if page)
+        failure = JobFailed(f"{said}.", f"Its log is in {run.logs}, some minutes after the end.{pages}")
         if error is None:
             raise failure
         raise error from failure

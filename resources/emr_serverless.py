@@ -4,10 +4,11 @@ Here: the calls. Not here: making the application (infra/aws), and what a run's 
 """
 
 import math
-from typing import Any
+from dataclasses import replace
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
+from resources import console
 from resources.emr_jobs import EmrJobs, Submission
 from resources.spark_jobs import JobRun
 
@@ -27,8 +28,6 @@ class EmrServerlessSpark(EmrJobs):
         " application's image has them.",
     )
     tags: dict[str, str] = Field(default={})
-
-    _made: Any = PrivateAttr(default=None)
 
     def _start(self, submission: Submission) -> JobRun:
         code = submission.code
@@ -55,11 +54,12 @@ class EmrServerlessSpark(EmrJobs):
 
         def start() -> str:
             with self.explained(f"Starting the job {submission.job} on the application {self.application_id}"):
-                return str(self._client().start_job_run(**asked)["jobRunId"])
+                return str(self.client("emr-serverless").start_job_run(**asked)["jobRunId"])
 
         run_id = self.patiently(start)
         logs = f"{self.log_uri.rstrip('/')}/applications/{self.application_id}/jobs/{run_id}/SPARK_DRIVER/"
-        return JobRun(submission.job, run_id, "SUBMITTED", "", logs)
+        pages = console.objects(self.region, logs), console.emr_serverless(self.region)
+        return JobRun(submission.job, run_id, "SUBMITTED", "", logs, *pages)
 
     def _python(self) -> dict[str, str]:
         if self.environment is None:
@@ -74,12 +74,14 @@ class EmrServerlessSpark(EmrJobs):
 
     def _look(self, run: JobRun) -> JobRun:
         with self.explained(f"Describing {self._described(run)}"):
-            found = self._client().get_job_run(applicationId=self.application_id, jobRunId=run.id)["jobRun"]
-        return JobRun(run.job, run.id, found["state"], found.get("stateDetails", ""), run.logs)
+            found = self.client("emr-serverless").get_job_run(applicationId=self.application_id, jobRunId=run.id)[
+                "jobRun"
+            ]
+        return replace(run, state=found["state"], reason=found.get("stateDetails", ""))
 
     def _cancel(self, run: JobRun) -> None:
         with self.explained(f"Cancelling {self._described(run)}"):
-            self._client().cancel_job_run(applicationId=self.application_id, jobRunId=run.id)
+            self.client("emr-serverless").cancel_job_run(applicationId=self.application_id, jobRunId=run.id)
 
     def _is_final(self, state: str) -> bool:
         return state in _FINAL
@@ -89,10 +91,3 @@ class EmrServerlessSpark(EmrJobs):
 
     def _described(self, run: JobRun) -> str:
         return f"job run {run.id} ({run.job}) of the EMR Serverless application {self.application_id} in {self.region}"
-
-    def _client(self) -> Any:  # noqa: ANN401 - its stubs are not among the dependencies
-        if self._made is None:
-            self._made = self.session().client(
-                "emr-serverless", endpoint_url=self.endpoint_url, config=self.client_config()
-            )
-        return self._made

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from resources.aws import AwsRequestFailed, AwsResource
 from resources.glue_tables import GlueColumn, TableDefinition, hudi_table, partition_values
-
-if TYPE_CHECKING:
-    from mypy_boto3_glue import GlueClient
 
 __all__ = ["GlueCatalog", "GlueColumn", "TableDefinition", "hudi_table"]
 
@@ -25,9 +22,6 @@ _PARTITIONS_A_CALL = 100  # the most that BatchCreatePartition takes
 
 class GlueCatalog(AwsResource):
     """A Glue catalog. Every method raises Unreachable, AccessRefused or AwsRequestFailed if Glue does not comply."""
-
-    def _client(self) -> GlueClient:
-        return self.session().client("glue", endpoint_url=self.endpoint_url, config=self.client_config())
 
     def ensure_database(self, name: str, location: str | None = None) -> bool:
         """Make the database if there is none of that name.
@@ -40,21 +34,21 @@ class GlueCatalog(AwsResource):
             True when it was made, False when it was there; its location is left as it is.
         """
         wanted = {"Name": name, "LocationUri": location} if location else {"Name": name}
-        client = self._client()
+        client = self.client("glue")
         # Looking first, since most callers may read the catalog and need not be allowed to make databases.
         with self.explained(f"Making the Glue database {name}"):
             try:
                 client.get_database(Name=name)
             except client.exceptions.EntityNotFoundException:
                 with suppress(client.exceptions.AlreadyExistsException):
-                    client.create_database(DatabaseInput=wanted)  # type: ignore[arg-type]
+                    client.create_database(DatabaseInput=wanted)
                     return True
         return False
 
     def tables(self, database: str) -> tuple[TableDefinition, ...]:
         """Return the tables and views of a database, by name."""
         with self.explained(f"Listing the tables of the Glue database {database}"):
-            pages = self._client().get_paginator("get_tables").paginate(DatabaseName=database)
+            pages = self.client("glue").get_paginator("get_tables").paginate(DatabaseName=database)
             found = [TableDefinition.from_glue(each) for page in pages for each in page["TableList"]]
         return tuple(sorted(found, key=lambda each: each.name))
 
@@ -62,7 +56,9 @@ class GlueCatalog(AwsResource):
         """Return the table or view, None if there is none of that name (or no such database)."""
         try:
             with self.explained(f"Reading the Glue table {database}.{name}"):
-                return TableDefinition.from_glue(self._client().get_table(DatabaseName=database, Name=name)["Table"])
+                return TableDefinition.from_glue(
+                    self.client("glue").get_table(DatabaseName=database, Name=name)["Table"]
+                )
         except AwsRequestFailed as error:
             if error.code == _MISSING:
                 return None
@@ -77,16 +73,16 @@ class GlueCatalog(AwsResource):
         present = self.get_table(definition.database, definition.name)
         if present == definition:
             return False
-        client, wanted = self._client(), definition.to_input()
+        client, wanted = self.client("glue"), definition.to_input()
         with self.explained(f"Writing the Glue table {definition.full_name}"):
             if present is not None:
-                client.update_table(DatabaseName=definition.database, TableInput=wanted)  # type: ignore[arg-type]
+                client.update_table(DatabaseName=definition.database, TableInput=wanted)
                 return True
             try:
-                client.create_table(DatabaseName=definition.database, TableInput=wanted)  # type: ignore[arg-type]
+                client.create_table(DatabaseName=definition.database, TableInput=wanted)
             except client.exceptions.AlreadyExistsException:
                 # Somebody else made it between the two calls; ours is the definition that holds.
-                client.update_table(DatabaseName=definition.database, TableInput=wanted)  # type: ignore[arg-type]
+                client.update_table(DatabaseName=definition.database, TableInput=wanted)
         return True
 
     def put_partitions(self, definition: TableDefinition, folders: Iterable[str]) -> int:
@@ -99,7 +95,7 @@ class GlueCatalog(AwsResource):
         Returns:
             How many were made.
         """
-        client = self._client()
+        client = self.client("glue")
         with self.explained(f"Making partitions of the Glue table {definition.full_name}"):
             pages = client.get_paginator("get_partitions").paginate(
                 DatabaseName=definition.database, TableName=definition.name
@@ -111,7 +107,7 @@ class GlueCatalog(AwsResource):
                 answer = client.batch_create_partition(
                     DatabaseName=definition.database,
                     TableName=definition.name,
-                    PartitionInputList=wanted,  # type: ignore[arg-type]
+                    PartitionInputList=wanted,
                 )
                 for fault in answer.get("Errors", []):
                     _refuse_unless_there(definition, fault)
@@ -125,7 +121,7 @@ class GlueCatalog(AwsResource):
         """
         try:
             with self.explained(f"Deleting the Glue table {database}.{name}"):
-                self._client().delete_table(DatabaseName=database, Name=name)
+                self.client("glue").delete_table(DatabaseName=database, Name=name)
         except AwsRequestFailed as error:
             if error.code == _MISSING:
                 return False

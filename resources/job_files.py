@@ -6,10 +6,9 @@ Here: putting, once, and reading. Not here: what the objects are (emr_code.py, e
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from botocore.exceptions import ClientError
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
 from resources.aws import AwsRequestFailed, AwsResource
 
@@ -25,8 +24,6 @@ class JobFiles(AwsResource):
     prefix: str = Field(default="spark/", description="Where everything is kept; it ends with a slash.")
     scheme: str = Field(default="s3", description="Of the addresses that Spark is given; EMR's own is s3.")
 
-    _made: Any = PrivateAttr(default=None)
-
     def uri(self, name: str) -> str:
         """The address of an object, for AWS and Spark."""
         return f"{self.scheme}://{self.bucket}/{self.prefix}{name}"
@@ -35,7 +32,7 @@ class JobFiles(AwsResource):
         """Put an object unless there is one of that name; whether it was put."""
         with self.explained(f"Writing {self.uri(name)}"):
             try:
-                self._client().put_object(Bucket=self.bucket, Key=f"{self.prefix}{name}", Body=body, IfNoneMatch="*")
+                self.client("s3").put_object(Bucket=self.bucket, Key=f"{self.prefix}{name}", Body=body, IfNoneMatch="*")
             except ClientError as error:
                 if error.response.get("Error", {}).get("Code") in _THERE:
                     return False
@@ -50,14 +47,16 @@ class JobFiles(AwsResource):
         if self.size(name) == path.stat().st_size:
             return False
         with self.explained(f"Writing {self.uri(name)}"):
-            self._client().upload_file(str(path), self.bucket, f"{self.prefix}{name}")
+            self.client("s3").upload_file(str(path), self.bucket, f"{self.prefix}{name}")
         return True
 
     def size(self, name: str) -> int | None:
         """How many bytes an object has, None where there is none."""
         with self.explained(f"Looking for {self.uri(name)}"):
             try:
-                return int(self._client().head_object(Bucket=self.bucket, Key=f"{self.prefix}{name}")["ContentLength"])
+                return int(
+                    self.client("s3").head_object(Bucket=self.bucket, Key=f"{self.prefix}{name}")["ContentLength"]
+                )
             except ClientError as error:
                 if error.response.get("Error", {}).get("Code") in _MISSING:
                     return None
@@ -67,14 +66,11 @@ class JobFiles(AwsResource):
         """What an object has, None where there is none."""
         try:
             with self.explained(f"Reading {self.uri(name)}"):
-                body: bytes = self._client().get_object(Bucket=self.bucket, Key=f"{self.prefix}{name}")["Body"].read()
+                body: bytes = (
+                    self.client("s3").get_object(Bucket=self.bucket, Key=f"{self.prefix}{name}")["Body"].read()
+                )
                 return body
         except AwsRequestFailed as error:
             if error.code in _MISSING:
                 return None
             raise
-
-    def _client(self) -> Any:  # noqa: ANN401 - a fake may stand in its place
-        if self._made is None:
-            self._made = self.session().client("s3", endpoint_url=self.endpoint_url, config=self.client_config())
-        return self._made

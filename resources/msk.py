@@ -63,7 +63,8 @@ class Msk(AwsResource):
         told = self._told("get_bootstrap_brokers", "Asking for the bootstrap brokers of")
         found = told.get(_LISTENERS[access])
         if found:
-            return str(found)
+            # MSK tells them in any order.
+            return ",".join(sorted(str(found).split(",")))
         others = [each for each, member in _LISTENERS.items() if told.get(member)]
         if not others:
             raise ListenerMissing(
@@ -92,7 +93,7 @@ class Msk(AwsResource):
         )
 
     def _told(self, call: str, action: str) -> dict[str, Any]:
-        client: Any = self.session().client("kafka", endpoint_url=self.endpoint_url, config=self.client_config())
+        client = self.client("kafka")
         try:
             with self.explained(f"{action} the MSK cluster {self.cluster_arn}"):
                 return dict(getattr(client, call)(ClusterArn=self.cluster_arn))

@@ -1,8 +1,9 @@
 """Amazon MSK Connect, as a Dagster resource: connectors by boto3 `kafkaconnect`.
 
 Here: making, changing and watching connectors. Not here: what a request says (msk_connect_request.py), plugins'
-archives, and self-managed Connect (kafka_connect.py). MSK Connect tells neither tasks nor offsets: those of a connector
-stay in the topic that its worker configuration names, under the connector's name; one made again goes on from there.
+archives, and self-managed Connect (kafka_connect.py). MSK Connect tells tasks by metrics only (msk_connect_tasks.py),
+and no offsets: those of a connector stay in the topic that its worker configuration names, under the connector's name;
+one made again goes on from there.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from typing import Any
 
 from pydantic import Field, PrivateAttr
 
-from resources import msk_connect_request
+from resources import msk_connect_request, msk_connect_tasks
 from resources.aws import AwsRequestFailed, AwsResource
 from resources.connect_offsets import StoredOffsets
-from resources.connectors import FAILED, RUNNING, ConnectorStatus, PutOutcome
+from resources.connectors import FAILED, RUNNING, ConnectorStatus, PutOutcome, TaskStatus
 from resources.errors import ConnectorFailed, ConnectorMissing
 from resources.kafka import Kafka
 from resources.msk_connect_request import ConnectSettings
@@ -80,27 +81,31 @@ class MskConnect(AwsResource):
         return "updated" if changes or resumed else "unchanged"
 
     def status(self, name: str) -> ConnectorStatus | None:
-        """Return the connector's state and why it FAILED, None if there is no connector of that name."""
+        """Return the connector's state and why it FAILED, None if there is no connector of that name.
+
+        Its tasks are told where it is RUNNING and CloudWatch has counted them since its last change.
+        """
         found = self._describe(name)
         if found is None:
             return None
         why = found.get("stateDescription", {})
         said = ": ".join(filter(None, (why.get("code"), why.get("message"))))
-        return ConnectorStatus(name, found["connectorState"], (), said or None, tasks_told=False)
+        tasks = self._tasks(found)
+        return ConnectorStatus(name, found["connectorState"], tasks or (), said or None, tasks_told=tasks is not None)
 
     def wait_running(self, name: str, tasks: int = 1, timeout_seconds: float = 1800.0) -> ConnectorStatus:  # noqa: ARG002
-        """Return as soon as the connector is RUNNING; its tasks nobody tells.
+        """Return as soon as the connector is RUNNING, and its tasks where they are told.
 
         Raises:
             ConnectorMissing: there is no connector of that name.
-            ConnectorFailed: it is FAILED; with the cause.
+            ConnectorFailed: it is FAILED, or CloudWatch has counted a task that is; with the cause.
         """
 
         def look() -> ConnectorStatus:
             status = self.status(name)
             if status is None:
                 raise ConnectorMissing(f"MSK Connect in {self.region} has no connector {name}. Deploy it first.")
-            if status.state == FAILED:
+            if status.state == FAILED or status.failed_tasks:
                 raise ConnectorFailed(
                     f"Connector {status}. Mend the cause (the log group {self.settings.log_group} has all of it), then"
                     " deploy it again."
@@ -117,12 +122,18 @@ class MskConnect(AwsResource):
         )
 
     def restart_failed(self, name: str) -> tuple[int, ...]:
-        """Restart the connector if it is FAILED; return an id for it as a whole, since nobody tells its tasks'."""
+        """Ask for a restart of the connector if it is FAILED, or of its tasks that are; return a number for each.
+
+        Whether that helped its state tells later: an operation takes minutes.
+        """
         found = self._present(name)
-        if found["connectorState"] != FAILED:
-            return ()
-        self._change(name, "restart_connector", connectorArn=found["connectorArn"])
-        return (0,)
+        tasks = self._tasks(found) or ()
+        failed = (0,) if found["connectorState"] == FAILED else tuple(t.id for t in tasks if t.state == FAILED)
+        if failed:
+            arn, only = found["connectorArn"], found["connectorState"] != FAILED
+            with self.explained(f"Restarting the connector {arn}"):
+                self.client("kafkaconnect").restart_connector(connectorArn=arn, onlyFailedTasks=only)
+        return failed
 
     def halt(self, name: str, config: Mapping[str, str]) -> None:  # noqa: ARG002
         """Delete the connector, if there is one: MSK Connect pauses connectors, which keep their tasks, and stops none.
@@ -155,17 +166,30 @@ class MskConnect(AwsResource):
         if name not in self._topics:
             arn = msk_connect_request.worker_of(self.settings, name).arn
             with self.explained(f"Describing the worker configuration {arn}"):
-                told = self._client().describe_worker_configuration(workerConfigurationArn=arn)
+                told = self.client("kafkaconnect").describe_worker_configuration(workerConfigurationArn=arn)
             # No configuration has a second revision, as yet.
             properties = b64decode(told["latestRevision"]["propertiesFileContent"]).decode()
             self._topics[name] = msk_connect_request.offsets_topic(arn, properties)
         return StoredOffsets(self.kafka, self._topics[name])
 
-    def _client(self) -> Any:  # noqa: ANN401 - its stubs are not among the dependencies
-        return self.session().client("kafkaconnect", endpoint_url=self.endpoint_url, config=self.client_config())
+    def _tasks(self, found: Mapping[str, Any]) -> tuple[TaskStatus, ...] | None:
+        """The tasks of a RUNNING connector, counted after it was made, changed or restarted; None: not known yet."""
+        if found["connectorState"] != RUNNING:
+            return None
+        name, arn = found["connectorName"], found["connectorArn"]
+        with self.explained(f"Listing the operations of the connector {arn}"):
+            pages = self.client("kafkaconnect").get_paginator("list_connector_operations").paginate(connectorArn=arn)
+            operations = [each for page in pages for each in page["connectorOperations"]]
+        if any("endTime" not in each for each in operations):
+            return None
+        ends = [each["endTime"] for each in operations]
+        with self.explained(f"Reading the metrics of the connector {name}"):
+            return msk_connect_tasks.tasks(
+                self.client("cloudwatch"), name, max([found["creationTime"], *ends]), self.settings.log_group
+            )
 
     def _describe(self, name: str) -> dict[str, Any] | None:
-        client = self._client()
+        client = self.client("kafkaconnect")
         with self.explained(f"Looking for the connector {name}"):
             pages = client.get_paginator("list_connectors").paginate(connectorNamePrefix=name)
             listed = (each for page in pages for each in page["connectors"])
@@ -199,11 +223,11 @@ class MskConnect(AwsResource):
 
     def _create(self, wanted: Mapping[str, Any]) -> None:
         with self.explained(f"Making the connector {wanted['connectorName']}"):
-            self._client().create_connector(**wanted)
+            self.client("kafkaconnect").create_connector(**wanted)
 
     def _remove(self, name: str, arn: str) -> None:
         with self.explained(f"Deleting the connector {arn}"):
-            self._client().delete_connector(connectorArn=arn)
+            self.client("kafkaconnect").delete_connector(connectorArn=arn)
         until(
             lambda: self._describe(name),
             lambda found: found is None,
@@ -215,7 +239,7 @@ class MskConnect(AwsResource):
 
     def _change(self, name: str, call: str, **parameters: object) -> None:
         """Make a call that begins an operation, and wait for its end. Raises ConnectorFailed where it failed."""
-        client = self._client()
+        client = self.client("kafkaconnect")
         with self.explained(f"Calling {call} for the connector {name}"):
             arn = getattr(client, call)(**parameters)["connectorOperationArn"]
 

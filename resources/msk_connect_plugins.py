@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from botocore.config import Config
 from botocore.exceptions import ClientError
 from pydantic import Field
 
@@ -60,7 +59,7 @@ class MskPlugins(AwsResource):
     def _upload(self, archive: Path, key: str) -> None:
         # S3 shows an object once it is there as a whole, and the key has the content's hash.
         with self.explained(f"Uploading {archive} to s3://{self.bucket}/{key}"):
-            client = self.session().client("s3", endpoint_url=self.s3_endpoint_url, config=self._s3_config())
+            client = self.client("s3", self.s3_endpoint_url)
             try:
                 there = client.head_object(Bucket=self.bucket, Key=key)["ContentLength"]
             except ClientError as error:
@@ -72,7 +71,7 @@ class MskPlugins(AwsResource):
 
     def _made(self, name: str, key: str) -> Mapping[str, Any]:
         with self.explained(f"Making the custom plugin {name} of s3://{self.bucket}/{key}"):
-            self._client().create_custom_plugin(
+            self.client("kafkaconnect").create_custom_plugin(
                 name=name,
                 contentType="ZIP",
                 location={"s3Location": {"bucketArn": f"arn:aws:s3:::{self.bucket}", "fileKey": key}},
@@ -92,7 +91,7 @@ class MskPlugins(AwsResource):
 
     def _delete(self, name: str, arn: str) -> None:
         with self.explained(f"Deleting the custom plugin {arn}, which could not be made"):
-            self._client().delete_custom_plugin(customPluginArn=arn)
+            self.client("kafkaconnect").delete_custom_plugin(customPluginArn=arn)
         self._settled(name)
 
     def _settled(self, name: str) -> Mapping[str, Any] | None:
@@ -107,7 +106,7 @@ class MskPlugins(AwsResource):
         )
 
     def _described(self, name: str) -> Mapping[str, Any] | None:
-        client = self._client()
+        client = self.client("kafkaconnect")
         with self.explained(f"Looking for the custom plugin {name}"):
             pages = client.get_paginator("list_custom_plugins").paginate(namePrefix=name)
             listed = (each for page in pages for each in page["customPlugins"])
@@ -121,10 +120,3 @@ class MskPlugins(AwsResource):
             if error.code == "NotFoundException":  # it went meanwhile
                 return None
             raise
-
-    def _client(self) -> Any:  # noqa: ANN401 - its stubs are not among the dependencies
-        return self.session().client("kafkaconnect", endpoint_url=self.endpoint_url, config=self.client_config())
-
-    def _s3_config(self) -> Config:
-        ours = self.client_config(self.s3_endpoint_url)
-        return ours.merge(Config(s3={"addressing_style": "path" if self.s3_endpoint_url else "auto"}))

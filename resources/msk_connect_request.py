@@ -17,7 +17,8 @@ from resources.errors import ConnectorConfigInvalid
 Request = dict[str, Any]
 IN_PLACE = ("capacity", "plugins", "workerConfiguration")
 """What UpdateConnector takes beside the configuration, in a request of their own."""
-_FIXED = ("kafkaCluster", "kafkaClusterClientAuthentication", "kafkaClusterEncryptionInTransit", "kafkaConnectVersion")
+_CLUSTER = "kafkaCluster"
+_FIXED = (_CLUSTER, "kafkaClusterClientAuthentication", "kafkaClusterEncryptionInTransit", "kafkaConnectVersion")
 _FIXED_TOO = ("serviceExecutionRoleArn", "logDelivery")
 _CLASS = "connector.class"
 
@@ -129,8 +130,17 @@ def _capacity(settings: ConnectSettings) -> Request:
 def must_be_made_anew(wanted: Request, runs: Mapping[str, Any]) -> tuple[str, ...]:
     """What differs that UpdateConnector can't change."""
     differ = [name for name in (*_FIXED, *_FIXED_TOO) if not same(wanted[name], runs.get(name))]
+    if _CLUSTER in differ and _is_one_cluster(wanted[_CLUSTER], runs.get(_CLUSTER)):
+        differ.remove(_CLUSTER)
     other_class = wanted["connectorConfiguration"][_CLASS] != runs["connectorConfiguration"].get(_CLASS)
     return (*differ, *([_CLASS] if other_class else []))
+
+
+def _is_one_cluster(wanted: Mapping[str, Any], runs: Mapping[str, Any] | None) -> bool:
+    """Whether both are of one cluster and one network. MSK tells three brokers of a larger one, not always the same."""
+    ours, theirs = (dict((each or {}).get("apacheKafkaCluster", {})) for each in (wanted, runs))
+    brokers = [set(str(each.pop("bootstrapServers", "")).split(",")) - {""} for each in (ours, theirs)]
+    return same(ours, theirs) and bool(brokers[0] & brokers[1])
 
 
 def worker_changes(wanted: Request, runs: Mapping[str, Any]) -> Request:

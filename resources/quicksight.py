@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from botocore.exceptions import ClientError
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
 from resources import quicksight_data, quicksight_ingestions
 from resources.aws import AwsRequestFailed, AwsResource
@@ -69,8 +69,6 @@ class QuickSight(AwsResource):
     poll_seconds: float = Field(default=2.0, gt=0)
     change_seconds: float = Field(default=300.0, gt=0, description="How long making or changing an object may take.")
     ingestion_seconds: float = Field(default=3600.0, gt=0, description="How long an ingestion may take.")
-
-    _client: Any = PrivateAttr(default=None)  # one: its API model is the largest of AWS's
 
     def data_source(self) -> Put:
         """Put the data source: Athena in the workgroup, one for all dashboards."""
@@ -162,6 +160,24 @@ class QuickSight(AwsResource):
         calls.call("update_dashboard_published_version", DASHBOARD, id_, VersionNumber=version)
         return self._shared(calls, DASHBOARD, id_, "updated", version=version)
 
+    def delete(self, board_id: str) -> Iterator[str]:
+        """Delete a board's dashboard, analysis and dataset; yields each that was there, with its ARN."""
+        calls, id_ = self._calls(), self._id(board_id)
+        # What reads goes before what is read. An analysis in the bin would hold its id for weeks.
+        forced = {"ForceDeleteWithoutRecovery": True}
+        for kind, parameters in ((DASHBOARD, {}), (ANALYSIS, forced), (DATA_SET, {})):
+            if calls.delete(kind, id_, **parameters):
+                yield f"{kind.words} {calls.arn(kind, id_)}"
+
+    def delete_data_source(self) -> Iterator[str]:
+        """Delete the data source, unless a dataset is there whose id begins as ours do: it may read from it."""
+        calls, id_ = self._calls(), f"{self.id_prefix}athena"
+        with self.explained(f"Listing the data sets of QuickSight's account {self.account_id}"):
+            pages = calls.client.get_paginator("list_data_sets").paginate(AwsAccountId=self.account_id)
+            ids = [each["DataSetId"] for page in pages for each in page["DataSetSummaries"]]
+        if not any(each.startswith(self.id_prefix) for each in ids) and calls.delete(DATA_SOURCE, id_):
+            yield f"{DATA_SOURCE.words} {calls.arn(DATA_SOURCE, id_)}"
+
     def page(self, board_id: str) -> str:
         """The dashboard's address, for people who are signed in."""
         return f"https://{self.region}.quicksight.aws.amazon.com/sn/dashboards/{self._id(board_id)}"
@@ -190,11 +206,10 @@ class QuickSight(AwsResource):
         return f"arn:{self.session().get_partition_for_region(region)}:quicksight:{region}:{self.account_id}:"
 
     def _calls(self) -> Calls:
-        if self._client is None:
-            config = self.client_config()
-            self._client = self.session().client("quicksight", endpoint_url=self.endpoint_url, config=config)
         prefix = self._arn_prefix(self.region)
-        return Calls(self._client, self.account_id, prefix, self.explained, self.change_seconds, self.poll_seconds)
+        return Calls(
+            self.client("quicksight"), self.account_id, prefix, self.explained, self.change_seconds, self.poll_seconds
+        )
 
     def _create(self, calls: Calls, kind: Kind, id_: str, **wanted: object) -> dict[str, Any]:
         try:

@@ -18,13 +18,9 @@ from resources.waiting import until
 
 _UNDER_WAY = "_IN_PROGRESS"
 _FAILED = "_FAILED"
-_EXPIRED = "The credentials have expired: get new ones, then materialise again; what was made by now stays."
 ADVICE: Mapping[str, str] = {
     "AccessDeniedException": "Allow the caller that action on it, as the policy in infra/aws/quicksight.py does for ids"
     " that begin with cdc-lake-; and see that the account is subscribed to QuickSight.",
-    "ExpiredToken": _EXPIRED,
-    "ExpiredTokenException": _EXPIRED,
-    "ThrottlingException": "All attempts were throttled: raise the resource's `attempts`, or publish fewer at once.",
     "ConflictException": "Something else is changing it: materialise again when that is through.",
     "LimitExceededException": "QuickSight's quota for it is used up. Of a dataset it takes 32 refreshes in 24 hours"
     " (8 on the Standard edition): refresh it less often, or set import_mode to DIRECT_QUERY.",
@@ -73,14 +69,7 @@ class Calls:
 
         Raises WaitTimedOut, and QuickSightFailed for an analysis that was deleted and still holds its id.
         """
-        arn = self.arn(kind, id)
-        found = until(
-            lambda: self.find(kind, id, **parameters),
-            lambda seen: seen is None or not status(seen).endswith(_UNDER_WAY),
-            seconds=self.seconds,
-            what=f"what is under way at the {kind.words} {arn} to end",
-            pause_seconds=self.poll_seconds,
-        )
+        arn, found = self.arn(kind, id), self._still(kind, id, **parameters)
         if found is not None and status(found) == "DELETED":
             undelete = f"`aws quicksight restore-analysis --analysis-id {id}`" if kind is ANALYSIS else "its recovery"
             raise QuickSightFailed(
@@ -102,6 +91,18 @@ class Calls:
             )
         return found
 
+    def delete(self, kind: Kind, id: str, **parameters: object) -> bool:
+        """Delete the object once nothing is under way at it; return whether there was one."""
+        if self._still(kind, id) is None:
+            return False
+        try:
+            self.call(f"delete_{kind.method}", kind, id, **parameters)
+        except AwsRequestFailed as error:
+            if error.code == "ResourceNotFoundException":  # it went meanwhile
+                return False
+            raise
+        return True
+
     def share(self, kind: Kind, id: str, principal: str) -> bool:
         """See that the principal may do what an owner may; return whether that took a change."""
         told = self.call(f"describe_{kind.method}_permissions", kind, id)
@@ -110,6 +111,15 @@ class Calls:
             return False
         self.call(f"update_{kind.method}_permissions", kind, id, GrantPermissions=grants(kind, principal))
         return True
+
+    def _still(self, kind: Kind, id: str, **parameters: object) -> dict[str, Any] | None:
+        return until(
+            lambda: self.find(kind, id, **parameters),
+            lambda seen: seen is None or not status(seen).endswith(_UNDER_WAY),
+            seconds=self.seconds,
+            what=f"what is under way at the {kind.words} {self.arn(kind, id)} to end",
+            pause_seconds=self.poll_seconds,
+        )
 
 
 def grants(kind: Kind, principal: str) -> list[dict[str, Any]]:

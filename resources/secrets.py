@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 from urllib.parse import quote
 
 from pydantic import Field
@@ -92,9 +92,7 @@ class DatabaseSecret(AwsResource):
         return AccessRefused(f"{error.message} The login is that of the secret {self.secret_id}.", error.hint)
 
     def _read(self) -> SecretLogin:
-        client: Any = self.session().client(
-            "secretsmanager", endpoint_url=self.endpoint_url, config=self.client_config()
-        )
+        client = self.client("secretsmanager")
         try:
             with self.explained(f"Reading the secret {self.secret_id}"):
                 told = client.get_secret_value(SecretId=self.secret_id)

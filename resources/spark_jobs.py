@@ -24,6 +24,10 @@ class JobRun:
     reason: str
     logs: str
     """The address of a folder; EMR writes there some minutes later."""
+    log_url: str = ""
+    """Where people read it; empty where it is in no place that has a page."""
+    console_url: str = ""
+    """Where people look at the run."""
 
 
 @runtime_checkable

@@ -12,9 +12,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
 from resources.aws import AwsResource
 
@@ -52,8 +51,6 @@ class Sqs(AwsResource):
         default=None, ge=0, le=43_200, description="None: the queue's own visibility timeout."
     )
 
-    _made: Any = PrivateAttr(default=None)
-
     def receive(self, limit: int = 100) -> list[Message]:
         """Return up to about `limit` messages, each once; only an empty queue is waited with."""
         found: dict[str, Message] = {}
@@ -75,7 +72,7 @@ class Sqs(AwsResource):
         for batch in _batches(handles):
             entries = [{"Id": str(number), "ReceiptHandle": handle} for number, handle in enumerate(batch)]
             with self.explained(f"Deleting {len(batch)} messages of {self.queue_url}"):
-                answer = self._client().delete_message_batch(QueueUrl=self.queue_url, Entries=entries)
+                answer = self.client("sqs").delete_message_batch(QueueUrl=self.queue_url, Entries=entries)
             refused += [f"{fault['Code']}: {fault.get('Message', '')}" for fault in answer.get("Failed", [])]
         return refused
 
@@ -88,14 +85,14 @@ class Sqs(AwsResource):
         arn = told["deadLetterTargetArn"]
         account, name = arn.split(":")[4:6]
         with self.explained(f"Looking up {arn}"):
-            url = self._client().get_queue_url(QueueName=name, QueueOwnerAWSAccountId=account)["QueueUrl"]
+            url = self.client("sqs").get_queue_url(QueueName=name, QueueOwnerAWSAccountId=account)["QueueUrl"]
         held = self._attributes(url, "ApproximateNumberOfMessages")["ApproximateNumberOfMessages"]
         return DeadLetterQueue(arn, int(told["maxReceiveCount"]), int(held))
 
     def _receive(self, wait: int) -> list[Message]:
         hidden = {} if self.visibility_seconds is None else {"VisibilityTimeout": self.visibility_seconds}
         with self.explained(f"Receiving from {self.queue_url}"):
-            answer = self._client().receive_message(
+            answer = self.client("sqs").receive_message(
                 QueueUrl=self.queue_url,
                 MaxNumberOfMessages=_BATCH,
                 WaitTimeSeconds=wait,
@@ -115,14 +112,9 @@ class Sqs(AwsResource):
     def _attributes(self, url: str, name: str) -> dict[str, str]:
         with self.explained(f"Asking for {name} of {url}"):
             found: dict[str, str] = (
-                self._client().get_queue_attributes(QueueUrl=url, AttributeNames=[name]).get("Attributes", {})
+                self.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=[name]).get("Attributes", {})
             )
         return found
-
-    def _client(self) -> Any:  # noqa: ANN401 - boto3 has no types for it here
-        if self._made is None:
-            self._made = self.session().client("sqs", endpoint_url=self.endpoint_url, config=self.client_config())
-        return self._made
 
 
 def _batches(handles: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -1,6 +1,7 @@
 """`cdc-lake aws`: what has to be in an AWS account before a pipeline runs there, and CDK doesn't make.
 
-Here: options and printing. Not here: how it is done (connect_plugin.py and msk_connect_plugins.py in resources).
+Here: options and printing. Not here: a run through an account (aws_smoke.py), how plugins are made (connect_plugin.py,
+msk_connect_plugins.py).
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from cdc_lake.cli import aws_smoke
 
 aws = typer.Typer(help="What a pipeline on AWS needs beside its stacks.", no_args_is_help=True)
 plugins = typer.Typer(help="Plugins of MSK Connect.", no_args_is_help=True)
@@ -19,6 +22,7 @@ BUILT = Path("build/plugins")
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
+    aws_smoke.register(aws)
     app.add_typer(aws, name="aws")
 
 

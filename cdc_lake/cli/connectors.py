@@ -6,7 +6,7 @@ connector_lint.py and connector_policy.py in resources).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +15,6 @@ import typer
 
 if TYPE_CHECKING:
     from resources.connector_lint import Settings
-    from resources.connector_validation import Verdict
     from resources.kafka_connect import KafkaConnect
 
 
@@ -57,7 +56,6 @@ def lint(
     """
     from cdc_lake.pipeline.stages.topic import CONNECTORS
     from resources.connector_lint import Settings
-    from resources.connector_validation import Verdict
     from resources.errors import ConnectorConfigInvalid
 
     settings = Settings.read(CONNECTORS / "settings")
@@ -65,13 +63,13 @@ def lint(
     wrong = 0
     for path in files or sorted(CONNECTORS.rglob("*.json")):
         try:
-            verdict, found = _judged(path, worker, settings)
+            verdict, faults = _judged(path, worker, settings)
         except ConnectorConfigInvalid as error:
-            verdict, found = "", Verdict((error.user_message,), ())
-        wrong += bool(found.faults)
-        typer.echo(f"{path.name}: {f'{len(found.faults)} faults' if found.faults else verdict}")
-        for line in (*found.faults, *found.notes):
-            typer.echo(f"  {line}")
+            verdict, faults = "", (error.user_message,)
+        wrong += bool(faults)
+        typer.echo(f"{path.name}: {f'{len(faults)} faults' if faults else verdict}")
+        for fault in faults:
+            typer.echo(f"  {fault}")
     if worker is None:
         typer.echo(
             "No plugin was asked, since no Kafka Connect worker runs here: start one with `cdc-lake up`, or name one"
@@ -111,20 +109,25 @@ def _stacks() -> _Worker | None:
     return _Worker(connect, connect.plugins(), known)
 
 
-def _judged(path: Path, worker: _Worker | None, settings: Settings) -> tuple[str, Verdict]:
-    """What to say of a file without a fault, and what was found. Raises ConnectorConfigInvalid."""
+def _judged(path: Path, worker: _Worker | None, settings: Settings) -> tuple[str, Sequence[str]]:
+    """What to say of a file without a fault, and its faults. Raises ConnectorConfigInvalid."""
     from resources.connector_config import placeholders, render
-    from resources.connector_validation import CLASS, Verdict, judge
+    from resources.connector_validation import CLASS, judge
 
     # What is known are patterns of filled values: each placeholder gets its own name.
     config = render(path, {name: name for name in placeholders(path)})
     kind = config.get(CLASS, "")
     if not kind:
-        return "", Verdict((f"{CLASS} is missing",), ())
+        return "", [f"{CLASS} is missing"]
     if worker is not None and kind in worker.plugins:
-        return f"ok, says its plugin on {worker.connect.url}", judge(worker.connect, path, worker.known)
+        found = judge(worker.connect, path, worker.known)
+        unsure = (
+            f"; not judged, for a pipeline fills them in: {', '.join(found.not_judged)}" if found.not_judged else ""
+        )
+        if found.undefined:
+            unsure += f"; its plugin does not define {', '.join(found.undefined)}"
+        return f"ok, says its plugin on {worker.connect.url}{unsure}", found.faults
     if kind in settings.classes:
-        known = Verdict(tuple(settings.faults(config)), ())
-        return "ok, by what is known of its settings; its plugin was not asked", known
+        return "ok, by what is known of its settings; its plugin was not asked", list(settings.faults(config))
     absent = "was not asked" if worker is None else f"is not on {worker.connect.url}"
-    return f"an error policy, and nothing else is known: its plugin {absent}", Verdict((), ())
+    return f"an error policy, and nothing else is known: its plugin {absent}", ()

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
+from cdc_lake.cli.local_only import profile
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake.samples.errors import LoadError
 from cdc_lake.samples.loader import PUBLICATION, SCHEMA, LoadReport, load
@@ -26,7 +27,9 @@ def register(app: typer.Typer) -> None:
 
 
 def load_command(
-    host: Annotated[str, typer.Option("--host", "-h", help="The server's name or address.")] = "localhost",
+    host: Annotated[
+        str | None, typer.Option("--host", "-h", help="The server's name or address.", show_default="localhost")
+    ] = None,
     port: Annotated[int, typer.Option("--port", "-p", min=1, max=65535, help="The server's port.")] = 5432,
     dbname: Annotated[str, typer.Option("--dbname", "-d", help="The database; it must exist.")] = "devdb",
     user: Annotated[str, typer.Option("--user", "-u", help="Who may create a schema and a publication.")] = "postgres",
@@ -38,13 +41,11 @@ def load_command(
 ) -> None:
     """Load the Northwind sample into schema datalake: 14 tables, outbox, publication.
 
-    The password is taken from PGPASSWORD or asked for. Everything is loaded or, after an error, nothing.
+    The password is taken from PGPASSWORD or asked for. In the profile aws, without --host, server and login are its
+    source's. Everything is loaded or, after an error, nothing.
     """
     console, errors = Console(), Console(stderr=True)
-    password = os.environ.get("PGPASSWORD")
-    if password is None:
-        password = typer.prompt(f"Password of {user}", hide_input=True, default="", show_default=False)
-    parameters = ConnectionParameters(host, port, dbname, user, password)
+    parameters = _source() if host is None and profile() != "local" else _given(host, port, dbname, user)
     source = f"the scripts in {sql_dir}" if sql_dir else "generated data"
     if not yes:
         typer.confirm(f"Make schema {SCHEMA} in {parameters} from {source}?", abort=True)
@@ -54,6 +55,22 @@ def load_command(
         errors.print(error.user_message, style="red", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(1) from error
     _print(report, console)
+
+
+def _given(host: str | None, port: int, dbname: str, user: str) -> ConnectionParameters:
+    password = os.environ.get("PGPASSWORD")
+    if password is None:
+        password = typer.prompt(f"Password of {user}", hide_input=True, default="", show_default=False)
+    return ConnectionParameters(host or "localhost", port, dbname, user, password)
+
+
+def _source() -> ConnectionParameters:
+    """The profile's source database."""
+    from cdc_lake.profile import resolved
+
+    postgres = resolved()["postgres"]
+    login = postgres.login()
+    return ConnectionParameters(login.host, login.port, postgres.database, login.user, login.password)
 
 
 def _load_with_progress(parameters: ConnectionParameters, sql_dir: Path | None, console: Console) -> LoadReport:

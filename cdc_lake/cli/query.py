@@ -47,8 +47,13 @@ def register(app: typer.Typer) -> None:
 def query(
     sql: Annotated[str, typer.Argument(help="One statement in Athena's SQL.")],
     output: Annotated[OutputFormat, typer.Option("--format", "-f", help="How to print the rows.")] = OutputFormat.table,
-    database: Annotated[str, typer.Option(help="The database of tables that are named without one.")] = "datalake",
+    database: Annotated[
+        str | None, typer.Option(help="The database of tables that are named without one; default: the profile's.")
+    ] = None,
     write: Annotated[bool, typer.Option("--write", help="Also run statements that change something.")] = False,
+    reuse: Annotated[
+        int, typer.Option(min=0, max=10080, help="Take the same query's result if it is at most so many minutes old.")
+    ] = 0,
 ) -> None:
     """Run SQL on the lake: on Athena, or on the local engine that stands in for it."""
     if not write and (fault := no_statement(sql)):
@@ -59,7 +64,7 @@ def query(
     from resources.errors import ResourceError
 
     try:
-        result = _athena(database).query(sql)
+        result = _athena(database).query(sql, reuse_minutes=reuse)
     except ResourceError as error:
         typer.secho(error.user_message, fg="red", err=True)
         raise typer.Exit(1) from error
@@ -79,14 +84,14 @@ def query(
             raise typer.Exit(1) from error
 
 
-def _athena(database: str) -> Athena:
+def _athena(database: str | None) -> Athena:
     from cdc_lake.profile import resources
     from resources.athena import Athena
 
     athena = resources()["athena"]
     if not isinstance(athena, Athena):
         raise TypeError(f"the profile's resource 'athena' is a {type(athena).__name__}")
-    return athena.model_copy(update={"database": database})
+    return athena if database is None else athena.model_copy(update={"database": database})
 
 
 def no_statement(sql: str) -> str | None:

@@ -35,7 +35,8 @@ def print_table(result: QueryResult) -> None:
     if result.columns:
         Console(width=None if sys.stdout.isatty() else _WIDE).print(table)
     rows = f"{len(result.rows):,} row{'' if len(result.rows) == 1 else 's'}" if result.columns else "Done"
-    summary = f"{rows}, {result.bytes_scanned:,} bytes scanned, {result.seconds:.2f} s, query {result.query_id}"
+    scanned = "an earlier query's result" if result.reused else f"{result.bytes_scanned:,} bytes scanned"
+    summary = f"{rows}, {scanned}, {result.seconds:.2f} s, query {result.query_id}"
     Console(stderr=True).print(summary, style="dim", markup=False, highlight=False, soft_wrap=True)
 
 

@@ -16,8 +16,8 @@ def reset(
     pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
 ) -> None:
-    """Remove a pipeline's connector, offsets, slot, topics, catalog entries, tables and raw objects."""
-    from cdc_lake.cli.demo import PIPELINE
+    """Remove a pipeline's connector, offsets, slot, topics, dashboards, catalog entries, tables and raw objects."""
+    from cdc_lake.cli.northwind import JOURNALS, PIPELINE
     from cdc_lake.pipeline.flow import location
     from cdc_lake.pipeline.load import load
     from cdc_lake.pipeline.reset import reset as start_over
@@ -27,14 +27,22 @@ def reset(
     flow = load(pipeline)
     if not yes:
         typer.confirm(
-            f"Remove everything that pipeline {pipeline} made (connector, slot, topics, raw objects, lake tables)? "
+            f"Remove everything that pipeline {pipeline} made (connector, slot, topics, dashboards, raw objects, lake "
+            "tables)? "
             "The source's tables stay.",
             abort=True,
         )
     bound = resolved()
     store = location(bound["store"]).store()
     removed = start_over(
-        flow, bound["postgres"], bound["kafka"], bound["connect"], bound["glue"], store, bound["deployment"]
+        flow,
+        bound["postgres"],
+        bound["kafka"],
+        bound["connect"],
+        bound["glue"],
+        store,
+        bound["deployment"],
+        bound["dashboards"],
     )
     count = 0
     for line in removed:
@@ -42,6 +50,7 @@ def reset(
         count += 1
     if pipeline == PIPELINE:
         # What a demo remembers of the pipeline is over too: `demo --resume` must not tell of it.
-        find_home().path.joinpath("demo.json").unlink(missing_ok=True)
+        for journal in JOURNALS:
+            find_home().path.joinpath(journal).unlink(missing_ok=True)
     if not count:
         typer.echo(f"pipeline {pipeline} had made nothing")

@@ -45,6 +45,7 @@ def resnapshot(
         run=spark().run,
         config=connector_config(flow, postgres, bound["deployment"]),
         snapshot_seconds=bound["deployment"].snapshot_seconds,
+        poll_seconds=bound["deployment"].poll_seconds,
     )
     for line in steps.resnapshot(flow, systems, reason if found is None else "; ".join(found.faults)):
         typer.echo(line)

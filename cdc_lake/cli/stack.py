@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from cdc_lake.cli.local_only import local_only
+
 HomeOption = Annotated[
     Path | None,
     typer.Option("--home", help="The state folder; default: CDC_LAKE_HOME, else .cdc-lake in the project."),
@@ -19,8 +21,9 @@ OnlyOption = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    for command in (setup, up, down, status, logs, doctor, env):
-        app.command()(command)
+    app.command()(setup)  # jobs on EMR are given the jars that it fetches
+    for command in (up, down, status, logs, doctor, env):
+        app.command()(local_only(command))
 
 
 def setup(

@@ -42,6 +42,8 @@ _WHOLE = Retrying(
     wait=wait_exponential(multiplier=0.2, max=2),
     reraise=True,
 )
+_EXPIRED = {"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"}
+_BUSY = {"SlowDown", "Throttling", "ThrottlingException", "RequestLimitExceeded"}
 _THIS_MACHINE = {"127.0.0.1", "::1", "localhost"}
 
 
@@ -214,6 +216,14 @@ class S3Store:
         endpoint = self.client.meta.endpoint_url
         local = urlsplit(endpoint).hostname in _THIS_MACHINE
         said = " ".join(str(error).split())  # one line: an executor's error reaches the driver by its last line
+        code = error.response.get("Error", {}).get("Code") if isinstance(error, ClientError) else None
+        if code in _EXPIRED or code in _BUSY:
+            todo = (
+                "the credentials have expired: get new ones" if code in _EXPIRED else "wait until less is asked of it"
+            )
+            return StoreRefusedError(
+                f"the object store at {endpoint} failed at {what} ({said}): {todo}, then run this again"
+            )
         if isinstance(error, ClientError | NoCredentialsError | PartialCredentialsError):
             todo = (
                 "`cdc-lake status` shows the local store, `cdc-lake logs s3` its log"

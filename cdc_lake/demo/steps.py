@@ -95,6 +95,7 @@ class Demo:
                 bound["glue"],
                 self._store,
                 bound["deployment"],
+                bound["dashboards"],
             )
         )
         with closing(self._see.login.connect()) as connection:

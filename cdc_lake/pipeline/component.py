@@ -11,9 +11,10 @@ from typing import Self
 import dagster as dg
 from pydantic import BaseModel
 
-from cdc_lake.pipeline import checks, events, maintenance, sensors, watch
+from cdc_lake.pipeline import checks, maintenance, pace, refresh, sensors, watch
 from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.load import flow as flow_of
+from cdc_lake.pipeline.pace import Pace
 from cdc_lake.pipeline.spec import PipelineSpec
 from cdc_lake.pipeline.stages import dashboard, dataset, lake, raw, source, topic
 
@@ -40,14 +41,15 @@ class CdcPipeline(dg.Component):
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """The pipeline's definitions; the resources are bound by the code location."""
-        return build(flow_of(self.spec, Path(context.path)), events.listing_seconds())
+        return build(flow_of(self.spec, Path(context.path)), pace.of_profile())
 
 
-def build(flow: Flow, listing_seconds: int = sensors.LISTING_SECONDS) -> dg.Definitions:
-    """The definitions of one pipeline, whose sensors list the bucket every `listing_seconds`."""
+def build(flow: Flow, looks: Pace = Pace()) -> dg.Definitions:  # noqa: B008 - it is frozen
+    """The definitions of one pipeline, whose sensors look at this pace."""
     assets = [stage.build(table) for table in flow.tables for stage in (source, topic, raw, lake)]
     assets += [dataset.build(flow, file) for file in flow.spec.datasets]
     assets += [dashboard.build(flow, file) for file in flow.spec.dashboards]
+    refreshing = [refresh.build(flow)] if looks.refreshes and flow.spec.dashboards else []
     job = dg.define_asset_job(
         flow.name,
         selection=dg.AssetSelection.groups(flow.name),
@@ -56,7 +58,7 @@ def build(flow: Flow, listing_seconds: int = sensors.LISTING_SECONDS) -> dg.Defi
     return dg.Definitions(
         assets=assets,
         asset_checks=checks.build(flow),
-        sensors=[*sensors.build(flow, listing_seconds), watch.build(flow)],
+        sensors=[*sensors.build(flow, looks), watch.build(flow), *refreshing],
         jobs=[job, *maintenance.jobs(flow)],
         schedules=maintenance.schedules(flow),
     )

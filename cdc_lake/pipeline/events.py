@@ -5,8 +5,8 @@ position, run key and tags. So lost, repeated and reordered messages change noth
 pipelines, since a queue is of a bucket. It exists where the profile has a resource `queue`.
 
 A message is deleted in the tick after the one that requested its run (or found nothing due any more): Dagster has kept
-the request by then. One that can't be read, or whose run can't be launched, comes again, and in the end goes to the
-queue's dead-letter queue.
+the request by then. What is due and can't be launched yet is kept in the cursor without its messages. One that can't be
+read comes again, and in the end goes to the queue's dead-letter queue.
 
 Here: from messages to runs. Not here: what messages are about (heard.py), what is due (due.py).
 """
@@ -16,31 +16,22 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from cdc_lake import profile
 from cdc_lake.contract.errors import ContractError, UnreadableEventError
 from cdc_lake.pipeline import adoption
 from cdc_lake.pipeline.due import Due, to_adopt, to_apply
 from cdc_lake.pipeline.flow import Flow, TableFlow
 from cdc_lake.pipeline.heard import Cursor, Target
 from cdc_lake.pipeline.launch import Tick, launch
-from cdc_lake.pipeline.sensors import LISTING_SECONDS, apply_name, land_name
+from cdc_lake.pipeline.sensors import apply_name, land_name
 from resources.kafka import Kafka
 from resources.object_store import ObjectStore
 from resources.sqs import Message, Sqs
 
-QUEUE = "queue"
-"""The resource's name."""
 NAME = "raw_events"
-LISTING_BESIDE_QUEUE_SECONDS = 60
 _EVERY_SECONDS = 5
 _HEARD_AT_MOST = 500
 """Messages that wait for their runs are kept in the cursor; more of them stay in the queue."""
 _DEAD_LETTERS_EVERY_SECONDS = 300
-
-
-def listing_seconds() -> int:
-    """How often the bucket is listed: seldom where a queue tells of new objects."""
-    return LISTING_BESIDE_QUEUE_SECONDS if QUEUE in profile.resources() else LISTING_SECONDS
 
 
 def build(flows: Sequence[Flow]) -> dg.SensorDefinition:
@@ -82,6 +73,8 @@ def build(flows: Sequence[Flow]) -> dg.SensorDefinition:
             ticks[target] = due if isinstance(due, dg.SkipReason) else _launch(context, target, tables[target[:2]], due)
             if isinstance(due, dg.SkipReason) or isinstance(ticks[target], dg.SensorResult):
                 cursor.settle({target})
+            else:
+                cursor.wait(target)
         context.update_cursor(cursor.model_dump_json())
         return _told(ticks)
 

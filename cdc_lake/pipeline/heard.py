@@ -25,9 +25,11 @@ class Heard(BaseModel):
 
 
 class Cursor(BaseModel):
-    """Messages by id; handles of those whose runs were requested; when the dead-letter queue was last looked at."""
+    """Messages by id; what waits for a run; handles of messages that are done; when the dead letters were looked at."""
 
     heard: dict[str, Heard] = Field(default_factory=dict)
+    waiting: list[Target] = Field(default_factory=list)
+    """What is due, and can't be launched yet: the messages are done with it, so that they don't run out of receipts."""
     done: list[str] = Field(default_factory=list)
     looked_at: float = 0.0
 
@@ -39,14 +41,21 @@ class Cursor(BaseModel):
 
     def wanted(self) -> list[Target]:
         """What is to be looked for, each once."""
-        return list(dict.fromkeys(target for each in self.heard.values() for target in each.targets))
+        heard = (target for each in self.heard.values() for target in each.targets)
+        return list(dict.fromkeys([*self.waiting, *heard]))
 
     def settle(self, targets: Collection[Target]) -> None:
         """Take it that these were requested, or are not due any more: a message that is about nothing else is done."""
+        self.waiting = [target for target in self.waiting if target not in targets]
         for id_, each in list(self.heard.items()):
             each.targets = [target for target in each.targets if target not in targets]
             if not each.targets:
                 self.done.append(self.heard.pop(id_).handle)
+
+    def wait(self, target: Target) -> None:
+        """Keep what is due beyond its messages."""
+        self.settle({target})
+        self.waiting.append(target)
 
 
 def targets(tables: Iterable[TableFlow], key: str) -> list[Target]:

@@ -9,6 +9,7 @@ import dagster as dg
 from cdc_lake.jobs import purge
 from cdc_lake.pipeline import report
 from cdc_lake.pipeline.flow import Flow, TableFlow, location
+from cdc_lake.pipeline.job_runs import JobRuns
 from resources.object_store import ObjectStore
 from resources.spark_jobs import SparkJobs
 
@@ -65,7 +66,8 @@ def _purge_op(table: TableFlow) -> dg.OpDefinition:
         context: dg.OpExecutionContext, store: ObjectStore, spark: dg.ResourceParam[SparkJobs]
     ) -> None:
         spec = table.purge_spec(location(store), owner=f"dagster run {context.run_id}")
-        done = spark.run(purge.run, spec)
+        jobs = JobRuns(spark)
+        done = jobs.run(purge.run, spec)
         context.log.info(
             f"{table.name}: {done.purged} tombstones purged in commit {done.instant}"
             if done.instant
@@ -74,9 +76,10 @@ def _purge_op(table: TableFlow) -> dg.OpDefinition:
         context.log_event(
             dg.AssetObservation(
                 asset_key=table.key("lake"),
-                metadata=report.facts(
-                    {"purged": done.purged, "purged_to": done.purged_to or "", "seconds": done.seconds}
-                ),
+                metadata={
+                    **report.facts({"purged": done.purged, "purged_to": done.purged_to or "", "seconds": done.seconds}),
+                    **jobs.metadata(),
+                },
             )
         )
 

@@ -5,10 +5,11 @@ Here: writing a page where something has changed. Not here: what is on it (cdc_l
 
 import base64
 import hashlib
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import dagster as dg
 
@@ -22,6 +23,7 @@ from resources.deployment import Deployment
 class Pages(dg.ConfigurableResource):  # type: ignore[type-arg]
     """One HTML file a dashboard, below the deployment's folder for them (implements `publishing.Dashboards`)."""
 
+    reads_later: ClassVar[bool] = False
     deployment: Deployment
 
     def publish(self, declared: Declared, query: Query, noted: Mapping[str, Any]) -> Published:
@@ -49,13 +51,24 @@ class Pages(dg.ConfigurableResource):  # type: ignore[type-arg]
         }
         return _published(path, note, "page written")
 
+    def delete(self, pipeline: str, names: Sequence[str]) -> Iterator[str]:  # noqa: ARG002 - all of the folder is its
+        """See Dashboards."""
+        folder = self.folder(pipeline)
+        if folder.is_dir():
+            shutil.rmtree(folder)
+            yield f"pages in {folder.name}/"
+
     def address(self, pipeline: str, name: str) -> str:
         """See Dashboards."""
         return str(self.path(pipeline, name))
 
     def path(self, pipeline: str, name: str) -> Path:
         """The file of a dashboard."""
-        return Path(self.deployment.pages).absolute() / pipeline / f"{name}.html"
+        return self.folder(pipeline) / f"{name}.html"
+
+    def folder(self, pipeline: str) -> Path:
+        """The folder of a pipeline's dashboards."""
+        return Path(self.deployment.pages).absolute() / pipeline
 
 
 def write(path: Path, text: str) -> None:

@@ -5,9 +5,9 @@ Here: the protocol and what it speaks of. Not here: how either of them does it (
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from cdc_lake.dashboard import DashboardSpec, Query
 
@@ -36,10 +36,19 @@ class Published:
 class Dashboards(Protocol):
     """Something that publishes dashboards."""
 
+    reads_later: ClassVar[bool]
+    """Whether `publish` may put reading the rows off; its note then says until when (refresh.py)."""
+
     def publish(self, declared: Declared, query: Query, noted: Mapping[str, Any]) -> Published:
         """Make the dashboard show what the lake says now; without a difference nothing is changed.
 
         `query` runs one SELECT in the pipeline's database, `noted` is the note of the last time, empty without one.
+        """
+
+    def delete(self, pipeline: str, names: Sequence[str]) -> Iterator[str]:
+        """Remove a pipeline's dashboards, those of these names, with all that was made for them.
+
+        Yields a line for each thing that was there; can be run again after it was cut off.
         """
 
     def address(self, pipeline: str, name: str) -> str:

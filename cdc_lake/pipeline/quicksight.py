@@ -6,9 +6,9 @@ Here: the order of the work, when an ingestion is due, and what Dagster is told.
 
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import dagster as dg
 from pydantic import Field
@@ -17,6 +17,7 @@ from cdc_lake.dashboard import Query
 from cdc_lake.dashboard.quicksight import board, state_of_rows
 from cdc_lake.pipeline import report
 from cdc_lake.pipeline.publishing import Declared, Published
+from cdc_lake.pipeline.refresh import DUE
 from resources.quicksight import SPICE, Put, QuickSight
 from resources.quicksight_ingestions import Ingestion
 
@@ -27,6 +28,7 @@ _DAILY = 32
 class QuickSightDashboards(dg.ConfigurableResource):  # type: ignore[type-arg]
     """A data source, and a dataset, an analysis and a dashboard each (implements `publishing.Dashboards`)."""
 
+    reads_later: ClassVar[bool] = True
     quicksight: QuickSight
     database: str
     """The pipeline's database in Athena: QuickSight has no default one."""
@@ -68,6 +70,13 @@ class QuickSightDashboards(dg.ConfigurableResource):  # type: ignore[type-arg]
         }
         return Published(", ".join(changed) or report.UNCHANGED, note, metadata)
 
+    def delete(self, pipeline: str, names: Sequence[str]) -> Iterator[str]:
+        """See Dashboards. The data source goes with the last dataset that may read from it."""
+        for name in names:
+            yield from self.quicksight.delete(_id(pipeline, name))
+        if names:
+            yield from self.quicksight.delete_data_source()
+
     def address(self, pipeline: str, name: str) -> str:
         """See Dashboards."""
         return self.quicksight.page(_id(pipeline, name))
@@ -79,11 +88,13 @@ class QuickSightDashboards(dg.ConfigurableResource):  # type: ignore[type-arg]
         now, last = time.time(), float(noted.get("refreshed", 0))
         if data_set.ingestion_id is None:
             if noted.get("rows") == rows:
-                return dict(noted), {}
-            if now < last + self.refresh_pause_seconds:
-                due = datetime.fromtimestamp(last + self.refresh_pause_seconds, UTC)
-                said = f"there are new rows; they are read by the first run after {due:%Y-%m-%d %H:%M:%S} UTC"
-                return dict(noted), {"refresh": said}
+                return {name: value for name, value in noted.items() if name != DUE}, {}
+            due = last + self.refresh_pause_seconds
+            if now < due:
+                said = (
+                    f"there are new rows; they are read after {datetime.fromtimestamp(due, UTC):%Y-%m-%d %H:%M:%S} UTC"
+                )
+                return {**noted, DUE: due}, {"refresh": said}
         done = self.quicksight.refresh(board_id, data_set.ingestion_id)
         return {"rows": rows, "refreshed": now}, _told(done)
 

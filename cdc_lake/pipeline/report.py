@@ -13,6 +13,7 @@ import dagster as dg
 
 from cdc_lake.contract.position import ORDER_COLUMN, Watermark
 from cdc_lake.contract.schema import EVENT_FIELDS
+from resources.athena import Athena
 
 UNCHANGED = "nothing new: nothing was changed"
 
@@ -68,6 +69,16 @@ def folded(upstream: dg.AssetKey, names: Iterable[str]) -> dg.TableColumnLineage
 def facts(values: Mapping[str, str | int | float]) -> Metadata:
     """Texts and numbers as metadata."""
     return {name: dg.MetadataValue.text(v) if isinstance(v, str) else _number(v) for name, v in values.items()}
+
+
+def scanned(athena: Athena) -> Metadata:
+    """What a stage's own statements took of Athena (`metered()`), and what that costs where there is a price."""
+    spent = athena.spent
+    if not spent.queries:
+        return {}
+    told: dict[str, str | int | float] = {"athena_queries": spent.queries, "athena_bytes_scanned": spent.bytes_scanned}
+    cost = {} if spent.usd is None else {"athena_usd": dg.MetadataValue.float(round(spent.usd, 6))}
+    return {**facts(told), **cost}
 
 
 def watermark(found: Watermark | None) -> Metadata:

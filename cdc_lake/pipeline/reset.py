@@ -1,23 +1,23 @@
 """Starting a pipeline over: everything that it made is removed, in an order that leaves nothing behind.
 
 The connector goes first, so that nothing writes any more; its offsets, its slot and its topics next, for an
-offset without its topic, or a slot without its connector, is what later changes get lost in. Then the catalog,
-so that no reader sees a table without files, then lake, raw objects and dead letters. The source's tables and
-publication stay: they are not the pipeline's.
+offset without its topic, or a slot without its connector, is what later changes get lost in. Then the dashboards and
+the catalog, so that no reader sees a table without files, then lake, raw objects and dead letters. The source's tables
+and publication stay: they are not the pipeline's.
 """
 
 from __future__ import annotations
 
-import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
 from cdc_lake.contract import failpoints, lease, names
 from cdc_lake.contract.epochs import Epochs
 from cdc_lake.contract.store import ObjectStore
 from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.publishing import Dashboards
 from cdc_lake.pipeline.stages.topic import connector_config
 from resources.connectors import Connectors
 from resources.deployment import Deployment
@@ -34,6 +34,7 @@ def reset(
     glue: GlueCatalog,
     store: ObjectStore,
     deployment: Deployment,
+    dashboards: Dashboards,
     lease_wait_seconds: float = lease.WAIT_SECONDS,
 ) -> Iterator[str]:
     """Remove all that a pipeline made; yields a line for each thing that was there.
@@ -62,6 +63,7 @@ def reset(
             if kafka.delete_topic(topic):
                 yield f"topic {topic}"
         failpoints.reached("reset.after_topics")
+        yield from dashboards.delete(flow.name, [PurePath(file).stem for file in flow.spec.dashboards])
         datasets = [PurePath(file).stem for file in flow.spec.datasets]
         tables = [name for table in flow.tables for name in (table.view, table.name)]
         for name in (*datasets, *tables):
@@ -78,7 +80,3 @@ def reset(
             if count:
                 yield f"{count} objects below {prefix}"
             failpoints.reached("reset.after_objects")
-        pages = Path(deployment.pages).absolute() / flow.name
-        if pages.is_dir():
-            shutil.rmtree(pages)
-            yield f"pages in {pages.name}/"

@@ -55,6 +55,8 @@ class Systems:
     run: RunJob
     config: Mapping[str, str]
     snapshot_seconds: float
+    poll_seconds: float = 1.0
+    """How often the connector is asked for its state meanwhile."""
     lease_wait_seconds: float = lease.WAIT_SECONDS
     settle_seconds: float = topic_state.ENDS_WITHIN_SECONDS
 
@@ -228,6 +230,7 @@ def _snapshot(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) ->
             systems.snapshot_seconds,
             since=epoch.starts.get(flow.heartbeat_topic),
             running=lambda: systems.connect.wait_running(flow.connector),
+            asked_every=systems.poll_seconds,
         )
     continuity.require_whole(flow, systems.postgres, systems.kafka, systems.connect, store)
 

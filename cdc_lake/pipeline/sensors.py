@@ -16,27 +16,23 @@ from cdc_lake.pipeline import adoption, continuity, stream, topic_state
 from cdc_lake.pipeline.due import to_adopt, to_apply
 from cdc_lake.pipeline.flow import Flow, TableFlow, location
 from cdc_lake.pipeline.launch import BACKOFF_SECONDS, Tick, launch, pause
+from cdc_lake.pipeline.pace import Pace
 from resources.connectors import FAILED, Connectors, ConnectorStatus
 from resources.kafka import Kafka
 from resources.object_store import ObjectStore
 from resources.postgres import Postgres
 
-LISTING_SECONDS = 5
-"""How often the bucket is listed where nothing else tells of new objects."""
 _EVERY_SECONDS = 5
 _EXAMINED_EVERY_SECONDS = 30
 
 
-def build(flow: Flow, listing_seconds: int = LISTING_SECONDS) -> list[dg.SensorDefinition]:
-    """The sensors of a pipeline: one on its connector, two on each table.
-
-    Those that list the bucket do so every `listing_seconds`.
-    """
-    sensors = [_connector(flow)]
+def build(flow: Flow, looks: Pace = Pace()) -> list[dg.SensorDefinition]:  # noqa: B008 - it is frozen
+    """The sensors of a pipeline: one on its connector, two on each table."""
+    sensors = [_connector(flow, looks.connector_seconds)]
     for table in flow.tables:
         sink = adoption.sink(table)
-        sensors.append(_landing(table) if sink is None else _adopting(table, sink, listing_seconds))
-        sensors.append(_applying(table, listing_seconds))
+        sensors.append(_landing(table) if sink is None else _adopting(table, sink, looks.listing_seconds))
+        sensors.append(_applying(table, looks.listing_seconds))
     return sensors
 
 
@@ -126,11 +122,11 @@ class _Restarts(BaseModel):
     examined: float = 0.0
 
 
-def _connector(flow: Flow) -> dg.SensorDefinition:
+def _connector(flow: Flow, seconds: int) -> dg.SensorDefinition:
     @dg.sensor(
         name=f"{flow.name}_connector",
         target=dg.AssetSelection.assets(*(table.key("topic") for table in flow.tables)),
-        minimum_interval_seconds=_EVERY_SECONDS,
+        minimum_interval_seconds=seconds,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=(
             f"Restarts failed tasks of {flow.connector}, waiting longer each time; looks whether its stream is whole."

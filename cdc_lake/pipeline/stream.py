@@ -66,21 +66,24 @@ def barrier(
     *,
     since: Start | None = None,
     running: Callable[[], object] = lambda: None,
+    asked_every: float = _BEAT_SECONDS,
 ) -> Watermark:
     """Wait until everything that the source has committed by now is in Kafka, since an epoch's start if one is given.
 
     Beats and waits for a streamed heartbeat at or after that: one that a snapshot read does not count, so a
     snapshot that is under way is waited for too, and the beat is repeated for a stream that starts later.
-    Raises ContractError after `seconds`, and what `running` raises, which is asked once a second.
+    Raises ContractError after `seconds`, and what `running` raises, which is asked every `asked_every` seconds.
     """
     schema = flow.spec.source.schema_
     lsn = postgres.beat(schema)
-    beaten = time.monotonic()
+    beaten = asked = time.monotonic()
 
     def look() -> Watermark | None:
-        nonlocal beaten
-        if time.monotonic() - beaten >= _BEAT_SECONDS:
+        nonlocal beaten, asked
+        if time.monotonic() - asked >= asked_every:
             running()
+            asked = time.monotonic()
+        if time.monotonic() - beaten >= _BEAT_SECONDS:
             postgres.beat(schema)
             beaten = time.monotonic()
         return topic_state.newest_beat(kafka, flow, since)

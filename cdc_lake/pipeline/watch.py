@@ -2,9 +2,10 @@
 
 A check of Dagster's is evaluated by a run. Where the connector stands still no offset arrives, so no run is launched,
 and what was green stays so. This sensor asks the same checks whether the connector runs, its slot is healthy and the
-watermarks move on, and reports what it finds without a run.
+watermarks move on, and reports what it finds without a run. It also tells the pipeline's figures to `metrics`.
 
-Here: which checks, and when their answers are reported. Not here: the checks themselves (checks/).
+Here: which checks, and when their answers are reported. Not here: the checks themselves (checks/), the figures
+(figures.py).
 """
 
 import inspect
@@ -16,11 +17,13 @@ import dagster as dg
 
 from cdc_lake.contract.epochs import Epochs
 from cdc_lake.contract.errors import ContractError
+from cdc_lake.pipeline import figures
 from cdc_lake.pipeline.checks import streaming, watermark
 from cdc_lake.pipeline.flow import Flow, location
 from resources.connectors import Connectors
 from resources.errors import ResourceError
 from resources.kafka import Kafka
+from resources.metrics import Metrics
 from resources.object_store import ObjectStore
 from resources.postgres import Postgres
 
@@ -39,7 +42,7 @@ def build(flow: Flow) -> dg.SensorDefinition:
         name=f"{flow.name}_watch",
         minimum_interval_seconds=EVERY_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"Evaluates {', '.join(WATCHED)} while nothing runs.",
+        description=f"Evaluates {', '.join(WATCHED)} while nothing runs, and tells the pipeline's figures to alarms.",
     )
     def watch(
         context: dg.SensorEvaluationContext,
@@ -47,6 +50,7 @@ def build(flow: Flow) -> dg.SensorDefinition:
         kafka: Kafka,
         connect: dg.ResourceParam[Connectors],
         store: ObjectStore,
+        metrics: dg.ResourceParam[Metrics],
     ) -> dg.SensorResult:
         epochs = Epochs(location(store).store(), flow.name)
         epoch = epochs.current()
@@ -75,10 +79,22 @@ def build(flow: Flow) -> dg.SensorDefinition:
                 )
             )
         told = f"red: {', '.join(red)}" if red else f"{len(checks)} checks are green"
+        if unsaid := _put(flow, kafka, store, metrics):
+            context.log.warning(unsaid)
+            told = f"{told}; {unsaid}"
         context.update_cursor(json.dumps(reported))
         return dg.SensorResult(asset_events=events, skip_reason=told)
 
     return watch
+
+
+def _put(flow: Flow, kafka: Kafka, store: ObjectStore, metrics: Metrics) -> str:
+    """Tell the pipeline's figures; why not, where that fails. The alarm on them takes silence for bad news."""
+    try:
+        metrics.put(flow.name, figures.now(flow, kafka, store))
+    except (ContractError, ResourceError) as error:
+        return f"the figures of {flow.name} were not told: {error}"
+    return ""
 
 
 def _evaluated(check: dg.AssetChecksDefinition, resources: Mapping[str, object]) -> dg.AssetCheckResult:

@@ -1,4 +1,4 @@
-"""One whole stack for all end-to-end tests, in a state folder of its own, driven by the command line as people do."""
+"""A whole stack for the end-to-end tests, in a state folder of its own, driven by the command line as people do."""
 
 from __future__ import annotations
 
@@ -20,6 +20,15 @@ from infra.local.stack import Stack
 
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).parents[2]
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Two processes with a stack each: those with the aws profile, and those that go on from the demo."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            group = "aws" if item.path.stem.startswith("test_aws") else "demo"
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """Northwind with the aws profile, against the stack's AWS endpoint: the same counts, the same stories, verify clean.
 
+By the very program that `make aws-smoke` runs in an account.
+
 By boto3 and PyAthena alone: plugin and connector by `kafkaconnect`, jobs by `emr-serverless` and then by `emr`, the
 database's login from Secrets Manager, the broker's address from `kafka`, dashboards in QuickSight.
 """
@@ -27,18 +29,25 @@ def serverless(cli: CommandLine) -> CommandLine:
 
 @pytest.fixture(scope="module")
 def summary(serverless: CommandLine) -> dict[str, Any]:
-    """What the demo says at its end."""
+    """What the smoke says at its end."""
     # The connector of another test's demo is no connector of MSK Connect: its own profile removes it.
     CommandLine(serverless.stack, {**serverless.environment, "CDC_LAKE_PROFILE": "local"}).run(
         "cdc-lake", "reset", "northwind", "--yes"
     )
-    found: dict[str, Any] = json.loads(serverless.run("cdc-lake", "demo", "--json", timeout=1200).stdout)
+    found: dict[str, Any] = json.loads(
+        serverless.run("cdc-lake", "aws", "smoke", "--yes", "--json", timeout=1200).stdout
+    )
     return found
 
 
 @pytest.mark.timeout(1500)
-def test_the_demo(summary: dict[str, Any]) -> None:
+def test_the_smoke(summary: dict[str, Any]) -> None:
     check(summary)
+    assert summary["account"] == ACCOUNT
+    assert [found["clean"] for found in summary["verify"].values()] == [True]
+    assert {"reset", "load", "source", "topic", "raw", "lake", "dataset", "dashboard", "verify", "total"} <= summary[
+        "seconds"
+    ].keys()
     assert summary["dashboard"].startswith("https://")
 
 
@@ -72,3 +81,21 @@ def test_again_by_steps_of_a_cluster_changes_nothing(summary: dict[str, Any], cl
     assert found["clean"] is True
     listed = client(load_endpoints(cli.stack.home.path), "emr").list_steps(ClusterId=CLUSTER)["Steps"]
     assert {step["Status"]["State"] for step in listed} == {"COMPLETED"}
+
+
+def test_a_reset_leaves_nothing_in_the_account(
+    summary: dict[str, Any], serverless: CommandLine, cli: CommandLine
+) -> None:
+    assert summary
+    assert "removed dashboard arn:aws:quicksight" in serverless.run("cdc-lake", "reset", "northwind", "--yes").stdout
+    at = load_endpoints(cli.stack.home.path)
+    quicksight = client(at, "quicksight")
+    assert quicksight.list_dashboards(AwsAccountId=ACCOUNT)["DashboardSummaryList"] == []
+    assert quicksight.list_analyses(AwsAccountId=ACCOUNT)["AnalysisSummaryList"] == []
+    assert quicksight.list_data_sets(AwsAccountId=ACCOUNT)["DataSetSummaries"] == []
+    assert quicksight.list_data_sources(AwsAccountId=ACCOUNT)["DataSources"] == []
+    assert client(at, "kafkaconnect").list_connectors()["connectors"] == []
+    tables = client(at, "glue").get_tables(DatabaseName="datalake")["TableList"]
+    assert [table["Name"] for table in tables if "cdc_events" in table["Name"] or table["Name"] == "order_items"] == []
+    again = serverless.run("cdc-lake", "reset", "northwind", "--yes").stdout
+    assert again == "pipeline northwind had made nothing\n"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
@@ -20,6 +21,7 @@ from cdc_lake.jobs import land as landing
 from cdc_lake.jobs import upsert
 from cdc_lake_tests.fakes.kafka import FakeKafka
 from cdc_lake_tests.memory_store import MemoryStore
+from resources.spark_jobs import JobRun
 
 
 class FakeSpark:
@@ -27,15 +29,28 @@ class FakeSpark:
 
     def __init__(self, jobs: Mapping[Any, Callable[[Any], Any]]) -> None:
         self._jobs = jobs
+        self._last: JobRun | None = None
         self.warmed = 0
+        self.elsewhere: JobRun | None = None
+        """What runs are told as; None where they are in this process."""
 
     def run(self, job: Callable[..., Any], spec: Any) -> Any:  # noqa: ANN401 - as the resource's
         """See LocalSpark."""
-        return self._jobs[job](spec)
+        found = self._jobs[job](spec)
+        if self.elsewhere is not None:
+            self._last = replace(self.elsewhere, job=job.__module__.rpartition(".")[2])
+        return found
 
     def warm(self) -> None:
         """See LocalSpark."""
         self.warmed += 1
+
+    def last_run(self) -> JobRun | None:
+        """See EmrJobs."""
+        return self._last
+
+    def stop(self) -> None:
+        """See EmrJobs."""
 
 
 def land(kafka: FakeKafka, bucket: MemoryStore, spec: landing.LandSpec) -> landing.LandReport:

@@ -13,13 +13,16 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
+from moto.cloudwatch.models import cloudwatch_backends
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
 from cdc_lake_tests.fakes.server import listening
 from infra.local.aws_endpoint.connect_worker import RefusedError, WorkerStatus
 from infra.local.aws_endpoint.errors import AwsError
-from infra.local.aws_endpoint.gate import Gate
+from infra.local.aws_endpoint.gate import Application, Gate
 from infra.local.aws_endpoint.kafkaconnect import KafkaConnectApi
-from infra.local.aws_endpoint.kafkaconnect_state import Records
+from infra.local.aws_endpoint.kafkaconnect_metrics import Monitoring
+from infra.local.aws_endpoint.kafkaconnect_state import ACCOUNT, Records
 from infra.local.aws_endpoint.rest_json import RestJson
 
 REGION = "us-east-1"
@@ -31,6 +34,8 @@ class MemoryWorker:
     """Runs whatever it is given; a configuration with `fail` has a task that FAILED, one with `refuse` is not taken."""
 
     configs: dict[str, dict[str, str]] = field(default_factory=dict)
+    failed: set[str] = field(default_factory=set)
+    """Connectors with a task that failed later."""
     paused: set[str] = field(default_factory=set)
     asked: list[str] = field(default_factory=list)
     down: bool = False
@@ -38,19 +43,21 @@ class MemoryWorker:
     def put(self, name: str, config: Mapping[str, str]) -> None:
         """See Worker."""
         self.asked.append(f"put {name}")
-        if self.down:
-            raise AwsError("ServiceUnavailableException", "The Connect worker does not answer.", status=503)
+        self._answer()
         if "refuse" in config:
             raise RefusedError(config["refuse"])
         self.configs[name] = dict(config)
 
     def status(self, name: str) -> WorkerStatus | None:
         """See Worker."""
+        self._answer()
         config = self.configs.get(name)
         if config is None:
             return None
         if "fail" in config:
             return WorkerStatus("RUNNING", ("FAILED",), config["fail"])
+        if name in self.failed:
+            return WorkerStatus("RUNNING", ("FAILED",), "it failed")
         state = "PAUSED" if name in self.paused else "RUNNING"
         return WorkerStatus(state, (state,))
 
@@ -63,11 +70,16 @@ class MemoryWorker:
             self.paused.discard(name)
         else:
             self.configs[name].pop("fail", None)
+            self.failed.discard(name)
 
     def delete(self, name: str) -> None:
         """See Worker."""
         self.asked.append(f"delete {name}")
         self.configs.pop(name, None)
+
+    def _answer(self) -> None:
+        if self.down:
+            raise AwsError("ServiceUnavailableException", "The Connect worker does not answer.", status=503)
 
 
 @dataclass(frozen=True)
@@ -106,6 +118,11 @@ def served(folder: Path) -> Iterator[Served]:
     def moto(*_: object) -> list[bytes]:
         raise AssertionError("moto was asked")
 
-    gate = Gate(moto, REGION, {"kafkaconnect": RestJson("kafkaconnect", api.operations)})
-    with listening(gate) as url:
+    cloudwatch = DomainDispatcherApplication(create_backend_app)
+    own: dict[str, Application] = {
+        "kafkaconnect": RestJson("kafkaconnect", api.operations),
+        "monitoring": Monitoring(cloudwatch, api.task_states, REGION),
+    }
+    with listening(Gate(moto, REGION, own)) as url:
         yield Served(url, worker, archives)
+    cloudwatch_backends[ACCOUNT][REGION].reset()

@@ -34,7 +34,7 @@ def made(bench: Bench) -> Iterator[Bench]:
 
 def verify(bench: Bench, *, clean: bool) -> dict[str, Any]:
     """What the command says of the one table; it lands and applies by itself."""
-    done = bench.cli.run("cdc-lake", "verify", work.PIPELINE, "--apply", "--json", ok=False)
+    done = bench.cli.run("cdc-lake", "verify", work.PIPELINE, "--apply", "--json", timeout=1200, ok=False)
     assert done.returncode == (0 if clean else 1), f"{done.stdout}\n{done.stderr}"
     said: dict[str, Any] = json.loads(done.stdout)
     assert said["clean"] is clean
@@ -42,7 +42,7 @@ def verify(bench: Bench, *, clean: bool) -> dict[str, Any]:
     return dict(report)
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3000)
 def test_verify_while_the_source_is_written(made: Bench, tried: Tried) -> None:
     with traffic(made, RATE, SEED) as changing:
         reports = [verify(made, clean=True) for _ in range(2)]

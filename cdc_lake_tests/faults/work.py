@@ -103,7 +103,7 @@ def reset() -> list[str]:
     """Start the pipeline over; what was removed."""
     flow, found = load(PIPELINE), resolved()
     store = location(found["store"]).store()
-    own = {name: found[name] for name in ("postgres", "kafka", "connect", "glue", "deployment")}
+    own = {name: found[name] for name in ("postgres", "kafka", "connect", "glue", "deployment", "dashboards")}
     return list(resetting.reset(flow, store=store, **own))
 
 

@@ -14,11 +14,13 @@ from typing import Any
 
 import pytest
 
+from infra.aws.size_parts import EmrCluster
 from infra.aws.sizes import Size, size
 
 HAS_CDK = importlib.util.find_spec("aws_cdk") is not None
 collect_ignore_glob = [] if HAS_CDK else ["test_*.py"]
 SIZES = ("dev", "small", "production")
+PLUGIN = "arn:aws:kafkaconnect:us-east-1:123456789012:custom-plugin/debezium-0a1b/0-1@2"
 
 
 @dataclass(frozen=True)
@@ -103,9 +105,20 @@ def variant(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
     base = size("dev")
     kafka = base.kafka.model_copy(update={"kind": "serverless"})
     database = base.database.model_copy(update={"read_by_spark": False})
+    cluster = EmrCluster(
+        primary_type="m6g.xlarge",
+        core_type="r6g.xlarge",
+        core_count=1,
+        max_count=1,
+        python="/opt/ours/bin/python",
+        bootstrap="python/install.sh",
+    )
     chosen = base.model_copy(
         update={
             "name": "variant",
+            "connect": base.connect.model_copy(update={"plugin": PLUGIN}),
+            "emr": base.emr.model_copy(update={"environment": "python/environment.tar.gz", "cluster": cluster}),
+            "quicksight_principal": "group/analysts",
             "kafka": kafka,
             "database": database,
             "pipelines": ("northwind", "pagila_query"),

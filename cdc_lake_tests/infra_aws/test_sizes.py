@@ -44,6 +44,9 @@ def test_there_are_three() -> None:
         ({"dagster__memory_mib": 8192}, "Fargate has no 8192 MiB for 512 units: 1024 to 4096, whole GiB"),
         ({"emr__release": "7.10"}, "dev.emr.release: String should match pattern"),
         ({"athena": None}, "dev.athena: Input should be"),
+        ({"connect__plugin": "debezium"}, "dev.connect.plugin: String should match pattern"),
+        ({"quicksight_principal": "analysts"}, "dev.quicksight_principal: String should match pattern"),
+        ({"emr__environment": "s3://bucket/python.tar.gz"}, "dev.emr.environment: String should match pattern"),
         ({"pipelines": ["North wind"]}, "dev.pipelines.0: String should match pattern"),
     ],
 )

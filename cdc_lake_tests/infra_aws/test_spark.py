@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cdc_lake_tests.infra_aws.conftest import Synthesized
+from cdc_lake_tests.infra_aws.statements import text
 from infra.aws.spark import GLUE_FACTORY
 
 
@@ -39,6 +40,12 @@ def test_machines_start_after_the_roles_have_their_policies(production: Synthesi
     assert depends == {"AWS::IAM::Policy"}
     assert len(roles) == 2
     assert cluster["Properties"]["ServiceRole"]["Fn::GetAtt"][0] in roles
+
+
+def test_a_script_of_a_persons_installs_python(production: Synthesized, variant: Synthesized) -> None:
+    assert not production.one("spark", "AWS::EMR::Cluster").get("BootstrapActions")
+    [action] = variant.one("spark", "AWS::EMR::Cluster")["BootstrapActions"]
+    assert text(action["ScriptBootstrapAction"]["Path"]).endswith("/python/install.sh")
 
 
 def test_dev_has_no_cluster(dev: Synthesized) -> None:

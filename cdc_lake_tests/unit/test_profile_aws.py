@@ -8,51 +8,25 @@ import pytest
 
 from cdc_lake import profile, profile_local
 from cdc_lake.aws_settings import AwsSettings
-from infra.local.artifacts import AWS_MODULES, folder_of
+from cdc_lake.pipeline.watch import EVERY_SECONDS
+from cdc_lake_tests.fakes.account import ACCOUNT, ENVIRONMENT, bind
+from infra.local.artifacts import folder_of
 from infra.local.errors import ArtifactsMissing
 from resources.connectors import Connectors
 from resources.emr import EmrSteps
 from resources.emr_serverless import EmrServerlessSpark
 from resources.errors import ResourceError
 from resources.kafka import Kafka
+from resources.kafka_connect import KafkaConnect
+from resources.metrics import CloudWatchMetrics, NoMetrics
 from resources.msk_connect import MskConnect
 from resources.spark_jobs import SparkJobs
-
-ACCOUNT = "123456789012"
-ENVIRONMENT = {
-    "CDC_LAKE_PROFILE": "aws",
-    "AWS_REGION": "eu-central-1",
-    "CDC_LAKE_BUCKET": "lake",
-    "CDC_LAKE_WORK_BUCKET": "work",
-    "CDC_LAKE_ARTIFACTS_BUCKET": "artifacts",
-    "CDC_LAKE_SOURCE_HOST": "source.example",
-    "CDC_LAKE_SOURCE_DATABASE": "devdb",
-    "CDC_LAKE_SOURCE_SECRET": f"arn:aws:secretsmanager:eu-central-1:{ACCOUNT}:secret:source-Ab12Cd",
-    "CDC_LAKE_KAFKA_CLUSTER": f"arn:aws:kafka:eu-central-1:{ACCOUNT}:cluster/lake/0-1",
-    "CDC_LAKE_CONNECT_ROLE": f"arn:aws:iam::{ACCOUNT}:role/connect",
-    "CDC_LAKE_CONNECT_LOG_GROUP": "/cdc-lake/connect",
-    "CDC_LAKE_CONNECT_SUBNETS": "subnet-1, subnet-2",
-    "CDC_LAKE_CONNECT_GROUPS": "sg-1",
-    "CDC_LAKE_CONNECT_PLUGIN": f"arn:aws:kafkaconnect:eu-central-1:{ACCOUNT}:custom-plugin/debezium/0-1@2",
-    "CDC_LAKE_CONNECT_WORKER_NORTHWIND": f"arn:aws:kafkaconnect:eu-central-1:{ACCOUNT}:worker-configuration/n/0-1",
-    "CDC_LAKE_EMR_APPLICATION": "00f1",
-    "CDC_LAKE_EMR_JOB_ROLE": f"arn:aws:iam::{ACCOUNT}:role/jobs",
-    "CDC_LAKE_CATALOG": "datalake",
-    "CDC_LAKE_ATHENA_WORKGROUP": "cdc-lake-dev",
-    "CDC_LAKE_QUICKSIGHT_ROLE": f"arn:aws:iam::{ACCOUNT}:role/quicksight",
-    "CDC_LAKE_QUICKSIGHT_PRINCIPAL": "group/analysts",
-}
 
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The variables, and jars for the jobs: what `cdc-lake setup --aws` fetches, and no more."""
-    for name, value in ENVIRONMENT.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("CDC_LAKE_CACHE", str(tmp_path))
-    for module in AWS_MODULES:
-        folder_of(module).mkdir(parents=True)
-    (folder_of("msk-iam") / "aws-msk-iam-auth-2-all.jar").touch()
+    """The profile's variables, and its jars."""
+    bind(monkeypatch, tmp_path)
 
 
 def test_it_has_what_the_local_one_has() -> None:
@@ -90,9 +64,38 @@ def test_a_queue_is_there_where_it_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     assert profile.resources()["queue"].queue_url.endswith("/raw")
 
 
+def test_metrics_are_told_where_the_environment_has_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(profile.resources()["metrics"], NoMetrics)
+    monkeypatch.setenv("CDC_LAKE_ENVIRONMENT", "small")
+    found = profile.resources()["metrics"]
+    assert isinstance(found, CloudWatchMetrics)
+    assert (found.environment, found.region) == ("small", "eu-central-1")
+    assert found.attempts * (found.connect_timeout_seconds + found.read_timeout_seconds) < EVERY_SECONDS
+
+
 def test_a_cluster_is_taken_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CDC_LAKE_EMR_CLUSTER", "j-1")
     assert isinstance(profile.resources()["spark"], EmrSteps)
+
+
+def test_connectors_can_scale_and_have_tags(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = profile.resources()["connect"].settings
+    assert (found.max_workers, found.tags) == (None, {})
+    monkeypatch.setenv("CDC_LAKE_CONNECT_MAX_WORKERS", "4")
+    monkeypatch.setenv("CDC_LAKE_CONNECT_TAGS", "team=lake, cost-center=7")
+    found = profile.resources()["connect"].settings
+    assert (found.max_workers, found.tags) == (4, {"team": "lake", "cost-center": "7"})
+
+
+def test_a_connect_of_ones_own_takes_msk_connects_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ROLE", "LOG_GROUP", "SUBNETS", "GROUPS", "PLUGIN", "WORKER_NORTHWIND"):
+        monkeypatch.delenv(f"CDC_LAKE_CONNECT_{name}")
+    with pytest.raises(ResourceError, match="CDC_LAKE_CONNECT_ROLE is not set"):
+        profile.resources()
+    monkeypatch.setenv("CDC_LAKE_CONNECT_URL", "http://connect.internal:8083")
+    found: Connectors = profile.resources()["connect"]
+    assert isinstance(found, KafkaConnect)
+    assert found.url == "http://connect.internal:8083"
 
 
 def test_spark_brings_what_signs_in_to_the_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,6 +130,7 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, name: str) ->
     [
         ("CDC_LAKE_CONNECT_WORKERS", "two", "CDC_LAKE_CONNECT_WORKERS: .*integer"),
         ("CDC_LAKE_KAFKA_SECURITY", "scram", "CDC_LAKE_KAFKA_SECURITY: .*'plaintext' or 'iam'"),
+        ("CDC_LAKE_CONNECT_TAGS", "team", "CDC_LAKE_CONNECT_TAGS: .*'team' is not of the form name=value"),
         ("CDC_LAKE_EMR_APPLICATION", "", "there is no EMR: set CDC_LAKE_EMR_CLUSTER"),
         ("CDC_LAKE_QUICKSIGHT_ROLE", "reader", "CDC_LAKE_QUICKSIGHT_ROLE is 'reader' and no role's ARN"),
     ],

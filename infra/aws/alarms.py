@@ -14,17 +14,15 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from infra.aws.connect import connector_name
-from infra.aws.dagster_role import METRICS
 from infra.aws.database import DatabaseStack
 from infra.aws.events import EventsStack
 from infra.aws.sizes import Size
 from infra.aws.stack import LakeStack
 from infra.aws.streaming import StreamingStack
+from resources.metrics import NAMESPACE, UNLANDED, WATERMARK_AGE
 
 _MIB = 1024**2
 _FIVE = Duration.minutes(5)
-FRESHNESS, UNLANDED = "WatermarkAgeSeconds", "UnlandedOffsets"
-"""Metrics that Dagster puts, by `Environment` and `Pipeline`."""
 LAG_LIMIT = 100_000
 _BREACHING, _FINE = cloudwatch.TreatMissingData.BREACHING, cloudwatch.TreatMissingData.NOT_BREACHING
 
@@ -96,17 +94,17 @@ class AlarmsStack(LakeStack):
 
     def _reported(self, pipeline: str) -> None:
         """What Dagster reports of a pipeline; when it reports nothing, that is a reason too."""
-        limits = {FRESHNESS: (self.size.freshness_seconds, _BREACHING), UNLANDED: (LAG_LIMIT, _FINE)}
+        limits = {WATERMARK_AGE: (self.size.freshness_seconds, _BREACHING), UNLANDED: (LAG_LIMIT, _FINE)}
         texts = {
-            FRESHNESS: "The newest heartbeat in the lake is too old, or Dagster doesn't say how old it is.",
+            WATERMARK_AGE: "The newest heartbeat in the lake is too old, or Dagster doesn't say how old it is.",
             UNLANDED: "Records wait in the topic for landing.",
         }
         for metric, (limit, missing) in limits.items():
             self._alarm(
-                f"{pipeline}-{'freshness' if metric == FRESHNESS else 'unlanded'}",
+                f"{pipeline}-{'freshness' if metric == WATERMARK_AGE else 'unlanded'}",
                 texts[metric],
                 cloudwatch.Metric(
-                    namespace=METRICS,
+                    namespace=NAMESPACE,
                     metric_name=metric,
                     dimensions_map={"Environment": self.size.name, "Pipeline": pipeline},
                     statistic="Maximum",

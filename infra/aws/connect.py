@@ -78,8 +78,10 @@ class ConnectStack(LakeStack):
         grant(
             self.role,
             reads_secret(database.replication_secret.secret_arn),
+            # AWS's policy for its config provider has this too.
+            allow(["secretsmanager:DescribeSecret"], [database.replication_secret.secret_arn]),
             *self._kafka(streaming.cluster_arn),
-            *writes(storage.lake, "raw/"),  # a vendor's S3 sink
+            *writes(storage.lake, "raw/", ".indexes/"),  # a vendor's S3 sink; Lenses keeps its state in the latter
         )
         self.log_group = logs.LogGroup(
             self,

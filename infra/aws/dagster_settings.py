@@ -1,7 +1,8 @@
 """What the code location is told of the other stacks: environment variables of its task.
 
-Here: names and values, none of them secret. Not here: secrets, which ECS looks up (dagster_storage.py) or the code
-location itself does (`CDC_LAKE_SOURCE_SECRET` is a secret's name).
+Here: names and values, none of them secret; what only a person knows is a field of the size, no variable without it.
+Not here: what each is for (docs/aws.md), and secrets, which ECS looks up (dagster_storage.py) or the code location
+itself does (`CDC_LAKE_SOURCE_SECRET` is a secret's name).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from infra.aws.sizes import Size
 
 
 def settings(parts: Parts, size: Size) -> dict[str, str]:
-    """The variables; docs/infrastructure.md says what each is for."""
+    """The variables."""
     groups = parts.network.groups
     told = {
         "CDC_LAKE_PROFILE": "aws",
@@ -43,4 +44,17 @@ def settings(parts: Parts, size: Size) -> dict[str, str]:
         f"CDC_LAKE_CONNECT_WORKER_{pipeline.upper()}": worker
         for pipeline, worker in parts.connect.worker_configurations.items()
     }
-    return told | ({"CDC_LAKE_EMR_CLUSTER": parts.spark.cluster.ref} if parts.spark.cluster else {})
+    return told | _given(parts, size)
+
+
+def _given(parts: Parts, size: Size) -> dict[str, str]:
+    """What an environment has because its size says so."""
+    found = {
+        "CDC_LAKE_CONNECT_PLUGIN": size.connect.plugin,
+        "CDC_LAKE_QUICKSIGHT_PRINCIPAL": size.quicksight_principal,
+    }
+    if size.emr.environment:
+        found["CDC_LAKE_EMR_ENVIRONMENT"] = f"s3://{parts.storage.artifacts.bucket_name}/{size.emr.environment}"
+    if parts.spark.cluster is not None and size.emr.cluster is not None:
+        found |= {"CDC_LAKE_EMR_CLUSTER": parts.spark.cluster.ref, "CDC_LAKE_EMR_PYTHON": size.emr.cluster.python}
+    return {name: value for name, value in found.items() if value}

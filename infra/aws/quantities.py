@@ -20,6 +20,8 @@ _SERVICES = 3
 _ALARMS_EACH, _ALARMS = 4, 3
 """Alarms of a pipeline, and those of the environment."""
 _METRICS_EACH = 2
+_PUTS_EACH = 120
+"""Requests an hour of a pipeline's watch, which puts both metrics in one (cdc_lake/pipeline/watch.py)."""
 _READERS = 2
 
 
@@ -113,5 +115,6 @@ def _rest(size: Size, work: Workload) -> Iterator[Line]:
     yield _standing("secrets", "secret_month", _SECRETS)
     yield _standing("alarms and logs", "alarm_month", _ALARMS + _ALARMS_EACH * pipelines)
     yield _standing("alarms and logs", "custom_metric_month", _METRICS_EACH * pipelines)
+    yield _standing("alarms and logs", "metric_put_thousand", _PUTS_EACH * pipelines * HOURS / 1000)
     yield Line("alarms and logs", "logs_in_gb", 0, work.logs_gb)
     yield _standing("QuickSight", "quicksight_author_month", work.authors)

@@ -12,7 +12,7 @@ from constructs import Construct
 
 from infra.aws.catalog import CatalogStack
 from infra.aws.policies import allow, arn, on_any
-from infra.aws.rights import grant, reads, reads_tables, writes
+from infra.aws.rights import grant, puts, reads, reads_tables
 from infra.aws.sizes import Size
 from infra.aws.stack import LakeStack
 from infra.aws.storage import StorageStack
@@ -43,7 +43,7 @@ class QuickSightStack(LakeStack):
             allow([f"athena:{action}" for action in metadata], [arn(self, "athena", "datacatalog/AwsDataCatalog")]),
             reads_tables(self, catalog.arns()),
             *reads(storage.lake, "lake/"),
-            *writes(storage.work, "athena-results/"),
+            *puts(storage.work, "athena-results/"),
         )
         self.authoring = iam.ManagedPolicy(
             self,
@@ -64,7 +64,7 @@ class QuickSightStack(LakeStack):
         sources = [arn(self, "quicksight", f"datasource/{_NAMES}")]
         return [
             allow([f"quicksight:{verb}" for verb in sorted(verbs)], [*objects, *sources]),
-            on_any("quicksight:CreateDataSource"),
+            on_any("quicksight:CreateDataSource", "quicksight:ListDataSets"),
             allow([f"quicksight:{verb}" for verb in source], sources),
             allow(["iam:PassRole"], [self.role.role_arn], {"StringEquals": {"iam:PassedToService": _SERVICE}}),
         ]

@@ -15,7 +15,9 @@ from infra.aws.policies import allow, arn, kafka_arn
 from infra.aws.sizes import Size
 
 _LIST = ["s3:GetBucketLocation", "s3:ListBucket", "s3:ListBucketMultipartUploads"]
-_WRITE = ["s3:AbortMultipartUpload", "s3:DeleteObject", "s3:ListMultipartUploadParts", "s3:PutObject"]
+_PUT = ["s3:AbortMultipartUpload", "s3:ListMultipartUploadParts", "s3:PutObject"]
+LOOK = ["DescribeTopic", "DescribeTopicDynamicConfiguration"]
+"""At a Kafka topic: what it is, its offsets, its settings."""
 _TABLES = ["GetDatabase", "GetDatabases", "GetPartition", "GetPartitions", "GetTable", "GetTables"]
 
 
@@ -24,9 +26,14 @@ def reads(bucket: s3.IBucket, *prefixes: str) -> list[iam.PolicyStatement]:
     return [allow(_LIST, [bucket.bucket_arn]), allow(["s3:GetObject"], _below(bucket, prefixes))]
 
 
+def puts(bucket: s3.IBucket, *prefixes: str) -> list[iam.PolicyStatement]:
+    """Reading and putting objects below the prefixes (all without)."""
+    return [allow(_LIST, [bucket.bucket_arn]), allow(["s3:GetObject", *_PUT], _below(bucket, prefixes))]
+
+
 def writes(bucket: s3.IBucket, *prefixes: str) -> list[iam.PolicyStatement]:
-    """Reading, putting and deleting objects below the prefixes (all without). Old versions stay out of reach."""
-    return [allow(_LIST, [bucket.bucket_arn]), allow(["s3:GetObject", *_WRITE], _below(bucket, prefixes))]
+    """What puts() allows, and deleting. Old versions stay out of reach."""
+    return [*puts(bucket, *prefixes), allow(["s3:DeleteObject"], _below(bucket, prefixes))]
 
 
 def connects(cluster: str) -> iam.PolicyStatement:
@@ -37,10 +44,9 @@ def connects(cluster: str) -> iam.PolicyStatement:
 def reads_topics(stack: Stack, size: Size, cluster: str, groups: Sequence[str]) -> list[iam.PolicyStatement]:
     """Reading the pipelines' topics, as a member of the consumer groups."""
     topics = [kafka_arn(stack, cluster, "topic", f"{prefix}.*") for prefix in size.topic_prefixes]
-    read = ["DescribeTopic", "DescribeTopicDynamicConfiguration", "ReadData"]
     return [
         connects(cluster),
-        allow([f"kafka-cluster:{action}" for action in read], topics),
+        allow([f"kafka-cluster:{action}" for action in (*LOOK, "ReadData")], topics),
         allow(
             ["kafka-cluster:AlterGroup", "kafka-cluster:DescribeGroup"],
             [kafka_arn(stack, cluster, "group", group) for group in groups],
@@ -56,7 +62,7 @@ def reads_tables(stack: Stack, catalog: Sequence[str]) -> iam.PolicyStatement:
 
 def reads_secret(secret_arn: str) -> iam.PolicyStatement:
     """Reading one secret."""
-    return allow(["secretsmanager:DescribeSecret", "secretsmanager:GetSecretValue"], [secret_arn])
+    return allow(["secretsmanager:GetSecretValue"], [secret_arn])
 
 
 def grant(role: iam.Role, *statements: iam.PolicyStatement) -> None:

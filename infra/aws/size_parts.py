@@ -10,6 +10,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 ZONES = 2
+_KEY = r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$"
+_PLUGIN = r"^arn:aws[a-z-]*:kafkaconnect:[a-z0-9-]+:\d{12}:custom-plugin/[^/@]+/[^/@]+(@\d+)?$"
 _INSTANCE = r"^[a-z][a-z0-9]*\.[a-z0-9]+$"
 Count = Annotated[int, Field(ge=1)]
 Days = Annotated[int, Field(ge=1, le=3650)]
@@ -91,6 +93,8 @@ class Connect(Part):
     workers: Annotated[int, Field(ge=1, le=10)]
     mcus: Literal[1, 2, 4, 8]
     log_days: Days = 30
+    plugin: Annotated[str | None, Field(pattern=_PLUGIN)] = None
+    """What `cdc-lake aws plugins upload` printed, with @<revision> for another than the first."""
 
 
 class EmrCluster(Part):
@@ -100,6 +104,10 @@ class EmrCluster(Part):
     core_type: Annotated[str, Field(pattern=_INSTANCE)]
     core_count: Count
     max_count: Count
+    python: Annotated[str, Field(pattern=r"^/")] = "/opt/cdc-lake/bin/python"
+    """The interpreter on its machines that has what requirements.lock names."""
+    bootstrap: Annotated[str | None, Field(pattern=_KEY)] = None
+    """The script that installs it when a machine starts: a key in the bucket of artifacts."""
 
     @model_validator(mode="after")
     def _ordered(self) -> EmrCluster:
@@ -116,6 +124,8 @@ class Emr(Part):
     serverless_max_vcpu: Annotated[int, Field(ge=4)]
     serverless_max_memory_gib: Annotated[int, Field(ge=8)]
     idle_minutes: Annotated[int, Field(ge=1, le=10080)] = 15
+    environment: Annotated[str | None, Field(pattern=_KEY)] = None
+    """Python for jobs of the application, an archive made by venv-pack: a key in the bucket of artifacts."""
 
 
 class Dagster(Part):

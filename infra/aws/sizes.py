@@ -38,6 +38,10 @@ class Size(BaseModel):
     alarm_email: Annotated[str | None, Field(pattern=r"^[^@\s]+@[^@\s]+$")] = None
     freshness_seconds: Annotated[int, Field(ge=60)] = 300
     """As old as the newest heartbeat in the lake may be."""
+    quicksight_principal: Annotated[str | None, Field(pattern=r"^(user|group)/.+$|^arn:aws[a-z-]*:quicksight:.+$")] = (
+        None
+    )
+    """Who owns dashboards: `user/<name>` or `group/<name>` of the account's QuickSight, or an ARN."""
     retained_wal_mib: Annotated[int, Field(ge=64)] = 4096
     network: Network
     database: Database

@@ -40,6 +40,7 @@ class SparkStack(LakeStack):
     ) -> None:
         super().__init__(scope, "spark", size, "EMR")
         self._network, self._logs = network, f"s3://{storage.work.bucket_name}/emr-logs/"
+        self._artifacts = f"s3://{storage.artifacts.bucket_name}"
         self.roles = SparkRoles(self, "Roles", database, streaming, storage, catalog)
         self.application = self._serverless()
         self.cluster = self._cluster(size.emr.cluster) if size.emr.cluster else None
@@ -85,6 +86,7 @@ class SparkStack(LakeStack):
             name=self.size.prefix,
             release_label=self.size.emr.release,
             applications=[emr.CfnCluster.ApplicationProperty(name=name) for name in ("Hadoop", "Spark")],
+            bootstrap_actions=self._bootstrap(shape.bootstrap),
             configurations=[
                 emr.CfnCluster.ConfigurationProperty(
                     classification="spark-hive-site", configuration_properties=_METASTORE
@@ -123,6 +125,13 @@ class SparkStack(LakeStack):
         for role in (self.roles.nodes, self.roles.emr):
             cluster.node.add_dependency(role.node.find_child("DefaultPolicy"))
         return cluster
+
+    def _bootstrap(self, script: str | None) -> list[emr.CfnCluster.BootstrapActionConfigProperty]:
+        """Python for our jobs, which EMR's images don't have."""
+        if script is None:
+            return []
+        run = emr.CfnCluster.ScriptBootstrapActionConfigProperty(path=f"{self._artifacts}/{script}")
+        return [emr.CfnCluster.BootstrapActionConfigProperty(name="python", script_bootstrap_action=run)]
 
     def _security(self) -> emr.CfnSecurityConfiguration:
         """Objects encrypted by S3; instance metadata by tokens only, so that no request is led to the role's keys."""

@@ -11,7 +11,8 @@ from constructs import Construct
 from infra.aws.catalog import CatalogStack
 from infra.aws.database import DatabaseStack
 from infra.aws.policies import allow, service
-from infra.aws.rights import grant, reads, reads_secret, reads_tables, reads_topics, writes
+from infra.aws.rights import grant, puts, reads, reads_secret, reads_tables, reads_topics, writes
+from infra.aws.size_parts import Emr
 from infra.aws.stack import LakeStack
 from infra.aws.storage import StorageStack
 from infra.aws.streaming import StreamingStack
@@ -43,9 +44,10 @@ class SparkRoles(Construct):
         for role in (self.nodes, self.jobs):
             grant(
                 role,
-                *reads(storage.artifacts),
+                *reads(storage.artifacts, "spark/", *_given(scope.size.emr)),
+                *puts(storage.artifacts, "spark/runs/"),  # where a job leaves its report
                 *writes(storage.lake),
-                *writes(storage.work, "emr-logs/"),
+                *puts(storage.work, "emr-logs/"),
                 *reads_topics(scope, scope.size, streaming.cluster_arn, groups=["spark-kafka-*"]),
                 reads_tables(scope, catalog.arns()),
             )
@@ -67,3 +69,9 @@ class SparkRoles(Construct):
                 {"StringLike": {"iam:PassedToService": "ec2.amazonaws.com*"}},
             ),
         )
+
+
+def _given(emr: Emr) -> list[str]:
+    """What a person has put into the bucket of artifacts for Spark."""
+    bootstrap = emr.cluster.bootstrap if emr.cluster else None
+    return [key for key in (emr.environment, bootstrap) if key]

@@ -49,7 +49,10 @@ class StorageStack(LakeStack):
             ),
         )
         self.artifacts = self._bucket(
-            "artifacts", s3.LifecycleRule(id="old-versions", noncurrent_version_expiration=old)
+            "artifacts",
+            s3.LifecycleRule(id="old-versions", noncurrent_version_expiration=old),
+            # Specs and reports of jobs that have ended.
+            s3.LifecycleRule(id="runs", prefix="spark/runs/", expiration=Duration.days(size.buckets.expire_work_days)),
         )
         self.image = ecr.Repository(
             self,

@@ -6,6 +6,7 @@ import dagster as dg
 
 from cdc_lake.pipeline import report
 from cdc_lake.pipeline.flow import TableFlow, location
+from cdc_lake.pipeline.job_runs import JobRuns
 from cdc_lake.pipeline.verification import Systems, verify_applied
 from resources.athena import Athena
 from resources.deployment import Deployment
@@ -45,7 +46,8 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
     def equals_source(
         postgres: Postgres, kafka: Kafka, store: ObjectStore, spark: dg.ResourceParam[SparkJobs], deployment: Deployment
     ) -> dg.AssetCheckResult:
-        systems = Systems(postgres, kafka, store, spark)
+        jobs = JobRuns(spark)
+        systems = Systems(postgres, kafka, store, jobs)
         found = verify_applied(table, systems, seconds=deployment.stream_seconds, limit=_SHOWN)
         counts = ("source_rows", "lake_rows", "compared", "pending", "missing", "extra", "different", "doubled")
         nothing = found.source_rows > 0 and not found.compared and found.clean
@@ -56,6 +58,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
             metadata={
                 **report.facts({name: getattr(found, name) for name in counts}),
                 **report.facts({f"seconds_{phase}": seconds for phase, seconds in found.seconds.items()}),
+                **jobs.metadata(),
                 "differences": dg.MetadataValue.json([dataclasses.asdict(one) for one in found.differences]),
             },
         )

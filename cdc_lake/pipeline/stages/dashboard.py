@@ -9,6 +9,7 @@ import dagster as dg
 
 from cdc_lake.contract import names, notes
 from cdc_lake.dashboard import QueryOnce, Rows, load_dashboard
+from cdc_lake.pipeline import report
 from cdc_lake.pipeline.flow import RUNS_WITHIN, Flow, location
 from cdc_lake.pipeline.publishing import Dashboards, Declared
 from resources.athena import Athena
@@ -32,13 +33,16 @@ def build(flow: Flow, file: str) -> dg.AssetsDefinition:
     def dashboard_asset(
         athena: Athena, dashboards: dg.ResourceParam[Dashboards], store: ObjectStore
     ) -> dg.MaterializeResult[None]:
+        athena = athena.metered()
         query = QueryOnce(lambda sql: _rows(athena, sql))
         bucket, key = location(store).store(), names.note_key(flow.name, "dashboard", name)
         noted = notes.read(bucket, key)
         published = dashboards.publish(declared, query, noted)
         if published.note != noted:
             notes.write(bucket, key, dict(published.note))
-        return dg.MaterializeResult(metadata={"changes": published.changes, **published.metadata})
+        return dg.MaterializeResult(
+            metadata={"changes": published.changes, **published.metadata, **report.scanned(athena)}
+        )
 
     return dashboard_asset
 

@@ -10,6 +10,7 @@ from cdc_lake.jobs import upsert
 from cdc_lake.jobs.migrate import migration
 from cdc_lake.pipeline import registration, report, source_schema, stream, sweeping, topic_state
 from cdc_lake.pipeline.flow import RUNS_WITHIN, TableFlow, location
+from cdc_lake.pipeline.job_runs import JobRuns
 from resources.athena import Athena
 from resources.glue import GlueCatalog
 from resources.kafka import Kafka
@@ -45,7 +46,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         glue: GlueCatalog,
         athena: Athena,
     ) -> dg.MaterializeResult[None]:
-        where = location(store)
+        where, jobs, athena = location(store), JobRuns(spark), athena.metered()
         bucket = where.store()
         Epochs(bucket, flow.name).require_whole()
         spec = table.upsert_spec(where, owner=f"dagster run {context.run.run_id}")
@@ -56,7 +57,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         written = stream.checkpoint(bucket, table)
         versions = schema.captured(bucket, flow.name, table.source_table)
         if new or (written is not None and migration(versions, written.schema_version) is not None):
-            done = spark.run(upsert.run, replace(spec, until=new[-1].number if new else 0))
+            done = jobs.run(upsert.run, replace(spec, until=new[-1].number if new else 0))
             applied = [f"{done.events} events of {done.keys} keys"] if new else []
             told = [*(done.schema_changes or seen.told), *applied]
             changes = {
@@ -72,7 +73,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
                 "seconds": done.seconds,
             }
         applied_to = stream.lake_watermark(bucket, table, topic_state.now(kafka, table))
-        swept = sweeping.finish(table, bucket, spec, applied_to, spark.run)
+        swept = sweeping.finish(table, bucket, spec, applied_to, jobs.run)
         if swept:
             changes["swept"] = swept
             changes["changes"] = f"{changes['changes']}; {swept} rows swept that only an interrupted snapshot told"
@@ -95,6 +96,8 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
                 "instant": "none" if commit is None else commit.instant,
                 **report.watermark(applied_to),
                 **report.facts(changes),
+                **report.scanned(athena),
+                **jobs.metadata(),
             }
         )
 

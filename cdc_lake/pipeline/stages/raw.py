@@ -9,6 +9,7 @@ from cdc_lake.jobs import land
 from cdc_lake.jobs.adopt import AdoptReport
 from cdc_lake.pipeline import adoption, continuity, report, stream, topic_state
 from cdc_lake.pipeline.flow import RUNS_WITHIN, TableFlow, location
+from cdc_lake.pipeline.job_runs import JobRuns
 from resources.kafka import Kafka
 from resources.object_store import ObjectStore
 from resources.spark_jobs import SparkJobs
@@ -33,7 +34,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         chosen = context.run.asset_selection  # None: all
         if chosen is None or table.key("lake") in chosen:
             spark.warm()  # the lake or a check of it will need it, whether there is anything to land or not
-        where = location(store)
+        where, jobs = location(store), JobRuns(spark)
         bucket = where.store()
         continuity.require_proven(flow, kafka, bucket)
         state = topic_state.now(kafka, table)
@@ -48,7 +49,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
                 # Asked again: a reset that had the lease before has removed the topic whose offsets were read above.
                 state = topic_state.now(kafka, table)
                 spec = stream.land_spec(table, state, where, kafka.spark_options(), held.claim)
-                landed = adoption.land(table, kafka, spec, spark.run)
+                landed = adoption.land(table, kafka, spec, jobs.run)
             head = chain.head(0 if head is None else head.number)
             if isinstance(landed, AdoptReport) and landed.waiting:
                 changes["waiting"] = "; ".join(landed.waiting)
@@ -74,6 +75,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
                 "topic_id": state.topic_id,
                 **report.watermark(stream.raw_watermark(bucket, table, state)),
                 **report.facts(changes),
+                **jobs.metadata(),
             }
         )
 

@@ -66,6 +66,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
             flow,
             deployment.snapshot_seconds,
             running=lambda: connect.wait_running(flow.connector),
+            asked_every=deployment.poll_seconds,
         )
         epoch = _settled(flow, postgres, kafka, connect, bucket)
         state = topic_state.now(kafka, table)
@@ -189,7 +190,7 @@ def connector_config(flow: Flow, postgres: Postgres, deployment: Deployment) -> 
         {
             "host": deployment.source_host,
             "port": str(postgres.port),
-            "user": postgres.user,
+            "user": postgres.login().user,
             "password": deployment.password_reference,
             "database": source.database,
             "slot": flow.slot,
@@ -200,5 +201,6 @@ def connector_config(flow: Flow, postgres: Postgres, deployment: Deployment) -> 
             "schema": source.schema_,
             "partitions": str(flow.spec.stream.partitions),
             "retention_ms": str(flow.retention_ms),
+            "exactly_once": deployment.exactly_once,
         },
     )

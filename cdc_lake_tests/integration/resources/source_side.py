@@ -72,6 +72,7 @@ class Source:
             "schema": self.schema,
             "partitions": "1",
             "retention_ms": "604800000",
+            "exactly_once": "required",
         }
         return {**render(CONNECTOR, values), **changes}
 

@@ -32,9 +32,11 @@ class FakeAthena:
     def __init__(self, result: QueryResult | Exception) -> None:
         self.result = result
         self.asked: list[str] = []
+        self.reuse_minutes = -1
 
-    def query(self, sql: str) -> QueryResult:
+    def query(self, sql: str, *, reuse_minutes: int = 0) -> QueryResult:
         self.asked.append(sql)
+        self.reuse_minutes = reuse_minutes
         if isinstance(self.result, Exception):
             raise self.result
         return self.result
@@ -155,6 +157,13 @@ def test_a_table_shows_nulls_and_no_markup(app: typer.Typer, athena: FakeAthena)
     assert "NULL" in result.stdout
     assert "10.50" in result.stdout
     assert "2 rows, 1,234 bytes scanned" in result.stderr
+
+
+def test_an_old_result_is_taken_only_by_its_option(app: typer.Typer, athena: FakeAthena) -> None:
+    CliRunner().invoke(app, ["query", "SELECT 1"])
+    assert athena.reuse_minutes == 0
+    CliRunner().invoke(app, ["query", "SELECT 1", "--reuse", "15"])
+    assert athena.reuse_minutes == 15
 
 
 @pytest.mark.usefixtures("athena")

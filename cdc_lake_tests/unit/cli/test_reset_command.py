@@ -63,6 +63,6 @@ def test_a_second_time_there_is_nothing() -> None:
 @pytest.mark.usefixtures("commands")
 @pytest.mark.parametrize("of", ["shop", "northwind"])
 def test_the_demo_is_not_resumed_after_it(remembered: Path, of: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cdc_lake.cli.demo.PIPELINE", of)
+    monkeypatch.setattr("cdc_lake.cli.northwind.PIPELINE", of)
     run("shop", "--yes")
     assert remembered.exists() == (of != "shop")

@@ -120,6 +120,14 @@ def test_a_server_that_refuses(serve: Callable[[int, str], S3Store], doing: str)
     assert isinstance(caught.value.__cause__, ClientError)
 
 
+@pytest.mark.parametrize(
+    ("code", "todo"), [("ExpiredToken", "have expired: get new ones"), ("SlowDown", "wait until less is asked of it")]
+)
+def test_a_refusal_with_another_remedy(serve: Callable[[int, str], S3Store], code: str, todo: str) -> None:
+    with pytest.raises(StoreRefusedError, match=rf"at writing s3://bucket/raw/shop/x\.json \(.*{code}.*{todo}"):
+        OPERATIONS["writing"](serve(400, code))
+
+
 def test_another_machine_is_not_started_by_up() -> None:
     store = at("http://s3.invalid:9")
     with pytest.raises(StoreUnreachableError, match="check the network and the endpoint") as caught:

@@ -123,6 +123,24 @@ def test_a_select_succeeds_with_figures(call: Callable[..., dict[str, Any]], eng
     assert engine.seen == [("SELECT * FROM t", "lake")]
 
 
+def test_a_result_is_reused_where_that_is_asked_for(call: Callable[..., dict[str, Any]], engine: Engine) -> None:
+    reuse = {"ResultReuseConfiguration": {"ResultReuseByAgeConfiguration": {"Enabled": True, "MaxAgeInMinutes": 5}}}
+    first = _run(call, "SELECT 1", **reuse)
+    again = _run(call, "SELECT 1", **reuse)
+    found = [call("GetQueryResults", QueryExecutionId=each["QueryExecutionId"]) for each in (first, again)]
+
+    assert found[0]["ResultSet"] == found[1]["ResultSet"]
+    assert first["Statistics"]["ResultReuseInformation"] == {"ReusedPreviousResult": False}
+    assert again["Statistics"]["ResultReuseInformation"] == {"ReusedPreviousResult": True}
+    assert again["Statistics"]["DataScannedInBytes"] == 0
+    assert again["ResultConfiguration"] == first["ResultConfiguration"]
+    assert len(engine.seen) == 1
+    for other in ({}, {**reuse, "QueryExecutionContext": {"Database": "other"}}):
+        told = _run(call, "SELECT 1", **other)["Statistics"]
+        assert told["ResultReuseInformation"] == {"ReusedPreviousResult": False}
+    assert len(engine.seen) == 3
+
+
 def test_rows_come_in_pages_after_a_header(call: Callable[..., dict[str, Any]]) -> None:
     query_id = _run(call, "SELECT 1")["QueryExecutionId"]
 

@@ -192,5 +192,20 @@ def test_what_is_wrong_or_not_offered_is_said(aws: Served) -> None:
     with pytest.raises(ParamValidationError):
         aws.client().create_connector(connectorName="shop")
     with pytest.raises(ClientError) as caught:
-        aws.client().list_connector_operations(connectorArn="arn")
+        aws.client().list_tags_for_resource(resourceArn="arn")
     assert "not offered by the local AWS endpoint" in str(caught.value)
+
+
+def test_operations_are_listed_newest_first(aws: Served) -> None:
+    client = aws.client()
+    made = connector(aws, plugin(aws))
+    assert client.list_connector_operations(connectorArn=made)["connectorOperations"] == []
+    client.pause_connector(connectorArn=made)
+    client.describe_connector(connectorArn=made)
+    client.resume_connector(connectorArn=made)
+    resumed, paused = client.list_connector_operations(connectorArn=made)["connectorOperations"]
+    assert (paused["connectorOperationType"], resumed["connectorOperationType"]) == (
+        "PAUSE_CONNECTOR",
+        "RESUME_CONNECTOR",
+    )
+    assert paused["creationTime"] <= paused["endTime"]

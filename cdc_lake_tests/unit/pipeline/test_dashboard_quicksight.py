@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,14 @@ import yaml
 from pydantic import PrivateAttr
 
 from cdc_lake.dashboard import DashboardError
+from cdc_lake.pipeline import refresh
 from cdc_lake.pipeline.quicksight import QuickSightDashboards
 from cdc_lake.pipeline.report import UNCHANGED
+from cdc_lake.pipeline.reset import reset
 from cdc_lake.pipeline.stages import dashboard
 from cdc_lake_tests.fakes.dagster import QUIET, bound
 from cdc_lake_tests.fakes.quicksight import OWNER, SESSION, Served, served
+from cdc_lake_tests.unit.pipeline.sensors.daemon import Clock
 from cdc_lake_tests.unit.pipeline.test_dashboard_stage import SALES
 from cdc_lake_tests.world import World
 from infra.local.aws_endpoint.engine import USER_ERROR, QueryFailed
@@ -122,9 +126,46 @@ def test_so_soon_after_the_last_time_new_rows_wait_for_a_later_run(materialise: 
     aws.engine.rows.append(["Carol", 8])
     told = materialise(pause=3600)
     assert told["changes"] == UNCHANGED
-    assert told["refresh"].startswith("there are new rows; they are read by the first run after 20")
+    assert told["refresh"].startswith("there are new rows; they are read after 20")
     assert aws.changes() == []
     assert materialise()["rows_ingested"] == 3
+
+
+def test_rows_that_wait_are_read_once_their_time_has_come(
+    shop: World, materialise: Materialise, aws: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = replace(shop.flow, spec=shop.flow.spec.model_copy(update={"dashboards": ["sales.yaml"]}))
+    clock = Clock()
+    monkeypatch.setattr(refresh, "time", clock)
+
+    def looked() -> dg.SensorResult | dg.SkipReason:
+        resources = bound(store=shop.store)
+        with (
+            dg.DagsterInstance.ephemeral() as instance,
+            dg.build_sensor_context(instance=instance, resources=resources, sensor_name="refresh") as context,
+        ):
+            found = refresh.build(flow)(context)
+        assert isinstance(found, dg.SensorResult | dg.SkipReason)
+        return found
+
+    materialise()
+    waits = looked()
+    assert isinstance(waits, dg.SkipReason)
+    assert waits.skip_message == "no rows wait to be read"
+    aws.engine.rows.append(["Carol", 8])
+    materialise(pause=3600)
+    waits = looked()
+    assert isinstance(waits, dg.SkipReason)
+    assert "the next rows are read in 3" in (waits.skip_message or "")
+    clock.go(3601)
+    due = looked()
+    assert isinstance(due, dg.SensorResult)
+    [request] = due.run_requests or ()
+    assert request.asset_selection == [flow.key("dashboard", "sales")]
+    assert materialise()["rows_ingested"] == 3
+    waits = looked()
+    assert isinstance(waits, dg.SkipReason)
+    assert waits.skip_message == "no rows wait to be read"
 
 
 def test_rows_that_could_not_be_read_are_tried_again(materialise: Materialise, aws: Served) -> None:
@@ -135,6 +176,21 @@ def test_rows_that_could_not_be_read_are_tried_again(materialise: Materialise, a
         materialise()
     aws.engine.failure = None
     assert materialise()["rows_ingested"] == 3
+
+
+def test_a_reset_leaves_nothing_of_it(shop: World, materialise: Materialise, aws: Served) -> None:
+    materialise()
+    there = QuickSight(endpoint_url=aws.url, account_id=ACCOUNT, principal=OWNER, attempts=1, poll_seconds=0.01)
+    there._session = SESSION
+    dashboards = QuickSightDashboards(quicksight=there, database="shop_lake")
+    spec = shop.flow.spec.model_copy(update={"dashboards": ["sales.yaml"]})
+    parts = (shop.postgres, shop.kafka, shop.connect, shop.glue, shop.bucket, shop.deployment, dashboards)
+    assert list(dashboards.delete("shop", [])) == []
+    said = list(reset(replace(shop.flow, spec=spec), *parts))
+    removed = [line.partition(" arn:")[0] for line in said if "quicksight" in line]
+    assert removed == ["dashboard", "analysis", "data set", "data source"]
+    assert list(dashboards.delete("shop", ["sales"])) == []
+    assert materialise()["changes"].startswith("data source created, data set created")
 
 
 def test_direct_queries_need_no_reading(materialise: Materialise, aws: Served) -> None:

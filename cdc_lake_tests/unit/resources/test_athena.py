@@ -35,6 +35,7 @@ class Server:
         self.requests: list[tuple[str, dict[str, Any]]] = []
         self.script: dict[str, list[Answer]] = {}
         self.status: dict[str, Any] = {"State": "SUCCEEDED"}
+        self.kind, self.scanned, self.reused = "DML", 77, False
         self.url = ""
 
     def answer(self, operation: str, request: dict[str, Any]) -> Answer:
@@ -45,9 +46,10 @@ class Server:
         if operation == "StartQueryExecution":
             return 200, {"QueryExecutionId": "q-1"}
         if operation == "GetQueryExecution":
-            execution = {"QueryExecutionId": "q-1", "Query": "…", "StatementType": "DML", "Status": self.status}
+            execution = {"QueryExecutionId": "q-1", "Query": "…", "StatementType": self.kind, "Status": self.status}
             execution["Status"] = {"SubmissionDateTime": 0.0, **self.status}
-            return 200, {"QueryExecution": {**execution, "Statistics": {"DataScannedInBytes": 77}}}
+            reused = {"ResultReuseInformation": {"ReusedPreviousResult": self.reused}}
+            return 200, {"QueryExecution": {**execution, "Statistics": {"DataScannedInBytes": self.scanned, **reused}}}
         if operation == "GetQueryResults":
             first = "NextToken" not in request
             rows = [_row(*NAMES), _row("1", "10.50")] if first else [_row("2", None)]
@@ -103,6 +105,48 @@ def test_rows_have_pythons_types(athena: Callable[..., Athena], server: Server) 
     assert start["ResultConfiguration"]["OutputLocation"] == "s3://b/r/"
 
 
+def test_what_is_scanned_is_added_up_and_has_a_price(athena: Callable[..., Athena], server: Server) -> None:
+    one = athena(usd_per_tb=5.0)
+    mine = one.metered()
+    mine.query("SELECT 1")
+    assert (mine.spent.queries, mine.spent.bytes_scanned) == (1, 77)
+    assert mine.spent.usd == pytest.approx(10e6 / 1e12 * 5), "10 MB are billed at least"
+    server.kind, server.scanned = "DDL", 0
+    mine.execute("CREATE VIEW v AS SELECT 1")
+    assert (mine.spent.queries, mine.spent.usd) == (2, pytest.approx(10e6 / 1e12 * 5))
+    server.kind, server.scanned = "DML", 2 * 10**12
+    mine.query("SELECT 1")
+    assert mine.spent.usd == pytest.approx(10.00005)
+    assert (one.spent.queries, mine.metered().spent.queries) == (0, 0)
+
+
+def test_an_earlier_result_is_taken_only_where_that_is_asked_for(athena: Callable[..., Athena], server: Server) -> None:
+    one = athena(usd_per_tb=5.0)
+    assert not one.query("SELECT 1").reused
+    assert "ResultReuseConfiguration" not in server.requests[0][1]
+    server.scanned, server.reused = 0, True
+    spent = one.spent.usd
+    assert one.query("SELECT 1", reuse_minutes=30).reused
+    _, started = [request for operation, request in server.requests if operation == "StartQueryExecution"]
+    asked = {"ResultReuseByAgeConfiguration": {"Enabled": True, "MaxAgeInMinutes": 30}}
+    assert started["ResultReuseConfiguration"] == asked
+    assert one.spent.usd == spent, "what is taken again is not billed"
+
+
+def test_without_a_price_no_cost_is_told(athena: Callable[..., Athena]) -> None:
+    one = athena()
+    one.query("SELECT 1")
+    assert (one.spent.bytes_scanned, one.spent.usd) == (77, None)
+
+
+def test_a_statement_that_failed_is_not_billed(athena: Callable[..., Athena], server: Server) -> None:
+    server.status = {"State": "FAILED", "StateChangeReason": "no"}
+    one = athena(usd_per_tb=5.0)
+    with pytest.raises(AthenaQueryFailed):
+        one.query("SELECT 1")
+    assert one.spent.queries == 0
+
+
 def test_throttling_is_tried_again(athena: Callable[..., Athena], server: Server) -> None:
     slow_down: Answer = (400, {"__type": "TooManyRequestsException", "Message": "Rate exceeded"})
     server.script["StartQueryExecution"] = [slow_down]
@@ -134,6 +178,14 @@ def test_a_failed_query_says_which_and_why(athena: Callable[..., Athena], server
     )
 
 
+def test_a_query_without_a_permission_says_whose(athena: Callable[..., Athena], server: Server) -> None:
+    reason = "Insufficient permissions to execute the query. User is not authorized to perform: glue:GetTable on x"
+    server.status = {"State": "FAILED", "StateChangeReason": reason}
+
+    with pytest.raises(AthenaQueryFailed, match=r"query q-1.*glue:GetTable on x\. Allow whoever asks that"):
+        athena().query("SELECT 1")
+
+
 def test_a_statement_that_athena_does_not_start_fails_alike(athena: Callable[..., Athena], server: Server) -> None:
     refusal = {"__type": "InvalidRequestException", "Message": "line 1:1: mismatched input 'SELEC'"}
     server.script["StartQueryExecution"] = [(400, refusal)]
@@ -163,5 +215,5 @@ def test_nobody_there_is_told_with_the_hint(athena: Callable[..., Athena]) -> No
 def test_an_expired_token_is_a_refusal(athena: Callable[..., Athena], server: Server) -> None:
     server.script["StartQueryExecution"] = [(400, {"__type": "ExpiredTokenException", "Message": "expired"})]
 
-    with pytest.raises(AccessRefused, match="Check the credentials"):
+    with pytest.raises(AccessRefused, match=r"workgroup primary failed .*expired: get new ones"):
         athena().query("SELECT 1")

@@ -98,16 +98,19 @@ def serverless(aws: Served, folder: Path, **more: object) -> EmrJobs:
 
 @dataclass(frozen=True)
 class Way:
-    """A way to run jobs: the resource, the state of success, and the folder of a run's logs."""
+    """A way to run jobs: the resource, the state of success, the folder of a run's logs, and its page."""
 
     make: Callable[..., EmrJobs]
     done: str
     logs: str
+    page: str
 
 
 WAYS = {
-    "steps": Way(steps, "COMPLETED", f"{LOGS}{CLUSTER}/steps/{{id}}/"),
-    "serverless": Way(serverless, "SUCCESS", f"{LOGS}applications/{APPLICATION}/jobs/{{id}}/SPARK_DRIVER/"),
+    "steps": Way(steps, "COMPLETED", f"{LOGS}{CLUSTER}/steps/{{id}}/", f"#/clusterDetails/{CLUSTER}"),
+    "serverless": Way(
+        serverless, "SUCCESS", f"{LOGS}applications/{APPLICATION}/jobs/{{id}}/SPARK_DRIVER/", "#/serverless"
+    ),
 }
 both = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 
@@ -130,6 +133,8 @@ def test_a_job_runs_and_its_report_comes_back(aws: Served, tmp_path: Path, way: 
     run = one.last_run()
     assert run is not None
     assert (run.job, run.state, run.logs) == ("work", way.done, way.logs.format(id=run.id))
+    assert run.log_url.endswith(f"/s3/buckets/lake?region=us-east-1&prefix={run.logs.removeprefix('s3://lake/')}")
+    assert run.console_url == f"https://console.aws.amazon.com/emr/home?region=us-east-1{way.page}"
     said = gzip.decompress(aws.s3.objects[f"{run.logs.removeprefix('s3://')}stdout.gz"]).decode()
     settings = json.loads(said.partition("settings ")[2])
     assert settings["spark.app.name"] == "cdc-lake"
@@ -177,6 +182,7 @@ def test_one_that_dies_says_which_and_why(aws: Served, tmp_path: Path, way: Way)
     assert "OutOfMemoryError: Java heap space" in told
     assert "left nothing at s3://lake/spark/runs/work-" in told
     assert way.logs.format(id=run.id) in told
+    assert told.endswith(f"{run.log_url} {run.console_url}")
 
 
 @both

@@ -12,9 +12,11 @@ import pytest
 from cdc_lake_tests.fakes.kafka import FakeKafka
 from cdc_lake_tests.fakes.kafkaconnect import Served, served
 from resources.aws import AwsRequestFailed
+from resources.connectors import ConnectorStatus
 from resources.errors import ConnectorConfigInvalid, ConnectorFailed, ConnectorMissing
 from resources.msk_connect import MskConnect
 from resources.msk_connect_request import ConnectSettings, Plugin, WorkerConfiguration
+from resources.waiting import until
 
 KIND = "io.debezium.connector.postgresql.PostgresConnector"
 CONFIG = {"connector.class": KIND, "tasks.max": "1"}
@@ -75,7 +77,7 @@ def test_it_is_made_once_and_without_a_difference_nothing_is_called(aws: Served)
     assert one.get("shop") is None
     assert one.put("shop", CONFIG) == "created"
     assert one.wait_running("shop").state == "RUNNING"
-    assert str(one.status("shop")) == "shop is RUNNING"
+    assert str(one.status("shop")) in {"shop is RUNNING", "shop is RUNNING, task 0 RUNNING"}
     asked = list(aws.worker.asked)
     assert one.put("shop", CONFIG) == "unchanged"
     assert one.get("shop") == CONFIG
@@ -113,6 +115,29 @@ def test_what_can_t_be_changed_is_made_anew_under_its_name(aws: Served, changes:
 def test_the_order_of_subnets_is_no_difference(aws: Served) -> None:
     connect(aws).put("shop", CONFIG)
     assert connect(aws, subnets=["subnet-1", "subnet-2"]).put("shop", CONFIG) == "unchanged"
+
+
+@pytest.mark.parametrize("told", ["b-3:9098,b-1:9098,b-2:9098", "b-4:9098,b-2:9098,b-5:9098"])
+def test_other_brokers_of_the_same_cluster_are_no_difference(
+    aws: Served, monkeypatch: pytest.MonkeyPatch, told: str
+) -> None:
+    one = connect(aws)
+    monkeypatch.setattr(FakeKafka, "servers", lambda _: "b-1:9098,b-2:9098,b-3:9098")
+    one.put("shop", CONFIG)
+    monkeypatch.setattr(FakeKafka, "servers", lambda _: told)
+    assert one.put("shop", CONFIG) == "unchanged"
+    monkeypatch.setattr(FakeKafka, "servers", lambda _: "other-1:9098")
+    assert one.put("shop", CONFIG) == "updated"
+
+
+def test_a_task_that_failed_ends_a_wait(aws: Served) -> None:
+    one = connect(aws)
+    one.put("shop", CONFIG)
+    one.wait_running("shop")
+    aws.worker.failed.add("shop")
+    told(one, is_running=False)
+    with pytest.raises(ConnectorFailed, match="task 0 FAILED: CloudWatch counts it in ErroredTaskCount"):
+        one.wait_running("shop")
 
 
 def test_one_that_failed_says_why_and_is_made_anew(aws: Served) -> None:
@@ -192,3 +217,44 @@ def test_a_plugin_that_is_gone_is_aws_s_own_error(aws: Served) -> None:
         AwsRequestFailed, match=r"Making the connector shop failed .*NotFoundException.*custom-plugin/x"
     ):
         gone.put("shop", CONFIG)
+
+
+def told(one: MskConnect, is_running: bool) -> ConnectorStatus:
+    """The connector's status, once its tasks are told to be so: a metric is of a whole second, or later."""
+    status = until(
+        lambda: one.status("shop"),
+        lambda found: found is not None and found.tasks_told and found.is_running() == is_running,
+        seconds=5,
+        what="the metrics to tell the tasks",
+        pause_seconds=0.05,
+    )
+    assert status is not None
+    return status
+
+
+def test_a_task_that_failed_is_told_by_its_metric_and_restarted(aws: Served) -> None:
+    one = connect(aws)
+    one.put("shop", CONFIG)
+    one.wait_running("shop")
+    aws.worker.failed.add("shop")
+    status = told(one, is_running=False)
+    assert status.state == "RUNNING"
+    assert "task 0 FAILED: CloudWatch counts it in ErroredTaskCount; the log group /cdc-lake/connect" in str(status)
+    assert one.restart_failed("shop") == (0,)
+    assert aws.worker.asked[-1] == "restart?includeTasks=true&onlyFailed=true shop"
+    assert str(told(one, is_running=True)) == "shop is RUNNING, task 0 RUNNING"
+    assert one.restart_failed("shop") == ()
+
+
+def test_what_was_counted_before_a_restart_says_nothing_of_it(aws: Served) -> None:
+    one = connect(aws)
+    one.put("shop", CONFIG)
+    one.wait_running("shop")
+    aws.worker.failed.add("shop")
+    told(one, is_running=False)
+    one.restart_failed("shop")
+    aws.client().describe_connector(connectorArn=aws.client().list_connectors()["connectors"][0]["connectorArn"])
+    aws.worker.down = True  # nothing is counted from here on
+    status = one.status("shop")
+    assert status is not None
+    assert (status.tasks_told, status.is_running()) == (False, True)

@@ -208,6 +208,47 @@ def test_an_analysis_in_the_bin_is_not_made_again(aws: Served) -> None:
     assert one.analysis(BOARD, puts[1].arn).outcome == "unchanged"
 
 
+def test_what_is_deleted_leaves_nothing_and_can_be_made_again(aws: Served) -> None:
+    one = quicksight(aws)
+    put_all(one)
+    aws.changes()
+    removed = [f"{kind} {ARN}:{kind.replace(' ', '')}/{ID}" for kind in ("dashboard", "analysis", "data set")]
+    assert list(one.delete(BOARD.id)) == removed
+    assert list(one.delete_data_source()) == [f"data source {ARN}:datasource/cdc-lake-athena"]
+    assert aws.changes() == ["DeleteDashboard", "DeleteAnalysis", "DeleteDataSet", "DeleteDataSource"]
+    assert (list(one.delete(BOARD.id)), list(one.delete_data_source())) == ([], [])
+    assert outcomes(put_all(one)) == ["created"] * 4
+
+
+def test_a_deletion_that_was_cut_off_goes_on(aws: Served) -> None:
+    one = quicksight(aws)
+    put_all(one)
+    aws.script["DeleteDataSet"] = [AwsError("AccessDeniedException", "no quicksight:DeleteDataSet", 401)]
+    with pytest.raises(AccessRefused, match=rf"delete_data_set for the data set {ARN}:dataset/{ID} failed.*Allow the"):
+        list(one.delete(BOARD.id))
+    assert [each.partition(" arn")[0] for each in one.delete(BOARD.id)] == ["data set"]
+
+
+def test_an_analysis_in_the_bin_is_deleted_for_good(aws: Served) -> None:
+    one = quicksight(aws)
+    put_all(one)
+    aws.client().delete_analysis(AwsAccountId=ACCOUNT, AnalysisId=ID)
+    assert f"analysis {ARN}:analysis/{ID}" in list(one.delete(BOARD.id))
+    assert outcomes(put_all(one))[2] == "created"
+
+
+def test_a_data_source_stays_while_another_dashboard_may_read_from_it(aws: Served) -> None:
+    one = quicksight(aws)
+    put_all(one)
+    other = replace(BOARD, id="stall-sales")
+    put_all(one, other)
+    list(one.delete(BOARD.id))
+    assert list(one.delete_data_source()) == []
+    assert outcomes(put_all(one, other)) == ["unchanged"] * 4
+    list(one.delete(other.id))
+    assert len(list(one.delete_data_source())) == 1
+
+
 def test_throttling_is_tried_again(aws: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("botocore.endpoint.time.sleep", lambda _: None)
     aws.script["CreateDataSource"] = [AwsError("ThrottlingException", "Rate exceeded", 429)] * 2

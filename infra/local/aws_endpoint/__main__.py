@@ -69,6 +69,7 @@ def main() -> None:
     )
     trino = Trino(arguments.trino_url)
     serve_athena(Executions(trino, ResultStore(arguments.state / "results", s3)))
+    moto = DomainDispatcherApplication(create_backend_app)
     own = services(
         Engines(
             state=arguments.state,
@@ -82,10 +83,11 @@ def main() -> None:
             s3=s3,
             access_key=os.environ["S3_ACCESS_KEY"],
             secret_key=os.environ["S3_SECRET_KEY"],
-        )
+        ),
+        moto,
     )
     signatures = Signatures(os.environ["S3_ACCESS_KEY"], os.environ["S3_SECRET_KEY"])
-    gate = Gate(DomainDispatcherApplication(create_backend_app), arguments.region, own, signatures.holds)
+    gate = Gate(moto, arguments.region, own, signatures.holds)
     server = make_server(LOOPBACK, arguments.port, gate, threaded=True, request_handler=MotoRequestHandler)
     logging.getLogger("infra.local.aws_endpoint").info("Serving on %s:%d.", LOOPBACK, arguments.port)
     server.serve_forever()

@@ -12,7 +12,7 @@ What differs from Athena, since Trino answers:
   `external_location` the data goes below the database's location, not below the output location, and is
   removed when the table is dropped (Athena leaves it).
 - A syntax error makes the execution FAIL; Athena often refuses to start it.
-- SHOW and DESCRIBE answer with Trino's columns. Result reuse is ignored, nothing is encrypted.
+- SHOW and DESCRIBE answer with Trino's columns. Results are reused as long as this process lives. Nothing is encrypted.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from infra.local.aws_endpoint.statements import CATALOG, classify
 WORKGROUP = "primary"
 PAGE_ROWS = 1000
 PAGE_EXECUTIONS = 50
+MOST_REUSE_MINUTES = 10080
 
 Answer = dict[str, Any]
 
@@ -71,6 +72,7 @@ class AthenaApi:
             output=output,
             parameters=request.get("ExecutionParameters") or [],
             token=request.get("ClientRequestToken"),
+            reuse_seconds=_reuse_seconds(request),
         )
         return {"QueryExecutionId": execution.id}
 
@@ -163,6 +165,15 @@ def _known_workgroup(request: dict[str, Any]) -> str:
     return str(name)
 
 
+def _reuse_seconds(request: dict[str, Any]) -> float:
+    """By its model, an hour where no age is said; a week at most."""
+    asked = (request.get("ResultReuseConfiguration") or {}).get("ResultReuseByAgeConfiguration") or {}
+    minutes = int(asked.get("MaxAgeInMinutes", 60)) if asked.get("Enabled") else 0
+    if not 0 <= minutes <= MOST_REUSE_MINUTES:
+        raise invalid_request(f"MaxAgeInMinutes must be from 0 to {MOST_REUSE_MINUTES}, not {minutes}.")
+    return 60.0 * minutes
+
+
 def _limit(request: dict[str, Any], most: int) -> int:
     limit = int(request.get("MaxResults") or most)
     if not 1 <= limit <= most:
@@ -215,5 +226,5 @@ def _statistics(execution: Execution) -> Answer:
         "EngineExecutionTimeInMillis": progress.elapsed_ms,
         "ServiceProcessingTimeInMillis": max(0, total - waited - progress.elapsed_ms),
         "TotalExecutionTimeInMillis": total,
-        "ResultReuseInformation": {"ReusedPreviousResult": False},
+        "ResultReuseInformation": {"ReusedPreviousResult": execution.reused},
     }

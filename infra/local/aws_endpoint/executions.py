@@ -42,6 +42,9 @@ class Execution:
     parameters: list[str]
     token: str | None
     """The caller's ClientRequestToken: the same token is the same execution."""
+    reuse_seconds: float = 0.0
+    """How old an earlier execution of the same query may be whose result is taken; 0: none."""
+    reused: bool = False
     state: str = "QUEUED"
     submitted: float = field(default_factory=time.time)
     started: float | None = None
@@ -86,6 +89,7 @@ class Executions:
         output: S3Location,
         parameters: list[str],
         token: str | None,
+        reuse_seconds: float = 0.0,
     ) -> Execution:
         """Queue a statement; the execution of an earlier call with the same token, if there was one."""
         with self._lock:
@@ -94,7 +98,9 @@ class Executions:
                     return known
             execution_id = str(uuid4())
             target = _target(execution_id, statement, output)
-            execution = Execution(execution_id, query, statement, database, workgroup, target, parameters, token)
+            execution = Execution(
+                execution_id, query, statement, database, workgroup, target, parameters, token, reuse_seconds
+            )
             self._all[execution.id] = execution
             self._drop_old()
         self._threads.submit(self._run, execution)
@@ -154,6 +160,8 @@ class Executions:
             raise QueryStopped
         execution.started = time.time()
         execution.state = "RUNNING"
+        if execution.reuse_seconds and self._take_former(execution):
+            return
         outcome = self._engine.run(
             execution.engine_sql,
             catalog=CATALOG,
@@ -166,6 +174,19 @@ class Executions:
         self.store.write(execution.id, outcome.columns, outcome.rows)
         if not execution.statement.writes_rows:
             self.store.publish(execution.id, execution.header, execution.target)
+
+    def _take_former(self, execution: Execution) -> bool:
+        """Give it the result of the newest execution of the same query that is young enough; whether there is one."""
+        asked = (execution.query, execution.database, execution.parameters, "SELECT")
+        with self._lock:
+            for each in reversed(self._all.values()):
+                told = (each.query, each.database, each.parameters, each.statement.form)
+                ran = each.workgroup == execution.workgroup and each.state == "SUCCEEDED" and not each.reused
+                if ran and told == asked and execution.submitted - (each.completed or 0) <= execution.reuse_seconds:
+                    self.store.share(each.id, execution.id)
+                    execution.columns, execution.target, execution.reused = each.columns, each.target, True
+                    return True
+        return False
 
 
 def _target(execution_id: str, statement: Statement, output: S3Location) -> S3Location:

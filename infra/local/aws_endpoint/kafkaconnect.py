@@ -1,7 +1,8 @@
 """MSK Connect's API over the real Connect worker of the stack.
 
 Here: which operations there are, and one lock around them. As in AWS there is nothing else: no REST interface, no
-status of a task, no offsets. Not here: what they do (kafkaconnect_plugins.py, kafkaconnect_connectors.py).
+status of a task but its metrics (kafkaconnect_metrics.py), no offsets. Not here: what they do (kafkaconnect_plugins.py,
+kafkaconnect_connectors.py).
 
 What differs from AWS, since one worker that is there already runs everything:
 
@@ -33,12 +34,18 @@ class KafkaConnectApi:
     def __init__(self, records: Records, worker: Worker, check_archive: CheckArchive) -> None:
         self._records = records
         self._lock = RLock()
+        self._connectors = Connectors(records, worker)
         offered: dict[str, Operation] = {
             **Plugins(records, check_archive).operations(),
             **WorkerConfigurations(records).operations(),
-            **Connectors(records, worker).operations(),
+            **self._connectors.operations(),
         }
         self.operations = {name: self._alone(operation) for name, operation in offered.items()}
+
+    def task_states(self) -> dict[str, tuple[str, ...]]:
+        """The states of the tasks of each connector that runs, for its metrics. Raises AwsError."""
+        with self._lock:
+            return self._connectors.task_states()
 
     def _alone(self, operation: Operation) -> Operation:
         def alone(request: dict[str, Any]) -> dict[str, Any]:

@@ -40,7 +40,17 @@ class Connectors:
             "RestartConnector": self._restart,
             "DeleteConnector": self._delete,
             "DescribeConnectorOperation": self._describe_operation,
+            "ListConnectorOperations": self._list_operations,
         }
+
+    def task_states(self) -> dict[str, tuple[str, ...]]:
+        """The states of the tasks of each connector that runs."""
+        found = {}
+        for each in self._records.of("connector"):
+            status = self._worker.status(each["name"]) if each["state"] == "RUNNING" else None
+            if status is not None:
+                found[each["name"]] = status.tasks
+        return found
 
     def _create(self, request: dict[str, Any]) -> Answer:
         for plugin in request["plugins"]:
@@ -135,16 +145,15 @@ class Connectors:
         found = self._records.get("connector-operation", request["connectorOperationArn"])
         if any(each["arn"] == found["connector"] for each in self._records.of("connector")):
             self._progress.looked_at(found["connector"])
-        answer: Answer = {
-            "connectorArn": found["connector"],
-            "connectorOperationArn": found["arn"],
-            "connectorOperationState": found["state"],
-            "connectorOperationType": found["type"],
-            "creationTime": found["created"],
-        }
+        answer: Answer = {"connectorArn": found["connector"], **_told(found)}
         if found["why"]:
             answer["errorInfo"] = {"code": "ConnectorFailed", "message": found["why"]}
         return answer
+
+    def _list_operations(self, request: dict[str, Any]) -> Answer:
+        found = self._progress.looked_at(request["connectorArn"])
+        listed = [each for each in self._records.of("connector-operation") if each["connector"] == found["arn"]]
+        return {"connectorOperations": [_told(each) for each in reversed(listed)]}
 
     def _ready(self, arn: str, *states: str) -> Record:
         found = self._progress.looked_at(arn)
@@ -153,6 +162,16 @@ class Connectors:
                 "BadRequestException", f"The connector is {found['state']}: this takes {' or '.join(states)}."
             )
         return found
+
+
+def _told(operation: Record) -> Answer:
+    answer: Answer = {
+        "connectorOperationArn": operation["arn"],
+        "connectorOperationState": operation["state"],
+        "connectorOperationType": operation["type"],
+        "creationTime": operation["created"],
+    }
+    return {**answer, "endTime": operation["ended"]} if "ended" in operation else answer
 
 
 def _version() -> str:

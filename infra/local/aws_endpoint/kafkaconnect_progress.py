@@ -7,7 +7,7 @@ Here: what is under way at a connector, and what ends it. Not here: the operatio
 from __future__ import annotations
 
 from infra.local.aws_endpoint.connect_worker import RefusedError, Worker
-from infra.local.aws_endpoint.kafkaconnect_state import Record, Records
+from infra.local.aws_endpoint.kafkaconnect_state import Record, Records, now
 
 _BUSY = frozenset({"CREATING", "UPDATING", "DELETING", "RESTARTING", "PAUSING", "RESUMING"})
 
@@ -76,3 +76,4 @@ class Progress:
         done = self._records.get("connector-operation", at)
         family = done["type"].partition("_")[0]
         done["state"], done["why"] = operation or f"{family}_COMPLETE", wrong
+        done["ended"] = now()

@@ -31,7 +31,7 @@ class Records:
         if kind != "connector-operation" and any(each["name"] == name for each in self.of(kind)):
             raise AwsError("ConflictException", f"A {kind} with the name {name} already exists.", status=409)
         arn = f"arn:aws:kafkaconnect:{self._region}:{ACCOUNT}:{kind}/{name}/{uuid.uuid4()}-2"
-        record = {"kind": kind, "arn": arn, "name": name, "created": datetime.now(UTC).isoformat(), **members}
+        record = {"kind": kind, "arn": arn, "name": name, "created": now(), **members}
         self._records[arn] = record
         self.save()
         return record
@@ -57,3 +57,8 @@ class Records:
         """Write all of them: when this returns, the file has them."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(self._path, json.dumps(self._records, indent=1), mode=PRIVATE)
+
+
+def now() -> str:
+    """The time as `kafkaconnect` tells it."""
+    return datetime.now(UTC).isoformat()

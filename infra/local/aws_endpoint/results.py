@@ -105,6 +105,10 @@ class ResultStore:
             offset = pages.tell()
         return rows, str(offset) if offset < path.stat().st_size else None
 
+    def share(self, execution_id: str, other_id: str) -> None:
+        """Let another execution page through the same rows; either may be forgotten before the other."""
+        self._pages(other_id).hardlink_to(self._pages(execution_id))
+
     def forget(self, execution_id: str) -> None:
         """Remove the local file; the object on S3 stays."""
         self._pages(execution_id).unlink(missing_ok=True)

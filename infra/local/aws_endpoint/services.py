@@ -16,6 +16,7 @@ from infra.local.aws_endpoint.engine import Trino
 from infra.local.aws_endpoint.gate import Application
 from infra.local.aws_endpoint.kafka import KafkaApi
 from infra.local.aws_endpoint.kafkaconnect import KafkaConnectApi
+from infra.local.aws_endpoint.kafkaconnect_metrics import Monitoring
 from infra.local.aws_endpoint.kafkaconnect_state import Records
 from infra.local.aws_endpoint.plugin_archives import Archives
 from infra.local.aws_endpoint.quicksight import QuickSightApi
@@ -49,16 +50,16 @@ class Engines:
     secret_key: str = field(repr=False)
 
 
-def services(engines: Engines) -> Mapping[str, Application]:
-    """The services by the names that requests are signed for."""
+def services(engines: Engines, moto: Application) -> Mapping[str, Application]:
+    """The services by the names that requests are signed for; `moto` has the CloudWatch of connectors' metrics."""
     return {
-        **_connect(engines),
+        **_connect(engines, moto),
         **_quicksight(engines),
         **spark_services(engines.state, _spark(engines).prepared, engines.s3, engines.region, _EMR_LOGS),
     }
 
 
-def _connect(engines: Engines) -> Mapping[str, Application]:
+def _connect(engines: Engines, moto: Application) -> Mapping[str, Application]:
     records = Records(engines.state / "kafkaconnect.json", engines.region)
     connect = KafkaConnectApi(records, RestWorker(engines.connect_url), Archives(engines.s3).fault)
     version = jar_version(folder_of("kafka"), "kafka-server")
@@ -66,6 +67,7 @@ def _connect(engines: Engines) -> Mapping[str, Application]:
     return {
         "kafka": RestJson("kafka", kafka.operations),
         "kafkaconnect": RestJson("kafkaconnect", connect.operations),
+        "monitoring": Monitoring(moto, connect.task_states, engines.region),
     }
 
 

@@ -12,7 +12,8 @@ from cdc_lake.pipeline import continuity
 from cdc_lake.pipeline.watch import AGAIN_SECONDS
 from cdc_lake_tests.unit.pipeline.sensors.daemon import Clock, Daemon
 from cdc_lake_tests.world import World
-from resources.errors import Unreachable
+from resources.errors import AccessRefused, Unreachable
+from resources.metrics import UNLANDED, WATERMARK_AGE
 
 CHECKS = 2 * 5  # of each table: connector and slot, and the watermark of three stages
 
@@ -39,8 +40,9 @@ def reported(daemon: Daemon) -> dict[str, bool]:
     return {f"{'/'.join(event.asset_key.path)}:{event.check_name}": event.passed for event in events}
 
 
-def test_a_pipeline_that_has_not_begun_is_left_alone(shop: World, watching: Daemon) -> None:  # noqa: ARG001
+def test_a_pipeline_that_has_not_begun_is_left_alone(shop: World, watching: Daemon) -> None:
     assert reported(watching) == {}
+    assert shop.metrics.told == []
 
 
 @pytest.mark.usefixtures("begun")
@@ -74,3 +76,25 @@ def test_what_cannot_be_asked_is_red_with_the_cause(
     assert isinstance(found, dg.SensorResult)
     [told] = {event.description for event in found.asset_events if not event.passed}  # type: ignore[union-attr]
     assert told == "Kafka Connect at nowhere does not answer. Run `cdc-lake up`."
+
+
+def test_each_tick_tells_the_figures(begun: World, watching: Daemon) -> None:
+    reported(watching)
+    begun.order(1)
+    reported(watching)
+    assert [(pipeline, figures[UNLANDED]) for pipeline, figures in begun.metrics.told] == [("shop", 0), ("shop", 1)]
+    assert WATERMARK_AGE in begun.metrics.told[0][1]
+
+
+def test_figures_that_nobody_takes_are_no_fault_of_the_checks(
+    begun: World, watching: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_pipeline: str, _figures: object) -> None:
+        raise AccessRefused("Putting UnlandedOffsets of small/shop failed: AccessDenied.", "Check the credentials.")
+
+    monkeypatch.setattr(begun.metrics, "put", refused)
+    found = watching.tick()
+    assert isinstance(found, dg.SensorResult)
+    assert len(found.asset_events) == CHECKS
+    assert found.skip_reason is not None
+    assert "the figures of shop were not told: Putting UnlandedOffsets" in str(found.skip_reason.skip_message)

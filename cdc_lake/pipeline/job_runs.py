@@ -1,0 +1,56 @@
+"""The Spark jobs that a stage runs elsewhere, for its metadata: which run, in which state, and its pages.
+
+Here: the one way in which stages, checks and ops run jobs. Not here: running them (resources/spark_jobs.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import dagster as dg
+
+from cdc_lake.pipeline.report import Metadata
+from resources.spark_jobs import JobRun, SparkJobs
+
+S = TypeVar("S")
+R = TypeVar("R")
+
+
+class JobRuns:
+    """Spark, with a note of what it ran for whoever holds this (implements `SparkJobs`)."""
+
+    def __init__(self, spark: SparkJobs) -> None:
+        """Begin with nothing: what others ran on the same Spark is not told."""
+        self._spark = spark
+        self._runs: dict[str, JobRun] = {}
+
+    def run(self, job: Callable[[Any, S], R], spec: S) -> R:
+        """See SparkJobs."""
+        report = self._spark.run(job, spec)
+        run = self._spark.last_run()
+        if run is not None:
+            self._runs[run.job] = run
+        return report
+
+    def warm(self) -> None:
+        """See SparkJobs."""
+        self._spark.warm()
+
+    def last_run(self) -> JobRun | None:
+        """See SparkJobs."""
+        return self._spark.last_run()
+
+    def stop(self) -> None:
+        """See SparkJobs."""
+        self._spark.stop()
+
+    def metadata(self) -> Metadata:
+        """The newest run of each job; nothing where jobs run in this process."""
+        found: Metadata = {}
+        for name, run in self._runs.items():
+            found[f"{name}_run"] = dg.MetadataValue.text(f"{run.id}: {run.state}")
+            found[f"{name}_log"] = dg.MetadataValue.url(run.log_url) if run.log_url else dg.MetadataValue.text(run.logs)
+            if run.console_url:
+                found[f"{name}_console"] = dg.MetadataValue.url(run.console_url)
+        return found

@@ -1,0 +1,20 @@
+"""Metrics that keep what they were told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from resources.metrics import UNITS
+
+
+class FakeMetrics:
+    """Implements resources.metrics.Metrics."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, dict[str, float]]] = []
+        """Each pipeline's figures, the newest last."""
+
+    def put(self, pipeline: str, figures: Mapping[str, float]) -> None:
+        """See Metrics."""
+        assert figures.keys() <= UNITS.keys()
+        self.told.append((pipeline, dict(figures)))
