@@ -68,12 +68,14 @@ def judge(connect: KafkaConnect, path: Path, known: Mapping[str, str]) -> Verdic
         f"{setting}: {error.rstrip('.')}"
         for setting, errors in found.errors.items()
         if setting not in made_up
-        for error in errors
+        for error in dict.fromkeys(errors)  # Debezium tells some twice
     ]
+    # A definition can be a pattern, which begins with a name, or be of all names that begin with it and a dot.
+    families = tuple(name.partition("(")[0] if "(" in name else f"{name}." for name in found.defined)
     undefined = []
     for setting in sorted(config.keys() - found.defined - found.errors.keys()):
         near = get_close_matches(setting, found.defined, 1, cutoff=_MISSPELT)
-        if near and not setting.startswith(_HANDED_ON):
+        if near and not setting.startswith((*_HANDED_ON, *families)):
             faults.append(f"{setting} is no setting of {config[CLASS]}; is {near[0]} meant?")
         elif not setting.startswith(_HANDED_ON):
             undefined.append(setting)

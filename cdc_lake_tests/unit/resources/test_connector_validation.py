@@ -104,6 +104,19 @@ def test_a_setting_that_the_plugin_does_not_define_is_named(worker: FakeConnect,
     assert (found.faults, found.undefined) == ((), ("offset.mismatch.strategy",))
 
 
+def test_a_definition_can_be_of_many_names(worker: FakeConnect, path: Path) -> None:
+    worker.on(ASKED, validation((*DEFINED, "column.mask.with.(d+).chars", "snapshot.overrides")))
+    assert judged(worker, path, {"column.mask.with.5.chars": "a", "snapshot.overrides.a": "select"}).faults == ()
+
+
+def test_what_the_plugin_says_twice_is_told_once(worker: FakeConnect, path: Path) -> None:
+    code, page = validation(DEFINED, {"tasks.max": "An integer is expected"})
+    for config in page["configs"]:  # type: ignore[index]
+        config["value"]["errors"] *= 2
+    worker.on(ASKED, (code, page))
+    assert judged(worker, path).faults == ("tasks.max: An integer is expected",)
+
+
 def test_a_plugin_that_breaks_is_an_error(worker: FakeConnect, path: Path) -> None:
     worker.on(ASKED, (500, {"error_code": 500, "message": "NullPointerException"}))
     with pytest.raises(ConnectRequestFailed, match=r"config/validate: 500 NullPointerException"):
