@@ -13,8 +13,8 @@ from infra.aws.policies import ONLY_ON_STAR, allow, on_any
 
 EVERYTHING = re.compile(r"\*|arn:[^:]*:[^:]*:[^:]*:[^:]*:\*")
 """A resource that is every resource, also where it is spelled as an ARN."""
-NOT_IN_REFERENCE_AS_STAR = {"cloudwatch:PutMetricData"}
-"""The reference names the new type `dataset`; a metric has none, and the condition below is what narrows it."""
+NOT_IN_REFERENCE_AS_STAR = {"cloudwatch:GetMetricData", "cloudwatch:PutMetricData"}
+"""The reference names the new type `dataset`; a metric has none: a condition narrows what may be put."""
 
 NEWER_THAN_REFERENCE = {"kafkaconnect:RestartConnector", "kafkaconnect:ResumeConnector"}
 """boto3 has the calls; cfn-lint's copy of the reference doesn't."""

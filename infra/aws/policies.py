@@ -15,7 +15,9 @@ _DELIVERY = "MSK Connect sets the delivery of a connector's log up with its make
 _LOOKS = "MSK Connect looks at the network with its maker's rights; Describe calls of EC2 name no resource"
 
 ONLY_ON_STAR: Mapping[str, str] = {
+    "cloudwatch:GetMetricData": "a metric is no resource, and no condition narrows reading",
     "cloudwatch:PutMetricData": "a metric is no resource; the condition cloudwatch:namespace narrows it instead",
+    "ec2:DescribeNetworkInterfaces": _LOOKS,
     "ec2:DescribeSecurityGroups": _LOOKS,
     "ec2:DescribeSubnets": _LOOKS,
     "ec2:DescribeVpcs": _LOOKS,
@@ -24,11 +26,13 @@ ONLY_ON_STAR: Mapping[str, str] = {
     "kafkaconnect:CreateConnector": "a connector has no ARN before it is made",
     "kafkaconnect:ListConnectors": "a list has no ARN",
     "logs:CreateLogDelivery": _DELIVERY,
+    "logs:DeleteLogDelivery": _DELIVERY,
     "logs:DescribeLogGroups": _DELIVERY,
     "logs:DescribeResourcePolicies": _DELIVERY,
     "logs:GetLogDelivery": _DELIVERY,
     "logs:ListLogDeliveries": _DELIVERY,
     "logs:PutResourcePolicy": _DELIVERY,
+    "logs:UpdateLogDelivery": _DELIVERY,
     "quicksight:CreateDataSource": "a data source has no ARN before it is made",
     "quicksight:ListDataSets": "a list has no ARN",
     "ssmmessages:CreateControlChannel": "a channel of Session Manager is no resource",
