@@ -55,7 +55,7 @@ class ConnectorStatus:
     tasks: tuple[TaskStatus, ...]
     trace: str | None = None
     tasks_told: bool = True
-    """Whether `tasks` are known: MSK Connect tells the connector's state only."""
+    """Whether `tasks` are known: MSK Connect tells them by metrics only, some minutes late."""
 
     @property
     def failed_tasks(self) -> tuple[TaskStatus, ...]:

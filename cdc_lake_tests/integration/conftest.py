@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import psutil
 import pytest
@@ -13,6 +14,7 @@ from cdc_lake_tests.stack import running_stack, scratch_home
 from infra.local.attach import load_endpoints
 from infra.local.endpoints import Endpoints
 from infra.local.stack import Stack
+from resources.athena import Athena
 
 QUERY_COMPONENTS = ("s3", "trino", "aws")
 
@@ -31,6 +33,18 @@ class QueryStack:
 
     stack: Stack
     at: Endpoints
+
+    def athena(self, database: str, **more: Any) -> Athena:  # noqa: ANN401 - the resource's own fields
+        """Athena in a database."""
+        return Athena(
+            endpoint_url=self.at.aws_endpoint,
+            access_key=self.at.s3_access_key,
+            secret_key=self.at.s3_secret_key.get_secret_value(),
+            database=database,
+            output_location=f"s3://{self.at.bucket}/athena/",
+            poll_seconds=0.05,
+            **more,
+        )
 
     def repair(self) -> None:
         """Start again what was killed."""

@@ -39,15 +39,7 @@ def northwind() -> DashboardSpec:
 
 @pytest.fixture(scope="module")
 def athena(query_stack: QueryStack) -> Athena:
-    at = query_stack.at
-    return Athena(
-        endpoint_url=at.aws_endpoint,
-        access_key=at.s3_access_key,
-        secret_key=at.s3_secret_key.get_secret_value(),
-        database="datalake",
-        output_location=f"s3://{at.bucket}/athena/",
-        poll_seconds=0.05,
-    )
+    return query_stack.athena("datalake")
 
 
 @pytest.fixture(autouse=True)

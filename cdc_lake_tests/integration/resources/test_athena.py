@@ -48,17 +48,7 @@ def glue(query_stack: QueryStack) -> GlueCatalog:
 
 @pytest.fixture(scope="module")
 def athena(query_stack: QueryStack) -> Athena:
-    at = query_stack.at
-    return Athena(
-        endpoint_url=at.aws_endpoint,
-        access_key=at.s3_access_key,
-        secret_key=at.s3_secret_key.get_secret_value(),
-        database="lake_test",
-        output_location=f"s3://{at.bucket}/athena/",
-        poll_seconds=0.05,
-        hint="Run `cdc-lake up`.",
-        attempts=2,
-    )
+    return query_stack.athena("lake_test", hint="Run `cdc-lake up`.", attempts=2)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -10,12 +10,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Thread
 from typing import Any, cast
 
 import pytest
 from pyspark.sql import SparkSession
-from werkzeug.serving import make_server
 
 from cdc_lake.contract import lease, names
 from cdc_lake.contract.errors import LeaseHeldError
@@ -23,6 +21,7 @@ from cdc_lake.contract.store import S3Location
 from cdc_lake.jobs import purge, remote, upsert
 from cdc_lake.jobs.purge import PurgeSpec
 from cdc_lake.profile_local import JOBS
+from cdc_lake_tests.fakes.server import listening
 from cdc_lake_tests.integration.jobs.engines import BUCKET, Engines, make_bucket
 from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.tables import LakeTable
@@ -124,15 +123,8 @@ def served(state: Path, at: Endpoints, location: S3Location) -> Iterator[str]:
         },
     )
     services = spark_services(state, here.prepared, here.s3, at.region, LOGS)
-    server = make_server("127.0.0.1", 0, Gate(lambda *_: [], at.region, services), threaded=True)
-    thread = Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with listening(Gate(lambda *_: [], at.region, services)) as url:
+        yield url
 
 
 both = pytest.mark.parametrize(("make", "name"), [(steps, "steps"), (serverless, "serverless")])

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from infra.local.aws_endpoint.emr import CLUSTER
 from infra.local.aws_endpoint.emr_serverless import APPLICATION
 from infra.local.aws_endpoint.spark_runs import RESTARTED, Run, SparkRuns
 from infra.local.aws_endpoint.spark_submit import CannotStartError, Wanted
+from resources.waiting import until
 
 ENTRY = f"s3://{BUCKET}/main.py"
 SUBMIT = ["spark-submit", "--deploy-mode", "client"]
@@ -37,11 +37,7 @@ def aws(tmp_path: Path) -> Iterator[Served]:
 
 def eventually(look: Callable[[], Any], done: Callable[[Any], bool]) -> Any:  # noqa: ANN401 - what look() gives
     """What is seen when it is done; fails after ten seconds."""
-    until = time.monotonic() + 10
-    while not done(found := look()):
-        assert time.monotonic() < until, found
-        time.sleep(0.01)
-    return found
+    return until(look, done, seconds=10, what="what is looked for", pause_seconds=0.01)
 
 
 def add(aws: Served, program: str, *options: str, name: str = "step") -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import dagster as dg
 import pytest
@@ -87,21 +87,24 @@ def full(shop: World, monkeypatch: pytest.MonkeyPatch) -> World:
     return shop
 
 
+def begun(shop: World, flow: Flow | None = None, lease_wait_seconds: float = 0.0) -> Iterator[str]:
+    """A reset of the shop, which goes on as its lines are asked for."""
+    return reset(
+        flow or shop.flow,
+        shop.postgres,
+        shop.kafka,
+        shop.connect,
+        shop.glue,
+        shop.bucket,
+        shop.deployment,
+        shop.resolved["dashboards"],
+        lease_wait_seconds,
+    )
+
+
 def run(shop: World, flow: Flow | None = None, lease_wait_seconds: float = 0.0) -> list[str]:
     """Reset the shop; what was removed, in its words."""
-    return list(
-        reset(
-            flow or shop.flow,
-            shop.postgres,
-            shop.kafka,
-            shop.connect,
-            shop.glue,
-            shop.bucket,
-            shop.deployment,
-            shop.resolved["dashboards"],
-            lease_wait_seconds,
-        )
-    )
+    return list(begun(shop, flow, lease_wait_seconds))
 
 
 def leftovers(shop: World) -> dict[str, object]:
@@ -211,17 +214,7 @@ def test_it_waits_for_a_writer_to_end(full: World, monkeypatch: pytest.MonkeyPat
 
 
 def test_no_writer_gets_in_while_it_removes(full: World) -> None:
-    steps = reset(
-        full.flow,
-        full.postgres,
-        full.kafka,
-        full.connect,
-        full.glue,
-        full.bucket,
-        full.deployment,
-        full.resolved["dashboards"],
-        0.0,
-    )
+    steps = begun(full)
     next(steps)
     for table in full.flow.tables:
         for key in (names.lease_key("shop", table.name), names.landing_lease_key("shop", table.topic)):
@@ -265,17 +258,7 @@ def test_a_landing_in_flight_is_waited_for_and_leaves_nothing_behind(
 
 def test_a_landing_that_begins_in_a_reset_asks_the_topic_after_it(full: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """It waits for the lease before it reads the topic's id: nothing of the old topic is landed after the reset."""
-    steps = reset(
-        full.flow,
-        full.postgres,
-        full.kafka,
-        full.connect,
-        full.glue,
-        full.bucket,
-        full.deployment,
-        full.resolved["dashboards"],
-        0.0,
-    )
+    steps = begun(full)
     full.order(9)
     next(steps)
     monkeypatch.setattr("tenacity.nap.time.sleep", lambda _seconds: list(steps))

@@ -25,6 +25,7 @@ from resources.emr_jobs import EmrJobs
 from resources.emr_serverless import EmrServerlessSpark
 from resources.errors import AccessRefused, JobFailed, ResourceError, Unreachable, WaitTimedOut
 from resources.job_files import JobFiles
+from resources.waiting import until
 
 
 class HeldError(Exception):
@@ -119,10 +120,10 @@ def state(aws: Served) -> str:
     """The state of the only run, once it has ended."""
     runs = [run for each in aws.runs.values() for run in each.newest_first()]
     assert len(runs) == 1
-    until = time.monotonic() + 5
-    while runs[0].ended is None and time.monotonic() < until:
-        time.sleep(0.01)
-    return runs[0].state
+    ended = until(
+        lambda: runs[0], lambda run: run.ended is not None, seconds=5, what="the run to end", pause_seconds=0.01
+    )
+    return ended.state
 
 
 @both
