@@ -11,9 +11,9 @@ from contextlib import suppress
 from typing import Any
 
 from resources.aws import AwsRequestFailed, AwsResource
-from resources.glue_tables import GlueColumn, TableDefinition, hudi_table, partition_values
+from resources.glue_tables import GlueColumn, TableDefinition, hudi_table, merge_on_read, partition_values
 
-__all__ = ["GlueCatalog", "GlueColumn", "TableDefinition", "hudi_table"]
+__all__ = ["GlueCatalog", "GlueColumn", "TableDefinition", "hudi_table", "merge_on_read"]
 
 _MISSING = "EntityNotFoundException"
 _EXISTS = "AlreadyExistsException"

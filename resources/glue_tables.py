@@ -7,11 +7,12 @@ Not here: calls (glue.py).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote
 
 HUDI_INPUT = "org.apache.hudi.hadoop.HoodieParquetInputFormat"
+HUDI_MERGING_INPUT = "org.apache.hudi.hadoop.realtime.HoodieParquetRealtimeInputFormat"
 PARQUET_OUTPUT = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat"
 PARQUET_SERDE = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
 
@@ -23,6 +24,7 @@ HUDI_META_COLUMNS = (
     "_hoodie_file_name",
 )
 
+_BASE_FILES_ONLY = "hoodie.query.as.ro.table"
 # Spark's limit for the value of a table parameter, by its default of spark.sql.sources.schemaStringLengthThreshold.
 _SCHEMA_PART = 4000
 # Set by engines when they touch a table; no part of a definition.
@@ -140,6 +142,8 @@ def hudi_table(
 ) -> TableDefinition:
     """Return the definition of a copy-on-write Hudi table as Hudi's own catalog sync writes it.
 
+    Of a merge-on-read one, merge_on_read() makes its two tables.
+
     Athena, Trino, Hive and Spark read it: the first three by the formats, Spark by `spark.sql.sources.*`.
     Hudi's five columns are put before `columns`, which are in the order of the table's schema and without
     the partition keys.
@@ -171,9 +175,26 @@ def hudi_table(
         serde_parameters={
             "path": base.rstrip("/"),
             "serialization.format": "1",
-            "hoodie.query.as.ro.table": "false",
+            _BASE_FILES_ONLY: "false",
         },
         parameters=parameters,
+    )
+
+
+def merge_on_read(table: TableDefinition) -> tuple[TableDefinition, TableDefinition]:
+    """Return the two tables that a merge-on-read table is in a catalog, under the names of Hudi's own catalog sync.
+
+    `<name>_ro` is read fast and shows what the last compaction left: base files only. `<name>_rt` merges the log files
+    into them while it is read, and shows every commit. An engine without Hudi's merging reader (Trino) gives the base
+    files for both.
+
+    Args:
+        table: what hudi_table() says of it: place, columns and partition keys are the same for both.
+    """
+    compacted = {**table.serde_parameters, _BASE_FILES_ONLY: "true"}
+    return (
+        replace(table, name=f"{table.name}_ro", serde_parameters=compacted),
+        replace(table, name=f"{table.name}_rt", input_format=HUDI_MERGING_INPUT),
     )
 
 

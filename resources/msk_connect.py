@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import Field, PrivateAttr
 
-from resources import msk_connect_request, msk_connect_tasks
+from resources import msk_connect_request, msk_connect_tags, msk_connect_tasks
 from resources.aws import AwsRequestFailed, AwsResource
 from resources.connect_offsets import StoredOffsets
 from resources.connectors import FAILED, RUNNING, ConnectorStatus, PutOutcome, TaskStatus
@@ -66,6 +66,7 @@ class MskConnect(AwsResource):
             self._remove(name, found["connectorArn"])
             self._create(wanted)
             return "updated"
+        tagged = self._tag(found["connectorArn"])
         resumed = found["connectorState"] == "PAUSED"
         if resumed:
             self._change(name, "resume_connector", connectorArn=found["connectorArn"])
@@ -78,7 +79,7 @@ class MskConnect(AwsResource):
             now = self._present(name)
             at = {"connectorArn": now["connectorArn"], "currentVersion": now["currentVersion"]}
             self._change(name, "update_connector", **at, **change)
-        return "updated" if changes or resumed else "unchanged"
+        return "updated" if changes or resumed or tagged else "unchanged"
 
     def status(self, name: str) -> ConnectorStatus | None:
         """Return the connector's state and why it FAILED, None if there is no connector of that name.
@@ -224,6 +225,10 @@ class MskConnect(AwsResource):
     def _create(self, wanted: Mapping[str, Any]) -> None:
         with self.explained(f"Making the connector {wanted['connectorName']}"):
             self.client("kafkaconnect").create_connector(**wanted)
+
+    def _tag(self, arn: str) -> bool:
+        with self.explained(f"Tagging the connector {arn}"):
+            return msk_connect_tags.ensure(self.client("kafkaconnect"), arn, self.settings.tags)
 
     def _remove(self, name: str, arn: str) -> None:
         with self.explained(f"Deleting the connector {arn}"):

@@ -56,6 +56,7 @@ def kafka_statements(stack: LakeStack, cluster: str) -> list[iam.PolicyStatement
 def connect_statements(stack: LakeStack, connect: ConnectStack, secret: str) -> list[iam.PolicyStatement]:
     """Connectors. Making one sets up its log with the maker's rights; plugins are a person's to upload."""
     changes = [*(f"{verb}Connector" for verb in ("Delete", "Describe", "Update")), "ListConnectorOperations"]
+    changes += ["ListTagsForResource", "TagResource"]
     workers = arn(stack, "kafkaconnect", f"worker-configuration/{stack.size.prefix}-*")
     operations = arn(stack, "kafkaconnect", "connector-operation/cdc-lake-*")
     slr = f"role/aws-service-role/kafkaconnect.{_DOMAIN}/AWSServiceRoleForKafkaConnect"

@@ -1,6 +1,6 @@
-"""Writes the Hudi table of test_athena.py: run as a program, since a process has one Spark and it keeps its S3.
+"""Writes the Hudi tables of test_athena.py: run as a program, since a process has one Spark and it keeps its S3.
 
-Arguments: the S3 endpoint, the folder of jars, the table's s3a:// path. The keys are in the environment.
+Arguments: the S3 endpoint, the folder of jars, the copy-on-write table's s3a:// path. The keys are in the environment.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ AS t(order_id, freight, shipped_date, ordered_at, order_items, __deleted, score,
 
 
 def main(endpoint: str, jars: str, path: str) -> None:
-    """Write three orders, then a change of the first."""
+    """Write three orders, then a change of the first, which a merge-on-read table has in a log file."""
     s3a = "spark.hadoop.fs.s3a."
     settings = {
         "spark.jars": ",".join(str(each) for each in sorted(Path(jars).glob("*.jar"))),
@@ -59,8 +59,10 @@ def main(endpoint: str, jars: str, path: str) -> None:
         "order_id", "CAST(11.25 AS decimal(6,2)) AS freight", "shipped_date", "ordered_at", "order_items",
         "__deleted", "score", "99L AS lsn",
     )  # fmt: skip
-    for rows in (first, change):
-        rows.write.format("hudi").options(**OPTIONS).mode("append").save(path)
+    for kind, place in (("COPY_ON_WRITE", path), ("MERGE_ON_READ", f"{path}_merged")):
+        for rows in (first, change):
+            written = rows.write.format("hudi").options(**OPTIONS).option("hoodie.datasource.write.table.type", kind)
+            written.mode("append").save(place)
     spark.stop()
 
 

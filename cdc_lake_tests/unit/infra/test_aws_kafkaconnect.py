@@ -72,6 +72,16 @@ def test_a_connector_runs_and_is_told_as_it_was_asked_for(aws: Served) -> None:
     assert aws.client().list_connectors(connectorNamePrefix="x")["connectors"] == []
 
 
+def test_tags_are_told_added_and_taken(aws: Served) -> None:
+    arn, client = connector(aws, plugin(aws)), aws.client()
+    client.tag_resource(resourceArn=arn, tags={"a": "1", "b": "2"})
+    client.untag_resource(resourceArn=arn, tagKeys=["a"])
+    assert client.list_tags_for_resource(resourceArn=arn)["tags"] == {"b": "2"}
+    with pytest.raises(ClientError) as caught:
+        client.list_tags_for_resource(resourceArn=f"{arn}-gone")
+    assert code(caught) == "NotFoundException"
+
+
 def test_a_second_one_of_a_name_is_a_conflict(aws: Served) -> None:
     arn = plugin(aws)
     connector(aws, arn)
@@ -192,7 +202,7 @@ def test_what_is_wrong_or_not_offered_is_said(aws: Served) -> None:
     with pytest.raises(ParamValidationError):
         aws.client().create_connector(connectorName="shop")
     with pytest.raises(ClientError) as caught:
-        aws.client().list_tags_for_resource(resourceArn="arn")
+        aws.client().delete_worker_configuration(workerConfigurationArn="arn")
     assert "not offered by the local AWS endpoint" in str(caught.value)
 
 

@@ -12,7 +12,7 @@ from moto import mock_aws
 
 from resources.aws import AwsRequestFailed
 from resources.errors import Unreachable
-from resources.glue import GlueCatalog, GlueColumn, TableDefinition, hudi_table
+from resources.glue import GlueCatalog, GlueColumn, TableDefinition, hudi_table, merge_on_read
 
 COLUMNS = [GlueColumn("order_id", "int"), GlueColumn("freight", "decimal(6,2)", "in euros")]
 
@@ -96,6 +96,23 @@ def test_a_hudi_table_has_what_each_engine_looks_for(orders: TableDefinition) ->
     assert orders.parameters["spark.sql.sources.provider"] == "hudi"
     assert [each.name for each in orders.columns][:2] == ["_hoodie_commit_time", "_hoodie_commit_seqno"]
     assert orders.columns[5:] == tuple(COLUMNS)
+
+
+def test_a_merge_on_read_table_is_two_that_differ_in_what_a_reader_sees(
+    catalog: GlueCatalog, orders: TableDefinition
+) -> None:
+    for each in merge_on_read(orders):
+        assert catalog.put_table(each) is True
+        assert catalog.put_table(each) is False
+    compacted, merged = catalog.tables("lake")
+
+    assert (compacted.name, merged.name) == ("orders_ro", "orders_rt")
+    assert compacted.location == merged.location == orders.location
+    assert compacted.columns == merged.columns == orders.columns
+    assert compacted.input_format == orders.input_format
+    assert merged.input_format == "org.apache.hudi.hadoop.realtime.HoodieParquetRealtimeInputFormat"
+    seen = [each.serde_parameters["hoodie.query.as.ro.table"] for each in (compacted, merged)]
+    assert seen == ["true", "false"]
 
 
 def test_sparks_schema_is_cut_into_parts() -> None:

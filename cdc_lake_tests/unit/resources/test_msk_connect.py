@@ -102,6 +102,20 @@ def test_configuration_and_workers_are_updated_in_place(aws: Served) -> None:
     assert larger.put("shop", {**CONFIG, "poll.interval.ms": "50"}) == "unchanged"
 
 
+def test_tags_are_added_and_changed_and_others_are_left_alone(aws: Served) -> None:
+    connect(aws).put("shop", CONFIG)
+    client = aws.client()
+    arn = client.list_connectors()["connectors"][0]["connectorArn"]
+    client.tag_resource(resourceArn=arn, tags={"cost-centre": "7"})
+    assert connect(aws, tags={}).put("shop", CONFIG) == "unchanged"
+    other = connect(aws, tags={"pipeline": "shop", "owner": "data"})
+    assert other.put("shop", CONFIG) == "updated"
+    assert other.put("shop", CONFIG) == "unchanged"
+    found = client.list_tags_for_resource(resourceArn=arn)["tags"]
+    assert found == {"pipeline": "shop", "owner": "data", "cost-centre": "7"}
+    assert aws.worker.asked == ["put shop"], "a tag is no reason to touch what runs"
+
+
 @pytest.mark.parametrize("changes", [{"log_group": "/other"}, {"role_arn": "arn:aws:iam::123456789012:role/other"}])
 def test_what_can_t_be_changed_is_made_anew_under_its_name(aws: Served, changes: dict[str, object]) -> None:
     connect(aws).put("shop", CONFIG)

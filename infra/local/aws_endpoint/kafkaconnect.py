@@ -25,6 +25,7 @@ from infra.local.aws_endpoint.connect_worker import Worker
 from infra.local.aws_endpoint.kafkaconnect_connectors import Connectors
 from infra.local.aws_endpoint.kafkaconnect_plugins import CheckArchive, Plugins, WorkerConfigurations
 from infra.local.aws_endpoint.kafkaconnect_state import Records
+from infra.local.aws_endpoint.kafkaconnect_tags import Tags
 from infra.local.aws_endpoint.rest_json import Operation
 
 
@@ -39,6 +40,7 @@ class KafkaConnectApi:
             **Plugins(records, check_archive).operations(),
             **WorkerConfigurations(records).operations(),
             **self._connectors.operations(),
+            **Tags(records).operations(),
         }
         self.operations = {name: self._alone(operation) for name, operation in offered.items()}
 

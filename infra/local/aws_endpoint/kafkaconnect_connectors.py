@@ -65,6 +65,7 @@ class Connectors:
             state="CREATING",
             why=None,
             version=_version(),
+            tags=request.get("tags", {}),
             **{name: request[name] for name in _MEMBERS if name in request},
         )
         try:

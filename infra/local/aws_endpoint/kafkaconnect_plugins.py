@@ -43,6 +43,7 @@ class Plugins:
             why=wrong,
             contentType=request["contentType"],
             location=request["location"],
+            tags=request.get("tags", {}),
         )
         return {
             "customPluginArn": made["arn"],
@@ -100,7 +101,12 @@ class WorkerConfigurations:
         }
 
     def _create(self, request: dict[str, Any]) -> Answer:
-        made = self._records.add("worker-configuration", request["name"], properties=request["propertiesFileContent"])
+        made = self._records.add(
+            "worker-configuration",
+            request["name"],
+            properties=request["propertiesFileContent"],
+            tags=request.get("tags", {}),
+        )
         return {
             "workerConfigurationArn": made["arn"],
             "name": made["name"],

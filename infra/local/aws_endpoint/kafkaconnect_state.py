@@ -43,6 +43,12 @@ class Records:
             raise AwsError("NotFoundException", f"The {kind} {arn} does not exist.", status=404)
         return found
 
+    def any(self, arn: str) -> Record:
+        """A record of whatever kind. Raises NotFoundException."""
+        if arn not in self._records:
+            raise AwsError("NotFoundException", f"The resource {arn} does not exist.", status=404)
+        return self._records[arn]
+
     def of(self, kind: Kind, prefix: str = "") -> list[Record]:
         """All of a kind whose names begin so, oldest first."""
         found = (each for each in self._records.values() if each["kind"] == kind and each["name"].startswith(prefix))
