@@ -153,7 +153,6 @@ def _dashboards(told: AwsSettings) -> QuickSightDashboards:
             role_arn=told.quicksight_role,
             poll_seconds=min(2.0, told.poll_seconds),
         ),
-        database=told.catalog,
         **({} if told.quicksight_pause_seconds is None else {"refresh_pause_seconds": told.quicksight_pause_seconds}),
     )
 

@@ -114,9 +114,9 @@ class Athena(AwsResource):
 
     _spent: Spent = PrivateAttr(default_factory=Spent)
 
-    def metered(self) -> Self:
-        """Return the same resource with a meter of its own, which begins at nothing."""
-        found = self.model_copy()
+    def metered(self, database: str) -> Self:
+        """Return the same resource in a pipeline's database, with a meter of its own, which begins at nothing."""
+        found = self.model_copy(update={"database": database})
         found._spent = Spent()
         return found
 

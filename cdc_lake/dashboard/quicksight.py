@@ -18,9 +18,9 @@ from cdc_lake.dashboard.sql import qualified
 from resources import quicksight_visuals as there
 
 
-def board(spec: DashboardSpec, board_id: str, database: str) -> there.Board:
+def board(spec: DashboardSpec, board_id: str) -> there.Board:
     """The dashboard. Raises DashboardError where the declaration has no `quicksight`."""
-    return there.Board(board_id, spec.title, _rows(spec, database), tuple(_visuals(spec)))
+    return there.Board(board_id, spec.title, _rows(spec), tuple(_visuals(spec)))
 
 
 def state_of_rows(spec: DashboardSpec, query: Query) -> str:
@@ -46,11 +46,11 @@ def _declared(spec: DashboardSpec) -> QuickSightSpec:
     return spec.quicksight
 
 
-def _rows(spec: DashboardSpec, database: str) -> there.RowSet:
+def _rows(spec: DashboardSpec) -> there.RowSet:
     declared = _declared(spec)
     columns = [there.Column(name, _type(kind)) for name, kind in declared.columns.items()]
     columns += [there.Column(name, "DECIMAL", expression) for name, expression in declared.calculated.items()]
-    return there.RowSet(qualified(declared.sql, database), tuple(columns))
+    return there.RowSet(qualified(declared.sql, spec.database), tuple(columns))
 
 
 def _visuals(spec: DashboardSpec) -> list[there.Pie | there.Scatter]:

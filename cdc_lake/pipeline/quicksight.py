@@ -30,8 +30,6 @@ class QuickSightDashboards(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     reads_later: ClassVar[bool] = True
     quicksight: QuickSight
-    database: str
-    """The pipeline's database in Athena: QuickSight has no default one."""
     refresh_pause_seconds: float = Field(
         default=86400 / _DAILY,
         ge=0,
@@ -44,7 +42,7 @@ class QuickSightDashboards(dg.ConfigurableResource):  # type: ignore[type-arg]
         Raises DashboardError where the YAML has no `quicksight`, what QuickSight raises, and IngestionFailed: readers
         then see the rows of the ingestion before, and the next run tries again.
         """
-        made = board(declared.spec, _id(declared.pipeline, declared.name), self.database)
+        made = board(declared.spec, _id(declared.pipeline, declared.name))
         source = self.quicksight.data_source()
         data_set = self.quicksight.data_set(made.id, made.title, made.rows, source.arn)
         note, told = dict(noted), dict[str, Any]()

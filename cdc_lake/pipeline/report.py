@@ -72,7 +72,7 @@ def facts(values: Mapping[str, str | int | float]) -> Metadata:
 
 
 def scanned(athena: Athena) -> Metadata:
-    """What a stage's own statements took of Athena (`metered()`), and what that costs where there is a price."""
+    """What a stage's own statements took of Athena (`Athena.metered`), and what that costs where there is a price."""
     spent = athena.spent
     if not spent.queries:
         return {}

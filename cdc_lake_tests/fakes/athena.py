@@ -16,6 +16,7 @@ class FakeAthena(Athena):
     _sql: Sql = PrivateAttr(default_factory=lambda: Sql("trino"))
     _types: dict[str, str] = PrivateAttr(default_factory=dict)
     _glue: FakeGlue | None = PrivateAttr(default=None)
+    _databases: set[str] = PrivateAttr(default_factory=set)
 
     def with_catalog(self, glue: FakeGlue) -> FakeAthena:
         """Itself, with views noted in that catalog."""
@@ -32,8 +33,14 @@ class FakeAthena(Athena):
         """The types of columns, by name; varchar where none is given."""
         return self._types
 
+    @property
+    def databases(self) -> set[str]:
+        """The databases that queries were run in."""
+        return self._databases
+
     def query(self, sql: str) -> QueryResult:
         """See Athena."""
+        self._databases.add(self.database)
         names, rows = self._sql.run(sql)
         columns = tuple((name, self._types.get(name, "varchar")) for name in names)
         return QueryResult(columns, tuple(rows), "query-1", 0, 0.0)

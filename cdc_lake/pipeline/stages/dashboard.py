@@ -8,7 +8,7 @@ from pathlib import PurePath
 import dagster as dg
 
 from cdc_lake.contract import names, notes
-from cdc_lake.dashboard import QueryOnce, Rows, load_dashboard
+from cdc_lake.dashboard import DashboardError, QueryOnce, Rows, load_dashboard
 from cdc_lake.pipeline import report
 from cdc_lake.pipeline.flow import RUNS_WITHIN, Flow, location
 from cdc_lake.pipeline.publishing import Dashboards, Declared
@@ -17,9 +17,14 @@ from resources.object_store import ObjectStore
 
 
 def build(flow: Flow, file: str) -> dg.AssetsDefinition:
-    """The dashboard asset of one YAML file."""
+    """The dashboard asset of one YAML file. Raises DashboardError where that is not valid."""
     name = PurePath(file).stem
-    declared = Declared(flow.name, name, load_dashboard(flow.beside(file, "dashboards")))
+    path = flow.beside(file, "dashboards")
+    declared = Declared(flow.name, name, load_dashboard(path))
+    if declared.spec.database != flow.spec.catalog:
+        raise DashboardError(
+            f"{path}: database: use the pipeline's catalog, {flow.spec.catalog}, not {declared.spec.database!r}"
+        )
 
     @dg.asset(
         key=flow.key("dashboard", name),
@@ -33,7 +38,7 @@ def build(flow: Flow, file: str) -> dg.AssetsDefinition:
     def dashboard_asset(
         athena: Athena, dashboards: dg.ResourceParam[Dashboards], store: ObjectStore
     ) -> dg.MaterializeResult[None]:
-        athena = athena.metered()
+        athena = athena.metered(flow.spec.catalog)
         query = QueryOnce(lambda sql: _rows(athena, sql))
         bucket, key = location(store).store(), names.note_key(flow.name, "dashboard", name)
         noted = notes.read(bucket, key)

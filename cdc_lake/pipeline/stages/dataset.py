@@ -36,7 +36,7 @@ def build(flow: Flow, file: str) -> dg.AssetsDefinition:
         metadata={"dagster/table_name": f"{catalog}.{name}"},
     )
     def dataset_asset(athena: Athena, glue: GlueCatalog, store: ObjectStore) -> dg.MaterializeResult[None]:
-        athena = athena.metered()
+        athena = athena.metered(catalog)
         # A view is bound to the columns that its tables had when it was made, and `*` to their names.
         tables = [(table.name, glue.get_table(catalog, table.name)) for table in flow.tables]
         bound_to = [

@@ -46,7 +46,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         glue: GlueCatalog,
         athena: Athena,
     ) -> dg.MaterializeResult[None]:
-        where, jobs, athena = location(store), JobRuns(spark), athena.metered()
+        where, jobs, athena = location(store), JobRuns(spark), athena.metered(catalog)
         bucket = where.store()
         Epochs(bucket, flow.name).require_whole()
         spec = table.upsert_spec(where, owner=f"dagster run {context.run.run_id}")

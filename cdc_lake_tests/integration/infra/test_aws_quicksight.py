@@ -96,7 +96,7 @@ def test_sql_that_is_broken_fails_the_ingestion(quicksight: QuickSight, athena: 
 
 
 def test_northwind_s_declaration_is_read(quicksight: QuickSight, northwind: DashboardSpec) -> None:
-    made = board(northwind, "northwind-customers", "datalake")
+    made = board(northwind, "northwind-customers")
     data_set = quicksight.data_set(made.id, made.title, made.rows, quicksight.data_source().arn)
     assert quicksight.refresh(made.id, data_set.ingestion_id).rows_ingested == 3
     assert quicksight.dashboard(made, data_set.arn).outcome in ("created", "unchanged")

@@ -24,7 +24,7 @@ DECLARED: dict[str, Any] = {
 
 
 def test_northwind_has_the_original_s_two_visuals_over_computed_revenue() -> None:
-    found = board(load_dashboard(NORTHWIND), "northwind-customers", "datalake")
+    found = board(load_dashboard(NORTHWIND), "northwind-customers")
     assert [each.name for each in found.rows.columns] == [
         "customer_id",
         "order_id",
@@ -56,11 +56,11 @@ def test_northwind_has_the_original_s_two_visuals_over_computed_revenue() -> Non
 
 def test_tables_have_their_database_and_names_of_the_query_s_own_have_none() -> None:
     spec = load_dashboard(NORTHWIND)
-    assert "FROM datalake_dev.order_items" in board(spec, "x", "datalake_dev").rows.sql
+    assert "FROM datalake.order_items" in board(spec, "x").rows.sql
     given = yaml.safe_load(NORTHWIND.read_text())
     given["quicksight"]["sql"] = "WITH l AS (SELECT * FROM datalake.order_items) SELECT * FROM l -- all\n"
     own = DashboardSpec.model_validate(given, context={"folder": NORTHWIND.parent})
-    sql = board(own, "x", "other").rows.sql
+    sql = board(own, "x").rows.sql
     assert "datalake.order_items" in sql
     assert sql.endswith("FROM l")
 
@@ -78,7 +78,7 @@ def test_the_state_of_the_rows_is_asked_for_in_one_row() -> None:
 
 def test_without_a_declaration_it_says_what_to_add(spec: DashboardSpec) -> None:
     with pytest.raises(DashboardError, match="'Shop' has nothing to say to QuickSight; add the field quicksight"):
-        board(spec, "x", "shop")
+        board(spec, "x")
 
 
 def test_the_page_is_no_other_for_it(declared: dict[str, Any], spec: DashboardSpec, load: Any) -> None:  # noqa: ANN401

@@ -82,7 +82,7 @@ def materialise(shop: World, aws: Served) -> Materialise:
             endpoint_url=aws.url, account_id=ACCOUNT, principal=OWNER, attempts=1, poll_seconds=0.01
         ).model_copy(update=changes)
         there._session = SESSION
-        dashboards = QuickSightDashboards(quicksight=there, database="shop_lake", refresh_pause_seconds=pause)
+        dashboards = QuickSightDashboards(quicksight=there, refresh_pause_seconds=pause)
         with dg.DagsterInstance.ephemeral() as instance:
             resources = bound(athena=athena, dashboards=dashboards, store=shop.store)
             result = dg.materialize([asset], instance=instance, resources=resources, run_config=QUIET)
@@ -182,7 +182,7 @@ def test_a_reset_leaves_nothing_of_it(shop: World, materialise: Materialise, aws
     materialise()
     there = QuickSight(endpoint_url=aws.url, account_id=ACCOUNT, principal=OWNER, attempts=1, poll_seconds=0.01)
     there._session = SESSION
-    dashboards = QuickSightDashboards(quicksight=there, database="shop_lake")
+    dashboards = QuickSightDashboards(quicksight=there)
     spec = shop.flow.spec.model_copy(update={"dashboards": ["sales.yaml"]})
     parts = (shop.postgres, shop.kafka, shop.connect, shop.glue, shop.bucket, shop.deployment, dashboards)
     assert list(dashboards.delete("shop", [])) == []
@@ -204,7 +204,7 @@ def test_without_a_word_to_quicksight_it_says_what_to_add(shop: World, aws: Serv
     (shop.flow.folder / "sales.yaml").write_text(yaml.safe_dump(SALES))
     asset = dashboard.build(shop.flow, "sales.yaml")
     there = QuickSight(endpoint_url=aws.url, account_id=ACCOUNT, principal=OWNER)
-    dashboards = QuickSightDashboards(quicksight=there, database="shop_lake")
+    dashboards = QuickSightDashboards(quicksight=there)
     resources = bound(athena=CountingAthena().of(aws), dashboards=dashboards, store=shop.store)
     with dg.DagsterInstance.ephemeral() as instance, pytest.raises(DashboardError, match="add the field quicksight"):
         dg.materialize([asset], instance=instance, resources=resources, run_config=QUIET)

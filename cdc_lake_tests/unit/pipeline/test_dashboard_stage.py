@@ -10,6 +10,7 @@ import dagster as dg
 import pytest
 import yaml
 
+from cdc_lake.dashboard import DashboardError
 from cdc_lake.pipeline.pages import Pages
 from cdc_lake.pipeline.report import UNCHANGED
 from cdc_lake.pipeline.stages import dashboard
@@ -43,7 +44,7 @@ Materialise = Callable[[], dict[str, Any]]
 
 @pytest.fixture
 def athena() -> FakeAthena:
-    made = FakeAthena(database="shop_lake", output_location="s3://none/")
+    made = FakeAthena(output_location="s3://none/")
     made.sql.run("CREATE TABLE sales (name TEXT, revenue INTEGER)")
     made.sql.run("INSERT INTO sales VALUES ('Anne', 3), ('Ben', 5)")
     return made
@@ -81,6 +82,19 @@ def test_nothing_new_leaves_the_page(materialise: Materialise) -> None:
         before.st_ino,
         before.st_mtime_ns,
     )
+
+
+def test_its_sql_is_run_in_the_pipeline_s_catalog(materialise: Materialise, athena: FakeAthena) -> None:
+    materialise()
+    assert athena.databases == {"shop_lake"}
+
+
+def test_another_database_than_the_pipeline_s_catalog_is_refused(shop: World) -> None:
+    file = shop.flow.folder / "sales.yaml"
+    file.write_text(yaml.safe_dump({**SALES, "database": "other"}))
+    with pytest.raises(DashboardError) as raised:
+        dashboard.build(shop.flow, "sales.yaml")
+    assert str(raised.value) == f"{file}: database: use the pipeline's catalog, shop_lake, not 'other'"
 
 
 def test_new_rows_make_a_new_page(materialise: Materialise, athena: FakeAthena) -> None:

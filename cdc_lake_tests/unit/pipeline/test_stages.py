@@ -114,6 +114,7 @@ def test_from_nothing(fresh: World, run: Runner) -> None:
     assert found["dataset/totals"]["changes"] == "view shop_lake.totals made"
     assert found["dataset/totals"]["total_total"] == 7.5
     assert found["dataset/countries"]["dagster/row_count"] == 1
+    assert fresh.athena.databases == {"shop_lake"}, "the pipeline's catalog, whatever the resource's own database is"
 
 
 def test_every_stage_shows_schema_place_and_lineage(fresh: World, run: Runner) -> None:

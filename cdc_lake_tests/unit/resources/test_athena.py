@@ -107,7 +107,7 @@ def test_rows_have_pythons_types(athena: Callable[..., Athena], server: Server) 
 
 def test_what_is_scanned_is_added_up_and_has_a_price(athena: Callable[..., Athena], server: Server) -> None:
     one = athena(usd_per_tb=5.0)
-    mine = one.metered()
+    mine = one.metered("shop")
     mine.query("SELECT 1")
     assert (mine.spent.queries, mine.spent.bytes_scanned) == (1, 77)
     assert mine.spent.usd == pytest.approx(10e6 / 1e12 * 5), "10 MB are billed at least"
@@ -117,7 +117,7 @@ def test_what_is_scanned_is_added_up_and_has_a_price(athena: Callable[..., Athen
     server.kind, server.scanned = "DML", 2 * 10**12
     mine.query("SELECT 1")
     assert mine.spent.usd == pytest.approx(10.00005)
-    assert (one.spent.queries, mine.metered().spent.queries) == (0, 0)
+    assert (one.spent.queries, mine.metered("shop").spent.queries) == (0, 0)
 
 
 def test_an_earlier_result_is_taken_only_where_that_is_asked_for(athena: Callable[..., Athena], server: Server) -> None:

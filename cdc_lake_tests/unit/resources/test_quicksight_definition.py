@@ -26,7 +26,6 @@ ARN = "arn:aws:quicksight:us-east-1:123456789012"
 NORTHWIND = board(
     load_dashboard(Path(cdc_lake.__file__).parent / "defs" / "northwind" / "customers.yaml"),
     "northwind-customers",
-    "datalake",
 )
 
 
