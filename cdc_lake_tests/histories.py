@@ -1,21 +1,22 @@
-"""Histories of a source and ways to deliver them, for Hypothesis to draw; and the fold that judges the lake.
+"""Histories of a source, for Hypothesis to draw; and the fold that judges the lake.
 
 A history is a little PostgreSQL that runs: transactions that overlap and lock the keys they change, a connector whose
 snapshot falls between them, a later connector (the next epoch) that snapshots again. Each event knows when it
 committed. The fold goes by that alone: it shares no rule and no code with the product, which has to find the same
 order from epoch, snapshot and LSN.
 
-Here: histories, deliveries, the fold. Not here: carrying them to a table (integration/jobs/tables.py).
+Here: histories, the fold. Not here: how they arrive (deliveries.py), carrying them to a table (integration/jobs/).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
+
+from cdc_lake.contract.values import PLACEHOLDER
 
 KEYS = 4
 NOTES = (None, "", "a", "ß→🦆", '{"json": [1, "x"]}', "tab\tbreak\nquote\"'", "null")
@@ -40,13 +41,15 @@ class Event:
     snapshot: str
     note: str | None
     qty: int
+    left_out: bool = False
+    """Whether PostgreSQL leaves the note out, which is TOASTed and did not change."""
 
     def record(self, shift: int = 0) -> dict[str, Any]:
         """What the topic holds of it, its key moved by `shift`."""
         gone = self.op == "d"
         return {
             "id": self.key + shift,
-            "note": self.note,
+            "note": PLACEHOLDER if self.left_out else self.note,
             "qty": self.qty,
             "__op": self.op,
             "__db": "devdb",
@@ -61,31 +64,22 @@ class Event:
         }
 
 
-Batch = Sequence[Event]
+Row = tuple[str | None, int]
 
 
 @dataclass(frozen=True)
-class Delivery:
-    """A history's events as they arrive: batch by batch, out of order, more than once."""
-
-    batches: tuple[Batch, ...]
-
-    def events(self) -> list[Event]:
-        """All of them."""
-        return [event for batch in self.batches for event in batch]
-
-    def of_epoch(self, epoch: int) -> list[Batch]:
-        """The batches of one epoch."""
-        return [batch for batch in self.batches if batch[0].epoch == epoch]
-
-
-Row = tuple[str | None, int]
+class _Change:
+    key: int
+    op: str
+    lsn: int
+    row: Row
+    left_out: bool
 
 
 @dataclass
 class _Transaction:
     number: int
-    changes: list[tuple[int, str, int, Row]] = field(default_factory=list)  # key, op, LSN, row
+    changes: list[_Change] = field(default_factory=list)
     rows: dict[int, Row | None] = field(default_factory=dict)  # what it sees otherwise than the others
 
 
@@ -94,6 +88,8 @@ class _Source:
     """The table `orders`, its WAL and its connector."""
 
     lsn: int
+    toasts: bool = False
+    """Whether its notes are TOASTed, and its replica identity leaves them out where they did not change."""
     rows: dict[int, Row] = field(default_factory=dict)
     open: dict[int, _Transaction] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
@@ -117,14 +113,16 @@ class _Source:
         elif what == 1 and other != key and seen.get(other) is None:
             # A change of primary key is told as a delete and an insert, under one LSN.
             self._write(writer, [(key, "d", before), (other, "c", row)])
+        elif self.toasts and what > 2:
+            self._write(writer, [(key, "u", (before[0], row[1]))], left_out=True)
         else:
             self._write(writer, [(key, "u", row)])
 
-    def _write(self, writer: int, changes: list[tuple[int, str, Row]]) -> None:
+    def _write(self, writer: int, changes: list[tuple[int, str, Row]], *, left_out: bool = False) -> None:
         self.lsn += 8
         transaction = self.open[writer]
         for key, op, row in changes:
-            transaction.changes.append((key, op, self.lsn, row))
+            transaction.changes.append(_Change(key, op, self.lsn, row, left_out))
             transaction.rows[key] = None if op == "d" else row
 
     def commit(self, writer: int) -> None:
@@ -134,13 +132,12 @@ class _Source:
             return
         self.commits += 1
         self.lsn += 8
-        for place, (key, op, lsn, row) in enumerate(transaction.changes):
+        for place, done in enumerate(transaction.changes):
             if self.epoch >= 0:
-                told: Row = (None, row[1]) if op == "d" else row
-                place_in_time = (self.commits, place)
-                self.events.append(
-                    Event(place_in_time, self.epoch, key, op, lsn, transaction.number, "false", told[0], told[1])
-                )
+                note, qty = (None, done.row[1]) if done.op == "d" else done.row
+                at = (self.commits, place)
+                told = (done.key, done.op, done.lsn, transaction.number, "false", note, qty, done.left_out)
+                self.events.append(Event(at, self.epoch, *told))
         for key, seen in transaction.rows.items():
             if seen is None:
                 self.rows.pop(key, None)
@@ -172,9 +169,9 @@ _STATEMENTS = st.lists(_STATEMENT, min_size=1, max_size=12)
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> list[Event]:
+def histories(draw: st.DrawFn, *, toasts: bool = False) -> list[Event]:
     """All events of one source with KEYS keys, in the order in which they are sent."""
-    source = _Source(lsn=draw(st.integers(1, 2**62)))
+    source = _Source(lsn=draw(st.integers(1, 2**62)), toasts=toasts)
     for epoch in range(draw(st.sampled_from((1, 1, 1, 2, 3)))):
         # What happens before a connector starts, to be seen in its snapshot only. Between two connectors nothing is
         # deleted: that is what `cdc-lake resnapshot` repairs, and no delivery of events.
@@ -197,38 +194,6 @@ def _run(source: _Source, statements: Iterable[tuple[int, int, int, int, Row, bo
             source.commit(writer)
 
 
-@st.composite
-def deliveries(draw: st.DrawFn) -> Delivery:
-    """A history, cut into batches anywhere: events late or early by some places, doubled, or all told once more.
-
-    A batch is of one epoch, as a manifest is: the next epoch begins when the one before it is landed to its end.
-    """
-    events = draw(histories())
-    batches: list[Batch] = []
-    for epoch in range(max((event.epoch for event in events), default=-1) + 1):
-        batches.extend(draw(_delivered([event for event in events if event.epoch == epoch])))
-    return Delivery(tuple(batch for batch in batches if batch))
-
-
-@st.composite
-def _delivered(draw: st.DrawFn, events: list[Event]) -> list[Batch]:
-    count = draw(st.integers(1, 3))
-    cuts = sorted(draw(st.lists(st.integers(0, len(events)), min_size=count - 1, max_size=count - 1)))
-    bounds = zip([0, *cuts], [*cuts, len(events)], strict=True)
-    batches: list[list[Event]] = [[] for _ in range(count)]
-    for number, (low, high) in enumerate(bounds):
-        for event in events[low:high]:
-            fate = draw(st.integers(0, 7))
-            # Late or early: in any batch, anywhere in it.
-            batch = batches[draw(st.integers(0, count - 1))] if fate == 0 else batches[number]
-            batch.insert(draw(st.integers(0, len(batch))) if fate < 3 else len(batch), event)
-            if fate in {3, 4}:
-                batches[draw(st.integers(0, count - 1))].append(event)
-    if draw(st.integers(0, 3)) == 0:  # a replay of everything from the first offset
-        batches.append(list(events))
-    return [tuple(batch) for batch in batches]
-
-
 def fold(events: Iterable[Event]) -> Mapping[int, Event]:
     """What a table must hold after these events, by key: the change that committed last, a delete's tombstone too."""
     newest: dict[int, Event] = {}
@@ -242,40 +207,3 @@ def fold(events: Iterable[Event]) -> Mapping[int, Event]:
 def content(event: Event) -> tuple[object, ...]:
     """What readers see of a row."""
     return (event.note, event.qty, event.op == "d")
-
-
-def sample(count: int, number: int, strategy: st.SearchStrategy[Delivery] | None = None) -> list[Delivery]:
-    """So many deliveries as Hypothesis draws them from a seed: for tests that run many at once."""
-    found: list[Delivery] = []
-
-    @seed(number)
-    @settings(
-        max_examples=count, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=HealthCheck
-    )
-    @given(strategy or deliveries())
-    def collect(one: Delivery) -> None:
-        found.append(one)
-
-    collect()
-    return found[:count]
-
-
-def smaller(delivery: Delivery, fails: Callable[[Delivery], bool], runs: int) -> Delivery:
-    """A delivery with as few events as `runs` attempts can find that still fails."""
-    place = 0
-    while runs and place < len(delivery.events()):
-        tried = _without(delivery, place)
-        runs -= 1
-        if fails(tried):
-            delivery = tried
-        else:
-            place += 1
-    return delivery
-
-
-def _without(delivery: Delivery, place: int) -> Delivery:
-    batches = []
-    for batch in delivery.batches:
-        batches.append(tuple(event for index, event in enumerate(batch) if index != place))
-        place -= len(batch)
-    return replace(delivery, batches=tuple(batch for batch in batches if batch))

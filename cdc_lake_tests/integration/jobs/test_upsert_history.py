@@ -13,7 +13,7 @@ from random import Random
 import pytest
 
 from cdc_lake.contract import failpoints, timeline
-from cdc_lake_tests.histories import Delivery, sample, smaller
+from cdc_lake_tests.deliveries import Delivery, in_order, sample, smaller
 from cdc_lake_tests.integration.jobs.conftest import NewTable
 from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY
 from cdc_lake_tests.integration.jobs.tables import LakeTable
@@ -70,6 +70,16 @@ def test_told_again_from_the_first_offset_into_a_new_chain(new_table: NewTable, 
     require(told, told.table.by_hudi_rs())
     tried("histories", len(told.deliveries))
     tried("deliveries", len(told.deliveries))
+
+
+def test_values_that_were_left_out_are_those_of_before(new_table: NewTable, tried: Tried) -> None:
+    told = Told(new_table(COLUMNS, KEY), sample(HISTORIES, SEED + 2, in_order()))
+    for _ in told.land():
+        assert told.table.upsert().dead_letters == 0
+        require(told, told.table.by_hudi_rs())
+    tried("histories", len(told.deliveries))
+    tried("deliveries", len(told.deliveries))
+    tried("values that records left out", sum(event.left_out for each in told.deliveries for event in each.events()))
 
 
 def crash(table: LakeTable, place: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 
 from cdc_lake.contract.epochs import Epoch, Epochs, Start
 from cdc_lake.contract.manifest import Manifest, Span
-from cdc_lake_tests.histories import KEYS, Delivery, Event, content, fold
+from cdc_lake_tests.deliveries import Delivery
+from cdc_lake_tests.histories import KEYS, Event, content, fold
 from cdc_lake_tests.integration.jobs.tables import TOPIC, LakeTable
 
 Content = Mapping[int, tuple[object, ...]]

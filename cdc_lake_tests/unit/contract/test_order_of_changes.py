@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from cdc_lake.contract.position import Position
-from cdc_lake_tests.histories import Delivery, Event, content, deliveries, fold, histories, sample
+from cdc_lake_tests.deliveries import Delivery, deliveries, sample
+from cdc_lake_tests.histories import Event, content, fold, histories
 from cdc_lake_tests.tried import Tried
 
 EXAMPLES = 300
