@@ -23,6 +23,10 @@ PYATHENA = {f"athena:{each}" for each in ("StartQueryExecution", "GetQueryExecut
 """Its cursor's calls; it makes its client itself."""
 NOT_WANTED = {
     "glue:CreateDatabase": "the catalog's stack makes the one database, which GlueCatalog finds",
+    "cloudwatch:ListTagsForResource": "only MSK Connect's operation of that name is called",
+    "cloudwatch:TagResource": "as above",
+    "kafka:ListTagsForResource": "as above",
+    "kafka:TagResource": "as above",
     "sts:GetCallerIdentity": "everybody may ask who they are",
 }
 
