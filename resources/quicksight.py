@@ -28,7 +28,7 @@ from resources.connectors import PutOutcome
 from resources.errors import ResourceError
 from resources.quicksight_calls import ADVICE, Calls, QuickSightFailed, failed, grants
 from resources.quicksight_definition import definition
-from resources.quicksight_ingestions import Ingestion
+from resources.quicksight_ingestions import Begun, Ingestion
 from resources.quicksight_kinds import ANALYSIS, DASHBOARD, DATA_SET, DATA_SOURCE, Kind
 from resources.quicksight_visuals import Board, RowSet
 
@@ -119,6 +119,10 @@ class QuickSight(AwsResource):
             ingestion_id = str(uuid.uuid4())
             quicksight_ingestions.begin(calls, id_, ingestion_id)
         return quicksight_ingestions.completed(calls, id_, ingestion_id, seconds=self.ingestion_seconds)
+
+    def last_ingestion(self, board_id: str) -> Begun | None:
+        """Return the ingestion of a dataset that was begun last, by whomever; None where there was none."""
+        return quicksight_ingestions.newest(self._calls(), self._id(board_id))
 
     def analysis(self, board: Board, data_set_arn: str) -> Put:
         """Put the analysis. What people change in it by hand stays until the board changes."""

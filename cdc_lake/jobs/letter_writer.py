@@ -14,14 +14,13 @@ from pyspark.sql import DataFrame
 
 from cdc_lake.contract import dead_letters
 from cdc_lake.contract.dead_letters import DeadLetter
-from cdc_lake.contract.names import ObjectName
 from cdc_lake.contract.store import S3Location
 from cdc_lake.jobs.decode import OBJECT, OFFSET, PARTITION, PLACE, REASON, VALUE
 
 
-def keep_values(records: DataFrame, location: S3Location, pipeline: str, topic: str) -> list[DeadLetter]:
-    """Keep the values of unreadable records (columns PLACE and REASON); their letters, which are still to be put."""
-    kept = records.select(*PLACE, REASON).mapInArrow(_Keeper(location, pipeline, topic), "letter string")
+def keep_values(records: DataFrame, location: S3Location, pipeline: str, topic: str, epoch: int) -> list[DeadLetter]:
+    """Keep the values of unreadable records of one epoch (columns PLACE and REASON); their letters, still to be put."""
+    kept = records.select(*PLACE, REASON).mapInArrow(_Keeper(location, pipeline, topic, epoch), "letter string")
     return [DeadLetter.model_validate_json(row["letter"]) for row in kept.collect()]
 
 
@@ -30,6 +29,7 @@ class _Keeper:
     location: S3Location
     pipeline: str
     topic: str
+    epoch: int
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         store = self.location.store()
@@ -42,7 +42,6 @@ class _Keeper:
             yield pa.RecordBatch.from_pydict({"letter": pa.array(letters, pa.string())})
 
     def _letter(self, row: dict[str, object]) -> DeadLetter:
-        name = ObjectName.parse(str(row[OBJECT]))
         return DeadLetter.of(
             self.topic,
             row[PARTITION],  # type: ignore[arg-type]  # as PLACE has it
@@ -50,5 +49,5 @@ class _Keeper:
             str(row[REASON]),
             row[VALUE],  # type: ignore[arg-type]
             str(row[OBJECT]),
-            0 if name is None else name.epoch,
+            self.epoch,
         )

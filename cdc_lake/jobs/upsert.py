@@ -158,7 +158,7 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
         records = raw_reader.read(spark, spec.location, manifests)
         epochs = {manifest.epoch for manifest in manifests}
         with folded(spark, spec, decode(records, versions, spec.values, epochs), applied) as (newest, bad):
-            letters = _dead_letters(_not_overtaken(spark, bad, manifests), spec)
+            letters = _dead_letters(_not_overtaken(spark, bad, manifests), spec, max(epochs))
             with kept(newest) as rows:
                 keys = rows.count()
                 failpoints.reached("upsert.before_dead_letters")
@@ -284,8 +284,8 @@ def _not_overtaken(spark: SparkSession, bad: DataFrame, manifests: Sequence[Mani
     return bad.join(spark.createDataFrame(overtaken, f"{OBJECT} string"), OBJECT, "left_anti")
 
 
-def _dead_letters(decoded: DataFrame, spec: UpsertSpec) -> list[dead_letters.DeadLetter]:
-    """The batch's unreadable records. Raises where they show a changed schema, or are too many."""
+def _dead_letters(decoded: DataFrame, spec: UpsertSpec, epoch: int) -> list[dead_letters.DeadLetter]:
+    """The batch's unreadable records, all of one epoch. Raises where they show a changed schema, or are too many."""
     unreadable = decoded.where(F.col(REASON).isNotNull())
     place = (name for name in PLACE if name != VALUE)  # a value can be large: it stays where it is
     bad = unreadable.select(*place, REASON).limit(spec.dead_letter_limit + 1).collect()
@@ -302,4 +302,4 @@ def _dead_letters(decoded: DataFrame, spec: UpsertSpec) -> list[dead_letters.Dea
             f"{bad[0][REASON]} (partition {bad[0][PARTITION]}, offset {bad[0][OFFSET]}); nothing was applied: this "
             "is rather a wrong schema or connector setting than bad records"
         )
-    return letter_writer.keep_values(unreadable, spec.location, spec.pipeline, spec.topic) if bad else []
+    return letter_writer.keep_values(unreadable, spec.location, spec.pipeline, spec.topic, epoch) if bad else []

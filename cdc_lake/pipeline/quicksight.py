@@ -82,12 +82,18 @@ class QuickSightDashboards(dg.ConfigurableResource):  # type: ignore[type-arg]
     def _refreshed(
         self, board_id: str, data_set: Put, rows: str, noted: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The note and the metadata, once an ingestion that is due is through."""
-        now, last = time.time(), float(noted.get("refreshed", 0))
+        """The note and the metadata, once an ingestion that is due is through.
+
+        One that failed counts towards the day's too: until the next is due, its failure is raised again.
+        """
+        now = time.time()
         if data_set.ingestion_id is None:
             if noted.get("rows") == rows:
                 return {name: value for name, value in noted.items() if name != DUE}, {}
-            due = last + self.refresh_pause_seconds
+            begun = self.quicksight.last_ingestion(board_id)
+            due = max(float(noted.get("refreshed", 0)), begun.at if begun else 0) + self.refresh_pause_seconds
+            if now < due and begun is not None and begun.faulty:
+                self.quicksight.refresh(board_id, begun.id)
             if now < due:
                 said = (
                     f"there are new rows; they are read after {datetime.fromtimestamp(due, UTC):%Y-%m-%d %H:%M:%S} UTC"
@@ -102,7 +108,6 @@ def _told(done: Ingestion) -> dict[str, Any]:
     return {
         "ingestion": done.arn,
         "rows_ingested": done.rows_ingested,
-        "rows_dropped": done.rows_dropped,
         "ingestion_seconds": done.seconds,
         **size,
     }

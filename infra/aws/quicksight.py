@@ -57,7 +57,13 @@ class QuickSightStack(LakeStack):
     def _authoring(self) -> list[iam.PolicyStatement]:
         verbs = [f"{verb}{kind}" for kind in _KINDS for verb in ("Create", "Delete", "Describe", "Update")]
         verbs += [f"{verb}{kind}Permissions" for kind in _KINDS for verb in ("Describe", "Update")]
-        verbs += ["CreateIngestion", "DescribeIngestion", "PassDataSet", "UpdateDashboardPublishedVersion"]
+        verbs += [
+            "CreateIngestion",
+            "DescribeIngestion",
+            "ListIngestions",
+            "PassDataSet",
+            "UpdateDashboardPublishedVersion",
+        ]
         objects = [arn(self, "quicksight", f"{kind.lower()}/{_NAMES}") for kind in _KINDS]
         source = [f"{verb}DataSource" for verb in ("Delete", "Describe", "Pass", "Update")]
         source += ["DescribeDataSourcePermissions", "UpdateDataSourcePermissions"]

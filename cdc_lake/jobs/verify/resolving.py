@@ -49,8 +49,8 @@ def manifests_after(spec: VerifySpec, base: LakeState | None) -> list[Manifest]:
 
 
 def folded(spark: SparkSession, spec: VerifySpec, keys: DataFrame, base: LakeState | None) -> DataFrame:
-    """The sums of these keys, from the rows as of `base` and the events after it: AT_POINT and APPLIED, each a struct
-    of GONE and the values, NULL for no event at all; UNKNOWN where `base` does not tell the sum at the point.
+    """The sums of each of these keys, from the rows as of `base` and the events after it: AT_POINT and APPLIED, each a
+    struct of GONE and the values, NULL for no event at all; UNKNOWN where `base` does not tell the sum at the point.
     """
     manifests = manifests_after(spec, base)
     key = key_names(spec.schema)
@@ -58,11 +58,14 @@ def folded(spark: SparkSession, spec: VerifySpec, keys: DataFrame, base: LakeSta
     after = raw_rows(spark, spec, manifests, keys).withColumn(FROM_BASE, F.lit(False))
     events = before.unionByName(after).join(F.broadcast(keys.select(*key)), key, "left_semi")
     row = F.struct(GONE, *names(spec.schema))
-    return events.groupBy(*key).agg(
+    sums = events.groupBy(*key).agg(
         F.max_by(row, F.when(F.col(SEEN), F.col(ORDER))).alias(AT_POINT),
         F.max_by(row, ORDER).alias(APPLIED),
         F.bool_or(F.col(FROM_BASE) & ~F.col(SEEN)).alias(UNKNOWN),
     )
+    # A key without any event is one that somebody else wrote: it must not be lost here.
+    known = F.coalesce(F.col(UNKNOWN), F.lit(False))
+    return keys.select(*key).join(sums, key, "left").withColumn(UNKNOWN, known)
 
 
 def verdicts(

@@ -10,6 +10,7 @@ import pytest
 
 from cdc_lake_tests.fakes.boards import BOARD, GIVEN, PIE, ROWS
 from cdc_lake_tests.fakes.quicksight import OWNER, REGION, SESSION, Served, served
+from infra.local.aws_endpoint import quicksight_ingestions
 from infra.local.aws_endpoint.engine import USER_ERROR, QueryFailed
 from infra.local.aws_endpoint.errors import AwsError
 from infra.local.aws_endpoint.quicksight_state import ACCOUNT
@@ -137,8 +138,24 @@ def test_a_refresh_reports_its_rows(aws: Served) -> None:
     put_all(one)
     aws.engine.rows.append(["CHOPS", 3, 1, "1.00"])
     done = one.refresh(BOARD.id)
-    assert (done.rows_ingested, done.rows_dropped) == (3, 0)
+    assert done.rows_ingested == 3
     assert done.arn == f"{ARN}:dataset/{ID}/ingestion/{done.id}"
+
+
+def test_rows_that_spice_dropped_are_a_failure(aws: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    def complete(record: dict[str, object], rows: int) -> None:
+        told = {"RowsIngested": rows - 1, "RowsDropped": 1, "TotalRowsInDataset": rows}
+        record.update(IngestionStatus="COMPLETED", RowInfo=told)
+
+    one = quicksight(aws)
+    put_all(one)
+    assert one.last_ingestion(BOARD.id) is not None
+    monkeypatch.setattr(quicksight_ingestions, "_complete", complete)
+    with pytest.raises(IngestionFailed, match="SPICE took 1 rows and dropped 1, so that sums are too low"):
+        one.refresh(BOARD.id)
+    last = one.last_ingestion(BOARD.id)
+    assert last is not None
+    assert last.faulty
 
 
 def test_a_refresh_that_fails_names_data_set_ingestion_and_cause(aws: Served) -> None:
