@@ -64,17 +64,17 @@ def _line(sink: Sink, topic: str, partition: int, offset: int, value: bytes) -> 
 class TopicInMemory:
     """A topic's committed records by partition; other offsets are markers. Those before `begins` have expired."""
 
-    records: dict[int, dict[int, bytes]]
+    values: dict[int, dict[int, bytes]]
     ends: dict[int, int]
     begins: dict[int, int] = field(default_factory=dict)
     asked: int = 0
 
-    def offsets(self, partition: int, first: int, end: int) -> list[int] | None:
+    def records(self, partition: int, first: int, end: int) -> list[tuple[int, bytes | None]] | None:
         """See TopicRecord."""
         self.asked += 1
         if first < self.begins.get(partition, 0):
             return None
-        return sorted(offset for offset in self.records[partition] if first <= offset < end)
+        return [(offset, value) for offset, value in sorted(self.values[partition].items()) if first <= offset < end]
 
     @classmethod
     def of(cls, offsets: Iterable[int], end: int, partition: int = 0) -> TopicInMemory:
@@ -83,4 +83,4 @@ class TopicInMemory:
 
     def some(self, first: int, last: int, partition: int = 0) -> list[Record]:
         """The records from one offset to another."""
-        return [(offset, value) for offset, value in sorted(self.records[partition].items()) if first <= offset <= last]
+        return [(offset, value) for offset, value in sorted(self.values[partition].items()) if first <= offset <= last]

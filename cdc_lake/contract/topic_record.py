@@ -1,4 +1,4 @@
-"""What a topic itself says of its offsets: which of them are records.
+"""What a topic itself says of its offsets: which of them are records, and of what value.
 
 Transaction markers take offsets, aborted records do too. A sink connector's objects tell of neither: only the topic
 tells a gap from a marker, and for lines without an offset, which offset is whose.
@@ -8,6 +8,8 @@ Here: the question, and its answers for a range, kept. Not here: asking Kafka (p
 
 from __future__ import annotations
 
+import hashlib
+import json
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -17,12 +19,15 @@ from typing import Protocol
 class TopicRecord(Protocol):
     """One topic."""
 
-    def offsets(self, partition: int, first: int, end: int) -> Iterable[int] | None:
-        """The offsets of committed records in [first, end), ascending; None where some of it has expired."""
+    def records(self, partition: int, first: int, end: int) -> Iterable[tuple[int, bytes | None]] | None:
+        """Offset and value of the committed records in [first, end), ascending; None where some of it has expired."""
 
 
 class Committed:
-    """One partition's committed records before `end`; what was asked of the topic once is not asked again."""
+    """One partition's committed records before `end`; what was asked of the topic once is not asked again.
+
+    Of a value a print of eight bytes is kept, for there can be many.
+    """
 
     def __init__(self, record: TopicRecord, partition: int, end: int) -> None:
         self._record = record
@@ -30,12 +35,29 @@ class Committed:
         self._end = end
         self._known_from = end
         self._offsets: array[int] = array("q")
+        self._prints: array[int] = array("Q")
 
     def between(self, first: int, end: int) -> Sequence[int] | None:
         """The offsets of committed records in [first, end), None where the topic has not got all of it any more."""
         if first < self._known_from:
-            found = self._record.offsets(self._partition, first, self._end)
+            found = self._record.records(self._partition, first, self._end)
             if found is None:
                 return None
-            self._offsets, self._known_from = array("q", found), first
+            self._offsets, self._prints, self._known_from = array("q"), array("Q"), first
+            for offset, value in found:
+                self._offsets.append(offset)
+                self._prints.append(_print(value))
         return self._offsets[bisect_left(self._offsets, first) : bisect_left(self._offsets, end)]
+
+    def has(self, offset: int, value: bytes) -> bool:
+        """Whether the record at an offset that between() gave has this value, however its JSON is spelled."""
+        return self._prints[bisect_left(self._offsets, offset)] == _print(value)
+
+
+def _print(value: bytes | None) -> int:
+    """The same for the same JSON value: a converter may have written members and numbers in another spelling."""
+    try:
+        plain = json.dumps(json.loads(value or b"null"), sort_keys=True).encode()
+    except (ValueError, RecursionError):
+        plain = value or b""
+    return int.from_bytes(hashlib.blake2b(plain, digest_size=8).digest(), "big")

@@ -21,7 +21,7 @@ from cdc_lake.contract.errors import ManifestGapError, ObjectDamagedError, Offse
 from cdc_lake.contract.manifest import Manifest, Span
 from cdc_lake.contract.store import ObjectStore
 from cdc_lake.contract.topic_record import Committed, TopicRecord
-from cdc_lake.jobs import land
+from cdc_lake.jobs import land, sink_watermark
 from cdc_lake.jobs.land import LandReport, LandSpec
 from cdc_lake.jobs.sink_former import require_own_prefix
 from cdc_lake.jobs.sink_listing import Listed, Sink, unadopted
@@ -69,8 +69,9 @@ def new_objects(store: ObjectStore, spec: AdoptSpec) -> list[str]:
 def run(spec: AdoptSpec, record: TopicRecord) -> AdoptReport:
     """Adopt what follows on the end of the chain; nothing new is no error, and begins an empty chain.
 
-    Raises what pending(), place(), prefix() and Chain.append() raise, ForeignObjectError, LeaseLostError, and where
-    nothing could be adopted for a gap, ManifestGapError or OffsetsExpiredError. After a lost race it starts over.
+    Raises what pending(), place(), prefix() and Chain.append() raise, ForeignObjectError, LeaseLostError, where
+    nothing could be adopted for a gap ManifestGapError, and OffsetsExpiredError for a gap that nothing can fill any
+    more, once the rest is committed. After a lost race it starts over.
     """
     started = time.monotonic()
     chain = _chain(spec.landing.location.store(), spec)
@@ -82,19 +83,19 @@ def run(spec: AdoptSpec, record: TopicRecord) -> AdoptReport:
         gaps = [each.gap for each in found.values() if each.gap is not None]
         waiting = tuple(gap.told for gap in gaps)
         reached = tuple(_reached(span, found.get(span.partition)) for span in spans)
+        watermark = sink_watermark.passed(chain.store, spec.landing, head, reached)
         if all(span.first == span.next for span in reached):
             _require_no_gap(spec, gaps)
         if not land.due(head, reached):
             return AdoptReport(None, 0, 0, 0, 0, time.monotonic() - started, waiting)
         objects = tuple(item for each in found.values() for item in each.objects)
-        # All that the source committed before the watermark lies before `ends`: it holds for who has reached them.
-        passed = spec.landing if reached == spans else replace(spec.landing, watermark=None)
         try:
-            manifest = land.commit(chain, passed, head, reached, objects)
+            manifest = land.commit(chain, replace(spec.landing, watermark=watermark), head, reached, objects)
         except RaceLostError:
             if race + 1 == land.RACES:
                 raise
             continue
+        _require_none_expired(spec, gaps, f"manifest {manifest.number} has what could be adopted of other offsets")
         seconds = time.monotonic() - started
         return AdoptReport(manifest.number, manifest.records, len(objects), manifest.size, 0, seconds, waiting)
     raise AssertionError("unreachable: the last race raises")
@@ -151,15 +152,20 @@ def _placed(
 
 def _require_no_gap(spec: AdoptSpec, gaps: Sequence[Gap]) -> None:
     """Raise where a run that could adopt nothing met a gap. By fields, records of other folders may be buffered yet."""
-    name = spec.landing.pipeline
+    _require_none_expired(spec, gaps, "nothing was adopted")
     for gap in gaps:
-        if gap.expired:
-            raise OffsetsExpiredError(
-                f"{gap.told}; nothing was adopted: `cdc-lake resnapshot {name}` goes on from a new snapshot; then "
-                "raise the topic's retention, or look at what stopped the adoption"
-            )
         if spec.sink.ordered:
             raise ManifestGapError(
                 f"{gap.told}; nothing was adopted. If the connector does not write them after all (its log tells), "
                 "take landing.sink out of the pipeline's YAML and materialise raw once: landing reads them from Kafka"
+            )
+
+
+def _require_none_expired(spec: AdoptSpec, gaps: Sequence[Gap], so_far: str) -> None:
+    """Raise for a gap of which the topic has nothing any more, whatever else could be adopted: it stays one."""
+    for gap in gaps:
+        if gap.expired:
+            raise OffsetsExpiredError(
+                f"{gap.told}; {so_far}: `cdc-lake resnapshot {spec.landing.pipeline}` goes on from a new snapshot; "
+                "then raise the topic's retention, or look at what stopped the adoption"
             )

@@ -1,7 +1,7 @@
 """Which offset each line of a sink connector's objects has, and how far they follow one another without a gap.
 
-Nothing is inferred from counts: an offset stands in the line's envelope, or is that of a record which the topic says is
-there. Here: one partition's lines to offsets and to a manifest's entries. Not here: reading and listing objects.
+An offset stands in the line's envelope, or is that of a record which the topic says is there, with the line's value.
+Here: one partition's lines to offsets and to a manifest's entries. Not here: reading and listing objects.
 """
 
 from __future__ import annotations
@@ -91,13 +91,27 @@ def place(
             return None
         _require(name, there[-1:], name.offset)
         skip = max(0, len(values) - len(there))  # those before were adopted from another object
-        return Placed(name, info, framing, len(values), skip, there[len(there) - (len(values) - skip) :], values[skip:])
+        offsets = there[len(there) - (len(values) - skip) :]
+        return _compared(Placed(name, info, framing, len(values), skip, offsets, values[skip:]), committed)
     there = committed.between(name.offset, span.next)
     if there is None:
         return None
     _require(name, there[:1], name.offset)
     offsets = there[: len(values)]
-    return Placed(name, info, framing, len(values), 0, offsets, values[: len(offsets)])
+    return _compared(Placed(name, info, framing, len(values), 0, offsets, values[: len(offsets)]), committed)
+
+
+def _compared(placed: Placed, committed: Committed) -> Placed:
+    """The same, once each line is seen to be the topic's record at the offset that it was given by counting."""
+    for number, (offset, value) in enumerate(zip(placed.offsets, placed.values, strict=True), placed.skip + 1):
+        if not committed.has(offset, value):
+            raise ObjectConflictError(
+                f"line {number} of object {placed.name.key} is not the record that topic {placed.name.topic}, "
+                f"partition {placed.name.partition}, has at offset {offset}: the object is of another topic of that "
+                "name, or its sink leaves records out (errors.tolerance, a filter), changes them, or reads uncommitted "
+                "ones (consumer.override.isolation.level). Nothing was adopted: correct that, and move the object away"
+            )
+    return placed
 
 
 def _require(name: SinkName, found: Sequence[int], offset: int) -> None:

@@ -5,12 +5,14 @@ Here: which of the two, and the topic's record over Kafka. Not here: either job 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from cdc_lake.contract import names
+from cdc_lake.contract import names, sink_names
+from cdc_lake.contract.errors import ForeignObjectError
 from cdc_lake.contract.manifest import Manifest, Span
 from cdc_lake.contract.store import ObjectStore
 from cdc_lake.jobs import adopt
@@ -30,7 +32,7 @@ class KafkaRecord:
     kafka: Kafka
     topic: str
 
-    def offsets(self, partition: int, first: int, end: int) -> list[int] | None:
+    def records(self, partition: int, first: int, end: int) -> list[tuple[int, bytes | None]] | None:
         """See TopicRecord. `end` is at most where the topic's committed records end."""
         if first >= end:
             return []
@@ -38,7 +40,8 @@ class KafkaRecord:
             return None
         try:
             messages = self.kafka.peek(self.topic, partition, first)
-            return [message.offset for message in takewhile(lambda message: message.offset < end, messages)]
+            there = takewhile(lambda message: message.offset < end, messages)
+            return [(message.offset, message.value) for message in there]
         except OffsetsExpired:  # since it was asked where the topic begins
             return None
 
@@ -49,6 +52,16 @@ def sink(table: TableFlow) -> Sink | None:
     if spec is None:
         return None
     return Sink(spec.layout, spec.prefix or names.sink_prefix(table.pipeline.name), spec.envelope)
+
+
+def written(table: TableFlow, store: ObjectStore) -> Iterator[str]:
+    """The keys of all that a sink connector has written of the table's topic; none where there is no such connector."""
+    where = sink(table)
+    if where is not None:
+        for info in store.scan(sink_names.topic_prefix(where.layout, where.prefix, table.topic)):
+            with suppress(ForeignObjectError):  # whose else it is, is no business of ours
+                if sink_names.parse(where.layout, where.prefix, info.key).topic == table.topic:
+                    yield info.key
 
 
 def pending(table: TableFlow, head: Manifest | None, spec: LandSpec) -> Sequence[Span]:

@@ -16,6 +16,7 @@ from pathlib import PurePath
 from cdc_lake.contract import failpoints, lease, names
 from cdc_lake.contract.epochs import Epochs
 from cdc_lake.contract.store import ObjectStore
+from cdc_lake.pipeline import adoption
 from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.publishing import Dashboards
 from cdc_lake.pipeline.stages.topic import connector_config
@@ -80,3 +81,7 @@ def reset(
             if count:
                 yield f"{count} objects below {prefix}"
             failpoints.reached("reset.after_objects")
+        for table in flow.tables:
+            # The next topic of that name has the same offsets.
+            if count := store.delete(adoption.written(table, store)):
+                yield f"{count} objects that the sink connector wrote of topic {table.topic}"

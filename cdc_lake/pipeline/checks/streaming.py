@@ -27,7 +27,9 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
             passed=status.is_running(),
             metadata={
                 "state": status.state,
-                "tasks": dg.MetadataValue.json({str(task.id): task.state for task in status.tasks}),
+                "tasks": dg.MetadataValue.json({str(task.id): task.state for task in status.tasks})
+                if status.tasks_told
+                else "not told yet: the state is the connector's only, and watermark_fresh says whether changes come",
                 "causes": dg.MetadataValue.json([task.cause for task in status.failed_tasks]),
             },
         )

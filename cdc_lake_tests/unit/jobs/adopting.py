@@ -33,6 +33,7 @@ class Adopting:
     store: MemoryStore = field(default_factory=MemoryStore)
     topic_id: str = "AAAAAAAAAAAAAAAAAAAAAQ"
     objects_per_run: int = adopt.OBJECTS_PER_RUN
+    watermark: Watermark = BEAT
 
     @property
     def chain(self) -> Chain:
@@ -50,7 +51,7 @@ class Adopting:
             begins=self.topic.begins,
             ends=self.topic.ends,
             kafka={},
-            watermark=BEAT,
+            watermark=self.watermark,
         )
         return AdoptSpec(landing, self.sink, self.objects_per_run)
 
@@ -79,7 +80,7 @@ class Adopting:
 
     def all(self, partition: int = 0) -> list[Record]:
         """Every record that the topic ever had."""
-        return sorted(self.topic.records[partition].items())
+        return sorted(self.topic.values[partition].items())
 
     @property
     def next(self) -> int:

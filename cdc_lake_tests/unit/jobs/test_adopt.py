@@ -15,6 +15,7 @@ from cdc_lake.contract.errors import (
     TopicRecreatedError,
 )
 from cdc_lake.contract.manifest import Manifest, Span
+from cdc_lake.contract.position import Watermark
 from cdc_lake.jobs import land
 from cdc_lake.jobs.sink_listing import Sink
 from cdc_lake_tests import memory_store
@@ -143,7 +144,7 @@ def test_one_that_is_written_again_with_less_or_others_is_damage(sink: Sink) -> 
     here = Adopting(sink, topic())
     key = here.write_from(0, 8)
     here.run()
-    here.topic.records[0][3] = b'{"n": "another"}'
+    here.topic.values[0][3] = b'{"n": "another"}'
     here.write_from(0, 8)
     with pytest.raises(ObjectDamagedError, match="the sink connector wrote it again"):
         here.adopted()
@@ -156,9 +157,11 @@ def test_one_that_is_written_again_with_less_or_others_is_damage(sink: Sink) -> 
 def test_different_records_at_one_offset_stop(sink: Sink) -> None:
     here = Adopting(sink, topic())
     here.write_from(0, 8, folder="a")
-    here.topic.records[0][6] = b'{"n": "another"}'
+    here.topic.values[0][6] = b'{"n": "another"}'
     here.write_from(5, 12, folder="b")
-    with pytest.raises(ObjectConflictError, match="different records at offset 6 of partition 0"):
+    with pytest.raises(
+        ObjectConflictError, match=r"different records at offset 6|not the record that .* has at offset 6"
+    ):
         here.run()
     assert here.chain.head() is None
 
@@ -186,6 +189,26 @@ def test_by_field_without_offsets_in_the_records_is_refused() -> None:
         Sink("lenses_by_field", "sink/")
     with pytest.raises(ContractError, match="confluent sink writes no envelope"):
         Sink("confluent", "sink/", envelope=True)
+
+
+@every
+def test_the_watermark_follows_though_the_connector_always_holds_something_back(sink: Sink) -> None:
+    here = Adopting(sink, TopicInMemory.of(range(100), 0))
+    passed = []
+    for end in range(10, 101, 10):
+        here.topic.ends[0] = end
+        here.watermark = Watermark(source_ts_ms=end, lsn=end)
+        here.write_from(end - 13 if end > 10 else 0, end - 4)
+        here.run()
+        head = here.chain.head()
+        assert head is not None
+        passed.append(None if head.watermark is None else head.watermark.lsn)
+    assert passed == [None, *range(10, 100, 10)], "that of the run before, whose ends are adopted by now"
+    here.write_from(97, 99)
+    here.run()
+    head = here.chain.head()
+    assert head is not None
+    assert head.watermark == here.watermark
 
 
 @every
@@ -243,6 +266,17 @@ def test_partitions_go_on_by_themselves(sink: Sink) -> None:
         assert here.adopted(partition) == here.all(partition)
 
 
+@ordered
+def test_a_gap_that_nothing_can_fill_is_said_though_others_go_on(sink: Sink) -> None:
+    records = {partition: {offset: b"%d" % offset for offset in range(6)} for partition in (0, 1)}
+    here = Adopting(sink, TopicInMemory(records, {0: 6, 1: 6}, {0: 4, 1: 0}))
+    here.write_from(3, 5, partition=0)
+    here.write_from(0, 5, partition=1)
+    with pytest.raises(OffsetsExpiredError, match=r"partition 0: .*manifest 1 has what could be adopted"):
+        here.run()
+    assert (here.adopted(0), here.adopted(1)) == ([], here.all(1))
+
+
 @every
 def test_others_objects_below_the_prefix(sink: Sink) -> None:
     here = Adopting(sink, topic())
@@ -252,7 +286,7 @@ def test_others_objects_below_the_prefix(sink: Sink) -> None:
     assert here.adopted() == here.all()
     there = here.write_from(0, 3, partition=0).rpartition("/")[0]
     here.topic.ends[0] = 21
-    here.topic.records[0][20] = b"21"
+    here.topic.values[0][20] = b"21"
     stray = f"{there}/{TOPIC}-0-0000000099.tmp"
     here.store.write(stray, b"")
     with pytest.raises(ForeignObjectError, match=r"0000000099\.tmp"):
@@ -265,6 +299,33 @@ def test_a_name_that_the_topic_contradicts_stops(sink: Sink) -> None:
     here.store.write(named(sink, TOPIC, 0, [(4, b"")]), here.store.objects[here.write_from(0, 3)].body)
     with pytest.raises(ObjectConflictError, match=r"named by offset 4.* has no committed record"):
         here.run()
+
+
+@pytest.mark.parametrize("sink", [LENSES, CONFLUENT, AIVEN], ids=name_of)
+@pytest.mark.parametrize("written", [[0, 1, 2, 3, 4, 5, 6], [0, 1, 3, 5, 6]], ids=["one too many", "one left out"])
+def test_lines_that_are_not_the_topics_records_stop(sink: Sink, written: list[int]) -> None:
+    """A sink that reads aborted records, or leaves one out: counted, all of its lines have an offset."""
+    here = Adopting(sink, topic())
+    lines = [(offset, b'{"n": %d}' % offset) for offset in written]
+    here.write(lines)
+    here.write_from(7, 18)
+    with pytest.raises(
+        ObjectConflictError, match=r"line \d of object .* is not the record that topic .* has at offset"
+    ):
+        here.run()
+    assert here.chain.head() is None
+
+
+@pytest.mark.parametrize("sink", [LENSES, CONFLUENT, AIVEN], ids=name_of)
+def test_a_record_may_be_spelled_otherwise(sink: Sink) -> None:
+    here = Adopting(sink, topic())
+    here.topic.values[0][2] = b'{"b":1.50,"a":"\\u00df"}'
+    lines = here.topic.some(0, 3)
+    lines[2] = (2, '{"a": "ß", "b": 1.5}'.encode())
+    here.write(lines)
+    here.topic.values[0][5] = b"no JSON"
+    here.write_from(5, 18)
+    assert here.run().records == 16
 
 
 @every
@@ -314,7 +375,7 @@ def test_listing_costs_what_is_new(sink: Sink, monkeypatch: pytest.MonkeyPatch) 
     here.store.forget_requests()
     assert here.run().records == 1
     assert here.store.requests["list"] == 1
-    assert here.store.requests["get"] <= 5
+    assert here.store.requests["get"] <= 6
 
 
 @ordered

@@ -106,11 +106,12 @@ def test_an_object_of_nobodys_launches_the_run_that_says_so(
 def test_the_topics_record_is_kafkas(shop: World) -> None:
     orders(shop, 5)
     record = KafkaRecord(shop.kafka, shop.orders.topic)
-    assert record.offsets(0, 1, 4) == [1, 2, 3]
-    assert record.offsets(0, 4, 4) == []
+    values = [message.value for message in shop.kafka.peek(shop.orders.topic, 0, 0)]
+    assert record.records(0, 1, 4) == list(enumerate(values))[1:4]
+    assert record.records(0, 4, 4) == []
     shop.kafka._topics[shop.orders.topic].begins[0] = 2
-    assert record.offsets(0, 1, 4) is None
-    assert record.offsets(0, 2, 5) == [2, 3, 4]
+    assert record.records(0, 1, 4) is None
+    assert record.records(0, 2, 5) == list(enumerate(values))[2:5]
 
 
 @pytest.mark.parametrize(

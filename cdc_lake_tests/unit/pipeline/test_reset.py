@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 import dagster as dg
 import pytest
@@ -16,6 +17,7 @@ from cdc_lake.pipeline import continuity, stream
 from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.registration import register
 from cdc_lake.pipeline.reset import reset
+from cdc_lake.pipeline.spec import LandingSpec
 from cdc_lake.pipeline.stages import raw
 from cdc_lake_tests.fakes.dagster import bound
 from cdc_lake_tests.fakes.steps import CutOff, Steps
@@ -129,6 +131,19 @@ NOTHING: dict[str, object] = {
     "objects": [],
     "pages": False,
 }
+
+
+def test_a_sink_connector_s_objects_of_the_topic_go_wherever_they_are(shop: World) -> None:
+    topic = shop.orders.topic
+    sink = LandingSpec.model_validate({"sink": {"layout": "confluent", "prefix": "raw/vendor"}})
+    flow = replace(shop.flow, spec=shop.flow.spec.model_copy(update={"landing": sink}))
+    own = [f"raw/vendor/{topic}/partition={n}/{topic}+{n}+0000000000.json" for n in (0, 1)]
+    others = ["raw/vendor/shop.sales.others/partition=0/shop.sales.others+0+0000000000.json", f"raw/vendor/{topic}/x"]
+    for key in (*own, *others):
+        shop.bucket.write(key, b"")
+    said = run(shop, flow)
+    assert f"2 objects that the sink connector wrote of topic {topic}" in said
+    assert sorted(key for key in shop.bucket.objects if key.startswith("raw/vendor")) == sorted(others)
 
 
 def test_everything_goes_in_an_order_that_leaves_nothing_behind(full: World) -> None:
