@@ -98,6 +98,13 @@ def parse(layout: Layout, prefix: str, key: str) -> SinkName:
             f"object {key} lies below the prefix {prefix!r} of a sink connector, and is not named as the layout "
             f"{layout} names objects: nothing was adopted. Move it away, or correct landing.sink in the pipeline's YAML"
         )
+    digits = _PADDED.get(layout, 0)
+    if digits and len(found["offset"]) > max(digits, len(str(int(found["offset"])))):
+        raise ForeignObjectError(
+            f"object {key} has an offset that is padded to more than {digits} digits, {layout}'s default: by name it "
+            "sorts before what is adopted, and later ones would not be found. Nothing was adopted: leave the "
+            "connector's padding at its default, and move the object away"
+        )
     return SinkName(
         key,
         found["topic"],

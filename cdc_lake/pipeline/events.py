@@ -52,7 +52,10 @@ def build(flows: Sequence[Flow]) -> dg.SensorDefinition:
         for refused in queue.delete(cursor.done):
             context.log.warning(f"a message of {queue.queue_url} was not deleted ({refused}): it will come again")
         cursor.done = []
-        for message in queue.receive() if len(cursor.heard) < _HEARD_AT_MOST else ():
+        full = len(cursor.heard) >= _HEARD_AT_MOST
+        if full:
+            context.log.warning(f"{len(cursor.heard)} messages wait for their runs: the next stay in {queue.queue_url}")
+        for message in queue.receive() if not full else ():
             try:
                 cursor.hear(message, store.bucket, tables.values())
             except UnreadableEventError as error:
@@ -69,6 +72,7 @@ def build(flows: Sequence[Flow]) -> dg.SensorDefinition:
                 due = _due(target, tables[target[:2]], kafka, store)
             except ContractError as error:  # of one table: the others go on, and its own sensor fails with it
                 ticks[target] = dg.SkipReason(error.user_message)
+                cursor.hold_one(target)
                 continue
             ticks[target] = due if isinstance(due, dg.SkipReason) else _launch(context, target, tables[target[:2]], due)
             if isinstance(due, dg.SkipReason) or isinstance(ticks[target], dg.SensorResult):

@@ -52,6 +52,13 @@ class Cursor(BaseModel):
             if not each.targets:
                 self.done.append(self.heard.pop(id_).handle)
 
+    def hold_one(self, target: Target) -> None:
+        """Keep one of the messages that are about this alone, which can't be looked for now: the others come again, and
+        go to the queue's dead letters in the end. All of them would fill the cursor, and nobody else's be received.
+        """
+        for id_ in [id_ for id_, each in self.heard.items() if each.targets == [target]][:-1]:
+            del self.heard[id_]
+
     def wait(self, target: Target) -> None:
         """Keep what is due beyond its messages."""
         self.settle({target})

@@ -6,7 +6,9 @@ from contextlib import ExitStack
 
 import pytest
 
+from cdc_lake.contract.position import ORDER_COLUMN, Position
 from cdc_lake.contract.values import ValueRules
+from cdc_lake.jobs.hudi import KEY_COLUMN
 from cdc_lake.jobs.verify.spec import KafkaRange
 from cdc_lake_tests.integration.jobs.tables import wire
 from cdc_lake_tests.integration.jobs.topics import Topic
@@ -162,6 +164,18 @@ def test_a_lost_event_of_a_key_that_changed_after_the_point(judged: Judged, with
     (one,) = found.differences
     assert (one.kind, one.judge, found.different) == ("different", "source", 1)
     assert one.columns == {"note": ("never streamed", "note 8"), "qty": ("25", "24")}
+
+
+@pytest.mark.parametrize("with_base", [True, False])
+def test_a_row_that_nobody_sent_and_that_looks_newer_than_the_point(judged: Judged, with_base: bool) -> None:
+    filled(judged)
+    order = Position(0, streamed=True, lsn=2**62).encode()
+    position = {ORDER_COLUMN: order, "__lsn": 2**62, "__txid": 2**40}
+    judged.tamper("id = 5", id=7777, **{KEY_COLUMN: '["7777"]'}, **position)
+    base = judged.state()
+    with judged.point() as point:
+        found = judged.verify(point, base if with_base else None)
+    assert [(one.kind, one.key["id"]) for one in found.differences] == [("extra", "7777")]
 
 
 def test_a_base_that_is_newer_than_the_point_is_seen_through(judged: Judged) -> None:

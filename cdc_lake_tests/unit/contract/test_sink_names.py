@@ -75,6 +75,18 @@ def test_other_names_are_refused_by_name(layout: Layout, key: str) -> None:
     assert key in raised.value.user_message
 
 
+@pytest.mark.parametrize(
+    ("layout", "key"),
+    [
+        ("lenses", "s/t/0/00000000000000000090_0_2.json"),
+        ("confluent", "s/t/partition=0/t+0+000000000003.json"),
+    ],
+)
+def test_names_that_would_sort_before_adopted_ones_are_refused(layout: Layout, key: str) -> None:
+    with pytest.raises(ForeignObjectError, match=r"padded to more than 1[02] digits"):
+        sink_names.parse(layout, "s/", key)
+
+
 @given(st.sampled_from(EVERY), st.integers(0, 99), st.integers(0, 10**14), st.integers(0, 10**6))
 def test_what_is_named_is_parsed_and_listed(sink: object, partition: int, first: int, more: int) -> None:
     each = next(one for one in EVERY if one is sink)

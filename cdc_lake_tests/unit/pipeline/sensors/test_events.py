@@ -248,6 +248,21 @@ def test_a_broken_table_does_not_hold_up_the_others(shop: World, hearing: Hearin
     assert hearing.messages == 1
 
 
+def test_messages_of_a_broken_table_do_not_fill_the_cursor(
+    shop: World, hearing: Hearing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "_HEARD_AT_MOST", 3)
+    key = landed(shop)
+    shop.bucket.write(key, b"{}")
+    for _ in range(3):
+        hearing.told(key, key)
+        hearing.skip()
+    shop.customer("ANNE")
+    shop.land(shop.customers)
+    hearing.told(names.manifest_key("shop", shop.customers.topic, 1))
+    assert str(hearing.request().run_key).startswith("apply:shop.sales.customers")
+
+
 @pytest.fixture
 def adopting(shop: World) -> World:
     """The shop, landed by a sink connector."""
