@@ -16,6 +16,7 @@ from cdc_lake.jobs.sink_listing import Sink
 from cdc_lake_tests.integration.jobs.conftest import NewTable
 from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.tables import TOPIC, LakeTable
+from cdc_lake_tests.integration.jobs.told import open_epoch
 from cdc_lake_tests.sinks import (
     AIVEN,
     AIVEN_ENVELOPE,
@@ -35,15 +36,15 @@ POISON = 13
 def topic() -> TopicInMemory:
     """Thirty records of ten keys, a marker in between now and then, and one record that nobody can read."""
     found = TopicInMemory.of(sorted(set(range(32)) - MARKERS), 32)
-    for offset in found.records[0]:
-        found.records[0][offset] = json.dumps(event(offset % 10, "u", 100 + offset, qty=offset)).encode()
-    found.records[0][POISON] = b"5"
+    for offset in found.values[0]:
+        found.values[0][offset] = json.dumps(event(offset % 10, "u", 100 + offset, qty=offset)).encode()
+    found.values[0][POISON] = b"5"
     return found
 
 
 def expected(found: TopicInMemory) -> dict[int, int]:
     """The newest quantity by key."""
-    rows = [json.loads(value) for offset, value in sorted(found.records[0].items()) if offset != POISON]
+    rows = [json.loads(value) for offset, value in sorted(found.values[0].items()) if offset != POISON]
     return {row["id"]: row["qty"] for row in rows}
 
 
@@ -56,7 +57,7 @@ def write(
     table.store.put_new(key, written(sink, TOPIC, 0, records))
 
 
-def adopted(table: LakeTable, sink: Sink, found: TopicInMemory) -> AdoptReport:
+def adopted(table: LakeTable, sink: Sink, found: TopicInMemory, epoch: int = 0) -> AdoptReport:
     """One adoption."""
     landing = LandSpec(
         location=table.engines.location,
@@ -66,6 +67,7 @@ def adopted(table: LakeTable, sink: Sink, found: TopicInMemory) -> AdoptReport:
         begins={0: 0},
         ends=found.ends,
         kafka={},
+        epoch=epoch,
     )
     return adopt.run(AdoptSpec(landing, sink), found)
 
@@ -95,6 +97,21 @@ def test_a_vendors_objects_are_applied_once(new_table: NewTable, vendor: Sink) -
     [letter] = dead_letters.letters(table.store, table.name)
     assert (letter.partition, letter.offset) == (0, POISON)
     assert table.upsert().instant is None
+
+
+def test_a_dead_letter_is_of_the_epoch_that_its_object_was_adopted_in(new_table: NewTable) -> None:
+    """Of an earlier one, a replay would take it for overtaken, and close it."""
+    table, found = new_table(COLUMNS, KEY), topic()
+    sink = replace(LENSES, prefix=f"raw/{table.name}/_sink/")
+    write(table, sink, found.some(0, 9))
+    adopted(table, sink, found)
+    table.next_offset = 11
+    open_epoch(table, 1)
+    write(table, sink, found.some(11, 31))
+    adopted(table, sink, found, epoch=1)
+    assert table.upsert().dead_letters == 1
+    [letter] = dead_letters.letters(table.store, table.name)
+    assert (letter.offset, letter.epoch) == (POISON, 1)
 
 
 def test_objects_by_field_are_applied_as_far_as_they_follow(new_table: NewTable) -> None:
