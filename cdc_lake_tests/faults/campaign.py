@@ -25,7 +25,8 @@ from cdc_lake_tests.faults.plan import Blow
 from cdc_lake_tests.faults.traffic import traffic
 
 SETTLE_SECONDS = 600.0
-REST_SECONDS = 300.0
+REST_SECONDS = 600.0
+"""More than a sensor waits after many runs that failed (pipeline/launch.py), and the run that follows."""
 Say = Callable[[str], None]
 
 

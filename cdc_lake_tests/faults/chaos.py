@@ -18,7 +18,7 @@ from cdc_lake_tests.e2e.conftest import CommandLine
 from cdc_lake_tests.faults.dagster_dev import DagsterDev
 from cdc_lake_tests.faults.plan import COMPONENTS, DAEMON, RUN, SPARK, Blow
 
-_PATIENCE_SECONDS = 10.0
+_PATIENCE_SECONDS = 15.0
 """How long a blow at a run waits for one to begin."""
 _LOOK_SECONDS = 1.0
 _MEND_SECONDS = 300.0

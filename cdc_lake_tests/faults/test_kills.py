@@ -14,7 +14,7 @@ from cdc_lake_tests.tried import Tried
 
 SEED = "CDC_LAKE_FAULTS_SEED"
 KILLS = 50
-EVERY_SECONDS = 5.0
+EVERY_SECONDS = 7.0
 RATE = 50.0
 REST_AFTER = 12
 
