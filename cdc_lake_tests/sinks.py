@@ -14,6 +14,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from cdc_lake.contract.topic_record import print_of
 from cdc_lake.jobs.sink_listing import Sink
 
 Record = tuple[int, bytes]
@@ -69,12 +70,13 @@ class TopicInMemory:
     begins: dict[int, int] = field(default_factory=dict)
     asked: int = 0
 
-    def records(self, partition: int, first: int, end: int) -> list[tuple[int, bytes | None]] | None:
+    def records(self, partition: int, first: int, end: int) -> list[tuple[int, int]] | None:
         """See TopicRecord."""
         self.asked += 1
         if first < self.begins.get(partition, 0):
             return None
-        return [(offset, value) for offset, value in sorted(self.values[partition].items()) if first <= offset < end]
+        there = sorted(self.values[partition].items())
+        return [(offset, print_of(value)) for offset, value in there if first <= offset < end]
 
     @classmethod
     def of(cls, offsets: Iterable[int], end: int, partition: int = 0) -> TopicInMemory:

@@ -19,15 +19,14 @@ from typing import Protocol
 class TopicRecord(Protocol):
     """One topic."""
 
-    def records(self, partition: int, first: int, end: int) -> Iterable[tuple[int, bytes | None]] | None:
-        """Offset and value of the committed records in [first, end), ascending; None where some of it has expired."""
+    def records(self, partition: int, first: int, end: int) -> Iterable[tuple[int, int]] | None:
+        """Offset of the committed records in [first, end), ascending, and print_of() their values; None where some
+        has expired. There can be many: no more of a value is kept.
+        """
 
 
 class Committed:
-    """One partition's committed records before `end`; what was asked of the topic once is not asked again.
-
-    Of a value a print of eight bytes is kept, for there can be many.
-    """
+    """One partition's committed records before `end`; what was asked of the topic once is not asked again."""
 
     def __init__(self, record: TopicRecord, partition: int, end: int) -> None:
         self._record = record
@@ -44,18 +43,18 @@ class Committed:
             if found is None:
                 return None
             self._offsets, self._prints, self._known_from = array("q"), array("Q"), first
-            for offset, value in found:
+            for offset, print_ in found:
                 self._offsets.append(offset)
-                self._prints.append(_print(value))
+                self._prints.append(print_)
         return self._offsets[bisect_left(self._offsets, first) : bisect_left(self._offsets, end)]
 
     def has(self, offset: int, value: bytes) -> bool:
         """Whether the record at an offset that between() gave has this value, however its JSON is spelled."""
-        return self._prints[bisect_left(self._offsets, offset)] == _print(value)
+        return self._prints[bisect_left(self._offsets, offset)] == print_of(value)
 
 
-def _print(value: bytes | None) -> int:
-    """The same for the same JSON value: a converter may have written members and numbers in another spelling."""
+def print_of(value: bytes | None) -> int:
+    """Eight bytes, the same for the same JSON value: a converter may spell members and numbers otherwise."""
     try:
         plain = json.dumps(json.loads(value or b"null"), sort_keys=True).encode()
     except (ValueError, RecursionError):

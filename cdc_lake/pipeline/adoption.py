@@ -15,6 +15,7 @@ from cdc_lake.contract import names, sink_names
 from cdc_lake.contract.errors import ForeignObjectError
 from cdc_lake.contract.manifest import Manifest, Span
 from cdc_lake.contract.store import ObjectStore
+from cdc_lake.contract.topic_record import print_of
 from cdc_lake.jobs import adopt
 from cdc_lake.jobs import land as landing
 from cdc_lake.jobs.adopt import AdoptSpec
@@ -32,7 +33,7 @@ class KafkaRecord:
     kafka: Kafka
     topic: str
 
-    def records(self, partition: int, first: int, end: int) -> list[tuple[int, bytes | None]] | None:
+    def records(self, partition: int, first: int, end: int) -> list[tuple[int, int]] | None:
         """See TopicRecord. `end` is at most where the topic's committed records end."""
         if first >= end:
             return []
@@ -41,7 +42,7 @@ class KafkaRecord:
         try:
             messages = self.kafka.peek(self.topic, partition, first)
             there = takewhile(lambda message: message.offset < end, messages)
-            return [(message.offset, message.value) for message in there]
+            return [(message.offset, print_of(message.value)) for message in there]
         except OffsetsExpired:  # since it was asked where the topic begins
             return None
 

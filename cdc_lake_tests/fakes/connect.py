@@ -37,6 +37,10 @@ class FakeConnect(Noting, KafkaConnect):
         self._states[name] = ConnectorStatus(name, state, (TaskStatus(0, state, "worker", None),))
         self._offsets.setdefault(name, {"lsn": 995})  # what the fake slot has confirmed lies before
 
+    def run_uncounted(self, name: str) -> None:
+        """The connector is RUNNING, and nothing is known of its tasks, as on MSK Connect at first."""
+        self._states[name] = ConnectorStatus(name, RUNNING, (), tasks_told=False)
+
     def fail(self, name: str, cause: str, *, connector_too: bool = False) -> None:
         """The connector's task fails, or the connector before it has a task."""
         task = TaskStatus(0, FAILED, "worker", f"org.apache.SomeException\nCaused by: {cause}")

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
+import pytest
+
 from cdc_lake.contract import json_lines
 from cdc_lake.contract.chain import Chain
 from cdc_lake.contract.position import Watermark
@@ -18,10 +20,27 @@ from cdc_lake.jobs.adopt import AdoptReport, AdoptSpec
 from cdc_lake.jobs.land import LandSpec
 from cdc_lake.jobs.sink_listing import Sink
 from cdc_lake_tests.memory_store import MemoryLocation, MemoryStore
-from cdc_lake_tests.sinks import Record, TopicInMemory, named, written
+from cdc_lake_tests.sinks import EVERY, ORDERED, Record, TopicInMemory, named, written
 
 TOPIC = "shop.public.orders"
 BEAT = Watermark(source_ts_ms=1, lsn=1)
+
+
+MARKERS = {4, 9, 14, 19}
+
+
+def name_of(sink: Sink) -> str:
+    """A test's id."""
+    return f"{sink.layout}{'-envelope' if sink.envelope else ''}"
+
+
+every = pytest.mark.parametrize("sink", EVERY, ids=name_of)
+ordered = pytest.mark.parametrize("sink", ORDERED, ids=name_of)
+
+
+def topic() -> TopicInMemory:
+    """Four transactions of four records, a marker after each."""
+    return TopicInMemory.of(sorted(set(range(20)) - MARKERS), 20)
 
 
 @dataclass

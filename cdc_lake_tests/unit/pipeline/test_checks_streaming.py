@@ -10,7 +10,6 @@ import pytest
 from cdc_lake.pipeline.checks import streaming
 from cdc_lake_tests.fakes.dagster import evaluate
 from cdc_lake_tests.world import World
-from resources.connectors import ConnectorStatus
 
 MB = 2**20
 
@@ -34,7 +33,7 @@ def test_connector_stopped(shop: World, state: str) -> None:
 
 
 def test_tasks_that_nobody_has_counted_yet_are_said(shop: World) -> None:
-    shop.connect._states[shop.flow.connector] = ConnectorStatus(shop.flow.connector, "RUNNING", (), tasks_told=False)
+    shop.connect.run_uncounted(shop.flow.connector)
     found = check(shop, "connector_running", connect=shop.connect)
     assert found.passed
     assert str(found.metadata["tasks"].value).startswith("not told yet")
