@@ -21,6 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 from cdc_lake.contract.timeline import CHECKPOINT_KEY, Checkpoint
 from cdc_lake.jobs import store_faults
 
+Operation = Literal["upsert", "delete", "insert_overwrite_table"]
 OPTIONS = files("cdc_lake.jobs").joinpath("hudi.properties")
 """Read as a resource of the package: on EMR that lies in an archive."""
 # Where every file is replaced, columns need not be of a type that the old files' could be read as. (What Hudi checks is
@@ -69,7 +70,7 @@ class HudiTable:
         rows: DataFrame,
         checkpoint: Checkpoint,
         before_commit: Callable[[], None],
-        operation: Literal["upsert", "delete", "insert_overwrite_table"] = "upsert",
+        operation: Operation = "upsert",
     ) -> None:
         """Upsert rows, or remove their keys, in one commit with the checkpoint: both or neither.
 

@@ -68,10 +68,5 @@ def run(spark: SparkSession, spec: PurgeSpec) -> PurgeReport:
         after = before.model_copy(update={"purged_to": max(found["newest"], before.purged_to or "")})
         rows = old.select(*table.key, *table.partition_by)
         held.check()
-        recovery.write(
-            store, table.prefix, lambda: table.hudi_table().write(rows, after, held.secure, operation="delete")
-        )
-        commit = timeline.last_commit(store, table.prefix)
-        if commit is None or commit.checkpoint != after:
-            raise RuntimeError(f"Hudi reported success, but {table.uri()} has no commit with checkpoint {after}")
-    return PurgeReport(commit.instant, found["tombstones"], after.purged_to, time.monotonic() - started)
+        removal = recovery.write(store, table.prefix, table.hudi_table(), rows, after, held.secure, operation="delete")
+    return PurgeReport(removal.instant, found["tombstones"], after.purged_to, time.monotonic() - started)

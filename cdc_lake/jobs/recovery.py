@@ -1,4 +1,5 @@
-"""What a failed writer leaves in a table, undone: by the next writer, and by itself as far as it can.
+"""One commit of a table, made sure of: what a failed writer left is undone before, by the next writer and by itself as
+far as it can, and what Hudi says it did is read back.
 
 Here: when to undo. Not here: what there is to undo (contract/leftovers.py), and undoing a commit (hudi.py).
 """
@@ -7,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from cdc_lake.contract import leftovers
+from cdc_lake.contract import leftovers, timeline
 from cdc_lake.contract.store import ObjectStore
-from cdc_lake.jobs.hudi import HudiTable
+from cdc_lake.jobs.hudi import HudiTable, Operation
 
 
 def recover(spark: SparkSession, store: ObjectStore, prefix: str, table: HudiTable) -> None:
@@ -26,10 +27,28 @@ def recover(spark: SparkSession, store: ObjectStore, prefix: str, table: HudiTab
     leftovers.sweep(store, prefix)
 
 
-def write(store: ObjectStore, prefix: str, act: Callable[[], None]) -> None:
-    """Write; where that fails, delete what was written after the next writer had rolled it back."""
+def write(
+    store: ObjectStore,
+    prefix: str,
+    table: HudiTable,
+    rows: DataFrame,
+    checkpoint: timeline.Checkpoint,
+    before_commit: Callable[[], None],
+    operation: Operation = "upsert",
+) -> timeline.Commit:
+    """Write rows and checkpoint (see HudiTable.write()), and read back the commit that has them.
+
+    Where that fails, delete what was written after the next writer had rolled it back. Call it under the table's lease:
+    after it, the newest commit can be another writer's. Raises RuntimeError where Hudi says that it has committed, and
+    the timeline does not show it.
+    """
+    before = timeline.last_commit(store, prefix)
     try:
-        act()
+        table.write(rows, checkpoint, before_commit, operation)
     except Exception:
         leftovers.sweep(store, prefix)
         raise
+    commit = timeline.last_commit(store, prefix)
+    if commit is None or commit.checkpoint != checkpoint or (before is not None and commit.instant == before.instant):
+        raise RuntimeError(f"Hudi reported success, but {table.uri} has no new commit with checkpoint {checkpoint}")
+    return commit

@@ -24,8 +24,9 @@ from cdc_lake.contract.store import ObjectStore, S3Location
 from cdc_lake.jobs import raw_reader, recovery
 from cdc_lake.jobs.decode import OBJECT, REASON, decode
 from cdc_lake.jobs.executors import contract_errors
+from cdc_lake.jobs.fold import folded, kept
 from cdc_lake.jobs.migrate import migration
-from cdc_lake.jobs.upsert import UpsertSpec, folded, kept
+from cdc_lake.jobs.upsert import UpsertSpec
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,10 @@ def _apply(
     whole = 0 if completion is None else completion.snapshot_lsn or 0
     boundary = Position(current, streamed=False, lsn=whole).encode()
     with (
-        folded(spark, table, decoded, checkpoint) as (newest, bad),
+        folded(decoded, table.key, table.partition_by, lambda: table.stored(spark), checkpoint.purged_to) as (
+            newest,
+            bad,
+        ),
         kept(newest.where(F.col(ORDER_COLUMN) >= boundary)) as rows,
     ):
         failed |= {row[OBJECT]: row[REASON] for row in bad.select(OBJECT, REASON).collect()}
@@ -142,11 +146,8 @@ def _apply(
             return None, failed
         held.check()
         failpoints.reached("replay.before_write")
-        recovery.write(store, table.prefix, lambda: table.hudi_table().write(rows, checkpoint, held.secure))
-    after = timeline.last_commit(store, table.prefix)
-    if after is None or after.checkpoint != checkpoint or after.instant == before.instant:
-        raise RuntimeError(f"Hudi reported success, but {table.uri()} has no new commit with checkpoint {checkpoint}")
-    return after.instant, failed
+        commit = recovery.write(store, table.prefix, table.hudi_table(), rows, checkpoint, held.secure)
+    return commit.instant, failed
 
 
 def _read(spark: SparkSession, table: UpsertSpec, letters: Sequence[DeadLetter]) -> DataFrame:

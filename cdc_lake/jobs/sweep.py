@@ -75,11 +75,8 @@ def run(spark: SparkSession, spec: SweepSpec) -> SweepReport:
             return SweepReport(None, 0, time.monotonic() - started)
         checkpoint = commit.checkpoint
         held.check()
-        recovery.write(store, table.prefix, lambda: table.hudi_table().write(rows, checkpoint, held.secure))
-        after = timeline.last_commit(store, table.prefix)
-        if after is None or after.instant == commit.instant or after.checkpoint != checkpoint:
-            raise RuntimeError(f"Hudi reported success, but {table.uri()} has no new commit with {checkpoint}")
-    return SweepReport(after.instant, swept, time.monotonic() - started)
+        swept_in = recovery.write(store, table.prefix, table.hudi_table(), rows, checkpoint, held.secure)
+    return SweepReport(swept_in.instant, swept, time.monotonic() - started)
 
 
 def tombstones(stored: DataFrame, spec: SweepSpec) -> DataFrame:

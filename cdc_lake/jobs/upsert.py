@@ -8,27 +8,24 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import partial
 
-from pyspark import StorageLevel
-from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract import dead_letters, failpoints, lease, names, schema, timeline
 from cdc_lake.contract.chain import Chain
 from cdc_lake.contract.errors import SchemaUnexplainedError, TooManyDeadLettersError, TopicRecreatedError
 from cdc_lake.contract.manifest import Manifest
-from cdc_lake.contract.position import ORDER_COLUMN
 from cdc_lake.contract.store import ObjectStore, S3Location
 from cdc_lake.contract.values import STRICT, ValueRules
-from cdc_lake.jobs import letter_writer, raw_reader, recovery, toast
+from cdc_lake.jobs import letter_writer, raw_reader, recovery
 from cdc_lake.jobs.decode import DRIFT, OBJECT, OFFSET, PARTITION, PLACE, REASON, VALUE, decode
 from cdc_lake.jobs.executors import contract_errors
-from cdc_lake.jobs.hudi import HudiTable, own_columns
+from cdc_lake.jobs.fold import folded, kept
+from cdc_lake.jobs.hudi import HudiTable, Operation, own_columns
 from cdc_lake.jobs.migrate import Migration, migration
 
 
@@ -69,6 +66,11 @@ class UpsertSpec:
     def hudi_table(self) -> HudiTable:
         """The table, for writing."""
         return HudiTable(self.table, self.uri(), self.key, self.partition_by)
+
+    def stored(self, spark: SparkSession) -> DataFrame:
+        """The table's rows, in the lake's columns."""
+        rows = spark.read.format("hudi").load(self.uri())
+        return rows.select(*own_columns(rows))
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,9 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
         )
         records = raw_reader.read(spark, spec.location, manifests)
         epochs = {manifest.epoch for manifest in manifests}
-        with folded(spark, spec, decode(records, versions, spec.values, epochs), applied) as (newest, bad):
+        decoded = decode(records, versions, spec.values, epochs)
+        stored = partial(_stored, spark, spec, applied)
+        with folded(decoded, spec.key, spec.partition_by, stored, purged_to) as (newest, bad):
             letters = _dead_letters(_not_overtaken(spark, bad, manifests), spec, max(epochs))
             with kept(newest) as rows:
                 keys = rows.count()
@@ -165,12 +169,8 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
                 dead_letters.put(store, spec.pipeline, letters)
                 held.check()
                 failpoints.reached("upsert.before_write")
-                recovery.write(store, spec.prefix, lambda: spec.hudi_table().write(rows, checkpoint, held.secure))
+                commit = recovery.write(store, spec.prefix, spec.hudi_table(), rows, checkpoint, held.secure)
         failpoints.reached("upsert.after_commit")
-        # Still under the lease: after it, the newest commit can be another writer's.
-        commit = timeline.last_commit(store, spec.prefix)
-        if commit is None or commit.checkpoint != checkpoint:
-            raise RuntimeError(f"Hudi reported success, but {spec.uri()} has no commit with checkpoint {checkpoint}")
     return UpsertReport(
         instant=commit.instant,
         manifests=len(manifests),
@@ -195,82 +195,15 @@ def _migrate(
     held: lease.Lease,
 ) -> timeline.Commit:
     """Bring the stored rows to the newest schema version, in a commit that applies no manifest."""
-    stored = _stored(spark, spec)
+    stored = spec.stored(spark)
     rows = change.rows(stored if change.rewrites else stored.limit(0))
-    table = spec.hudi_table()
-    operation: Literal["insert_overwrite_table", "upsert"] = "insert_overwrite_table" if change.rewrites else "upsert"
+    operation: Operation = "insert_overwrite_table" if change.rewrites else "upsert"
     held.check()
-    recovery.write(store, spec.prefix, lambda: table.write(rows, checkpoint, held.secure, operation))
-    commit = timeline.last_commit(store, spec.prefix)
-    if commit is None or commit.checkpoint != checkpoint:
-        raise RuntimeError(f"Hudi reported success, but {spec.uri()} has no commit with checkpoint {checkpoint}")
-    return commit
+    return recovery.write(store, spec.prefix, spec.hudi_table(), rows, checkpoint, held.secure, operation)
 
 
-def _stored(spark: SparkSession, spec: UpsertSpec) -> DataFrame:
-    """The table's rows, in the lake's columns."""
-    rows = spark.read.format("hudi").load(spec.uri())
-    return rows.select(*own_columns(rows))
-
-
-@contextmanager
-def folded(
-    spark: SparkSession, spec: UpsertSpec, decoded: DataFrame, applied: timeline.Checkpoint | None
-) -> Iterator[tuple[DataFrame, DataFrame]]:
-    """What decoded records come to: the rows to write, one a key, and PLACE and REASON of those that can't be applied.
-
-    `applied` is the checkpoint of the table as it is, None for a new one.
-    """
-    with kept(decoded) as read:
-        resolved = toast.resolve(read, lambda: None if applied is None else _stored(spark, spec), spec.key)
-        whole = resolved.withColumn(REASON, F.coalesce(REASON, *_unpartitionable(spec.partition_by)))
-        bad = whole.where(F.col(REASON).isNotNull())
-        newest = keep_latest(whole.where(F.col(REASON).isNull()), spec.key)
-        if applied is not None and applied.purged_to is not None:
-            old = newest.where((F.col(ORDER_COLUMN) <= applied.purged_to) & ~F.col("__deleted"))
-            if not old.isEmpty():  # the table's keys are read for such rows only
-                late = _too_late(old, applied.purged_to, _stored(spark, spec), spec.key)
-                newest = newest.join(late.select(*spec.key), list(spec.key), "left_anti")
-                bad = bad.unionByName(late)
-        yield newest.drop(REASON, *PLACE), bad.select(*PLACE, REASON)
-
-
-def _unpartitionable(partition_by: Sequence[str]) -> Iterator[SparkColumn]:
-    """Why a row can't be shown: Hive has one partition for what is NULL or empty, and readers make one value of it."""
-    for name in partition_by:
-        nameless = F.coalesce(F.col(name).cast("string"), F.lit("")) == ""
-        told = f"the partition column {name} is NULL or empty, which no reader could tell apart"
-        yield F.when(nameless & ~F.col("__deleted"), F.lit(told))
-
-
-@contextmanager
-def kept(rows: DataFrame) -> Iterator[DataFrame]:
-    """Rows that are computed once, however often the block asks for them."""
-    cached = rows.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        yield cached
-    finally:
-        cached.unpersist()
-
-
-def keep_latest(rows: DataFrame, key: Sequence[str]) -> DataFrame:
-    """One row a key: the newest by the order of design section 5; equal orders are the same change twice."""
-    newest = Window.partitionBy(*key).orderBy(F.col(ORDER_COLUMN).desc(), F.col(OFFSET).desc())
-    return rows.withColumn("__rank", F.row_number().over(newest)).where("__rank = 1").drop("__rank")
-
-
-def _too_late(old: DataFrame, purged_to: str, stored: DataFrame, key: Sequence[str]) -> DataFrame:
-    """Those of the rows, all older than what was purged, whose keys the table does not have: each could bring back a
-    purged one.
-    """
-    return old.join(stored.select(*key), list(key), "left_anti").withColumn(
-        REASON,
-        F.concat(
-            F.lit("it arrives later than the replay window allows: it is older than deletes that were purged ("),
-            F.col(ORDER_COLUMN),
-            F.lit(f" is not after {purged_to}), and the table does not have its key (any more)"),
-        ),
-    )
+def _stored(spark: SparkSession, spec: UpsertSpec, applied: timeline.Checkpoint | None) -> DataFrame | None:
+    return None if applied is None else spec.stored(spark)
 
 
 def _not_overtaken(spark: SparkSession, bad: DataFrame, manifests: Sequence[Manifest]) -> DataFrame:
