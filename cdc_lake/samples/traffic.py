@@ -1,20 +1,17 @@
 """Traffic: a made-up application that goes on writing orders, at a rate, whatever happens to the server.
 
-What it does comes from a seed: inserts, updates and deletes; transactions of one statement and of many; savepoints
-that are rolled back and released; transactions that are rolled back; orders deleted and inserted again; changed
-primary keys; and one transaction that stays open while others come and go. Orders whose number ends in 0 are left
-alone: whoever looks on can tell them from those that move.
+Some of its transactions are rolled back, and one stays open while others come and go.
 
-Here: writing, and counting what was committed. Not here: whoever kills the server, and what becomes of the changes.
+Here: writing, and counting what was committed. Not here: what is written (shop.py), whoever kills the server, and what
+becomes of the changes.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from random import Random
 
 import psycopg2
 from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg2 names its class in lower case
@@ -23,43 +20,11 @@ from tenacity import RetryError, Retrying, retry_if_exception_type, wait_fixed
 from tenacity.stop import stop_base
 
 from cdc_lake.samples.errors import LoadError
+from cdc_lake.samples.shop import Shop
 
-SETTLED, SLOW = 0, 9
-"""Last digits of the orders that nobody touches, and of those that only the open transaction touches."""
 _RECONNECT_SECONDS = 0.2
 _CATCH_UP_SECONDS = 1.0
 _SLOW_STEPS = 25
-_NAMES = (None, "", "Zażółć & Søn", "l'été", "tab\there", 'quote "x"', "🚚 express")
-
-_INSERT = """
-insert into datalake.orders (order_id, customer_id, employee_id, order_date, ship_via, freight, ship_name)
-select %(id)s, customer_id, %(employee)s, date '1998-05-06', %(shipper)s, %(freight)s, %(name)s
-  from datalake.customers order by customer_id offset %(customer)s limit 1
-    on conflict do nothing
-"""
-_ADD_LINE = """
-insert into datalake.order_details (order_id, product_id, unit_price, quantity, discount)
-select order_id, %(product)s, %(price)s, %(quantity)s, 0.05 from datalake.orders where order_id = %(id)s
-    on conflict (order_id, product_id) do update set quantity = excluded.quantity
-"""
-_SHIP = """
-update datalake.orders set shipped_date = date '1998-05-06' + %(days)s, freight = %(freight)s where order_id = %(id)s
-"""
-_COUNT = "update datalake.order_details set quantity = %(quantity)s where order_id = %(id)s"
-_DROP_LINE = """
-delete from datalake.order_details where (order_id, product_id) in
-       (select order_id, product_id from datalake.order_details where order_id = %(id)s order by product_id limit 1)
-"""
-_DELETE = """
-with lines as (delete from datalake.order_details where order_id = %(id)s)
-delete from datalake.orders where order_id = %(id)s
-"""
-# An order without lines, since these refer to it.
-_RENUMBER = """
-update datalake.orders o set order_id = %(id)s where order_id = %(old)s
-   and not exists (select from datalake.order_details d where d.order_id = o.order_id)
-   and not exists (select from datalake.orders t where t.order_id = %(id)s)
-"""
 
 
 @dataclass
@@ -91,10 +56,7 @@ class Traffic:
     def __init__(self, postgres_dsn: str, seed: int, rate: float) -> None:
         self.counts = Counts()
         self._dsn, self._rate = postgres_dsn, rate
-        self._dice = Random(seed)  # noqa: S311 - made-up data
-        # Several can write at once: the seed keeps their new orders apart.
-        self._next = 100_000 + (seed % 1000) * 1_000_000
-        self._orders: list[int] = []
+        self._shop = Shop(seed)
         self._fast: Connection | None = None
         self._slow: Connection | None = None
         self._steps = self._slow_changes = 0
@@ -128,12 +90,8 @@ class Traffic:
             self._end_slow()
         elif self._steps % 5 == 0:
             self._slow_step()
-        kinds: Sequence[tuple[Callable[[Cursor], int], int]] = (
-            (self._ship, 40), (self._count, 20), (self._order, 14), (self._line, 8), (self._drop_line, 4),
-            (self._delete, 4), (self._again, 3), (self._savepoints, 5), (self._renumber, 2),
-        )  # fmt: skip
-        (work,) = self._dice.choices([kind for kind, _ in kinds], [weight for _, weight in kinds])
-        self._transaction(work, commit=self._dice.random() > 0.04)
+        work, commit = self._shop.next()
+        self._transaction(work, commit=commit)
 
     def _transaction(self, work: Callable[[Cursor], int], *, commit: bool) -> None:
         connection, committing = self._fast, False
@@ -164,72 +122,6 @@ class Traffic:
         else:
             self.counts.lost += 1
 
-    # What an application does. Each returns the number of statements that changed something.
-
-    def _order(self, cursor: Cursor) -> int:
-        """An order comes in, line by line."""
-        number = self._new()
-        return self._insert(cursor, number) + sum(self._add(cursor, number) for _ in range(self._dice.randint(0, 4)))
-
-    def _insert(self, cursor: Cursor, number: int) -> int:
-        dice = self._dice
-        return _ran(
-            cursor,
-            _INSERT,
-            id=number,
-            employee=dice.randint(1, 9),
-            shipper=dice.randint(1, 3),
-            freight=dice.randint(1, 99_999) / 100,
-            customer=dice.randrange(91),
-            name=dice.choice(_NAMES),
-        )
-
-    def _add(self, cursor: Cursor, number: int) -> int:
-        dice = self._dice
-        price, quantity = dice.randint(100, 26_350) / 100, dice.randint(1, 120)
-        return _ran(cursor, _ADD_LINE, id=number, product=dice.randint(1, 77), price=price, quantity=quantity)
-
-    def _ship(self, cursor: Cursor) -> int:
-        dice = self._dice
-        return _ran(cursor, _SHIP, id=self._any(), days=dice.randint(0, 400), freight=dice.randint(1, 99_999) / 100)
-
-    def _count(self, cursor: Cursor) -> int:
-        return _ran(cursor, _COUNT, id=self._any(), quantity=self._dice.randint(1, 120))
-
-    def _line(self, cursor: Cursor) -> int:
-        return self._add(cursor, self._any())
-
-    def _drop_line(self, cursor: Cursor) -> int:
-        return _ran(cursor, _DROP_LINE, id=self._any())
-
-    def _delete(self, cursor: Cursor) -> int:
-        return _ran(cursor, _DELETE, id=self._any(own=True))
-
-    def _again(self, cursor: Cursor) -> int:
-        """Deleted, and inserted again under the same number."""
-        number = self._any(own=True)
-        return _ran(cursor, _DELETE, id=number) + self._insert(cursor, number) + self._add(cursor, number)
-
-    def _renumber(self, cursor: Cursor) -> int:
-        old, number = self._any(own=True), self._new()
-        return _ran(cursor, _RENUMBER, old=old, id=number)
-
-    def _savepoints(self, cursor: Cursor) -> int:
-        """Subtransactions: one that is rolled back, one that is released, one inside of another."""
-        changes = self._ship(cursor)
-        cursor.execute("savepoint a")
-        self._order(cursor)
-        self._count(cursor)
-        cursor.execute("rollback to savepoint a")
-        changes += self._count(cursor)
-        cursor.execute("savepoint b")
-        changes += self._ship(cursor)
-        cursor.execute("savepoint c")
-        self._delete(cursor)
-        cursor.execute("rollback to savepoint c")
-        cursor.execute("release savepoint b")
-        return changes + self._line(cursor)
-
     # The transaction that stays open.
 
     def _slow_step(self) -> None:
@@ -237,8 +129,7 @@ class Traffic:
             return
         try:
             with self._slow.cursor() as cursor:
-                number = 10_000 + self._dice.randint(25, 106) * 10 + SLOW
-                self._slow_changes += _ran(cursor, _SHIP, id=number, days=self._dice.randint(0, 400), freight=1.0)
+                self._slow_changes += self._shop.slow(cursor)
         except (psycopg2.OperationalError, psycopg2.InterfaceError):
             self._slow_changes = 0
             self._failed(self._slow, committing=False)
@@ -254,22 +145,7 @@ class Traffic:
         except (psycopg2.OperationalError, psycopg2.InterfaceError):
             self._failed(self._slow, committing=True)
 
-    # Numbers and connections.
-
-    def _new(self) -> int:
-        """A number that no order has had, and that does not end in a digit that is not ours."""
-        self._next += 1
-        while self._next % 10 in {SETTLED, SLOW}:
-            self._next += 1
-        self._orders.append(self._next)
-        del self._orders[:-500]
-        return self._next
-
-    def _any(self, *, own: bool = False) -> int:
-        """An order's number: one of its own, or one that the sample came with."""
-        if self._orders and (own or self._dice.random() < 0.4):
-            return self._dice.choice(self._orders)
-        return self._new() if own else 10_000 + self._dice.randint(25, 106) * 10 + self._dice.randint(1, 8)
+    # Connections.
 
     def _connected(self, until: Callable[[], bool]) -> bool:
         """Open what is closed; False where `until` came first."""
@@ -309,9 +185,3 @@ class _When(stop_base):
 
     def __call__(self, retry_state: object) -> bool:  # noqa: ARG002 - as tenacity asks
         return self._until()
-
-
-def _ran(cursor: Cursor, statement: str, **values: object) -> int:
-    """1 where the statement changed something, 0 where it found nothing."""
-    cursor.execute(statement, values)
-    return int(cursor.rowcount > 0)

@@ -1,6 +1,6 @@
 """The sample's traffic in a thread of its own, through everything that breaks its connections.
 
-Here: beginning and ending it. Not here: what it writes (cdc_lake/samples/traffic.py). A commit whose answer was lost
+Here: beginning and ending it. Not here: what it writes (cdc_lake/samples/shop.py). A commit whose answer was lost
 has happened or not: nobody asks, for the source is the judge.
 """
 
