@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from cdc_lake_tests.histories import Event, histories
+from cdc_lake_tests.histories import histories, resnapshots, two_ages
+from cdc_lake_tests.little_source import Event
 
 Batch = Sequence[Event]
 
@@ -21,6 +22,8 @@ class Delivery:
     """A history's events as they arrive: batch by batch, out of order, more than once."""
 
     batches: tuple[Batch, ...]
+    taken: int = 0
+    """Where in the order of commits the last epoch's snapshot stands, if what that left out is to be swept."""
 
     def events(self) -> list[Event]:
         """All of them."""
@@ -75,6 +78,36 @@ def in_order(draw: st.DrawFn) -> Delivery:
     told, rest = sent[:cut], sent[cut:]
     again = draw(st.lists(st.sampled_from(told), max_size=3)) if told else []
     batches = [told, [*again, *rest], sent if draw(st.booleans()) else []]
+    return Delivery(tuple(tuple(batch) for batch in batches if batch))
+
+
+@st.composite
+def to_sweep(draw: st.DrawFn) -> Delivery:
+    """A history whose stream was lost: the new epoch's first batch has all of its snapshot, for a sweep to follow.
+
+    What the snapshot told, also the attempt that was interrupted, comes again after the sweep now and then.
+    """
+    events, taken = draw(resnapshots())
+    told = [event for event in events if event.epoch == 1 and event.snapshot != "false"]
+    streamed = [event for event in events if event.epoch == 1 and event.snapshot == "false"]
+    cut = draw(st.integers(0, len(streamed)))
+    first = draw(st.permutations([*told, *streamed[:cut]]))
+    again = draw(st.lists(st.sampled_from(told), max_size=3)) if told else []
+    before = draw(_delivered([event for event in events if event.epoch == 0]))
+    after = draw(_delivered([*again, *streamed[cut:]]))
+    return Delivery(tuple(tuple(batch) for batch in (*before, first, *after) if batch), taken)
+
+
+@st.composite
+def to_purge(draw: st.DrawFn, days: int) -> Delivery:
+    """A history that pauses for so many days, for a purge: what came before the pause is in the first two batches.
+
+    Some of that comes once more after the pause, which is later than any window allows.
+    """
+    early, late = draw(two_ages(days))
+    cut = draw(st.integers(0, len(early)))
+    again = draw(st.lists(st.sampled_from(early), max_size=3)) if early else []
+    batches = [early[:cut], early[cut:], *draw(_delivered([*again, *late]))]
     return Delivery(tuple(tuple(batch) for batch in batches if batch))
 
 

@@ -9,29 +9,47 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from cdc_lake.contract.epochs import Epoch, Epochs, Start
 from cdc_lake.contract.manifest import Manifest, Span
+from cdc_lake.contract.position import Watermark
 from cdc_lake_tests.deliveries import Delivery
-from cdc_lake_tests.histories import KEYS, Event, content, fold
+from cdc_lake_tests.histories import content, fold
 from cdc_lake_tests.integration.jobs.tables import TOPIC, LakeTable
+from cdc_lake_tests.little_source import KEYS, Event
 
 Content = Mapping[int, tuple[object, ...]]
 
 
+class Landed(NamedTuple):
+    """A manifest that was landed: its epoch, its place among those of the epoch, and its records."""
+
+    epoch: int
+    place: int
+    records: int
+
+
 @dataclass
 class Told:
-    """A table that is told many histories; `events` is what was landed of each so far."""
+    """A table that is told many histories; `events` is what was landed of each so far.
+
+    `watermark` goes into every manifest. `swept` and `purged` are set by who sweeps or purges the table: rows that the
+    last snapshot left out are deleted then, and deleted rows may be gone.
+    """
 
     table: LakeTable
     deliveries: Sequence[Delivery]
+    watermark: Watermark | None = None
+    swept: bool = False
+    purged: bool = False
     events: list[list[Event]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.events = [[] for _ in self.deliveries]
 
-    def land(self) -> Iterator[int]:
-        """Land the next batch of every history as one manifest, again and again; yields the records of each."""
+    def land(self) -> Iterator[Landed]:
+        """Land the next batch of every history as one manifest, again and again."""
         for epoch in range(1 + max(event.epoch for delivery in self.deliveries for event in delivery.events())):
             if epoch:
                 open_epoch(self.table, epoch)
@@ -42,8 +60,8 @@ class Told:
                     events = each[place] if place < len(each) else ()
                     self.events[number].extend(events)
                     records.extend(event.record(shift=number * KEYS) for event in events)
-                self.table.deliver(records, epoch)
-                yield len(records)
+                self.table.deliver(records, epoch, self.watermark)
+                yield Landed(epoch, place, len(records))
 
     def wrong(self, rows: Sequence[Mapping[str, object]]) -> list[str]:
         """The histories that the rows differ from, in words; a key that is there twice is one."""
@@ -55,15 +73,22 @@ class Told:
                 twice.append(f"history {number}: key {key} is there twice")
             found[number][key] = (row["note"], row["qty"], row["__deleted"])
         return twice + [
-            f"history {number}: the table has {found[number]}, the fold {expected(events)}"
-            for number, events in enumerate(self.events)
-            if found[number] != expected(events)
+            f"history {number}: the table has {found[number]}, the fold {expected}"
+            for number in range(len(self.deliveries))
+            if self._shown(found[number]) != self._shown(expected := self._expected(number))
         ]
 
+    def _expected(self, number: int) -> Content:
+        """What readers see of a history by key."""
+        taken = self.deliveries[number].taken if self.swept else 0
+        newest = fold(self.events[number])
+        return {
+            key: content(event) if event.committed[0] >= taken else (event.note, event.qty, True)
+            for key, event in newest.items()
+        }
 
-def expected(events: Sequence[Event]) -> Content:
-    """What readers see of a history by key."""
-    return {key: content(event) for key, event in fold(events).items()}
+    def _shown(self, rows: Content) -> Content:
+        return {key: row for key, row in rows.items() if not (self.purged and row[2])}
 
 
 def open_epoch(table: LakeTable, number: int) -> None:

@@ -8,8 +8,9 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from cdc_lake.contract.position import Position
-from cdc_lake_tests.deliveries import Delivery, deliveries, sample
-from cdc_lake_tests.histories import Event, content, fold, histories
+from cdc_lake_tests.deliveries import Delivery, deliveries, sample, to_sweep
+from cdc_lake_tests.histories import content, fold, histories
+from cdc_lake_tests.little_source import Event
 from cdc_lake_tests.tried import Tried
 
 EXAMPLES = 300
@@ -90,3 +91,15 @@ def test_what_is_drawn_has_what_it_is_about() -> None:
         for es in events
     ]
     assert count(deleted_and_back) > 50
+
+
+def test_what_is_drawn_to_be_swept_has_what_a_snapshot_leaves_out() -> None:
+    drawn = sample(300, 1, to_sweep())
+    newest = [(fold(each.events()), each.taken) for each in drawn]
+    old = [[event for event in found.values() if event.committed[0] < taken] for found, taken in newest]
+    assert sum(any(event.op != "d" for event in events) for events in old) > 50
+    assert sum(any(event.epoch == 1 for event in events) for events in old) > 10, "left out by the second attempt only"
+    straddling = [
+        any(a.epoch == 1 and a.snapshot == "false" and a.lsn < 2**62 for a in each.events()) for each in drawn
+    ]
+    assert sum(straddling) > 10, "transactions open across the resnapshot"

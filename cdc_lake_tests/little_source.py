@@ -1,0 +1,170 @@
+"""A little PostgreSQL that runs: transactions that overlap and lock the keys they change, and a connector.
+
+Its events are those that Debezium would send. Each knows when it committed, which the product has to find out from
+epoch, snapshot and LSN.
+
+Here: the source, one step at a time. Not here: which steps (histories.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from cdc_lake.contract.values import PLACEHOLDER
+
+KEYS = 4
+NOTES = (None, "", "a", "ß→🦆", '{"json": [1, "x"]}', "tab\tbreak\nquote\"'", "null")
+LABELS = ("true", "first", "last", "first_in_data_collection", "last_in_data_collection")
+WRITERS = 3
+START = 1_700_000_000_000
+"""When histories begin, by the source's clock (milliseconds)."""
+DAY = 86_400_000
+FAR = 2**62
+"""An LSN past all of a history's beginning: where its later part goes on, so that many histories agree on it."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One delivered change: Debezium's fields, the epoch of its manifest, and what only the source knows.
+
+    `committed` is the place of its change among all: the number of the transaction in the order of commits, and of
+    the change in it. A snapshot's row stands behind every transaction that committed before it.
+    """
+
+    committed: tuple[int, int]
+    epoch: int
+    key: int
+    op: str
+    lsn: int
+    txid: int
+    snapshot: str
+    note: str | None
+    qty: int
+    left_out: bool = False
+    """Whether PostgreSQL leaves the note out, which is TOASTed and did not change."""
+    source_ts_ms: int = START
+
+    def record(self, shift: int = 0) -> dict[str, Any]:
+        """What the topic holds of it, its key moved by `shift`."""
+        gone = self.op == "d"
+        return {
+            "id": self.key + shift,
+            "note": PLACEHOLDER if self.left_out else self.note,
+            "qty": self.qty,
+            "__op": self.op,
+            "__db": "devdb",
+            "__schema": "public",
+            "__table": "orders",
+            "__lsn": self.lsn,
+            "__txId": self.txid,
+            "__snapshot": self.snapshot,
+            # Four values for all there is of a day: whoever orders by it is wrong.
+            "__source_ts_ms": self.source_ts_ms + self.lsn % 4,
+            "__deleted": "true" if gone else "false",
+        }
+
+
+Row = tuple[str | None, int]
+
+
+@dataclass(frozen=True)
+class _Change:
+    key: int
+    op: str
+    lsn: int
+    row: Row
+    left_out: bool
+
+
+@dataclass
+class _Transaction:
+    number: int
+    changes: list[_Change] = field(default_factory=list)
+    rows: dict[int, Row | None] = field(default_factory=dict)  # what it sees otherwise than the others
+
+
+@dataclass
+class Source:
+    """The table `orders`, its WAL and its connector."""
+
+    lsn: int
+    toasts: bool = False
+    """Whether its notes are TOASTed, and its replica identity leaves them out where they did not change."""
+    rows: dict[int, Row] = field(default_factory=dict)
+    open: dict[int, _Transaction] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
+    commits: int = 0
+    begun: int = 0
+    epoch: int = -1  # before the first connector
+    heard: bool = False
+    """Whether a connector listens."""
+    now: int = START
+
+    def change(self, writer: int, key: int, other: int, what: int, row: Row) -> None:
+        """One statement of a writer: which one, `what` says and the row's being there; a locked key is left alone."""
+        if writer not in self.open:
+            self.begun += 1
+            self.open[writer] = _Transaction(self.begun)
+        if any(key in each.rows or other in each.rows for number, each in self.open.items() if number != writer):
+            return
+        seen = {**self.rows, **self.open[writer].rows}
+        before = seen.get(key)
+        if before is None:
+            self._write(writer, [(key, "c", row)])
+        elif what == 0:
+            self._write(writer, [(key, "d", before)])
+        elif what == 1 and other != key and seen.get(other) is None:
+            # A change of primary key is told as a delete and an insert, under one LSN.
+            self._write(writer, [(key, "d", before), (other, "c", row)])
+        elif self.toasts and what > 2:
+            self._write(writer, [(key, "u", (before[0], row[1]))], left_out=True)
+        else:
+            self._write(writer, [(key, "u", row)])
+
+    def _write(self, writer: int, changes: list[tuple[int, str, Row]], *, left_out: bool = False) -> None:
+        self.lsn += 8
+        transaction = self.open[writer]
+        for key, op, row in changes:
+            transaction.changes.append(_Change(key, op, self.lsn, row, left_out))
+            transaction.rows[key] = None if op == "d" else row
+
+    def commit(self, writer: int) -> None:
+        """The writer's transaction is durable; a connector that runs sends its changes."""
+        transaction = self.open.pop(writer, None)
+        if transaction is None:
+            return
+        self.commits += 1
+        self.lsn += 8
+        for place, done in enumerate(transaction.changes):
+            if self.heard:
+                note, qty = (None, done.row[1]) if done.op == "d" else done.row
+                at = (self.commits, place)
+                told = (done.key, done.op, done.lsn, transaction.number, "false", note, qty, done.left_out)
+                self.events.append(Event(at, self.epoch, *told, source_ts_ms=self.now))
+        for key, seen in transaction.rows.items():
+            if seen is None:
+                self.rows.pop(key, None)
+            else:
+                self.rows[key] = seen
+
+    def connect(self) -> None:
+        """A connector starts, of the next epoch."""
+        self.epoch += 1
+        self.heard = True
+
+    def snapshot(self, label: int) -> int:
+        """It reads all rows, at a point that open transactions straddle; the number that this point has."""
+        self.commits += 1
+        self.lsn += 8
+        for place, (key, (note, qty)) in enumerate(sorted(self.rows.items())):
+            at, told = (self.commits, place), LABELS[(label + place) % len(LABELS)]
+            self.events.append(
+                Event(at, self.epoch, key, "r", self.lsn, self.begun, told, note, qty, source_ts_ms=self.now)
+            )
+        return self.commits
+
+    def move(self, lsn: int) -> None:
+        """Another cluster takes over: its WAL may begin anywhere; open transactions are lost with the old one."""
+        self.open.clear()
+        self.lsn = lsn
