@@ -1,6 +1,7 @@
 # `make help` lists the targets. Everything is installed into .venv and the user's cache folder.
-# Modules are compiled once: where Python may not write (PYTHONDONTWRITEBYTECODE, a read-only folder), each process would
-# do that again, for 4 s.
+# Modules are compiled once, the packages' as they are installed, ours as they are first loaded: where Python may not
+# write, each process would do that again, for 5 s.
+unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3.11
 VENV   := .venv
 BIN    := $(VENV)/bin
