@@ -62,7 +62,7 @@ integration: $(VENV)/.dev setup ## tests of one engine or resource at a time
 
 .PHONY: e2e
 e2e: $(VENV)/.dev setup ## the whole stack
-	$(BIN)/pytest --dist loadgroup --numprocesses $(PROCESSES) cdc_lake_tests/e2e
+	$(BIN)/pytest $(SPREAD) cdc_lake_tests/e2e
 
 # Every size: the one that nobody tried is the one that fails.
 TEMPLATES := build/cdk

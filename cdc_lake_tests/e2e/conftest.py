@@ -7,11 +7,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from cdc_lake_tests.e2e.dagster_ui import Ui, running_ui
 from cdc_lake_tests.stack import scratch_home
@@ -22,13 +24,31 @@ BIN = Path(sys.executable).parent
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks at the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Two processes with a stack each: those with the aws profile, and those that go on from the demo."""
-    for item in items:
-        if item.path.parent == Path(__file__).parent:
-            group = "aws" if item.path.stem.startswith("test_aws") else "demo"
-            item.add_marker(pytest.mark.xdist_group(group))
+class TwoStacks(LoadScopeScheduling):
+    """Two processes with a stack each: the tests with the aws profile, and those that go on from the demo."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group(nodeid)
+
+
+def group(nodeid: str) -> str:
+    """Whose stack a test runs on."""
+    return "aws" if "/test_aws" in nodeid else "demo"
+
+
+# Not by marks (--dist loadgroup): what xdist 3.8 does with those, pytest 9.2 passes over without a word.
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> TwoStacks:  # noqa: ANN401 - xdist's own
+    return TwoStacks(config, log)
+
+
+@pytest.fixture(autouse=True)
+def _together(request: pytest.FixtureRequest, worker_id: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Tests of one group go on from one another: spread over processes they would need their stack twice."""
+    ours = group(request.node.nodeid)
+    claim = tmp_path_factory.getbasetemp().parent / f"group-{ours}-{os.getppid()}"
+    with suppress(FileExistsError), claim.open("x") as first:
+        first.write(worker_id)
+    assert claim.read_text() == worker_id, f"the tests of group {ours} are spread over processes"
 
 
 @dataclass(frozen=True)
