@@ -88,11 +88,9 @@ audit: $(VENV)/.dev ## known vulnerabilities of what is locked, secrets in what 
 aws-smoke: setup ## Northwind once through your AWS account (docs/aws.md); it asks first, and with YES=1 it doesn't
 	$(BIN)/cdc-lake aws smoke $(if $(YES),--yes) $(ARGS)
 
-# BRIEF=1 leaves out what takes longest, 30 minutes of one process: CI has no room for it.
-LONGEST_FAULTS := kills demo_kills verify_under_load
 .PHONY: test-faults
-test-faults: $(VENV)/.dev setup ## kills, failpoints and broken streams, on a stack of its own (BRIEF=1: without the longest)
-	$(BIN)/pytest $(SPREAD) $(if $(BRIEF),$(LONGEST_FAULTS:%=--ignore=cdc_lake_tests/faults/test_%.py)) cdc_lake_tests/faults
+test-faults: $(VENV)/.dev setup ## kills, failpoints and broken streams, on a stack of its own
+	$(BIN)/pytest $(SPREAD) cdc_lake_tests/faults
 
 MINUTES ?= 20
 .PHONY: soak
