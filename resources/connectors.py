@@ -108,6 +108,9 @@ class Connectors(Protocol):
     def status(self, name: str) -> ConnectorStatus | None:
         """Return the state of the connector, None if there is no connector of that name."""
 
+    def can_restart(self, status: ConnectorStatus) -> bool:
+        """Whether restart_failed() takes a connector in this state; where not, put() makes it anew."""
+
     def restart_failed(self, name: str) -> tuple[int, ...]:
         """Restart what is FAILED; return the ids of the restarted tasks."""
 

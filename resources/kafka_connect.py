@@ -123,6 +123,10 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
             hint=self.hint,
         )
 
+    def can_restart(self, status: ConnectorStatus) -> bool:  # noqa: ARG002
+        """True: a worker restarts a connector in any state."""
+        return True
+
     def restart_failed(self, name: str) -> tuple[int, ...]:
         """Restart connector and tasks that are FAILED; return the ids of the restarted tasks.
 

@@ -122,18 +122,24 @@ class MskConnect(AwsResource):
             pause_seconds=self.poll_seconds,
         )
 
+    def can_restart(self, status: ConnectorStatus) -> bool:
+        """Whether it is RUNNING: MSK Connect restarts no other one.
+
+        https://docs.aws.amazon.com/msk/latest/developerguide/mkc-restart-connector.html
+        """
+        return status.state == RUNNING
+
     def restart_failed(self, name: str) -> tuple[int, ...]:
-        """Ask for a restart of the connector if it is FAILED, or of its tasks that are; return a number for each.
+        """Ask for a restart of a RUNNING connector's tasks that are FAILED; return a number for each.
 
         Whether that helped its state tells later: an operation takes minutes.
         """
         found = self._present(name)
-        tasks = self._tasks(found) or ()
-        failed = (0,) if found["connectorState"] == FAILED else tuple(t.id for t in tasks if t.state == FAILED)
+        failed = tuple(task.id for task in self._tasks(found) or () if task.state == FAILED)
         if failed:
-            arn, only = found["connectorArn"], found["connectorState"] != FAILED
+            arn = found["connectorArn"]
             with self.explained(f"Restarting the connector {arn}"):
-                self.client("kafkaconnect").restart_connector(connectorArn=arn, onlyFailedTasks=only)
+                self.client("kafkaconnect").restart_connector(connectorArn=arn, onlyFailedTasks=True)
         return failed
 
     def halt(self, name: str, config: Mapping[str, str]) -> None:  # noqa: ARG002

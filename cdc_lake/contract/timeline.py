@@ -36,6 +36,9 @@ class Checkpoint(BaseModel):
     purged_to: str | None = None
     """The newest change (position.ORDER_COLUMN) whose tombstone was purged: an older one of a key that the table
     does not have may be of a purged key."""
+    purged_before_ms: int | None = None
+    """When, by the source's clock, what a purge can have met was committed at the latest: what was committed later is
+    of no purged key, whatever its LSN. None where no purge said so."""
 
 
 @dataclass(frozen=True)

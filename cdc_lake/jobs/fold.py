@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract.position import ORDER_COLUMN
+from cdc_lake.contract.timeline import Checkpoint
 from cdc_lake.jobs import toast
 from cdc_lake.jobs.decode import OFFSET, PLACE, REASON
 
@@ -25,23 +26,23 @@ def folded(
     key: Sequence[str],
     partition_by: Sequence[str],
     stored: Callable[[], DataFrame | None],
-    purged_to: str | None,
+    applied: Checkpoint | None,
 ) -> Iterator[tuple[DataFrame, DataFrame]]:
     """What decoded records come to: the rows to write, one a key, and PLACE and REASON of those that can't be applied.
 
-    `stored` gives the table's rows, None for a new table; it is asked where the batch does not suffice. `purged_to` is
-    the order up to which the table's tombstones are gone.
+    `stored` gives the table's rows, None for a new table; it is asked where the batch does not suffice. `applied` is
+    the table's checkpoint, which says what was purged.
     """
     with kept(decoded) as read:
         resolved = toast.resolve(read, stored, key)
         whole = resolved.withColumn(REASON, F.coalesce(REASON, *_unpartitionable(partition_by)))
         bad = whole.where(F.col(REASON).isNotNull())
         newest = keep_latest(whole.where(F.col(REASON).isNull()), key)
-        if purged_to is not None:
-            old = newest.where((F.col(ORDER_COLUMN) <= purged_to) & ~F.col("__deleted"))
+        if applied is not None and applied.purged_to is not None:
+            old = newest.where(_before_a_purge(applied.purged_to, applied.purged_before_ms) & ~F.col("__deleted"))
             table = None if old.isEmpty() else stored()  # the table's keys are read for such rows only
             if table is not None:
-                late = _too_late(old, purged_to, table, key)
+                late = _too_late(old, applied.purged_to, table, key)
                 newest = newest.join(late.select(*key), list(key), "left_anti")
                 bad = bad.unionByName(late)
         yield newest.drop(REASON, *PLACE), bad.select(*PLACE, REASON)
@@ -69,6 +70,17 @@ def keep_latest(rows: DataFrame, key: Sequence[str]) -> DataFrame:
     """One row a key: the newest by the order of design section 5; equal orders are the same change twice."""
     newest = Window.partitionBy(*key).orderBy(F.col(ORDER_COLUMN).desc(), F.col(OFFSET).desc())
     return rows.withColumn("__rank", F.row_number().over(newest)).where("__rank = 1").drop("__rank")
+
+
+def _before_a_purge(purged_to: str, purged_before_ms: int | None) -> SparkColumn:
+    """Whether a change may be older than a tombstone that is gone: by its order, and by when it was committed.
+
+    A transaction that stayed open across the purge has changes of a low LSN, and is none of these.
+    """
+    old = F.col(ORDER_COLUMN) <= purged_to
+    if purged_before_ms is None:
+        return old
+    return old & F.coalesce(F.col("__source_ts_ms") <= purged_before_ms, F.lit(True))
 
 
 def _too_late(old: DataFrame, purged_to: str, stored: DataFrame, key: Sequence[str]) -> DataFrame:

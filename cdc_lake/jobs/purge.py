@@ -58,14 +58,20 @@ def run(spark: SparkSession, spec: PurgeSpec) -> PurgeReport:
             return PurgeReport(None, 0, None, time.monotonic() - started, why)
         before = commit.checkpoint
         horizon = commit.checkpoint.watermark.source_ts_ms - spec.window_seconds * 1000
+        recovery.recover(spark, store, table.prefix, table.hudi_table())
         stored = spark.read.format("hudi").load(table.uri())
         old = stored.where(F.col("__deleted") & (F.col("__source_ts_ms") < horizon))
         found = old.agg(F.count("*").alias("tombstones"), F.max(ORDER_COLUMN).alias("newest")).first()
         if found is None or found["tombstones"] == 0:
             why = "no tombstone is older than the replay window"
             return PurgeReport(None, 0, before.purged_to, time.monotonic() - started, why)
-        recovery.recover(spark, store, table.prefix, table.hudi_table())
-        after = before.model_copy(update={"purged_to": max(found["newest"], before.purged_to or "")})
+        after = before.model_copy(
+            update={
+                "purged_to": max(found["newest"], before.purged_to or ""),
+                # Between the youngest tombstone that goes and the heartbeat: a clock may be set by half the window.
+                "purged_before_ms": horizon + spec.window_seconds * 500,
+            }
+        )
         rows = old.select(*table.key, *table.partition_by)
         held.check()
         removal = recovery.write(store, table.prefix, table.hudi_table(), rows, after, held.secure, operation="delete")

@@ -135,10 +135,7 @@ def _apply(
     whole = 0 if completion is None else completion.snapshot_lsn or 0
     boundary = Position(current, streamed=False, lsn=whole).encode()
     with (
-        folded(decoded, table.key, table.partition_by, lambda: table.stored(spark), checkpoint.purged_to) as (
-            newest,
-            bad,
-        ),
+        folded(decoded, table.key, table.partition_by, lambda: table.stored(spark), checkpoint) as (newest, bad),
         kept(newest.where(F.col(ORDER_COLUMN) >= boundary)) as rows,
     ):
         failed |= {row[OBJECT]: row[REASON] for row in bad.select(OBJECT, REASON).collect()}

@@ -98,6 +98,16 @@ def new_manifests(store: ObjectStore, spec: UpsertSpec) -> list[Manifest]:
     return _pending(store, spec)[1]
 
 
+def new_version(store: ObjectStore, spec: UpsertSpec) -> int | None:
+    """The version of the source's schema that the table is to be brought to, None where it has what that says."""
+    commit = timeline.last_commit(store, spec.prefix)
+    if commit is None or commit.checkpoint is None:
+        return None
+    versions = schema.captured(store, spec.pipeline, spec.source_table)
+    changed = migration(versions, commit.checkpoint.schema_version) is not None
+    return versions[-1].version if changed else None
+
+
 def _pending(store: ObjectStore, spec: UpsertSpec) -> tuple[timeline.Checkpoint | None, list[Manifest]]:
     """The table's checkpoint, None for a table that does not exist, and the manifests after it."""
     commit = timeline.last_commit(store, spec.prefix)
@@ -147,7 +157,6 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
                     seconds=time.monotonic() - started,
                     schema_changes=change.told(),
                 )
-        purged_to = None if applied is None else applied.purged_to
         checkpoint = timeline.Checkpoint(
             topic=spec.topic,
             topic_id=manifests[-1].topic_id,
@@ -155,13 +164,14 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
             attempt=manifests[-1].attempt,
             schema_version=versions[-1].version,
             watermark=manifests[-1].watermark,
-            purged_to=purged_to,
+            purged_to=None if applied is None else applied.purged_to,
+            purged_before_ms=None if applied is None else applied.purged_before_ms,
         )
         records = raw_reader.read(spark, spec.location, manifests)
         epochs = {manifest.epoch for manifest in manifests}
         decoded = decode(records, versions, spec.values, epochs)
         stored = partial(_stored, spark, spec, applied)
-        with folded(decoded, spec.key, spec.partition_by, stored, purged_to) as (newest, bad):
+        with folded(decoded, spec.key, spec.partition_by, stored, applied) as (newest, bad):
             letters = _dead_letters(_not_overtaken(spark, bad, manifests), spec, max(epochs))
             with kept(newest) as rows:
                 keys = rows.count()

@@ -43,9 +43,13 @@ def to_adopt(table: TableFlow, sink: Sink, kafka: Kafka, store: ObjectStore) -> 
 
 
 def to_apply(table: TableFlow, store: ObjectStore, owner: str) -> Due:
-    """Manifests that the lake table has not applied."""
+    """Manifests that the lake table has not applied, or a version of the source's schema."""
     where = location(store)
-    new = upsert.new_manifests(where.store(), table.upsert_spec(where, owner=owner))
-    if not new:
-        return dg.SkipReason("everything that is landed is applied")
-    return f"apply:{table.topic}:{new[-1].topic_id}:manifests-{new[0].number}-{new[-1].number}"
+    spec = table.upsert_spec(where, owner=owner)
+    new = upsert.new_manifests(where.store(), spec)
+    if new:
+        return f"apply:{table.topic}:{new[-1].topic_id}:manifests-{new[0].number}-{new[-1].number}"
+    version = upsert.new_version(where.store(), spec)
+    if version is not None:
+        return f"apply:{table.topic}:schema-{version}"
+    return dg.SkipReason("everything that is landed is applied")

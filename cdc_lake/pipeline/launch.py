@@ -59,6 +59,19 @@ def launch(
     return dg.SensorResult(run_requests=[request])
 
 
+def carry_on(context: dg.SensorEvaluationContext, pipeline: str, nothing_due: dg.SkipReason) -> Tick:
+    """What a sensor does that finds nothing due: where its newest run failed, that is requested again.
+
+    A run can fail after the commit that made its position no longer due: catalog, dataset or dashboard still lack what
+    it was to bring them.
+    """
+    fail_orphans(context.instance)
+    newest = context.instance.get_runs(dg.RunsFilter(tags={_SENSOR: context.sensor_name}), limit=1)
+    if not newest or newest[0].status not in _IN_VAIN:
+        return nothing_due
+    return launch(context, pipeline, newest[0].tags[_POSITION])
+
+
 def _wait(failed: Sequence[dg.RunRecord], now: float) -> float:
     """Seconds until the next attempt; runs that have ended, newest first."""
     if not failed or failed[0].end_time is None:

@@ -15,7 +15,7 @@ from cdc_lake.jobs.sink_listing import Sink
 from cdc_lake.pipeline import adoption, continuity, stream, topic_state
 from cdc_lake.pipeline.due import to_adopt, to_apply
 from cdc_lake.pipeline.flow import Flow, TableFlow, location
-from cdc_lake.pipeline.launch import BACKOFF_SECONDS, Tick, launch, pause
+from cdc_lake.pipeline.launch import BACKOFF_SECONDS, Tick, carry_on, launch, pause
 from cdc_lake.pipeline.pace import Pace
 from resources.connectors import FAILED, Connectors, ConnectorStatus
 from resources.kafka import Kafka
@@ -106,8 +106,13 @@ def _applying(table: TableFlow, seconds: int) -> dg.SensorDefinition:
         description=f"Applies new manifests of {table.topic} to the lake table, then makes what follows.",
     )
     def apply(context: dg.SensorEvaluationContext, store: ObjectStore) -> Tick:
+        pipeline = table.pipeline.name
         due = to_apply(table, store, owner=context.sensor_name)
-        return due if isinstance(due, dg.SkipReason) else launch(context, table.pipeline.name, due)
+        if not isinstance(due, dg.SkipReason):
+            return launch(context, pipeline, due)
+        # Without a table there is nothing that could lack it: the pipeline was reset.
+        there = stream.checkpoint(location(store).store(), table) is not None
+        return carry_on(context, pipeline, due) if there else due
 
     return apply
 
@@ -159,14 +164,31 @@ def _connector(flow: Flow, seconds: int) -> dg.SensorDefinition:
             return dg.SkipReason(f"{_failure(status)}; next restart in {wait:.0f} s")
         if faults := _faults(flow, postgres, kafka, connect, store):
             return dg.SkipReason(f"not restarted: {faults}")
-        restarted = connect.restart_failed(flow.connector)
-        context.update_cursor(_Restarts(count=before.count + 1, at=now, examined=now).model_dump_json())
-        tasks = f"tasks {list(restarted)} of {flow.connector}" if restarted else flow.connector
-        told = f"restarted {tasks} ({_failure(status)}); next restart not before {pause(before.count + 1)} s"
-        context.log.warning(told)
-        return dg.SkipReason(told)
+        return _mend(context, flow, connect, status, _Restarts(count=before.count + 1, at=now, examined=now))
 
     return connector
+
+
+def _mend(
+    context: dg.SensorEvaluationContext,
+    flow: Flow,
+    connect: Connectors,
+    status: ConnectorStatus,
+    after: _Restarts,
+) -> Tick:
+    """Restart what has failed; where that can't be, launch a run of the topic, which makes the connector anew."""
+    if not connect.can_restart(status):
+        context.log.warning(f"{_failure(status)}: a run of the topic makes it anew")
+        tick = launch(context, flow.name, f"connector:{flow.connector}:{after.at:.0f}")
+        if isinstance(tick, dg.SensorResult):
+            context.update_cursor(after.model_dump_json())
+        return tick
+    restarted = connect.restart_failed(flow.connector)
+    context.update_cursor(after.model_dump_json())
+    tasks = f"tasks {list(restarted)} of {flow.connector}" if restarted else flow.connector
+    told = f"restarted {tasks} ({_failure(status)}); next restart not before {pause(after.count)} s"
+    context.log.warning(told)
+    return dg.SkipReason(told)
 
 
 def _faults(flow: Flow, postgres: Postgres, kafka: Kafka, connect: Connectors, store: ObjectStore) -> str:

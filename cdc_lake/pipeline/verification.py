@@ -258,7 +258,7 @@ class _Verification:
             self.show(f"landing what topic {table.topic} has")
             carrying.land(table, kafka, self.where, run, owner)
         applying = table.upsert_spec(self.where, owner=owner)
-        if upsert.new_manifests(self.bucket, applying):
+        if upsert.new_manifests(self.bucket, applying) or upsert.new_version(self.bucket, applying) is not None:
             self.show(f"applying it to lake table {table.name}")
             carrying.apply(table, self.systems.postgres, applying, run)
 

@@ -19,6 +19,7 @@ class FakeConnect(Noting, KafkaConnect):
     _states: dict[str, ConnectorStatus] = PrivateAttr(default_factory=dict)
     _offsets: dict[str, Mapping[str, object] | None] = PrivateAttr(default_factory=dict)
     _listeners: list[Callable[[str], object]] = PrivateAttr(default_factory=list)
+    _running_only: bool = PrivateAttr(default=False)
     _restarts: list[str] = PrivateAttr(default_factory=list)
     _steps: Steps = PrivateAttr(default_factory=Steps)
 
@@ -92,6 +93,14 @@ class FakeConnect(Noting, KafkaConnect):
     def wait_running(self, name: str, tasks: int = 1, timeout_seconds: float = 120.0) -> ConnectorStatus:  # noqa: ARG002
         """See KafkaConnect."""
         return self._states[name]
+
+    def restart_running_only(self) -> None:
+        """From now on as MSK Connect does."""
+        self._running_only = True
+
+    def can_restart(self, status: ConnectorStatus) -> bool:
+        """See KafkaConnect."""
+        return status.state == RUNNING or not self._running_only
 
     def restart_failed(self, name: str) -> tuple[int, ...]:
         """See KafkaConnect; it goes on failing until `run` is called."""

@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import dagster as dg
 
-from cdc_lake.contract import failpoints, schema, timeline
+from cdc_lake.contract import failpoints, timeline
 from cdc_lake.contract.epochs import Epochs
 from cdc_lake.jobs import upsert
-from cdc_lake.jobs.migrate import migration
 from cdc_lake.pipeline import registration, report, source_schema, stream, sweeping, topic_state
 from cdc_lake.pipeline.flow import RUNS_WITHIN, TableFlow, location
 from cdc_lake.pipeline.job_runs import JobRuns
@@ -54,9 +53,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         new = upsert.new_manifests(bucket, spec)
         # In this order: what is landed by now was written under a schema that the look finds, or an earlier one.
         seen = source_schema.look(table, postgres, bucket)
-        written = stream.checkpoint(bucket, table)
-        versions = schema.captured(bucket, flow.name, table.source_table)
-        if new or (written is not None and migration(versions, written.schema_version) is not None):
+        if new or upsert.new_version(bucket, spec) is not None:
             done = jobs.run(upsert.run, replace(spec, until=new[-1].number if new else 0))
             applied = [f"{done.events} events of {done.keys} keys"] if new else []
             told = [*(done.schema_changes or seen.told), *applied]

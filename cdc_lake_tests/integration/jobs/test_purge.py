@@ -92,7 +92,8 @@ def test_past_the_window_it_goes_and_the_checkpoint_is_carried_on(table: LakeTab
     report = purged(table)
     assert report.purged == 1
     assert set(rows(table)) == {2, 3, 4}
-    assert checkpoint(table) == before.model_copy(update={"purged_to": report.purged_to})
+    told = {"purged_to": report.purged_to, "purged_before_ms": at(17.2) - WINDOW * 500}
+    assert checkpoint(table) == before.model_copy(update=told)
     assert upsert.run(cast(SparkSession, NoSpark()), table.spec).instant is None
     assert purged(table).purged == 0
     assert_that_what_comes_too_late_is_told(table)
@@ -129,6 +130,17 @@ def assert_that_a_replay_of_everything_changes_nothing(table: LakeTable) -> None
     table.deliver([*told, *deletes, change(4, "u", 9, note="in order"), change(1, "c", 17.4, note="again")])
     assert table.upsert().dead_letters == 0
     assert {key: row for key, row in rows(table).items() if not row[1]} == live
+
+
+def test_a_transaction_that_was_open_across_the_purge_is_applied(table: LakeTable) -> None:
+    """Its change has a lower LSN than the tombstone that went, and was committed after that was purged."""
+    table.deliver([], watermark=heartbeat(17.2))
+    table.upsert()
+    assert purged(table).purged == 1
+    table.deliver([{**change(9, "c", 5, note="long open"), "__source_ts_ms": at(17.3)}], watermark=heartbeat(17.4))
+    assert table.upsert().dead_letters == 0
+    assert rows(table)[9] == ("long open", False)
+    assert set(rows(table)) == {2, 3, 4, 9}
 
 
 def test_without_a_heartbeat_nothing_is_known_to_be_old(new_table: NewTable) -> None:

@@ -39,6 +39,14 @@ def test_a_table_whose_rows_are_hidden_is_refused(shop: World) -> None:
         look(shop, row_security=True)
 
 
+def test_a_partition_column_that_the_table_has_not_got_is_refused(shop: World) -> None:
+    """Renamed at the source, it would read as empty in every later row."""
+    table = replace(shop.orders, spec=shop.orders.spec.model_copy(update={"partition_by": ["region"]}))
+    told = r"sales\.orders has no column region, by which the YAML of shop partitions .* `cdc-lake reset shop`"
+    with pytest.raises(ContractError, match=told):
+        source_schema.look(table, shop.postgres, shop.bucket)
+
+
 def test_a_default_is_kept_with_the_column(shop: World) -> None:
     found = look(shop, columns=columns(shop, replace(MORE, missing="5")), missing={"more": "5"})
     assert found.told == ["more integer added (older rows show 5)"]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from cdc_lake_tests.fakes.kafka import FakeKafka
 from cdc_lake_tests.fakes.kafkaconnect import Served, served
@@ -163,11 +164,18 @@ def test_one_that_failed_says_why_and_is_made_anew(aws: Served) -> None:
     assert one.wait_running("shop", timeout_seconds=5).state == "RUNNING"
 
 
-def test_one_that_failed_can_be_restarted(aws: Served) -> None:
+def test_one_that_failed_can_not_be_restarted(aws: Served) -> None:
     one = connect(aws)
     one.put("shop", {**CONFIG, "fail": "the database was away"})
-    assert one.restart_failed("shop") == (0,)
+    with pytest.raises(ConnectorFailed):
+        one.wait_running("shop", timeout_seconds=5)
+    status = one.status("shop")
+    assert status is not None
+    assert not one.can_restart(status)
     assert one.restart_failed("shop") == ()
+    arn = aws.client().list_connectors()["connectors"][0]["connectorArn"]
+    with pytest.raises(ClientError, match="The connector is FAILED"):
+        aws.client().restart_connector(connectorArn=arn)
 
 
 def test_an_update_that_was_rolled_back_is_an_error(aws: Served) -> None:

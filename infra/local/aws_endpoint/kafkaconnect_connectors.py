@@ -127,7 +127,7 @@ class Connectors:
         return self._begun(found, f"{action.upper()}_CONNECTOR")
 
     def _restart(self, request: dict[str, Any]) -> Answer:
-        found = self._ready(request["connectorArn"], "RUNNING", "FAILED")
+        found = self._ready(request["connectorArn"], "RUNNING")
         failed = "true" if request.get("onlyFailedTasks") else "false"
         self._worker.ask(found["name"], f"restart?includeTasks=true&onlyFailed={failed}")
         found["state"] = "RESTARTING"

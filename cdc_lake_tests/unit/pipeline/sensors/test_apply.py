@@ -47,6 +47,35 @@ def test_one_apply_at_a_time_and_again_after_a_failure(shop: World, apply: Daemo
     assert "is under way" in apply.skip()
 
 
+def test_a_run_that_failed_after_its_commit_is_launched_again(
+    shop: World, apply: Daemon, instance: dg.DagsterInstance, clock: Clock
+) -> None:
+    """Nothing is left to apply, but catalog, view and dataset lack what the run was to bring them."""
+    orders(shop, 1)
+    shop.land(shop.orders)
+    apply.fail()
+    shop.apply(shop.orders)
+    assert "the next one in 5 s" in apply.skip()
+    clock.go(6)
+    again = apply.run()
+    assert again.tags["cdc_lake/position"] == "apply:shop.sales.orders:id-1:manifests-1-1"
+    assert apply.skip() == "everything that is landed is applied"
+    instance.report_run_failed(again)
+    clock.go(60)
+    done = apply.run(dg.DagsterRunStatus.SUCCESS)
+    assert instance.get_runs(limit=1)[0].run_id == done.run_id
+    assert apply.skip() == "everything that is landed is applied"
+
+
+def test_a_run_that_failed_before_a_reset_is_not_launched_again(shop: World, apply: Daemon, clock: Clock) -> None:
+    orders(shop, 1)
+    shop.land(shop.orders)
+    apply.fail()
+    shop.bucket.delete([item.key for item in shop.bucket.scan("")])
+    clock.go(6)
+    assert apply.skip() == "everything that is landed is applied"
+
+
 def test_each_table_has_its_own_sensors(shop: World, apply: Daemon, instance: dg.DagsterInstance, clock: Clock) -> None:
     shop.customer("ANNE")
     shop.land(shop.customers)

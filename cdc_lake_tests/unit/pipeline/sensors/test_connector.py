@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dagster as dg
+
 from cdc_lake_tests.unit.pipeline.sensors.daemon import Clock, Daemon
 from cdc_lake_tests.world import World
 
@@ -30,6 +32,22 @@ def test_a_failed_task_is_restarted_and_it_says_so(shop: World, connector: Daemo
 def test_a_failed_connector_is_restarted_too(shop: World, connector: Daemon) -> None:
     shop.connect.fail(shop.flow.connector, "no such host", connector_too=True)
     assert connector.skip().startswith("restarted cdc-lake-shop (cdc-lake-shop is FAILED: no such host")
+
+
+def test_a_failed_connector_that_nobody_can_restart_is_made_anew_by_a_run(
+    shop: World, connector: Daemon, clock: Clock
+) -> None:
+    """On MSK Connect, the run of the topic deletes it and makes it again under its name."""
+    shop.connect.restart_running_only()
+    shop.connect.fail(shop.flow.connector, "no such host", connector_too=True)
+    connector.run(dg.DagsterRunStatus.SUCCESS)
+    assert "next restart in" in connector.skip()
+    clock.go(6)
+    connector.request()
+    assert shop.connect.restarts == []
+    shop.connect.fail(shop.flow.connector, "connection refused")
+    clock.go(16)
+    assert connector.skip().startswith("restarted tasks [0]")
 
 
 def test_restarts_wait_longer_each_time(shop: World, connector: Daemon, clock: Clock) -> None:
