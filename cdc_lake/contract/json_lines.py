@@ -40,7 +40,7 @@ def records(store: ObjectStore, item: LandedObject) -> Iterator[tuple[int, bytes
     Raises ObjectDamagedError where the object is missing, or is not to the byte what its manifest says.
     """
     stored = store.get(item.key)
-    advice = "nothing was applied; restore the object from a backup, or resnapshot the pipeline"
+    advice = "nothing was applied; restore the object from a backup, or start over with `cdc-lake reset`"
     if stored is None:
         raise ObjectDamagedError(f"raw object {item.key} is missing, though its manifest lists it; {advice}")
     if item.sink is not None:
@@ -67,6 +67,6 @@ def _of_sink(body: bytes, item: LandedObject, part: SinkPart) -> list[bytes]:
         raise ObjectDamagedError(
             f"raw object {item.key} does not hold the {item.records} records after line {part.skip} that its manifest "
             "describes: the sink connector wrote it again with others, or fewer. Nothing was applied; restore the "
-            f"version with ETag {item.etag} (the bucket keeps versions), or resnapshot the pipeline"
+            f"version with ETag {item.etag} (the bucket keeps versions), or start over with `cdc-lake reset`"
         )
     return values

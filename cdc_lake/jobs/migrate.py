@@ -78,8 +78,11 @@ def _moves(was: Column | None, column: Column) -> bool:
 
 def _stored(was: Column | None, column: Column) -> SparkColumn:
     """What a stored row shows in a column."""
-    if was is not None:
-        return F.col(was.name.lower()).cast(column.lake_type)
+    return added(column) if was is None else F.col(was.name.lower()).cast(column.lake_type)
+
+
+def added(column: Column) -> SparkColumn:
+    """What rows that are older than a column show in it."""
     if column.missing is None:
         return F.lit(None).cast(column.lake_type)
     return spelled(column, F.lit(column.missing), STRICT).value

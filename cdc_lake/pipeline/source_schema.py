@@ -42,6 +42,13 @@ def look(table: TableFlow, postgres: Postgres, bucket: ObjectStore, *, epoch: in
             f"table {table.source_table} has primary key ({', '.join(catalog.key) or 'none'}), but the YAML of "
             f"{flow.name} says key: [{', '.join(table.spec.key)}]; make them the same"
         )
+    columns = {column.name.lower() for column in catalog.columns}
+    if lacking := [name for name in table.spec.partition_by if name.lower() not in columns]:
+        raise ContractError(
+            f"table {table.source_table} has no column {', '.join(lacking)}, by which the YAML of {flow.name} "
+            "partitions its lake table (partition_by): name columns that it has. Where one was renamed or dropped, "
+            f"name another one, then `cdc-lake reset {flow.name}`, since stored rows do not move"
+        )
     if catalog.children or catalog.storage.filenode is None:
         raise ContractError(
             f"rows of table {table.source_table} stand in other tables ({', '.join(catalog.children) or 'none yet'}): "

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 from cdc_lake.contract.manifest import Manifest
 from cdc_lake.contract.position import ORDER_COLUMN
 from cdc_lake.contract.schema import Column, TableSchema
-from cdc_lake.jobs import kafka_source, raw_reader
+from cdc_lake.jobs import kafka_source, migrate, raw_reader
 from cdc_lake.jobs.decode import REASON, decode
 from cdc_lake.jobs.verify import values
 from cdc_lake.jobs.verify.copying import CopyReader, Range
@@ -90,14 +90,17 @@ def _refused(spec: VerifySpec) -> SparkColumn:
     return F.when(F.coalesce(*found).isNotNull(), F.map_from_entries(entries))
 
 
-def lake_rows(spark: SparkSession, spec: VerifySpec, state: LakeState | None) -> DataFrame:
-    """The table's rows as of a commit, deleted ones included: values, GONE, SEEN, ORDER."""
+def lake_rows(spark: SparkSession, spec: VerifySpec, state: LakeState | None, *, migrated: bool = False) -> DataFrame:
+    """The table's rows as of a commit, deleted ones included: values, GONE, SEEN, ORDER.
+
+    A column that the table did not have then is NULL; if `migrated`, what a migration since then has made it.
+    """
     if state is None:
         kinds = ", ".join(f"`{name}` {kind}" for name, kind in spec.schema.lake_columns())
         rows = spark.createDataFrame([], kinds)
     else:
         rows = spark.read.format("hudi").option("as.of.instant", state.instant).load(spec.uri)
-    return _told(rows, spec)
+    return _told(rows, spec, migrated=migrated)
 
 
 def raw_rows(spark: SparkSession, spec: VerifySpec, manifests: Sequence[Manifest], keys: DataFrame) -> DataFrame:
@@ -138,12 +141,14 @@ def topic_records(spark: SparkSession, later: KafkaRange) -> DataFrame:
     )
 
 
-def _told(rows: DataFrame, spec: VerifySpec) -> DataFrame:
+def _told(rows: DataFrame, spec: VerifySpec, *, migrated: bool = False) -> DataFrame:
     held = {name.lower() for name in rows.columns}
 
     def value(column: Column) -> SparkColumn:
-        # A column that the table has not got yet is NULL in every row; one that was widened had another type.
-        stored = F.col(column.name.lower()) if column.name.lower() in held else F.lit(None)
+        if column.name.lower() in held:
+            stored = F.col(column.name.lower())  # one that was widened had another type
+        else:
+            stored = migrate.added(column) if migrated else F.lit(None)
         return values.comparable(column, stored.cast(column.lake_type))
 
     return rows.select(

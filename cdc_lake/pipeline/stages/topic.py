@@ -11,7 +11,7 @@ from cdc_lake.contract import failpoints, lease, names, schema
 from cdc_lake.contract.epochs import Completion, Epochs, Start
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.store import ObjectStore as Bucket
-from cdc_lake.pipeline import continuity, report, stream, topic_state
+from cdc_lake.pipeline import beats, continuity, report, stream, topic_state
 from cdc_lake.pipeline.flow import RUNS_WITHIN, Flow, TableFlow, location
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
 from resources.connector_config import render, table_pattern
@@ -137,8 +137,10 @@ def _settled(flow: Flow, postgres: Postgres, kafka: Kafka, connect: Connectors, 
     continuity.require_whole(flow, postgres, kafka, connect, store)
     epochs = Epochs(store, flow.name)
     epoch = continuity.begin(flow, postgres, connect, store)
-    seen = sightings.load(store, flow.name)
-    if epochs.completion(epoch.number) is None and seen is not None:
+    if epochs.completion(epoch.number) is None:
+        # Not what is kept: another look that kept what it saw in this moment may not have seen the last attempt.
+        kept = sightings.load(store, flow.name)
+        seen, _ = beats.follow(kafka, flow, epoch, kept if kept is not None and kept.epoch == epoch.number else None)
         # Rows that were deleted between an interrupted attempt and the next one are told by nobody: lake sweeps them.
         retaken = seen.snapshot_ts_ms if len(seen.snapshots) > 1 else None
         last = max(seen.snapshots, default=None)

@@ -43,7 +43,7 @@ def test_a_damaged_raw_object_stops_it_as_what_it_is(table: LakeTable, body: byt
     with pytest.raises(ObjectDamagedError) as caught:
         table.upsert()
     assert caught.value.user_message.startswith(f"raw object {key} ")
-    assert caught.value.user_message.endswith("or resnapshot the pipeline")
+    assert caught.value.user_message.endswith("or start over with `cdc-lake reset`")
     assert commits(table) is None
 
 
