@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from resources.deployment import RECORD_BYTES
 from resources.errors import ResourceError
 
 _WORKER = "CDC_LAKE_CONNECT_WORKER_"
@@ -60,6 +61,7 @@ class AwsSettings(BaseModel):
     password_reference: str = Field(default="", alias="CDC_LAKE_CONNECT_PASSWORD_REFERENCE")
     kafka_cluster: str = Field(alias="CDC_LAKE_KAFKA_CLUSTER")
     kafka_security: Literal["plaintext", "iam"] = Field(default="iam", alias="CDC_LAKE_KAFKA_SECURITY")
+    kafka_record_bytes: int = Field(default=RECORD_BYTES, gt=0, alias="CDC_LAKE_KAFKA_RECORD_BYTES")
     connect_url: str = Field(default="", alias="CDC_LAKE_CONNECT_URL")
     connect_role: str = Field(alias="CDC_LAKE_CONNECT_ROLE")
     connect_log_group: str = Field(alias="CDC_LAKE_CONNECT_LOG_GROUP")

@@ -71,9 +71,10 @@ def resources() -> dict[str, dg.ConfigurableResource[Any]]:
             profile="aws",
             source_host=told.source_host,
             password_reference=told.password_reference or secret.connect_reference(),
-            # MSK Connect takes a closed list of a worker's settings. Without exactly.once.source.support on it records
-            # can come twice, which the lake is built for.
+            # Whether MSK Connect's workers take exactly.once.source.support, and its brokers' IAM what that asks of
+            # them, was not seen. Without it records can come twice, which the lake is built for.
             exactly_once="requested",
+            record_bytes=told.kafka_record_bytes,
             snapshot_seconds=told.snapshot_seconds,
             poll_seconds=told.poll_seconds,
             pages="",

@@ -25,6 +25,7 @@ _MADE_UP = {
     "partitions": "1",
     "retention_ms": "604800000",
     "exactly_once": "requested",
+    "record_bytes": "1048576",
 }
 _DATABASE = "database."
 # Begin names that Connect and Debezium hand on: to converters, to clients, to topics that Connect makes, to the driver.

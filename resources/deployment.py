@@ -10,6 +10,8 @@ from typing import Literal
 import dagster as dg
 from pydantic import Field
 
+RECORD_BYTES = 16 * 2**20
+
 
 class Deployment(dg.ConfigurableResource):  # type: ignore[type-arg]
     """Settings of the place where the pipelines run."""
@@ -24,6 +26,7 @@ class Deployment(dg.ConfigurableResource):  # type: ignore[type-arg]
         default="required",
         description="Whether a connector refuses to start on a worker without `exactly.once.source.support`.",
     )
+    record_bytes: int = Field(default=RECORD_BYTES, description="The largest record that topics take.")
     pages: str
     """The folder that dashboards are written to."""
     snapshot_seconds: float = 1800.0

@@ -6,6 +6,7 @@ Here: functions of the spec. Not here: anything that asks a system what it holds
 from __future__ import annotations
 
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
@@ -21,6 +22,7 @@ from cdc_lake.contract.values import ValueRules
 from cdc_lake.jobs.purge import PurgeSpec
 from cdc_lake.jobs.upsert import UpsertSpec
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE, PipelineSpec, TableSpec, seconds
+from resources.deployment import RECORD_BYTES
 from resources.errors import Unreachable
 from resources.object_store import ObjectStore
 from resources.postgres import Postgres
@@ -29,8 +31,7 @@ STAGES = ("source", "topic", "raw", "lake", "dataset", "dashboard")
 
 _CONNECT_SECONDS = 5.0
 
-RECORD_BYTES = 16 * 2**20
-"""The largest record that a topic takes, as the connector's `producer.override.max.request.size` says."""
+_LARGEST = "producer.override.max.request.size"
 
 # A day without a run of a stage is worth a look, whatever the data do: how old the data are is the watermark's
 # business (checks/watermark.py), which an idle source keeps green and a stopped connector turns red.
@@ -79,13 +80,12 @@ class Flow:
         """What a topic keeps at least: the replay window."""
         return seconds(self.spec.replay_window) * 1000
 
-    @property
-    def topic_settings(self) -> dict[str, str]:
-        """What the contract asks of each topic."""
+    def topic_settings(self, connector: Mapping[str, str]) -> dict[str, str]:
+        """What the contract asks of each topic; it takes as large a record as the connector sends."""
         return {
             "cleanup.policy": "delete",
             "retention.ms": str(self.retention_ms),
-            "max.message.bytes": str(RECORD_BYTES),
+            "max.message.bytes": connector.get(_LARGEST, str(RECORD_BYTES)),
         }
 
     @cached_property

@@ -135,10 +135,10 @@ def _next_epoch(
         }
         starts = {}
         for table in flow.tables:
-            _ensure_topic(systems.kafka, flow, table.topic)
+            _ensure_topic(systems, flow, table.topic)
             starts[table.topic], told = _land_rest(systems, table, claims[table.topic])
             yield f"{table.name}: {told}"
-        _ensure_topic(systems.kafka, flow, flow.heartbeat_topic)
+        _ensure_topic(systems, flow, flow.heartbeat_topic)
         starts[flow.heartbeat_topic] = _start(systems, flow.heartbeat_topic)
         failpoints.reached("resnapshot.after_landing")
         systems.connect.delete_offsets(flow.connector)
@@ -152,8 +152,8 @@ def _next_epoch(
     return epoch
 
 
-def _ensure_topic(kafka: Kafka, flow: Flow, topic: str) -> None:
-    kafka.ensure_topic(topic, flow.spec.stream.partitions, flow.topic_settings)
+def _ensure_topic(systems: Systems, flow: Flow, topic: str) -> None:
+    systems.kafka.ensure_topic(topic, flow.spec.stream.partitions, flow.topic_settings(systems.config))
 
 
 def _land_rest(systems: Systems, table: TableFlow, claim: lease.Claim) -> tuple[Start, str]:

@@ -26,7 +26,7 @@ def recreate(stall: Stall) -> None:
     kafka = stall.resources["kafka"]
     stall.stop_connector()
     kafka.delete_topic(stall.table.topic)
-    kafka.ensure_topic(stall.table.topic, stall.flow.spec.stream.partitions, stall.flow.topic_settings)
+    kafka.ensure_topic(stall.table.topic, stall.flow.spec.stream.partitions, stall.flow.topic_settings({}))
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,12 @@ def test_a_connect_of_ones_own_takes_msk_connects_place(monkeypatch: pytest.Monk
     assert found.url == "http://connect.internal:8083"
 
 
+def test_a_cluster_that_takes_smaller_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert profile.resources()["deployment"].record_bytes == 16 * 2**20
+    monkeypatch.setenv("CDC_LAKE_KAFKA_RECORD_BYTES", "8388608")
+    assert profile.resources()["deployment"].record_bytes == 8 * 2**20
+
+
 def test_spark_brings_what_signs_in_to_the_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
     iam = str(folder_of("msk-iam") / "aws-msk-iam-auth-2-all.jar")
     assert profile.resources()["spark"].code.more_jars == [iam]

@@ -49,8 +49,8 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
     ) -> dg.MaterializeResult[None]:
         postgres = flow.at_source(postgres)
         bucket = location(store).store()
-        starts = _topics(flow, kafka)
         config = connector_config(flow, postgres, deployment)
+        starts = _topics(flow, kafka, config)
         key, owner = names.resnapshot_lease_key(flow.name), f"dagster run {context.run.run_id}"
         with lease.held(bucket, key, owner):  # a resnapshot must not find the connector started under its hands
             _require_startable(flow, postgres, kafka, connect, bucket, config, starts)
@@ -93,11 +93,11 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
     return topic_asset
 
 
-def _topics(flow: Flow, kafka: Kafka) -> dict[str, Start]:
+def _topics(flow: Flow, kafka: Kafka, config: Mapping[str, str]) -> dict[str, Start]:
     """The topics of the whole pipeline, made where they are missing, as they are now."""
     starts = {}
     for topic in (*(table.topic for table in flow.tables), flow.heartbeat_topic):
-        kafka.ensure_topic(topic, flow.spec.stream.partitions, flow.topic_settings)
+        kafka.ensure_topic(topic, flow.spec.stream.partitions, flow.topic_settings(config))
         found = kafka.topic(topic)
         if found is None:
             raise ContractError(f"topic {topic} is gone again right after it was made: somebody deletes it")
@@ -204,5 +204,6 @@ def connector_config(flow: Flow, postgres: Postgres, deployment: Deployment) -> 
             "partitions": str(flow.spec.stream.partitions),
             "retention_ms": str(flow.retention_ms),
             "exactly_once": deployment.exactly_once,
+            "record_bytes": str(deployment.record_bytes),
         },
     )

@@ -73,6 +73,7 @@ class Source:
             "partitions": "1",
             "retention_ms": "604800000",
             "exactly_once": "required",
+            "record_bytes": "16777216",
         }
         return {**render(CONNECTOR, values), **changes}
 

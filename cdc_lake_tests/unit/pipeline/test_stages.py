@@ -117,6 +117,16 @@ def test_from_nothing(fresh: World, run: Runner) -> None:
     assert fresh.athena.databases == {"shop_lake"}, "the pipeline's catalog, whatever the resource's own database is"
 
 
+def test_topics_take_as_large_a_record_as_the_connector_sends(
+    fresh: World, run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = {"connector.class": "Debezium", "producer.override.max.request.size": "8388608"}
+    monkeypatch.setattr(topic, "connector_config", lambda *_: config)
+    run("source", "topic")
+    for name in (fresh.orders.topic, fresh.flow.heartbeat_topic):
+        assert fresh.kafka.ensure_topic(name).topic.config["max.message.bytes"] == "8388608"
+
+
 def test_every_stage_shows_schema_place_and_lineage(fresh: World, run: Runner) -> None:
     found = first_run(fresh, run)
     assert [column.name for column in found["source/orders"]["dagster/column_schema"].columns] == [
