@@ -128,7 +128,8 @@ def put(store: ObjectStore, pipeline: str, letters: Sequence[DeadLetter]) -> Non
         if found.sha256 != letter.sha256:
             raise ObjectConflictError(
                 f"dead letter {key} is about another record than the one that lies there now: the topic was made again "
-                f"in the same epoch. Nothing was changed; `cdc-lake resnapshot {pipeline}` begins the next epoch"
+                f"before anything was landed. Nothing was changed; look at the letter (`cdc-lake dlq show {pipeline} "
+                f"{found.id}`), drop it (`cdc-lake dlq drop {pipeline} {found.id}`), then run this again"
             )
 
 
