@@ -116,6 +116,13 @@ def test_webserver_and_daemon_find_the_code_location(environment: Synthesized, m
         assert host == f"code.{environment.size.prefix}.internal"
 
 
+def test_a_probe_that_is_slow_stops_no_code_location(environment: Synthesized) -> None:
+    checks = {name: each["HealthCheck"] for name, each in containers(environment).items() if "HealthCheck" in each}
+    assert checks.keys() == {"code"}
+    times = {name: value for name, value in checks["code"].items() if name != "Command"}
+    assert times == {"Interval": 60, "Timeout": 30, "Retries": 5, "StartPeriod": 120}
+
+
 def test_the_storage_is_private_encrypted_and_not_the_sources(environment: Synthesized) -> None:
     database = environment.one("dagster", "AWS::RDS::DBInstance")
     assert database["PubliclyAccessible"] is False

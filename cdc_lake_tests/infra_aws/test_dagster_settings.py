@@ -21,6 +21,7 @@ LEFT = {
     "CDC_LAKE_CONNECT_PASSWORD_REFERENCE",  # the member `password` of the secret, which CDK makes so
     "CDC_LAKE_EMR_ENVIRONMENT",  # a person's archive
     "CDC_LAKE_EMR_MORE_JARS",  # jars of a person's own
+    "CDC_LAKE_KAFKA_RECORD_BYTES",  # of MSK Serverless only
     "CDC_LAKE_KAFKA_SECURITY",  # iam, the only listener that CDK's cluster has
     "CDC_LAKE_POLL_SECONDS",
     "CDC_LAKE_SNAPSHOT_SECONDS",
@@ -85,5 +86,6 @@ def test_with_it_the_profile_can_be_bound(variant: Synthesized) -> None:
     assert found.quicksight_principal == variant.size.quicksight_principal
     assert found.emr_environment.endswith(f"/{variant.size.emr.environment}")
     assert found.emr_python == "/opt/ours/bin/python"
+    assert found.kafka_record_bytes == 8 * 2**20, "the variant has MSK Serverless"
     assert found.connect_workers_of.keys() == set(variant.size.pipelines)
     assert (found.environment, found.region) == ("variant", "us-east-1")

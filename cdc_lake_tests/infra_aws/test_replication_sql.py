@@ -54,9 +54,11 @@ class Server:
             check=False,
         )
 
-    def script(self, password: str | None, user: str = "admin") -> subprocess.CompletedProcess[str]:
+    def script(
+        self, password: str | None, user: str = "admin", schema: str = "datalake"
+    ) -> subprocess.CompletedProcess[str]:
         """The script, as the admin runs it."""
-        return self.run("-v", "schema=datalake", "-f", str(SQL), user=user, password=password)
+        return self.run("-v", f"schema={schema}", "-f", str(SQL), user=user, password=password)
 
     def verifier(self) -> str:
         """The stored password's verifier."""
@@ -98,6 +100,31 @@ def test_the_user_may_replicate_and_make_what_the_source_asset_makes(server: Ser
         user=REPLICATION_USER,
     )
     assert made.returncode == 0, made.stderr
+
+
+def test_where_there_is_no_schema_the_user_may_make_it_and_the_script_does_not(server: Server) -> None:
+    ran = server.script("x", schema="unmade")
+    assert ran.returncode == 0, ran.stderr
+    there = "SELECT nspname FROM pg_namespace WHERE nspname = 'unmade'"
+    assert server.run("-c", there).stdout == ""
+    made = server.run("-c", "CREATE SCHEMA unmade; CREATE TABLE unmade.orders (id int)", user=REPLICATION_USER)
+    try:
+        assert made.returncode == 0, made.stderr
+        again = server.script("y", schema="unmade")
+        assert again.returncode == 0, again.stderr
+    finally:
+        server.run("-c", "DROP SCHEMA IF EXISTS unmade CASCADE")
+
+
+def test_in_an_empty_schema_of_somebody_elses_the_user_may_make_tables(server: Server) -> None:
+    server.run("-c", "CREATE SCHEMA emptied AUTHORIZATION admin")
+    try:
+        ran = server.script("x", schema="emptied")
+        assert ran.returncode == 0, ran.stderr
+        made = server.run("-c", "CREATE TABLE emptied.orders (id int)", user=REPLICATION_USER)
+        assert made.returncode == 0, made.stderr
+    finally:
+        server.run("-c", "DROP SCHEMA emptied CASCADE")
 
 
 def test_again_sets_the_password_that_is_in_the_secret_now(server: Server) -> None:

@@ -160,6 +160,30 @@ def test_topics_by_what_is_done_to_them(variant: Synthesized) -> None:
     assert on("kafka-cluster:DescribeTopic") == topics | beats | offsets
 
 
+@pytest.mark.parametrize("role", ["dagster", "quicksight"])
+def test_athena_may_ask_glue_with_its_callers_rights(environment: Synthesized, role: str) -> None:
+    given, catalog = rights(environment, role), environment.size.catalog
+
+    def on(action: str) -> set[str]:
+        found = {each for statement in given if action in statement.actions for each in statement.resources}
+        return {each.rpartition(":")[2] for each in found}
+
+    tables = {"catalog", f"database/{catalog}", f"table/{catalog}/*"}
+    assert on("glue:BatchGetPartition") == tables
+    assert on("glue:GetPartition") >= tables
+    assert on("glue:GetDatabase") >= {*tables, "database/default"}
+
+
+def test_dagster_looks_at_no_table_of_the_database_default(environment: Synthesized) -> None:
+    found = {
+        action
+        for each in rights(environment, "dagster")
+        if any(resource.endswith(":database/default") for resource in each.resources)
+        for action in each.actions
+    }
+    assert found == {"glue:GetDatabase"}
+
+
 @pytest.mark.parametrize("role", ["spark-job", "spark-node"])
 def test_jobs_may_do_what_they_call(environment: Synthesized, role: str) -> None:
     given = rights(environment, role)
@@ -190,5 +214,5 @@ def test_a_job_leaves_its_report_and_changes_no_code(environment: Synthesized, r
 @pytest.mark.parametrize("role", ["spark-job", "spark-node"])
 def test_what_a_person_puts_there_for_spark_can_be_read(variant: Synthesized, role: str) -> None:
     found = {each for statement in rights(variant, role) for each in statement.resources}
-    for key in ("python/environment.tar.gz", "python/install.sh"):
+    for key in ("python/environment.tar.gz", "python/install.sh", "python/requirements.lock"):
         assert any(each.endswith(f"/{key}*") for each in found)

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+from pathlib import Path
+
+import infra.aws
 from cdc_lake_tests.infra_aws.conftest import Synthesized
 from cdc_lake_tests.infra_aws.statements import text
 from infra.aws.spark import GLUE_FACTORY
+
+BOOTSTRAP = Path(str(infra.aws.__file__)).parent / "bootstrap" / "python.sh"
 
 
 def test_the_application_is_the_sizes_and_costs_nothing_while_idle(environment: Synthesized) -> None:
@@ -45,7 +52,20 @@ def test_machines_start_after_the_roles_have_their_policies(production: Synthesi
 def test_a_script_of_a_persons_installs_python(production: Synthesized, variant: Synthesized) -> None:
     assert not production.one("spark", "AWS::EMR::Cluster").get("BootstrapActions")
     [action] = variant.one("spark", "AWS::EMR::Cluster")["BootstrapActions"]
-    assert text(action["ScriptBootstrapAction"]["Path"]).endswith("/python/install.sh")
+    script = action["ScriptBootstrapAction"]
+    assert text(script["Path"]).endswith("/python/install.sh")
+    assert [text(each).rpartition("}")[2] for each in script["Args"]] == ["/python/requirements.lock"]
+
+
+def test_the_script_of_ours_makes_the_interpreter_that_steps_take(production: Synthesized) -> None:
+    script = BOOTSTRAP.read_text(encoding="utf-8")
+    assert production.size.emr.cluster is not None
+    [folder] = re.findall(r"^folder=(\S+)$", script, re.MULTILINE)
+    assert production.size.emr.cluster.python == f"{folder}/bin/python"
+    subprocess.run(["bash", "-n", str(BOOTSTRAP)], check=True)
+    without = subprocess.run(["bash", str(BOOTSTRAP)], capture_output=True, text=True, check=False)
+    assert without.returncode != 0
+    assert "the URI of requirements.lock is missing" in without.stderr
 
 
 def test_dev_has_no_cluster(dev: Synthesized) -> None:

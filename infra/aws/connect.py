@@ -21,6 +21,7 @@ from infra.aws.sizes import Size
 from infra.aws.stack import LakeStack
 from infra.aws.storage import StorageStack
 from infra.aws.streaming import StreamingStack
+from infra.aws.told import tell
 from resources.connect_plugin import CONFIG_PROVIDER
 
 _WRITE_TOPIC = ["AlterTopicDynamicConfiguration", "CreateTopic", "DescribeTopic", "DescribeTopicDynamicConfiguration"]
@@ -37,6 +38,11 @@ def offsets_topic(pipeline: str) -> str:
     Fixed: MSK Connect invents a new topic for each connector otherwise, and one made again would start over.
     """
     return f"cdc-lake-connect-offsets-{pipeline}"
+
+
+def worker_told(pipeline: str) -> str:
+    """The name under which other stacks are told the ARN of a pipeline's worker configuration (told.py)."""
+    return f"connect-worker-{pipeline}"
 
 
 def worker_properties(pipeline: str, region: str) -> str:
@@ -90,8 +96,6 @@ class ConnectStack(LakeStack):
             retention=retention(size.connect.log_days),
             removal_policy=self.removal,
         )
-        self.worker_configurations: dict[str, str] = {}
-        """Their ARNs by pipeline."""
         for pipeline in size.pipelines:
             content = worker_properties(pipeline, size.region)
             # A worker configuration can't be changed, only replaced, and two of one name can't stand side by side.
@@ -103,7 +107,7 @@ class ConnectStack(LakeStack):
                 description=f"Workers of {connector_name(pipeline)}",
                 properties_file_content=Fn.base64(content),
             )
-            self.worker_configurations[pipeline] = configuration.attr_worker_configuration_arn
+            tell(self, worker_told(pipeline), configuration.attr_worker_configuration_arn)
         CfnOutput(self, "ConnectRole", value=self.role.role_arn)
         CfnOutput(self, "ConnectLogGroup", value=self.log_group.log_group_name)
 

@@ -8,7 +8,7 @@ more than the lake is behind (docs/decisions/0016-cdk-stacks.md).
 
 from __future__ import annotations
 
-from aws_cdk import CfnOutput
+from aws_cdk import CfnOutput, Duration
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_ecs as ecs
 from aws_cdk import aws_iam as iam
@@ -112,7 +112,7 @@ class DagsterStack(LakeStack):
             name,
             image=ecs.ContainerImage.from_ecr_repository(self._parts.storage.image, size.image_tag),
             command=list(COMMANDS[name]),
-            environment=settings(self._parts, self.size)
+            environment=settings(self, self._parts)
             if name == "code"
             else {"CDC_LAKE_CODE_HOST": f"code.{self.domain}"},
             secrets=self.storage.environment(),
@@ -142,4 +142,11 @@ class DagsterStack(LakeStack):
 def _health(name: str) -> ecs.HealthCheck | None:
     if name != "code":
         return None
-    return ecs.HealthCheck(command=["CMD", "dagster", "api", "grpc-health-check", "-p", str(CODE_LOCATION)])
+    return ecs.HealthCheck(
+        command=["CMD", "dagster", "api", "grpc-health-check", "-p", str(CODE_LOCATION)],
+        # The probe imports Dagster, on a fraction of a CPU that it shares with runs.
+        interval=Duration.seconds(60),
+        timeout=Duration.seconds(30),
+        retries=5,
+        start_period=Duration.seconds(120),
+    )

@@ -14,9 +14,10 @@ from infra.aws.connect import ConnectStack, offsets_topic
 from infra.aws.events import EventsStack
 from infra.aws.policies import allow, arn, kafka_arn, on_any
 from infra.aws.rights import LOOK, puts, reads_secret, reads_topics, writes
-from infra.aws.spark import SparkStack
+from infra.aws.spark import CLUSTER_TOLD, SparkStack
 from infra.aws.stack import LakeStack
 from infra.aws.storage import StorageStack
+from infra.aws.told import told
 from resources.metrics import NAMESPACE
 
 _CATALOG = "datacatalog/AwsDataCatalog"
@@ -95,6 +96,8 @@ def catalog_statements(stack: LakeStack, catalog: CatalogStack) -> list[iam.Poli
     queries = ["GetQueryExecution", "GetQueryResults", "StartQueryExecution", "StopQueryExecution"]
     return [
         allow([f"glue:{action}" for action in (*tables, *athena)], catalog.arns()),
+        # Athena's guide asks this of every caller, whatever the database.
+        allow(["glue:GetDatabase"], [arn(stack, "glue", each) for each in ("catalog", "database/default")]),
         allow([f"athena:{action}" for action in queries], [catalog.workgroup_arn()]),
         allow(["athena:GetDataCatalog"], [arn(stack, "athena", _CATALOG)]),
     ]
@@ -111,7 +114,7 @@ def spark_statements(stack: LakeStack, spark: SparkStack) -> list[iam.PolicyStat
     ]
     if spark.cluster is not None:
         steps = ["AddJobFlowSteps", "CancelSteps", "DescribeCluster", "DescribeStep", "ListSteps"]
-        cluster = arn(stack, "elasticmapreduce", f"cluster/{spark.cluster.ref}")
+        cluster = arn(stack, "elasticmapreduce", f"cluster/{told(stack, spark, CLUSTER_TOLD)}")
         statements.append(allow([f"elasticmapreduce:{action}" for action in steps], [cluster]))
     return statements
 

@@ -7,13 +7,19 @@ itself does (`CDC_LAKE_SOURCE_SECRET` is a secret's name).
 
 from __future__ import annotations
 
+from infra.aws.connect import worker_told
 from infra.aws.parts import Parts
-from infra.aws.sizes import Size
+from infra.aws.spark import CLUSTER_TOLD
+from infra.aws.stack import LakeStack
+from infra.aws.told import told as told_by
+
+SERVERLESS_RECORD_BYTES = 8 * 2**20
+"""`max.message.bytes` at most: https://docs.aws.amazon.com/msk/latest/developerguide/serverless-config.html."""
 
 
-def settings(parts: Parts, size: Size) -> dict[str, str]:
-    """The variables."""
-    groups = parts.network.groups
+def settings(stack: LakeStack, parts: Parts) -> dict[str, str]:
+    """The variables of the task in this stack."""
+    size, groups = stack.size, parts.network.groups
     told = {
         "CDC_LAKE_PROFILE": "aws",
         "CDC_LAKE_ENVIRONMENT": size.name,
@@ -41,20 +47,24 @@ def settings(parts: Parts, size: Size) -> dict[str, str]:
     }
     # One variable a pipeline: each connector has its own offsets topic, and so its own worker configuration.
     told |= {
-        f"CDC_LAKE_CONNECT_WORKER_{pipeline.upper()}": worker
-        for pipeline, worker in parts.connect.worker_configurations.items()
+        f"CDC_LAKE_CONNECT_WORKER_{pipeline.upper()}": told_by(stack, parts.connect, worker_told(pipeline))
+        for pipeline in size.pipelines
     }
-    return told | _given(parts, size)
+    return told | _given(stack, parts)
 
 
-def _given(parts: Parts, size: Size) -> dict[str, str]:
+def _given(stack: LakeStack, parts: Parts) -> dict[str, str]:
     """What an environment has because its size says so."""
+    size = stack.size
     found = {
         "CDC_LAKE_CONNECT_PLUGIN": size.connect.plugin,
         "CDC_LAKE_QUICKSIGHT_PRINCIPAL": size.quicksight_principal,
     }
+    if size.kafka.kind == "serverless":
+        found["CDC_LAKE_KAFKA_RECORD_BYTES"] = str(SERVERLESS_RECORD_BYTES)
     if size.emr.environment:
         found["CDC_LAKE_EMR_ENVIRONMENT"] = f"s3://{parts.storage.artifacts.bucket_name}/{size.emr.environment}"
-    if parts.spark.cluster is not None and size.emr.cluster is not None:
-        found |= {"CDC_LAKE_EMR_CLUSTER": parts.spark.cluster.ref, "CDC_LAKE_EMR_PYTHON": size.emr.cluster.python}
+    if size.emr.cluster is not None:
+        cluster = told_by(stack, parts.spark, CLUSTER_TOLD)
+        found |= {"CDC_LAKE_EMR_CLUSTER": cluster, "CDC_LAKE_EMR_PYTHON": size.emr.cluster.python}
     return {name: value for name, value in found.items() if value}

@@ -42,6 +42,7 @@ class QuickSightStack(LakeStack):
             allow([f"athena:{action}" for action in queries], [catalog.workgroup_arn()]),
             allow([f"athena:{action}" for action in metadata], [arn(self, "athena", "datacatalog/AwsDataCatalog")]),
             reads_tables(self, catalog.arns()),
+            allow(["glue:BatchGetPartition"], catalog.arns()),  # Athena asks Glue with its caller's rights
             *reads(storage.lake, "lake/"),
             *puts(storage.work, "athena-results/"),
         )

@@ -5,6 +5,7 @@ Here: fields and bounds that hold for one part. Not here: the file, and the envi
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -107,13 +108,18 @@ class EmrCluster(Part):
     python: Annotated[str, Field(pattern=r"^/")] = "/opt/cdc-lake/bin/python"
     """The interpreter on its machines that has what requirements.lock names."""
     bootstrap: Annotated[str | None, Field(pattern=_KEY)] = None
-    """The script that installs it when a machine starts: a key in the bucket of artifacts."""
+    """The script that installs it when a machine starts (bootstrap/python.sh): a key in the bucket of artifacts."""
 
     @model_validator(mode="after")
     def _ordered(self) -> EmrCluster:
         if self.max_count < self.core_count:
             raise ValueError(f"max_count {self.max_count} is below core_count {self.core_count}")
         return self
+
+    @property
+    def requirements(self) -> str | None:
+        """The key of what that script installs: requirements.lock, beside it."""
+        return str(PurePosixPath(self.bootstrap).with_name("requirements.lock")) if self.bootstrap else None
 
 
 class Emr(Part):

@@ -20,8 +20,11 @@ from infra.aws.spark_roles import SparkRoles
 from infra.aws.stack import LakeStack
 from infra.aws.storage import StorageStack
 from infra.aws.streaming import StreamingStack
+from infra.aws.told import tell
 
 GLUE_FACTORY = "com.amazonaws.glue.catalog.metastore.AWSGlueDataCatalogHiveClientFactory"
+CLUSTER_TOLD = "emr-cluster"
+"""The name under which other stacks are told the cluster's id (told.py)."""
 _METASTORE = {"hive.metastore.client.factory.class": GLUE_FACTORY}
 
 
@@ -47,6 +50,7 @@ class SparkStack(LakeStack):
         CfnOutput(self, "ServerlessApplication", value=self.application.attr_application_id)
         CfnOutput(self, "JobRole", value=self.roles.jobs.role_arn)
         if self.cluster:
+            tell(self, CLUSTER_TOLD, self.cluster.ref)
             CfnOutput(self, "ClusterId", value=self.cluster.ref)
 
     def _serverless(self) -> emrserverless.CfnApplication:
@@ -86,7 +90,7 @@ class SparkStack(LakeStack):
             name=self.size.prefix,
             release_label=self.size.emr.release,
             applications=[emr.CfnCluster.ApplicationProperty(name=name) for name in ("Hadoop", "Spark")],
-            bootstrap_actions=self._bootstrap(shape.bootstrap),
+            bootstrap_actions=self._bootstrap(shape),
             configurations=[
                 emr.CfnCluster.ConfigurationProperty(
                     classification="spark-hive-site", configuration_properties=_METASTORE
@@ -126,11 +130,13 @@ class SparkStack(LakeStack):
             cluster.node.add_dependency(role.node.find_child("DefaultPolicy"))
         return cluster
 
-    def _bootstrap(self, script: str | None) -> list[emr.CfnCluster.BootstrapActionConfigProperty]:
-        """Python for our jobs, which EMR's images don't have."""
-        if script is None:
+    def _bootstrap(self, shape: EmrCluster) -> list[emr.CfnCluster.BootstrapActionConfigProperty]:
+        """Python for our jobs, which EMR's images don't have: the script is told where its requirements are."""
+        if shape.bootstrap is None:
             return []
-        run = emr.CfnCluster.ScriptBootstrapActionConfigProperty(path=f"{self._artifacts}/{script}")
+        run = emr.CfnCluster.ScriptBootstrapActionConfigProperty(
+            path=f"{self._artifacts}/{shape.bootstrap}", args=[f"{self._artifacts}/{shape.requirements}"]
+        )
         return [emr.CfnCluster.BootstrapActionConfigProperty(name="python", script_bootstrap_action=run)]
 
     def _security(self) -> emr.CfnSecurityConfiguration:

@@ -73,5 +73,5 @@ class SparkRoles(Construct):
 
 def _given(emr: Emr) -> list[str]:
     """What a person has put into the bucket of artifacts for Spark."""
-    bootstrap = emr.cluster.bootstrap if emr.cluster else None
-    return [key for key in (emr.environment, bootstrap) if key]
+    of_cluster: tuple[str | None, ...] = (emr.cluster.bootstrap, emr.cluster.requirements) if emr.cluster else ()
+    return [key for key in (emr.environment, *of_cluster) if key]

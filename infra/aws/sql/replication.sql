@@ -36,10 +36,12 @@ ALTER ROLE cdc_lake WITH LOGIN PASSWORD :'password';
 GRANT rds_replication TO cdc_lake;
 
 -- Debezium reads the snapshot. Dagster's `source` asset makes publication, heartbeat table and triggers: for a
--- publication and a trigger it has to own the tables, so it is given the role that does.
+-- publication and a trigger it has to own the tables, so it is given the role that does. No schema is made: where there
+-- is none, cdc_lake may make it (`cdc-lake load` does, and takes one that it did not make for somebody else's); where it
+-- is cdc_lake's own, it needs no grant, and the admin could give none.
 SELECT format('GRANT CREATE ON DATABASE %I TO cdc_lake', current_database()) \gexec
-SELECT format('CREATE SCHEMA IF NOT EXISTS %I', :'schema') \gexec
-SELECT format('GRANT USAGE, CREATE ON SCHEMA %I TO cdc_lake', :'schema') \gexec
+SELECT format('GRANT USAGE, CREATE ON SCHEMA %I TO cdc_lake', nspname)
+FROM pg_namespace WHERE nspname = :'schema' AND pg_get_userbyid(nspowner) <> 'cdc_lake' \gexec
 SELECT format('GRANT %I TO cdc_lake', owner) FROM (
     SELECT DISTINCT tableowner AS owner FROM pg_tables WHERE schemaname = :'schema' AND tableowner <> 'cdc_lake'
 ) AS owners \gexec
