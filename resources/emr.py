@@ -11,7 +11,7 @@ from pydantic import Field, PrivateAttr
 from resources import console
 from resources.aws import AwsRequestFailed
 from resources.emr_jobs import EmrJobs, Submission
-from resources.errors import Unreachable
+from resources.errors import JobFailed, Unreachable
 from resources.spark_jobs import JobRun
 
 _FINAL = frozenset({"COMPLETED", "CANCELLED", "FAILED", "INTERRUPTED"})
@@ -86,9 +86,14 @@ class EmrSteps(EmrJobs):
 
     def _cancel(self, run: JobRun) -> None:
         with self.explained(f"Cancelling {self._described(run)}"):
-            self.client("emr").cancel_steps(
+            told = self.client("emr").cancel_steps(
                 ClusterId=self.cluster_id, StepIds=[run.id], StepCancellationOption="TERMINATE_PROCESS"
             )
+        for step in told["CancelStepsInfoList"]:
+            if step["Status"] == "FAILED":  # EMR refuses in an answer that is none of an error
+                raise JobFailed(
+                    f"{self._described(run)} was not cancelled: {step.get('Reason', 'EMR does not say why')}"
+                )
 
     def _is_final(self, state: str) -> bool:
         return state in _FINAL

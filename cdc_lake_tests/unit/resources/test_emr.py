@@ -248,6 +248,16 @@ def test_who_can_t_look_any_more_and_can_t_cancel_says_that_it_may_run(aws: Serv
     assert state(aws) == "SUCCEEDED"
 
 
+def test_a_step_that_can_t_be_cancelled_is_told(aws: Served, tmp_path: Path) -> None:
+    """EMR answers 200 all the same."""
+    one = steps(aws, tmp_path)
+    one.run(work, "report")
+    run = one.last_run()
+    assert run is not None
+    with pytest.raises(JobFailed, match=rf"step {run.id} .* was not cancelled: Step is in COMPLETED state"):
+        one._cancel(run)
+
+
 def test_a_step_whose_answer_was_lost_is_found(aws: Served, tmp_path: Path) -> None:
     aws.trouble.late["AddJobFlowSteps"] = lambda: time.sleep(0.6)
     assert steps(aws, tmp_path, read_timeout_seconds=0.3).run(work, "report") == "REPORT"
