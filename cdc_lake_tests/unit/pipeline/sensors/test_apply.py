@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dagster as dg
 
+from cdc_lake.pipeline import source_schema
 from cdc_lake_tests.unit.pipeline.sensors.daemon import Clock, Daemon, orders
 from cdc_lake_tests.world import World
+from resources.postgres_catalog import ColumnInfo
 
 
 def test_nothing_to_apply(shop: World, apply: Daemon) -> None:
@@ -74,6 +76,17 @@ def test_a_run_that_failed_before_a_reset_is_not_launched_again(shop: World, app
     shop.bucket.delete([item.key for item in shop.bucket.scan("")])
     clock.go(6)
     assert apply.skip() == "everything that is landed is applied"
+
+
+def test_a_version_of_the_schema_that_the_table_has_not_got_is_due(shop: World, apply: Daemon) -> None:
+    orders(shop, 1)
+    shop.land(shop.orders)
+    shop.apply(shop.orders)
+    more = ColumnInfo("more", "integer", "integer", True, 9, None, None, None, "base", False)
+    columns = (*shop.postgres.columns("sales", "orders"), more)
+    shop.postgres.tells("sales", "orders", columns=columns, missing={"more": "5"})
+    source_schema.look(shop.orders, shop.postgres, shop.bucket)
+    assert apply.request().run_key == "apply:shop.sales.orders:schema-2:0"
 
 
 def test_each_table_has_its_own_sensors(shop: World, apply: Daemon, instance: dg.DagsterInstance, clock: Clock) -> None:
