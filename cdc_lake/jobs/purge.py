@@ -69,7 +69,8 @@ def run(spark: SparkSession, spec: PurgeSpec) -> PurgeReport:
             update={
                 "purged_to": max(found["newest"], before.purged_to or ""),
                 # Between the youngest tombstone that goes and the heartbeat: a clock may be set by half the window.
-                "purged_before_ms": horizon + spec.window_seconds * 500,
+                # Never back, for a window that was made longer: what went before it is gone all the same.
+                "purged_before_ms": max(horizon + spec.window_seconds * 500, before.purged_before_ms or 0),
             }
         )
         rows = old.select(*table.key, *table.partition_by)

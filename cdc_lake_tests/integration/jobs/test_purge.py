@@ -143,6 +143,18 @@ def test_a_transaction_that_was_open_across_the_purge_is_applied(table: LakeTabl
     assert set(rows(table)) == {2, 3, 4, 9}
 
 
+def test_a_window_that_was_made_longer_takes_nothing_back(table: LakeTable) -> None:
+    table.deliver([], watermark=heartbeat(17.2))
+    table.upsert()
+    assert purged(table).purged == 1
+    before = checkpoint(table)
+    table.deliver([change(1, "d", 1.5)], watermark=heartbeat(17.3))  # told again, and older than the new window
+    table.upsert()
+    assert purge.run(table.engines.spark, PurgeSpec(table.spec, 15 * 86_400)).purged == 1
+    after = checkpoint(table)
+    assert (after.purged_to, after.purged_before_ms) == (before.purged_to, before.purged_before_ms)
+
+
 def test_without_a_heartbeat_nothing_is_known_to_be_old(new_table: NewTable) -> None:
     table = new_table(COLUMNS, KEY)
     assert purged(table).why == "the table has not seen a heartbeat of the source yet"
