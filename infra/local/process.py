@@ -38,8 +38,8 @@ class Found:
 
     component: str
     process: psutil.Process
-    marked: bool
-    """By its environment; otherwise it is a helper that ends with its parent (a PostgreSQL worker)."""
+    main: bool
+    """Whether it is what was spawned; otherwise it is a helper that ends with that (a PostgreSQL worker)."""
 
 
 def spawn(launch: Launch, component: str, home: Path, log: Path) -> psutil.Popen:
@@ -110,7 +110,8 @@ def find(home: Path, component: str | None = None) -> list[Found]:
     """Every live process of the stack in `home` (of one component, if named), oldest first.
 
     By the marks in its environment. PostgreSQL's workers overwrite theirs; they are known by a working
-    folder inside the stack together with an empty environment, which no shell or tool of a user has.
+    folder inside the stack together with an empty environment, which no shell or tool of a user has. A worker
+    that was forked this moment still has the marks, and is known by its parent.
     """
     found = [f for f in _all_found(home) if component is None or f.component == component]
     return sorted(found, key=lambda f: (f.process.create_time(), f.process.pid))
@@ -127,9 +128,16 @@ def _all_found(home: Path) -> Iterator[Found]:
             else:
                 continue
             if owner and process.status() != psutil.STATUS_ZOMBIE:
-                yield Found(owner, process, marked=bool(marks))
+                yield Found(owner, process, main=bool(marks) and not _is_marked(process.parent(), home, owner))
         except (psutil.NoSuchProcess, psutil.AccessDenied, OSError):
             continue  # ended meanwhile, or another user's: not ours
+
+
+def _is_marked(process: psutil.Process | None, home: Path, component: str) -> bool:
+    with suppress(*GONE, psutil.AccessDenied):
+        marks = process.environ() if process else {}
+        return (marks.get(HOME_MARK), marks.get(COMPONENT_MARK)) == (str(home), component)
+    return False
 
 
 def _component_of_folder(home: Path, folder: Path) -> str | None:

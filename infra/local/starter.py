@@ -119,10 +119,10 @@ class Starter:
     def end(self, name: str, component: Component | None, found: list[Found]) -> None:
         """End these processes of one component and forget them; returns when they are gone."""
         chosen = component.stop_signal if isinstance(component, StopsBySignal) else signal.SIGTERM
-        main = [f.process for f in found if f.marked]
+        main = [f.process for f in found if f.main]
         end(main, chosen, STOP_SECONDS)
         # A killed PostgreSQL's workers notice by themselves; only then is its shared memory free.
-        end([f.process for f in found if not f.marked], signal.SIGTERM, STOP_SECONDS)
+        end([f.process for f in found if not f.main], signal.SIGTERM, STOP_SECONDS)
         self.state.forget_process(name)
 
 

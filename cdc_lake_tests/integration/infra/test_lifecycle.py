@@ -125,7 +125,7 @@ def test_kill_9_of_up_itself(stack: Stack, engines: Engines, seconds: float) -> 
         except subprocess.TimeoutExpired:
             first.kill()
     stack.up(NAMES)
-    assert sorted(f.component for f in find(stack.home.path) if f.marked) == sorted(NAMES)
+    assert sorted(f.component for f in find(stack.home.path) if f.main) == sorted(NAMES)
     check_one_more_row(engines)
 
 

@@ -52,9 +52,15 @@ def start(home: Path, argv: tuple[str, ...], component: str = "one") -> psutil.P
 
 def test_a_process_is_found_by_its_home_without_any_note(home: Path, tmp_path: Path) -> None:
     process = start(home, SLEEP)
-    assert [(f.component, f.process.pid, f.marked) for f in find(home)] == [("one", process.pid, True)]
+    assert [(f.component, f.process.pid, f.main) for f in find(home)] == [("one", process.pid, True)]
     assert find(home, "two") == []
     assert find(tmp_path / "other") == []
+
+
+def test_what_it_forked_is_a_helper_although_it_still_has_the_marks(home: Path) -> None:
+    process = start(home, PARENT)
+    (child,) = process.children()
+    assert [(f.process.pid, f.main) for f in find(home)] == [(process.pid, True), (child.pid, False)]
 
 
 def test_a_reused_pid_is_not_ours(home: Path) -> None:
