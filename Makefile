@@ -37,13 +37,12 @@ setup: $(VENV)/.runtime ## virtual environment, jars and plugins
 demo: $(VENV)/.runtime ## the whole pipeline on this machine, from nothing to a dashboard
 	$(BIN)/cdc-lake demo $(ARGS)
 
-# Whole files on one process each, in their order, for the long ones stand first. A whole stack keeps two cores busy by
-# itself: two of them took as long.
+# By stacks and whole files, each on one process, the long ones first (cdc_lake_tests/order.py).
 PROCESSES ?= 2
 SPREAD    := --dist loadfile --no-loadscope-reorder --numprocesses $(PROCESSES)
 
 .PHONY: test
-test: lint unit integration e2e ## everything below, on a stack of its own
+test: lint unit stacks ## lint and unit tests, then those on stacks of their own
 
 .PHONY: lint
 lint: $(VENV)/.dev ## ruff, mypy and a scan for secrets
@@ -55,6 +54,11 @@ lint: $(VENV)/.dev ## ruff, mypy and a scan for secrets
 .PHONY: unit
 unit: $(VENV)/.dev ## tests that need no stack (under a minute)
 	$(BIN)/pytest $(SPREAD) cdc_lake_tests/unit
+
+# In one go: neither waits for the end of the other.
+.PHONY: stacks
+stacks: $(VENV)/.dev setup ## integration and e2e
+	$(BIN)/pytest $(SPREAD) cdc_lake_tests/integration cdc_lake_tests/e2e
 
 .PHONY: integration
 integration: $(VENV)/.dev setup ## tests of one engine or resource at a time

@@ -1,8 +1,9 @@
-"""What all tests share: a browser, Hypothesis's settings, and the closing count of what was tried."""
+"""What all tests share: a browser, Hypothesis's settings, their order, and the closing count of what was tried."""
 
 import hypothesis
 
 from cdc_lake_tests.browser import browser, chromium
+from cdc_lake_tests.order import pytest_collection_modifyitems, pytest_xdist_make_scheduler
 from cdc_lake_tests.tried import (
     pytest_configure,
     pytest_sessionfinish,
@@ -14,10 +15,12 @@ from cdc_lake_tests.tried import (
 __all__ = [
     "browser",
     "chromium",
+    "pytest_collection_modifyitems",
     "pytest_configure",
     "pytest_sessionfinish",
     "pytest_terminal_summary",
     "pytest_testnodedown",
+    "pytest_xdist_make_scheduler",
     "tried",
 ]
 

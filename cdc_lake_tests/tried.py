@@ -15,7 +15,7 @@ import pytest
 
 Tried = Callable[[str, int], None]
 _COUNTS: pytest.StashKey[Counter[str]] = pytest.StashKey()
-SUITES = ("unit", "integration", "e2e", "faults")
+SUITES = ("unit", "integration-e2e", "faults")
 """The folders that `make` gives to pytest whole: what a run of one file left behind is not counted again."""
 _OUTPUT = "tried"
 """Where a worker of pytest-xdist leaves its sums for the process that prints."""

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from xdist.scheduler import LoadScopeScheduling
 
 from cdc_lake_tests.e2e.dagster_ui import Ui, running_ui
+from cdc_lake_tests.order import group
 from cdc_lake_tests.stack import scratch_home
 from infra.local.home import StackHome
 from infra.local.stack import Stack
@@ -24,31 +24,14 @@ BIN = Path(sys.executable).parent
 ROOT = Path(__file__).parents[2]
 
 
-class TwoStacks(LoadScopeScheduling):
-    """Two processes with a stack each: the tests with the aws profile, and those that go on from the demo."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        return group(nodeid)
-
-
-def group(nodeid: str) -> str:
-    """Whose stack a test runs on."""
-    return "aws" if "/test_aws" in nodeid else "demo"
-
-
-# Not by marks (--dist loadgroup): what xdist 3.8 does with those, pytest 9.2 passes over without a word.
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> TwoStacks:  # noqa: ANN401 - xdist's own
-    return TwoStacks(config, log)
-
-
 @pytest.fixture(autouse=True)
 def _together(request: pytest.FixtureRequest, worker_id: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Tests of one group go on from one another: spread over processes they would need their stack twice."""
     ours = group(request.node.nodeid)
-    claim = tmp_path_factory.getbasetemp().parent / f"group-{ours}-{os.getppid()}"
+    claim = tmp_path_factory.getbasetemp().parent / f"{ours} of {os.getppid()}"
     with suppress(FileExistsError), claim.open("x") as first:
         first.write(worker_id)
-    assert claim.read_text() == worker_id, f"the tests of group {ours} are spread over processes"
+    assert claim.read_text() == worker_id, f"the tests of {ours} are spread over processes"
 
 
 @dataclass(frozen=True)
@@ -92,7 +75,8 @@ class CommandLine:
         return rows
 
 
-@pytest.fixture(scope="session")
+# Not the whole session, of which other tests may be a part, beside which the stack would run on.
+@pytest.fixture(scope="package")
 def cli() -> Iterator[CommandLine]:
     """The command line on a running stack."""
     own = ("CDC_LAKE_HOME", "CDC_LAKE_PORT_", "DAGSTER_HOME")
@@ -108,7 +92,7 @@ def cli() -> Iterator[CommandLine]:
             found.run("cdc-lake", "down")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def demo(cli: CommandLine) -> dict[str, Any]:
     """The summary of a demo from nothing."""
     done = cli.run("cdc-lake", "demo", "--json", ok=False)

@@ -12,25 +12,9 @@ from cdc_lake_tests.e2e.conftest import CommandLine
 from cdc_lake_tests.faults.bench import Bench
 from cdc_lake_tests.faults.stall import Stall
 from cdc_lake_tests.faults.writer import answer_signals
-from cdc_lake_tests.order import longest_first
 from cdc_lake_tests.stack import scratch_home
 from infra.local.home import StackHome
 from infra.local.stack import Stack
-
-LONGEST_FIRST = (
-    "test_kills",
-    "test_failpoints",
-    "test_verify_under_load",
-    "test_writers",
-    "test_slot",
-    "test_resnapshot_kills",
-    "test_demo_kills",
-)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file is one process's: two processes end at the same time where the long ones are first."""
-    longest_first(items, LONGEST_FIRST)
 
 
 @pytest.fixture(scope="session")

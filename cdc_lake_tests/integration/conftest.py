@@ -9,7 +9,6 @@ from typing import Any
 import psutil
 import pytest
 
-from cdc_lake_tests.order import longest_first
 from cdc_lake_tests.stack import running_stack, scratch_home
 from infra.local.attach import load_endpoints
 from infra.local.endpoints import Endpoints
@@ -17,14 +16,6 @@ from infra.local.stack import Stack
 from resources.athena import Athena
 
 QUERY_COMPONENTS = ("s3", "trino", "aws")
-
-
-LONGEST_FIRST = ("chain", "verify", "jobs", "infra")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """By folders, whose files share a stack."""
-    longest_first(items, LONGEST_FIRST)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,12 +17,16 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from tenacity import retry, stop_after_delay, wait_fixed
 
+from cdc_lake_tests.stack import running_stack, scratch_home
+from infra.local.attach import load_endpoints
 from infra.local.endpoints import BUCKET, Endpoints
 from infra.local.secrets import load_or_make
+from infra.local.stack import Stack
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
+NAMES = ("postgres", "kafka", "connect", "s3")
 TOPIC = "kept"
 CONNECTOR = "kept"
 PATIENT = retry(stop=stop_after_delay(60), wait=wait_fixed(0.3), reraise=True)
@@ -88,10 +93,12 @@ class Engines:
         }
         httpx.put(f"{self.at.connect_url}/connectors/{CONNECTOR}/config", json=config).raise_for_status()
 
-    def insert(self, number: int) -> None:
-        """Another row."""
+    def check_one_more_row(self) -> None:
+        """All that was written is there, and a new row goes through."""
         with closing(self.postgres()) as connection, connection, connection.cursor() as cursor:
-            cursor.execute("INSERT INTO kept VALUES (%s)", (number,))
+            cursor.execute("INSERT INTO kept SELECT max(id) + 1 FROM kept RETURNING id")
+            (row,) = cursor.fetchall()[0]
+        self.expect(rows=row)
 
     @PATIENT
     def expect(self, rows: int) -> None:
@@ -132,6 +139,14 @@ class Engines:
                 values.append(message.value() or b"")
         finally:
             consumer.close()
+
+
+@contextmanager
+def written_stack() -> Iterator[Stack]:
+    """The engines up, with something in each of them."""
+    with scratch_home() as home, running_stack(home, NAMES) as started:
+        Engines(load_endpoints(home)).write()
+        yield started
 
 
 def secret_texts(home: Path) -> list[str]:

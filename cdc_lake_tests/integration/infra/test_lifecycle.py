@@ -1,10 +1,8 @@
-"""The real engines in one stack: up, killed, up, down, up; data and secrets looked after throughout."""
+"""The real engines in one stack: up, down, up; data and secrets looked after throughout."""
 
 from __future__ import annotations
 
 import stat
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,22 +11,17 @@ import httpx
 import psutil
 import pytest
 
-from cdc_lake_tests.integration.infra.probes import CONNECTOR, Engines, secret_texts
-from cdc_lake_tests.stack import running_stack, scratch_home
+from cdc_lake_tests.integration.infra.probes import CONNECTOR, NAMES, Engines, secret_texts, written_stack
 from infra.local.attach import load_endpoints, require_running
 from infra.local.errors import StackDown
 from infra.local.process import find, is_alive
 from infra.local.stack import Stack
 
-NAMES = ("postgres", "kafka", "connect", "s3")
-ROWS = iter(range(2, 1000))
-
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Stack]:
     """PostgreSQL, Kafka, Connect and S3, with something in each of them."""
-    with scratch_home() as home, running_stack(home, NAMES) as started:
-        Engines(load_endpoints(home)).write()
+    with written_stack() as started:
         yield started
 
 
@@ -36,13 +29,6 @@ def stack() -> Iterator[Stack]:
 def engines(stack: Stack) -> Engines:
     """Clients of that stack."""
     return Engines(load_endpoints(stack.home.path))
-
-
-def check_one_more_row(engines: Engines) -> None:
-    """All that was written is there, and a new row goes through."""
-    row = next(ROWS)
-    engines.insert(row)
-    engines.expect(rows=row)
 
 
 def test_status(stack: Stack, engines: Engines) -> None:
@@ -93,42 +79,6 @@ def test_postgres_is_made_for_logical_replication(engines: Engines) -> None:
     connection.close()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_kill_9_and_up(stack: Stack, engines: Engines, name: str) -> None:
-    before = {component.name: component.pid for component in stack.status()}
-    victim = psutil.Process(before[name])
-    victim.kill()
-    assert psutil.wait_procs([victim], timeout=10)[1] == []
-    assert next(c.state for c in stack.status() if c.name == name) == "dead"
-    stack.up(NAMES)
-    after = {component.name: component.pid for component in stack.status()}
-    assert {other for other in NAMES if before[other] != after[other]} == {name}
-    check_one_more_row(engines)
-
-
-def test_kill_9_of_everything_at_once(stack: Stack, engines: Engines) -> None:
-    for found in find(stack.home.path):
-        found.process.kill()
-    stack.up(NAMES)
-    check_one_more_row(engines)
-
-
-@pytest.mark.parametrize("seconds", [0.7, 2.5, 5.0])
-def test_kill_9_of_up_itself(stack: Stack, engines: Engines, seconds: float) -> None:
-    stack.down()
-    command = [sys.executable, "-m", "cdc_lake.cli.app", "up", "--home", str(stack.home.path)]
-    for name in NAMES:
-        command += ["--only", name]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as first:
-        try:
-            first.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            first.kill()
-    stack.up(NAMES)
-    assert sorted(f.component for f in find(stack.home.path) if f.main) == sorted(NAMES)
-    check_one_more_row(engines)
-
-
 def test_down_leaves_nothing_and_up_finds_everything(stack: Stack, engines: Engines) -> None:
     processes = [found.process for found in find(stack.home.path)]
     stack.down()
@@ -136,7 +86,7 @@ def test_down_leaves_nothing_and_up_finds_everything(stack: Stack, engines: Engi
     assert not any(is_alive(process) for process in processes)
     stack.up(NAMES)
     assert Engines(load_endpoints(stack.home.path)).at == engines.at
-    check_one_more_row(engines)
+    engines.check_one_more_row()
     stack.home.state_file.write_text('{"ports": {"postg')
     stack.down()
     assert find(stack.home.path) == []

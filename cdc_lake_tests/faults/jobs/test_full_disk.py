@@ -14,10 +14,10 @@ import pytest
 from cdc_lake.contract import timeline
 from cdc_lake.contract.errors import StoreRefusedError, StoreUnreachableError
 from cdc_lake.contract.store import S3Location
+from cdc_lake_tests.faults.jobs.test_store_faults import fill, rows
 from cdc_lake_tests.integration.jobs.engines import Engines, make_bucket
 from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY
 from cdc_lake_tests.integration.jobs.tables import LakeTable
-from cdc_lake_tests.integration.jobs.test_store_faults import fill, rows
 from cdc_lake_tests.integration.jobs.topics import Topic
 from cdc_lake_tests.stack import running_stack, scratch_home
 from cdc_lake_tests.tried import Tried

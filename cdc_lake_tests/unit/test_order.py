@@ -1,0 +1,24 @@
+"""The order of the suites names what is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cdc_lake_tests import order
+
+TESTS = Path(order.__file__).parent
+
+
+@pytest.mark.parametrize("place", [*order.LONGEST_FIRST, *order.ONE_STACK])
+def test_every_place_has_tests(place: str) -> None:
+    assert list(TESTS.glob(f"{place}/test_*.py")) or list(TESTS.glob(f"{place}*.py"))
+
+
+def test_what_shares_a_stack_is_one_group() -> None:
+    chain, demo = "cdc_lake_tests/integration/chain/", "cdc_lake_tests/e2e/"
+    assert order.group(f"{chain}test_empty.py::test_a") == order.group(f"{chain}test_types.py::test_b[c::d]")
+    assert order.group(f"{demo}test_demo.py::test_a") == order.group(f"{demo}test_live.py::test_b")
+    assert order.group(f"{demo}test_demo.py::test_a") != order.group(f"{demo}test_aws_profile.py::test_b")
+    assert order.group("cdc_lake_tests/unit/test_order.py::test_a[b::c]") == "cdc_lake_tests/unit/test_order.py"
