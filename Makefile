@@ -93,7 +93,7 @@ aws-smoke: setup ## Northwind once through your AWS account (docs/aws.md); it as
 	$(BIN)/cdc-lake aws smoke $(if $(YES),--yes) $(ARGS)
 
 .PHONY: test-faults
-test-faults: $(VENV)/.dev setup ## kills, failpoints and broken streams, on a stack of its own
+test-faults: $(VENV)/.dev setup ## kills, failpoints, broken stores and streams, on stacks of their own
 	$(BIN)/pytest $(SPREAD) cdc_lake_tests/faults
 
 MINUTES ?= 20
