@@ -39,7 +39,7 @@ demo: $(VENV)/.runtime ## the whole pipeline on this machine, from nothing to a 
 
 # By stacks and whole files, each on one process, the long ones first (cdc_lake_tests/order.py).
 PROCESSES ?= 2
-SPREAD    := --dist loadfile --no-loadscope-reorder --numprocesses $(PROCESSES)
+SPREAD    = --dist loadfile --no-loadscope-reorder --numprocesses $(PROCESSES)
 
 .PHONY: test
 test: lint unit stacks ## lint and unit tests, then those on stacks of their own
@@ -51,7 +51,9 @@ lint: $(VENV)/.dev ## ruff, mypy and a scan for secrets
 	$(BIN)/mypy
 	$(BIN)/python -m infra.audit.committed
 
+# Half of their time they wait.
 .PHONY: unit
+unit: PROCESSES = 4
 unit: $(VENV)/.dev ## tests that need no stack (under a minute)
 	$(BIN)/pytest $(SPREAD) cdc_lake_tests/unit
 

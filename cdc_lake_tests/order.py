@@ -40,6 +40,7 @@ class ByStacks(LoadScopeScheduling):
 
 
 # Not by marks (--dist loadgroup): what xdist 3.8 does with those, pytest 9.2 passes over without a word.
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByStacks:  # noqa: ANN401 - xdist's own
     """Group by stacks whatever runs on several processes."""
     return ByStacks(config, log)
