@@ -54,7 +54,7 @@ lint: $(VENV)/.dev ## ruff, mypy and a scan for secrets
 # Half of their time they wait.
 .PHONY: unit
 unit: PROCESSES = 4
-unit: $(VENV)/.dev ## tests that need no stack (under a minute)
+unit: $(VENV)/.dev ## tests that need no stack (about a minute)
 	$(BIN)/pytest $(SPREAD) cdc_lake_tests/unit
 
 # In one go: neither waits for the end of the other.
@@ -95,7 +95,7 @@ aws-smoke: setup ## Northwind once through your AWS account (docs/aws.md); it as
 	$(BIN)/cdc-lake aws smoke $(if $(YES),--yes) $(ARGS)
 
 .PHONY: test-faults
-test-faults: $(VENV)/.dev setup ## kills, failpoints, broken stores and streams, on stacks of their own
+test-faults: $(VENV)/.dev setup ## kills, failpoints, broken stores, streams and records, on stacks of their own
 	$(BIN)/pytest $(SPREAD) cdc_lake_tests/faults
 
 MINUTES ?= 20

@@ -16,8 +16,8 @@ LONGEST_FIRST = (
     # A process has one Spark, and the jobs' tests want theirs before the judge has started another.
     "faults/jobs",
     "faults/test_kills",
-    "faults/test_failpoints",
     "faults/test_verify_under_load",
+    "faults/test_failpoints",
     "faults/test_writers",
     "faults/test_slot",
     "faults/test_resnapshot_kills",
@@ -28,6 +28,7 @@ ONE_STACK = {
     "e2e": "the stack of the demo",
     "integration/chain": "the stack of the real chain",
     "integration/verify": "the stack of the oracle's tests",
+    "faults/jobs": "the engines of the jobs' tests",
 }
 """What goes on from one another, or shares what takes long to start; a file anywhere else stands for itself."""
 

@@ -23,7 +23,8 @@ from cdc_lake.samples.errors import LoadError
 from cdc_lake.samples.shop import Shop
 
 _RECONNECT_SECONDS = 0.2
-_CATCH_UP_SECONDS = 1.0
+_CATCH_UP_SECONDS = 30.0
+"""How far back it makes up for: an application whose database was away has requests waiting."""
 _SLOW_STEPS = 25
 
 
@@ -36,7 +37,9 @@ class Counts:
     changes: int = 0
     """Changes of these."""
     rolled_back: int = 0
-    """Transactions that it rolled back itself, or the server refused."""
+    """Transactions that it rolled back itself."""
+    refused: int = 0
+    """Transactions that the server refused."""
     lost: int = 0
     """Transactions that the server ended before they were to be committed."""
     ambiguous: int = 0
@@ -51,7 +54,7 @@ class Counts:
 
 
 class Traffic:
-    """Writes to a database that the Northwind sample was loaded into; `rate` is in changes a second."""
+    """Writes to a database that the Northwind sample was loaded into; `rate` is in committed changes a second."""
 
     def __init__(self, postgres_dsn: str, seed: int, rate: float) -> None:
         self.counts = Counts()
@@ -66,12 +69,12 @@ class Traffic:
 
         Raises LoadError where the database is there and the sample is not.
         """
-        started, done = time.monotonic(), self.counts.changes + self.counts.rolled_back
+        started, done = time.monotonic(), self._done()
         due = started
         try:
             while not until() and self._connected(until):
                 self._step()
-                now = self.counts.changes + self.counts.rolled_back
+                now = self._done()
                 due, done = max(due + (now - done) / self._rate, time.monotonic() - _CATCH_UP_SECONDS), now
                 time.sleep(max(0.0, due - time.monotonic()))
             self._end_slow()
@@ -82,6 +85,10 @@ class Traffic:
             self._fast = self._slow = None
             self.counts.seconds += time.monotonic() - started
         return self.counts
+
+    def _done(self) -> int:
+        """What the rate is held by; a server that refuses everything is not asked without a pause."""
+        return self.counts.changes + self.counts.refused
 
     def _step(self) -> None:
         """One transaction, and now and then a change in the one that stays open."""
@@ -116,7 +123,7 @@ class Traffic:
             with suppress(psycopg2.Error):  # the server goes away right now: told below
                 connection.rollback()
         if not connection.closed:
-            self.counts.rolled_back += 1
+            self.counts.refused += 1
         elif committing:
             self.counts.ambiguous += 1
         else:

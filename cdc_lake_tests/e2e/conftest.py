@@ -7,16 +7,18 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psycopg2
 import pytest
 
 from cdc_lake_tests.e2e.dagster_ui import Ui, running_ui
 from cdc_lake_tests.order import group
 from cdc_lake_tests.stack import scratch_home
+from infra.local.attach import load_endpoints
 from infra.local.home import StackHome
 from infra.local.stack import Stack
 
@@ -73,6 +75,19 @@ class CommandLine:
         """Rows of an Athena query through `cdc-lake query`."""
         rows: list[dict[str, Any]] = json.loads(self.run("cdc-lake", "query", sql, "--format", "json").stdout)
         return rows
+
+    def ask_source(self, sql: str) -> list[tuple[Any, ...]]:
+        """Rows of a statement at the source, which is committed."""
+        at = load_endpoints(self.stack.home.path)
+        login = {"host": at.postgres_host, "port": at.postgres_port, "user": at.postgres_user, "dbname": "devdb"}
+        password = at.postgres_password.get_secret_value()
+        with (
+            closing(psycopg2.connect(**login, password=password)) as connection,
+            connection,
+            connection.cursor() as cursor,
+        ):
+            cursor.execute(sql)
+            return cursor.fetchall()
 
 
 # Not the whole session, of which other tests may be a part, beside which the stack would run on.

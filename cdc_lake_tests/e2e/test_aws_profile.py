@@ -74,13 +74,20 @@ def test_verify_is_clean(summary: dict[str, Any], serverless: CommandLine) -> No
     assert found["tables"]["cdc_events"]["source_rows"] > 800
 
 
-def test_again_by_steps_of_a_cluster_changes_nothing(summary: dict[str, Any], cli: CommandLine) -> None:
+def test_the_next_change_by_steps_of_a_cluster(summary: dict[str, Any], cli: CommandLine) -> None:
     assert summary
     steps = CommandLine(cli.stack, variables(cli, "emr"))
-    found = json.loads(steps.run("cdc-lake", "verify", "northwind", "--json").stdout)
-    assert found["clean"] is True
+    ((day,),) = cli.ask_source(
+        "update datalake.orders set required_date = required_date + 1 where order_id = 10350 "
+        "returning required_date::text"
+    )
+    steps.run("dagster", "asset", "materialize", "--select", 'group:"northwind"', "-m", "cdc_lake.definitions")
+    in_the_lake = "SELECT CAST(required_date AS varchar) AS day FROM cdc_events WHERE order_id = 10350"
+    assert steps.query(in_the_lake) == [{"day": day}]
+    assert json.loads(steps.run("cdc-lake", "verify", "northwind", "--json").stdout)["clean"] is True
     listed = client(load_endpoints(cli.stack.home.path), "emr").list_steps(ClusterId=CLUSTER)["Steps"]
     assert {step["Status"]["State"] for step in listed} == {"COMPLETED"}
+    assert {step["Name"].split("-")[0] for step in listed} >= {"land", "upsert", "verify"}
 
 
 def test_a_reset_leaves_nothing_in_the_account(

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import psycopg2
 import pytest
 
 from cdc_lake.pipeline.load import load
 from cdc_lake_tests.e2e.conftest import CommandLine
 from cdc_lake_tests.sql_scripts import write_scripts
 from cdc_lake_tests.unit.dashboard.page_reader import Page
-from infra.local.attach import load_endpoints
 
 COUNTS = {"source": 829, "topic": 829, "raw": 829, "lake": 829, "dataset": 2152}
 
@@ -49,23 +46,13 @@ def test_stories_tell_what_was_seen(demo: dict[str, Any]) -> None:
     assert (deleted["items_in_dataset"], deleted["deleted_in_lake"]) == (0, True)
 
 
-def ask_source(cli: CommandLine, sql: str) -> list[tuple[Any, ...]]:
-    """Rows of a query at the source."""
-    at = load_endpoints(cli.stack.home.path)
-    login = {"host": at.postgres_host, "port": at.postgres_port, "user": at.postgres_user, "dbname": "devdb"}
-    password = at.postgres_password.get_secret_value()
-    with closing(psycopg2.connect(**login, password=password)) as connection, connection.cursor() as cursor:
-        cursor.execute(sql)
-        return cursor.fetchall()
-
-
 def question() -> str:
     """The dataset's question to the source."""
     return (load("northwind").folder / "order_items.source.sql").read_text().strip().rstrip(";")
 
 
 def test_dataset_equals_the_source_line_by_line(demo: dict[str, Any], cli: CommandLine) -> None:
-    source = ask_source(cli, f"{question()} order by order_id, product_id")
+    source = cli.ask_source(f"{question()} order by order_id, product_id")
     lake = cli.query(
         "SELECT customer_id, order_id, product_id, discount, quantity, unit_price, revenue FROM order_items "
         "ORDER BY order_id, product_id"
@@ -87,8 +74,7 @@ def test_page_equals_the_source(demo: dict[str, Any], cli: CommandLine) -> None:
     heads = [cell.strip() for cell in table[0]]
     customer, revenue, orders = (heads.index(name) for name in ("Customer", "Revenue", "Orders"))
     shown = {row[customer].strip(): (Decimal(row[revenue].strip()), int(row[orders])) for row in table[1:]}
-    source = ask_source(
-        cli,
+    source = cli.ask_source(
         f"select customer_id, sum(revenue), count(distinct order_id) from ({question()}) as line group by customer_id",
     )
     assert shown == {name: (total, count) for name, total, count in source}
@@ -101,8 +87,7 @@ def test_dots_of_the_page_equal_the_source(demo: dict[str, Any], cli: CommandLin
     names = ("Customer", "Average quantity per order line", "Average revenue per order line", "Orders")
     customer, quantity, revenue, orders = (heads.index(name) for name in names)
     shown = {row[customer].strip(): row for row in table[1:]}
-    source = ask_source(
-        cli,
+    source = cli.ask_source(
         "select customer_id, avg(quantity)::float8, round(avg(revenue), 4), count(distinct order_id) "
         f"from ({question()}) as line group by customer_id",
     )

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-
-import psycopg2
 import pytest
 
 from cdc_lake_tests.e2e.conftest import CommandLine
 from cdc_lake_tests.e2e.dagster_ui import Ui, until
-from infra.local.attach import load_endpoints
 
 _LAUNCH = """
 mutation Launch($params: ExecutionParams!) {
@@ -38,22 +34,15 @@ def test_a_run_from_the_ui_and_one_from_the_sensors(ui: Ui, cli: CommandLine) ->
     )
     assert status == "SUCCESS"
 
-    at = load_endpoints(cli.stack.home.path)
-    login = {"host": at.postgres_host, "port": at.postgres_port, "user": at.postgres_user, "dbname": "devdb"}
-    with (
-        closing(psycopg2.connect(**login, password=at.postgres_password.get_secret_value())) as connection,
-        connection,
-        connection.cursor() as cursor,
-    ):
-        # More than flush_records changes: the sensor need not wait for flush_seconds.
-        cursor.execute(
-            "update datalake.orders set required_date = required_date + 1 where order_id between 10300 and 10379"
+    # More than flush_records changes: the sensor need not wait for flush_seconds.
+    changed = dict(
+        cli.ask_source(
+            "update datalake.orders set required_date = required_date + 1 where order_id between 10300 and 10379 "
+            "returning order_id, required_date::text"
         )
-        cursor.execute("select required_date::text from datalake.orders where order_id = 10350")
-        expected = cursor.fetchone()
-    assert expected is not None
+    )
     until(
         lambda: cli.query("SELECT CAST(required_date AS varchar) AS d FROM cdc_events WHERE order_id = 10350")[0]["d"],
-        lambda found: found == expected[0],
+        lambda found: found == changed[10350],
         240,
     )

@@ -52,13 +52,14 @@ class Figures:
 
     def lines(self) -> list[str]:
         """The figures, one a line."""
+        done = self.traffic
         lag = " / ".join(f"{percentile(self.lag, share):.0f}" for share in (0.5, 0.95, 1.0))
         each = ", ".join(f"{name} {count}" for name, count in sorted(self.kills.items()))
         return [
             f"seed {self.seed}",
-            f"{self.traffic.changes:,} changes in {self.traffic.transactions:,} transactions, "
-            f"{self.traffic.rate:.0f} changes/s; {self.traffic.rolled_back} rolled back, {self.traffic.lost} cut off, "
-            f"{self.traffic.ambiguous} commits without an answer, {self.traffic.reconnects} reconnects",
+            f"{done.changes:,} changes in {done.transactions:,} transactions, {done.rate:.0f} changes/s; "
+            f"{done.rolled_back} rolled back, {done.refused} refused, {done.lost} cut off, "
+            f"{done.ambiguous} commits without an answer, {done.reconnects} reconnects",
             f"{sum(self.kills.values())} kills: {each}",
             f"{len(self.repairs)} times `cdc-lake up`, {max(self.repairs, default=0):.0f} s at most; "
             f"`cdc-lake dev` started {self.dagster_starts} times",

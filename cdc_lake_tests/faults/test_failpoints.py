@@ -63,6 +63,13 @@ def at(bench: Bench, name: str) -> Writer:
     return bench.writer(**({VARIABLE: f"{name}=kill"} if on_executors(name) else {}))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def from_nothing(bench: Bench) -> None:
+    """Whatever other tests made on this stack: there is no pipeline yet."""
+    with bench.writer() as writer:
+        writer.do(work.reset)
+
+
 @pytest.fixture(scope="module")
 def standing() -> Iterator[list[Writer]]:
     """The writer that repaired what the one before it left, which is the next one to die."""
@@ -144,6 +151,6 @@ def test_nothing_is_left_and_all_is_made_again(bench: Bench) -> None:
 
 
 def test_every_failpoint_is_tried() -> None:
-    """Here, or where what gets there is tested: test_slot.py, integration/jobs/test_dead_letters.py."""
+    """Here, or where what gets there is tested: test_slot.py, faults/jobs/test_dead_letters.py."""
     elsewhere = {name for name in REGISTRY if name.startswith(("resnapshot.", "replay."))}
     assert {*ON_THE_WAY_UP, *IN_THE_STREAM, *RESETS, *elsewhere} == set(REGISTRY)

@@ -1,5 +1,5 @@
-"""The engines of the jobs' tests, for those whose store is broken."""
+"""The engines of the jobs' tests, for what is told them in disorder, spoilt or cut off."""
 
-from cdc_lake_tests.integration.jobs.conftest import engines
+from cdc_lake_tests.integration.jobs.conftest import engines, new_table
 
-__all__ = ["engines"]
+__all__ = ["engines", "new_table"]

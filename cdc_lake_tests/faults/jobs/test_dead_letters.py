@@ -17,9 +17,9 @@ from cdc_lake.contract.errors import ContractError, LeaseHeldError, TooManyDeadL
 from cdc_lake.contract.failpoints import FailpointReached
 from cdc_lake.contract.schema import Column
 from cdc_lake.jobs import upsert
+from cdc_lake_tests.faults.jobs.poison import AT_LANDING, AT_READING, SOURCE, PoisonedTopic, good
 from cdc_lake_tests.integration.jobs.engines import Engines
 from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
-from cdc_lake_tests.integration.jobs.poison import AT_LANDING, AT_READING, SOURCE, PoisonedTopic, good
 from cdc_lake_tests.tried import Tried
 
 NewTopic = Callable[[], PoisonedTopic]

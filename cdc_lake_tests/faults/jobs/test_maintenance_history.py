@@ -11,9 +11,9 @@ from cdc_lake.jobs import purge, sweep
 from cdc_lake.jobs.purge import PurgeSpec
 from cdc_lake.jobs.sweep import SweepSpec
 from cdc_lake_tests.deliveries import sample, to_purge, to_sweep
+from cdc_lake_tests.faults.jobs.test_upsert_history import HISTORIES, SEED
 from cdc_lake_tests.integration.jobs.conftest import NewTable
 from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY
-from cdc_lake_tests.integration.jobs.test_upsert_history import HISTORIES, SEED
 from cdc_lake_tests.integration.jobs.told import Told
 from cdc_lake_tests.little_source import DAY, FAR, START
 from cdc_lake_tests.tried import Tried
