@@ -4,28 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import psutil
 import pytest
 
-from cdc_lake_tests.integration.infra.probes import NAMES, Engines, written_stack
-from infra.local.attach import load_endpoints
+from cdc_lake_tests.integration.infra.probes import NAMES, Engines
 from infra.local.process import find
 from infra.local.stack import Stack
-
-
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    """PostgreSQL, Kafka, Connect and S3, with something in each of them."""
-    with written_stack() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def engines(stack: Stack) -> Engines:
-    """Clients of that stack."""
-    return Engines(load_endpoints(stack.home.path))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import boto3
 import httpx
 import psycopg2
+import pytest
 from botocore.config import Config
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -141,12 +142,18 @@ class Engines:
             consumer.close()
 
 
-@contextmanager
-def written_stack() -> Iterator[Stack]:
-    """The engines up, with something in each of them."""
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    """PostgreSQL, Kafka, Connect and S3, with something in each of them."""
     with scratch_home() as home, running_stack(home, NAMES) as started:
         Engines(load_endpoints(home)).write()
         yield started
+
+
+@pytest.fixture(scope="module")
+def engines(stack: Stack) -> Engines:
+    """Clients of that stack."""
+    return Engines(load_endpoints(stack.home.path))
 
 
 def secret_texts(home: Path) -> list[str]:

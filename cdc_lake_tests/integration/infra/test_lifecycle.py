@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,24 +10,11 @@ import httpx
 import psutil
 import pytest
 
-from cdc_lake_tests.integration.infra.probes import CONNECTOR, NAMES, Engines, secret_texts, written_stack
+from cdc_lake_tests.integration.infra.probes import CONNECTOR, NAMES, Engines, secret_texts
 from infra.local.attach import load_endpoints, require_running
 from infra.local.errors import StackDown
 from infra.local.process import find, is_alive
 from infra.local.stack import Stack
-
-
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    """PostgreSQL, Kafka, Connect and S3, with something in each of them."""
-    with written_stack() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def engines(stack: Stack) -> Engines:
-    """Clients of that stack."""
-    return Engines(load_endpoints(stack.home.path))
 
 
 def test_status(stack: Stack, engines: Engines) -> None:
