@@ -34,10 +34,10 @@ def setup(
     """Fetch jars, plugins and Java into the cache folder; what is there already stays."""
     from rich.console import Console
 
-    from infra.local import spark_classes
-    from infra.local.artifacts import AWS_MODULES, JAVAS, MODULES, ensure, ensure_java
+    from infra.local.artifacts import AWS_MODULES, ensure
     from infra.local.cache import cache_folder
     from infra.local.console import ConsoleSetup
+    from infra.local.preparation import fetch
 
     console = Console()
     if aws:
@@ -45,12 +45,7 @@ def setup(
             ensure(AWS_MODULES, progress)
         console.print(f"Everything that goes to AWS is in {cache_folder()}.", highlight=False, soft_wrap=True)
         return
-    with ConsoleSetup(console) as progress:
-        ensure_java(JAVAS, progress)
-        ensure(MODULES, progress)
-        warning = spark_classes.ensure(progress)
-    if warning:
-        console.print(warning, highlight=False, soft_wrap=True)
+    fetch(console)
     console.print(f"Everything that the stack runs is in {cache_folder()}.", highlight=False, soft_wrap=True)
 
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from infra.local.class_path import ClassPath
+
 PRIVATE_FOLDER = 0o700
 LOOPBACK = "127.0.0.1"
 
@@ -82,3 +84,14 @@ class StopsBySignal(Protocol):
     """A component that wants another signal than SIGTERM to end in good order; nothing else is asked of it."""
 
     stop_signal: signal.Signals
+
+
+@runtime_checkable
+class OnJava(Component, Protocol):
+    """A component that is run by a JVM, whose classes are kept."""
+
+    def class_path(self) -> ClassPath:
+        """What it is run from."""
+
+    def exercise(self, context: StackContext) -> None:
+        """Ask the running engine for what it is asked most, so that the classes for it are loaded."""

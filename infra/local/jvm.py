@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from infra.local.java import java_home
+from infra.local.class_path import ClassPath
 
 COMMON = (
     "-XX:+UseSerialGC",
@@ -20,14 +21,21 @@ memory ends the process, so that `status` says dead instead of showing one that 
 
 
 def java_command(
-    jars: Path, main: str, arguments: Sequence[str], heap: str, options: Sequence[str] = ()
+    path: ClassPath, main: str, arguments: Sequence[str], heap: str, options: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """The argument list that runs class `main` from the folder `jars` on Java 17 with at most `heap`.
-
-    Raises ArtifactsMissing when there is no Java 17.
-    """
-    java = str(java_home(17) / "bin" / "java")
-    return (java, *COMMON, f"-Xmx{heap}", *options, "-cp", f"{jars}/*", main, *arguments)
+    """The argument list that runs class `main` from the class path with at most `heap`."""
+    folders = os.pathsep.join(f"{folder}/*" for folder in path.folders)
+    return (
+        str(path.java / "bin" / "java"),
+        *path.options(),
+        *COMMON,
+        f"-Xmx{heap}",
+        *options,
+        "-cp",
+        folders,
+        main,
+        *arguments,
+    )
 
 
 def jar_version(jars: Path, artifact: str) -> str:

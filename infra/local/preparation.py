@@ -1,6 +1,6 @@
 """Everything between a fresh checkout and a running stack: doctor, setup, up.
 
-Here: their order, for commands that need a running stack. Not here: what each of them does.
+Here: their order. Not here: what each of them does.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import time
 
 from rich.console import Console
 
-from infra.local import spark_classes
+from infra.local import spark_classes, stack_classes
 from infra.local.artifacts import JAVAS, MODULES, ensure, ensure_java
 from infra.local.components import all_components
 from infra.local.console import ConsoleSetup, ConsoleWatch
@@ -29,13 +29,21 @@ def prepare(console: Console) -> dict[str, float]:
     if faults:
         raise StackError("; ".join(f"{check.name}: {check.found}: {check.todo}" for check in faults))
     started = time.monotonic()
-    with ConsoleSetup(console) as progress:
-        ensure_java(JAVAS, progress)
-        ensure(MODULES, progress)
-        warning = spark_classes.ensure(progress)
-    if warning:
-        console.print(warning, highlight=False, soft_wrap=True)
+    fetch(console)
     fetched = time.monotonic()
     with ConsoleWatch(console) as watch:
         Stack(home).up(None, watch)
     return {"setup": round(fetched - started, 2), "up": round(time.monotonic() - fetched, 2)}
+
+
+def fetch(console: Console) -> None:
+    """Everything that the stack and the jobs run, into the cache folder; what is there stays.
+
+    Raises StackError with what can't be had. Classes that can't be kept are a warning: all works without.
+    """
+    with ConsoleSetup(console) as progress:
+        ensure_java(JAVAS, progress)
+        ensure(MODULES, progress)
+        warnings = [classes.ensure(progress) for classes in (spark_classes, stack_classes)]
+    for warning in filter(None, warnings):
+        console.print(warning, highlight=False, soft_wrap=True)

@@ -16,7 +16,7 @@ from cdc_lake_tests.stack import running_stack, scratch_home
 from infra.local.artifacts import jars
 from infra.local.attach import load_endpoints
 from infra.local.java import java_home
-from infra.local.spark_classes import archive
+from infra.local.spark_classes import spark_class_path
 from resources.object_store import ObjectStore
 
 
@@ -31,7 +31,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 def test_the_file_is_there_and_used(session: SparkSession) -> None:
-    found = archive(java_home(17), jars("spark"))
+    found = spark_class_path(java_home(17), jars("spark")).archive()
     assert found.stat().st_size > 20_000_000
     jvm = session.sparkContext._jvm
     assert jvm is not None
@@ -48,3 +48,13 @@ def test_python_workers_begin_with_everything_imported(session: SparkSession) ->
 
     rows = session.range(1).mapInArrow(imported, "found boolean").collect()
     assert [row["found"] for row in rows] == [True] * 4
+
+
+def test_hudi_measures_a_record_without_a_process_for_it(session: SparkSession) -> None:
+    jvm = session.sparkContext._jvm
+    assert jvm is not None
+    process = psutil.Process(jvm.java.lang.ProcessHandle.current().pid())
+    before = process.cpu_times()
+    assert jvm.org.apache.hudi.common.util.ObjectSizeCalculator.getObjectSize("a record") > 0
+    after = process.cpu_times()
+    assert (after.children_user, after.children_system) == (before.children_user, before.children_system)

@@ -19,6 +19,7 @@ from infra.local.components.kafka import KafkaComponent
 from infra.local.components.s3 import DIGEST, S3Component, sweep
 from infra.local.endpoints import KAFKA_CLUSTER
 from infra.local.ports import PREFERRED
+from infra.local.stack_classes import Recorded
 
 SECRETS = Secrets("pg-secret", "s3-key", "s3-secret")
 
@@ -40,7 +41,8 @@ def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StackContext:
 
     for name in ("kafka", "connect"):
         monkeypatch.setattr(f"infra.local.components.{name}.run_tool", no_tool)
-    monkeypatch.setattr("infra.local.jvm.java_home", lambda major: Path(f"/java-{major}"))
+    for name in ("kafka", "connect", "s3"):
+        monkeypatch.setattr(f"infra.local.components.{name}.java_home", lambda major: Path(f"/java-{major}"))
     return StackContext(tmp_path / "home", PREFERRED, SECRETS)
 
 
@@ -56,6 +58,17 @@ def test_the_registry_is_whole_and_consistent() -> None:
     assert names == ["postgres", "kafka", "connect", "s3", "trino", "aws"]
     assert all(set(component.needs) <= set(names) for component in components)
     assert {port for component in components for port in component.port_names} == set(PREFERRED)
+
+
+def test_an_engine_that_is_recorded_is_told_so_and_needs_other_engines_only(context: StackContext) -> None:
+    engine = ConnectComponent()
+    draft = context.home / "connect.tmp"
+    recorded = Recorded(engine, draft, {"kafka", "connect"})
+    engine.prepare(context)
+    plain = engine.launch(context).argv
+    assert recorded.launch(context).argv == (plain[0], f"-XX:ArchiveClassesAtExit={draft}", *plain[1:])
+    assert engine.needs == ("kafka", "postgres")
+    assert recorded.needs == ("kafka",)
 
 
 def test_everything_listens_on_loopback_only(context: StackContext) -> None:

@@ -92,7 +92,7 @@ def _spark(engines: Engines) -> SparkHere:
         s3=engines.s3,
         settings={
             "spark.driver.memory": "2g",
-            "spark.driver.extraJavaOptions": options,
+            "spark.driver.defaultJavaOptions": options,
             "spark.sql.shuffle.partitions": "4",
         },
     )

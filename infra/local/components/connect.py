@@ -7,8 +7,10 @@ from pathlib import Path
 from filelock import FileLock
 
 from infra.local.artifacts import jars
+from infra.local.class_path import ClassPath
 from infra.local.component import LOOPBACK, Launch, StackContext
 from infra.local.files import PRIVATE, render, write_atomic
+from infra.local.java import java_home
 from infra.local.jvm import jar_version, java_command
 from infra.local.tools import run_tool
 
@@ -76,7 +78,7 @@ class ConnectComponent:
             if not done.exists():
                 arguments = ("sync-manifests", "--plugin-path", str(plugins))
                 main = "org.apache.kafka.tools.ConnectPluginPath"
-                run_tool(Launch(java_command(jars("kafka"), main, arguments, HEAP)), self.name, context.home)
+                run_tool(Launch(java_command(self.class_path(), main, arguments, HEAP)), self.name, context.home)
                 done.touch()
 
     def launch(self, context: StackContext) -> Launch:
@@ -85,7 +87,11 @@ class ConnectComponent:
         options = (f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}",)
         main = "org.apache.kafka.connect.cli.ConnectDistributed"
         arguments = (str(folder / "worker.properties"),)
-        return Launch(java_command(jars(self._module), main, arguments, HEAP, options))
+        return Launch(java_command(self.class_path(), main, arguments, HEAP, options))
+
+    def class_path(self) -> ClassPath:
+        """The worker's jars; the plugin has a loader of its own, whose classes Java does not keep."""
+        return ClassPath(self.name, java_home(17), (jars(self._module),))
 
     def probe(self, context: StackContext) -> None:
         """The worker says that it is healthy: it has joined its group and read its configuration."""
@@ -96,3 +102,6 @@ class ConnectComponent:
 
     def after_ready(self, context: StackContext) -> None:
         """Nothing: connectors belong to the pipelines."""
+
+    def exercise(self, context: StackContext) -> None:
+        """Nothing: its start does what it does later, but for what the plugins do."""

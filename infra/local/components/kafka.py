@@ -10,9 +10,11 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient
 
 from infra.local.artifacts import jars
+from infra.local.class_path import ClassPath
 from infra.local.component import LOOPBACK, Launch, StackContext
 from infra.local.errors import StackError
 from infra.local.files import render, write_atomic
+from infra.local.java import java_home
 from infra.local.jvm import jar_version, java_command
 from infra.local.tools import run_tool
 
@@ -59,7 +61,11 @@ class KafkaComponent:
 
     def _command(self, folder: Path, main: str, arguments: tuple[str, ...]) -> tuple[str, ...]:
         options = (f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}", f"-Dkafka.logs.dir={folder}")
-        return java_command(jars("kafka"), main, arguments, HEAP, options)
+        return java_command(self.class_path(), main, arguments, HEAP, options)
+
+    def class_path(self) -> ClassPath:
+        """The broker's jars."""
+        return ClassPath(self.name, java_home(17), (jars("kafka"),))
 
     def probe(self, context: StackContext) -> None:
         """The broker tells its metadata."""
@@ -70,3 +76,6 @@ class KafkaComponent:
 
     def after_ready(self, context: StackContext) -> None:
         """Nothing: topics belong to the pipelines."""
+
+    def exercise(self, context: StackContext) -> None:
+        """Nothing: Connect, which starts after it, makes topics, groups and transactions."""

@@ -6,13 +6,19 @@ import logging
 import os
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from infra.local.artifacts import jars
+from infra.local.class_path import ClassPath
 from infra.local.component import LOOPBACK, Launch, StackContext
 from infra.local.endpoints import BUCKET, REGION
 from infra.local.errors import StackError
 from infra.local.files import PRIVATE, render, write_atomic
+from infra.local.java import java_home
 from infra.local.jvm import jar_version, java_command
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
 
 HEAP = "1g"
 """A signed single put is buffered whole, up to 128 MB each."""
@@ -54,7 +60,11 @@ class S3Component:
     def launch(self, context: StackContext) -> Launch:
         """The server's process."""
         properties = context.folder(self.name) / "s3proxy.properties"
-        return Launch(java_command(jars("s3proxy"), "org.gaul.s3proxy.Main", ("--properties", str(properties)), HEAP))
+        return Launch(java_command(self.class_path(), "org.gaul.s3proxy.Main", ("--properties", str(properties)), HEAP))
+
+    def class_path(self) -> ClassPath:
+        """s3proxy's jars."""
+        return ClassPath(self.name, java_home(17), (jars("s3proxy"),))
 
     def probe(self, context: StackContext) -> None:
         """The server answers; an unsigned request is refused, which is an answer."""
@@ -66,23 +76,35 @@ class S3Component:
 
     def after_ready(self, context: StackContext) -> None:
         """Make the bucket, by the API that everything else uses."""
-        import boto3  # noqa: PLC0415 - as above
-        from botocore.config import Config  # noqa: PLC0415
-        from botocore.exceptions import ClientError  # noqa: PLC0415
+        from botocore.exceptions import ClientError  # noqa: PLC0415 - as above
 
-        client = boto3.client(
-            "s3",
-            endpoint_url=f"http://{LOOPBACK}:{context.ports['s3']}",
-            region_name=REGION,
-            aws_access_key_id=context.secrets.s3_access_key,
-            aws_secret_access_key=context.secrets.s3_secret_key,
-            config=Config(s3={"addressing_style": "path"}, proxies={}),
-        )
         try:
-            client.create_bucket(Bucket=BUCKET)
+            _client(context).create_bucket(Bucket=BUCKET)
         except ClientError as error:
             if error.response["Error"]["Code"] not in {"BucketAlreadyOwnedByYou", "BucketAlreadyExists"}:
                 raise
+
+    def exercise(self, context: StackContext) -> None:
+        """An object written, listed, read and removed."""
+        client = _client(context)
+        client.put_object(Bucket=BUCKET, Key="classes/one", Body=b"1")
+        client.list_objects_v2(Bucket=BUCKET, Prefix="classes/")
+        client.get_object(Bucket=BUCKET, Key="classes/one")["Body"].read()
+        client.delete_object(Bucket=BUCKET, Key="classes/one")
+
+
+def _client(context: StackContext) -> S3Client:
+    import boto3  # noqa: PLC0415 - as above
+    from botocore.config import Config  # noqa: PLC0415
+
+    return boto3.client(
+        "s3",
+        endpoint_url=f"http://{LOOPBACK}:{context.ports['s3']}",
+        region_name=REGION,
+        aws_access_key_id=context.secrets.s3_access_key,
+        aws_secret_access_key=context.secrets.s3_secret_key,
+        config=Config(s3={"addressing_style": "path"}, proxies={}),
+    )
 
 
 def sweep(data: Path) -> int:

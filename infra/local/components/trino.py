@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 
 from infra.local.artifacts import jars
+from infra.local.class_path import ClassPath
 from infra.local.component import LOOPBACK, Launch, StackContext
 from infra.local.endpoints import REGION
 from infra.local.errors import StackError
@@ -52,7 +53,7 @@ class TrinoComponent:
 
     def launch(self, context: StackContext) -> Launch:
         """The server, with everything that is this stack's own in its environment."""
-        home = jars("trino")
+        home, path = jars("trino"), self.class_path()
         environment = {
             "TRINO_HTTP_PORT": str(context.ports["trino"]),
             "TRINO_URL": _url(context),
@@ -67,15 +68,20 @@ class TrinoComponent:
         }
         return Launch(
             argv=(
-                str(java_home(25) / "bin" / "java"),
+                str(path.java / "bin" / "java"),
+                *path.options(),
                 *_JVM,
                 f"-Dconfig={_CONFIG / 'config.properties'}",
                 "-cp",
-                f"{home / 'lib'}/*",
+                f"{path.folders[0]}/*",
                 "io.trino.server.TrinoServer",
             ),
             env=environment,
         )
+
+    def class_path(self) -> ClassPath:
+        """The server's jars; its plugins have loaders of their own, whose classes Java does not keep."""
+        return ClassPath(self.name, java_home(25), (jars("trino") / "lib",))
 
     def probe(self, context: StackContext) -> None:
         """Return once the server takes queries."""
@@ -87,6 +93,16 @@ class TrinoComponent:
 
     def after_ready(self, context: StackContext) -> None:
         """Nothing: tables are in Glue, and Glue is there by itself."""
+
+    def exercise(self, context: StackContext) -> None:
+        """A query that is planned, distributed, aggregated and sorted."""
+        from infra.local.aws_endpoint.engine import Progress, Trino  # noqa: PLC0415 - as above
+
+        sql = "SELECT state, count(*), max(node_version) FROM system.runtime.nodes GROUP BY 1 ORDER BY 2"
+        answer = Trino(_url(context)).run(
+            sql, catalog="system", schema=None, progress=Progress(), stopped=lambda: False
+        )
+        list(answer.rows)
 
 
 def _url(context: StackContext) -> str:

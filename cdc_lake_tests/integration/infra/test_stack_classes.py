@@ -1,0 +1,25 @@
+"""The engines take what they load from the files that `cdc-lake setup` made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psutil
+
+from cdc_lake_tests.stack import running_stack, scratch_home
+from infra.local.component import OnJava
+from infra.local.components import all_components
+from infra.local.process import find
+
+ENGINES = {component.name: component for component in all_components() if isinstance(component, OnJava)}
+
+
+def test_every_engine_on_java_has_its_file_and_uses_it() -> None:
+    assert set(ENGINES) == {"kafka", "connect", "s3", "trino"}
+    with scratch_home() as home, running_stack(home, ENGINES):
+        for name, engine in ENGINES.items():
+            found = engine.class_path().archive()
+            assert found.stat().st_size > 5_000_000
+            (main,) = (each.process for each in find(home, name) if each.main)
+            mapped = {Path(each.path) for each in psutil.Process(main.pid).memory_maps()}
+            assert found in mapped, f"{name} did not take it: its class path is another one than the training's"

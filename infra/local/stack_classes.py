@@ -1,0 +1,94 @@
+"""The classes that the stack's engines load: kept by running each of them once, on a scratch stack.
+
+Their JVMs write the archives while they end. Here: that run. Not here: which engines (each that says its class path).
+"""
+
+from __future__ import annotations
+
+import signal
+import tempfile
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from infra.local.artifacts import SetupProgress
+from infra.local.class_path import ClassPath, keep, recording
+from infra.local.component import Component, Launch, OnJava, StackContext
+from infra.local.components import all_components
+from infra.local.home import StackHome
+from infra.local.ordering import dependents
+from infra.local.process import end, find
+from infra.local.stack import Stack
+
+_END_SECONDS = 300.0
+"""Writing takes some seconds for each hundred megabytes of classes."""
+
+
+def ensure(progress: SetupProgress) -> str:
+    """Make the archives that are missing; returns what is to be said where that fails.
+
+    Raises ArtifactsMissing before the jars are there.
+    """
+    engines = [component for component in all_components() if isinstance(component, OnJava)]
+    return keep([engine.class_path() for engine in engines], _train, "the stack", progress)
+
+
+def _train(drafts: Mapping[ClassPath, Path]) -> None:
+    """Start the engines, ask each of them for something, and end them one after the other, users first."""
+    components = _recorded(drafts)
+    left = {component.name for component in components if isinstance(component, Recorded)}
+    with tempfile.TemporaryDirectory(prefix="cdc-lake-classes-") as folder:
+        stack = Stack(StackHome(Path(folder, "home")), components)
+        try:
+            stack.up(left)
+            while left:
+                name = next(name for name in sorted(left) if not dependents(components, [name]) & left)
+                end([each.process for each in find(stack.home.path, name) if each.main], signal.SIGTERM, _END_SECONDS)
+                left.remove(name)
+        finally:
+            stack.down()
+
+
+def _recorded(drafts: Mapping[ClassPath, Path]) -> list[Component]:
+    """All components, for each has addresses of others in its configuration; those with a draft are recorded."""
+    components = all_components()
+    engines = [each.name for each in components if isinstance(each, OnJava)]
+    return [
+        Recorded(each, drafts[each.class_path()], engines)
+        if isinstance(each, OnJava) and each.class_path() in drafts
+        else each
+        for each in components
+    ]
+
+
+class Recorded:
+    """An engine that writes what it loads to `draft` as it ends; of what it needs only `engines` are started."""
+
+    def __init__(self, engine: OnJava, draft: Path, engines: Collection[str]) -> None:
+        self._engine = engine
+        self._draft = draft
+        self.name = engine.name
+        self.port_names = engine.port_names
+        self.needs = tuple(name for name in engine.needs if name in engines)
+
+    def version(self) -> str:
+        """The engine's."""
+        return self._engine.version()
+
+    def prepare(self, context: StackContext) -> None:
+        """As the engine does."""
+        self._engine.prepare(context)
+
+    def launch(self, context: StackContext) -> Launch:
+        """The engine's process, told to write."""
+        launch = self._engine.launch(context)
+        return replace(launch, argv=(launch.argv[0], recording(self._draft), *launch.argv[1:]))
+
+    def probe(self, context: StackContext) -> None:
+        """As the engine does."""
+        self._engine.probe(context)
+
+    def after_ready(self, context: StackContext) -> None:
+        """What the engine does, and what it is asked for most."""
+        self._engine.after_ready(context)
+        self._engine.exercise(context)
