@@ -5,16 +5,18 @@ Their JVMs write the archives while they end. Here: that run. Not here: which en
 
 from __future__ import annotations
 
+import shutil
 import signal
-import tempfile
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from infra.local.artifacts import SetupProgress
-from infra.local.class_path import ClassPath, keep, recording
+from infra.local.cache import cache_folder
+from infra.local.class_path import NAME, ClassPath, keep, recording
 from infra.local.component import Component, Launch, OnJava, StackContext
 from infra.local.components import all_components
+from infra.local.errors import StackError
 from infra.local.home import StackHome
 from infra.local.ordering import dependents
 from infra.local.process import end, find
@@ -30,23 +32,38 @@ def ensure(progress: SetupProgress) -> str:
     Raises ArtifactsMissing before the jars are there.
     """
     engines = [component for component in all_components() if isinstance(component, OnJava)]
-    return keep([engine.class_path() for engine in engines], _train, "the stack", progress)
+    return keep([engine.class_path() for engine in engines], train, "the stack", progress)
 
 
-def _train(drafts: Mapping[ClassPath, Path]) -> None:
-    """Start the engines, ask each of them for something, and end them one after the other, users first."""
+def train(drafts: Mapping[ClassPath, Path]) -> None:
+    """Start the engines, ask each of them for something, and end them one after the other, users first.
+
+    The stack lies in the cache folder: a setup that was killed leaves it there, and the next one clears it away.
+    Raises StackError where an engine does not come up.
+    """
     components = _recorded(drafts)
     left = {component.name for component in components if isinstance(component, Recorded)}
-    with tempfile.TemporaryDirectory(prefix="cdc-lake-classes-") as folder:
-        stack = Stack(StackHome(Path(folder, "home")), components)
-        try:
-            stack.up(left)
-            while left:
-                name = next(name for name in sorted(left) if not dependents(components, [name]) & left)
-                end([each.process for each in find(stack.home.path, name) if each.main], signal.SIGTERM, _END_SECONDS)
-                left.remove(name)
-        finally:
-            stack.down()
+    stack = Stack(StackHome(scratch()), components)
+    _clear(stack)
+    try:
+        stack.up(left)
+        while left:
+            name = next(name for name in sorted(left) if not dependents(components, [name]) & left)
+            end([each.process for each in find(stack.home.path, name) if each.main], signal.SIGTERM, _END_SECONDS)
+            left.remove(name)
+    finally:
+        _clear(stack)
+
+
+def scratch() -> Path:
+    """Where the stack lies while it runs."""
+    return cache_folder() / NAME / "stack"
+
+
+def _clear(stack: Stack) -> None:
+    stack.down()
+    if stack.home.path.exists():
+        shutil.rmtree(stack.home.path)
 
 
 def _recorded(drafts: Mapping[ClassPath, Path]) -> list[Component]:
@@ -91,4 +108,7 @@ class Recorded:
     def after_ready(self, context: StackContext) -> None:
         """What the engine does, and what it is asked for most."""
         self._engine.after_ready(context)
-        self._engine.exercise(context)
+        try:
+            self._engine.exercise(context)
+        except Exception as error:
+            raise StackError(f"{self.name} was asked for something and answered {error!r}") from error

@@ -1,6 +1,6 @@
 """What the components write and ask for, without starting them."""
 
-# ruff: noqa: ARG001 - stand-ins take the arguments of what they stand in for
+# ruff: noqa: ARG001, ARG002 - stand-ins take the arguments of what they stand in for
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from infra.local.components.connect import ConnectComponent, secrets_file
 from infra.local.components.kafka import KafkaComponent
 from infra.local.components.s3 import DIGEST, S3Component, sweep
 from infra.local.endpoints import KAFKA_CLUSTER
+from infra.local.errors import StackError
 from infra.local.ports import PREFERRED
 from infra.local.stack_classes import Recorded
 
@@ -69,6 +70,22 @@ def test_an_engine_that_is_recorded_is_told_so_and_needs_other_engines_only(cont
     assert recorded.launch(context).argv == (plain[0], f"-XX:ArchiveClassesAtExit={draft}", *plain[1:])
     assert engine.needs == ("kafka", "postgres")
     assert recorded.needs == ("kafka",)
+
+
+class Broken(S3Component):
+    """An engine that comes up and answers nothing."""
+
+    def after_ready(self, context: StackContext) -> None:
+        """See Component."""
+
+    def exercise(self, context: StackContext) -> None:
+        """See OnJava."""
+        raise KeyError("Body")
+
+
+def test_an_engine_that_answers_wrongly_is_no_more_than_a_warning_of_setup(context: StackContext) -> None:
+    with pytest.raises(StackError, match="s3 was asked for something and answered KeyError"):
+        Recorded(Broken(), context.home / "s3.tmp", {"s3"}).after_ready(context)
 
 
 def test_everything_listens_on_loopback_only(context: StackContext) -> None:
