@@ -71,10 +71,12 @@ class MskPlugins(AwsResource):
 
     def _made(self, name: str, key: str) -> Mapping[str, Any]:
         with self.explained(f"Making the custom plugin {name} of s3://{self.bucket}/{key}"):
-            self.client("kafkaconnect").create_custom_plugin(
+            client = self.client("kafkaconnect")
+            bucket = f"arn:{client.meta.partition}:s3:::{self.bucket}"
+            client.create_custom_plugin(
                 name=name,
                 contentType="ZIP",
-                location={"s3Location": {"bucketArn": f"arn:aws:s3:::{self.bucket}", "fileKey": key}},
+                location={"s3Location": {"bucketArn": bucket, "fileKey": key}},
                 **({"tags": self.tags} if self.tags else {}),
             )
         found = self._settled(name)

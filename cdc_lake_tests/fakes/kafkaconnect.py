@@ -90,13 +90,14 @@ class Served:
     worker: MemoryWorker
     archives: dict[str, str] = field(default_factory=dict)
     """What is wrong with an archive, by its key."""
+    region: str = REGION
 
     def client(self) -> Any:  # noqa: ANN401 - its stubs are not among the dependencies
         """boto3's client of it."""
         return _SESSION.client(
             "kafkaconnect",
             endpoint_url=self.url,
-            region_name=REGION,
+            region_name=self.region,
             aws_access_key_id="key",
             aws_secret_access_key="secret",
             config=Config(retries={"total_max_attempts": 1}),
@@ -104,7 +105,7 @@ class Served:
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[Served]:
+def served(folder: Path, region: str = REGION) -> Iterator[Served]:
     """The API, for the length of the block; its records are in the folder. A key that ends in .txt is no archive."""
     archives: dict[str, str] = {}
 
@@ -112,7 +113,7 @@ def served(folder: Path) -> Iterator[Served]:
         return "it is no ZIP file" if key.endswith(".txt") else archives.get(key)
 
     worker = MemoryWorker()
-    records = Records(folder / "kafkaconnect.json", REGION)
+    records = Records(folder / "kafkaconnect.json", region)
     api = KafkaConnectApi(records, worker, check)
 
     def moto(*_: object) -> list[bytes]:
@@ -121,8 +122,8 @@ def served(folder: Path) -> Iterator[Served]:
     cloudwatch = DomainDispatcherApplication(create_backend_app)
     own: dict[str, Application] = {
         "kafkaconnect": RestJson("kafkaconnect", api.operations),
-        "monitoring": Monitoring(cloudwatch, api.task_states, REGION),
+        "monitoring": Monitoring(cloudwatch, api.task_states, region),
     }
-    with listening(Gate(moto, REGION, own)) as url:
-        yield Served(url, worker, archives)
-    cloudwatch_backends[ACCOUNT][REGION].reset()
+    with listening(Gate(moto, region, own)) as url:
+        yield Served(url, worker, archives, region)
+    cloudwatch_backends[ACCOUNT][region].reset()

@@ -38,6 +38,7 @@ def archive(tmp_path: Path) -> Path:
 def plugins(aws: Served, s3: MemoryS3) -> MskPlugins:
     """The resource."""
     return MskPlugins(
+        region=aws.region,
         endpoint_url=aws.url,
         s3_endpoint_url=s3.url,
         access_key="key",
@@ -58,6 +59,16 @@ def test_it_is_uploaded_and_made_once(aws: Served, s3: MemoryS3, archive: Path) 
     assert place == {"bucketArn": "arn:aws:s3:::bucket", "fileKey": "plugins/debezium-0123456789ab.zip"}
     assert plugins(aws, s3).ensure(archive) == arn
     assert len(s3.puts) == 1
+
+
+@pytest.mark.parametrize(("region", "partition"), [("cn-north-1", "aws-cn"), ("us-gov-west-1", "aws-us-gov")])
+def test_the_bucket_is_of_the_regions_partition(
+    tmp_path: Path, s3: MemoryS3, archive: Path, region: str, partition: str
+) -> None:
+    with served(tmp_path / "elsewhere", region) as aws:
+        arn = plugins(aws, s3).ensure(archive)
+        place = aws.client().describe_custom_plugin(customPluginArn=arn)["latestRevision"]["location"]["s3Location"]
+    assert place["bucketArn"] == f"arn:{partition}:s3:::bucket"
 
 
 def test_another_content_is_another_plugin(aws: Served, s3: MemoryS3, archive: Path) -> None:
