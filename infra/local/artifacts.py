@@ -95,6 +95,7 @@ def ensure_java(majors: Iterable[int], progress: SetupProgress) -> None:
                 folder = cache_folder() / f"jdk-{major}.tmp"
                 with _told(f"java {major}", partial(tree_bytes, folder), progress) as done:
                     done(tree_bytes(java.install_java(major)))
+            java.dump_classes(major)
 
 
 def _fetch(module: str, progress: SetupProgress) -> None:

@@ -2,7 +2,7 @@
 
 Java calls it a dynamic class data archive. It is made once by a run that loads what later ones will, and holds for one
 Java and the very jars that it was made of: the JVM compares their sizes and times, passes over a file that does not
-fit, and starts as without it.
+fit, and starts as without it. It adds to Java's own archive, without which there is none.
 
 Here: where it lies, keeping it, and what a JVM is told. Not here: what is run for it (spark_classes.py,
 stack_classes.py).
@@ -13,7 +13,8 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from filelock import FileLock
 from infra.local.artifacts import SetupProgress
 from infra.local.cache import cache_folder
 from infra.local.errors import StackError
+from infra.local.java import has_classes
 
 NAME = "classes"
 _QUIET = ("-Xlog:cds=off", "-Xlog:class+path=off")
@@ -41,21 +43,27 @@ class ClassPath:
         release = self.java / "release"
         jars = [jar for folder in self.folders for jar in sorted(folder.glob("*.jar"))]
         stats = [(str(jar), jar.stat().st_size, jar.stat().st_mtime_ns) for jar in jars]
-        of = (str(self.java.resolve()), release.read_text() if release.exists() else "", repr(stats))
-        return cache_folder() / NAME / f"{self.engine}-{digest(*of)}.jsa"
+        of = (release.read_text() if release.exists() else "", repr(stats))
+        return cache_folder() / NAME / f"{self._place()}-{_digest(of)}.jsa"
 
     def options(self) -> tuple[str, ...]:
         """What the JVM is told; nothing where there is no file."""
         found = self.archive()
         return (f"-XX:SharedArchiveFile={found}", *_QUIET) if found.is_file() else ()
 
+    def outdated(self) -> Iterable[Path]:
+        """Files of the same Java and folders, which had other contents then."""
+        return (each for each in (cache_folder() / NAME).glob(f"{self._place()}-*.jsa") if each != self.archive())
 
-def digest(*texts: str) -> str:
-    """A short name for texts."""
+    def _place(self) -> str:
+        return f"{self.engine}-{_digest((str(self.java.resolve()), *map(str, self.folders)))}"
+
+
+def _digest(texts: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:12]
 
 
-def recording(draft: Path) -> str:
+def recording(draft: Path | str) -> str:
     """The option by which a JVM writes its archive as it ends."""
     return f"-XX:ArchiveClassesAtExit={draft}"
 
@@ -65,18 +73,21 @@ Train = Callable[[Mapping[ClassPath, Path]], None]
 
 
 def keep(paths: Sequence[ClassPath], train: Train, whose: str, progress: SetupProgress) -> str:
-    """Make the files that are missing. Returns what is to be said where that fails: all runs without, only slower."""
+    """Make the files that are missing, where Java can. Returns what is to be said where that fails.
+
+    All runs without, only slower.
+    """
     folder = cache_folder() / NAME
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / "lock"):
-        drafts = {path: path.archive().with_suffix(".tmp") for path in paths if not path.archive().is_file()}
+        missing = [path for path in paths if has_classes(path.java) and not path.archive().is_file()]
+        drafts = {path: path.archive().with_suffix(".tmp") for path in missing}
         if not drafts:
             return ""
-        for draft in drafts.values():
-            draft.unlink(missing_ok=True)
         name, began = f"{NAME} of {whose}", time.monotonic()
-        progress.started(name, lambda: sum(draft.stat().st_size for draft in drafts.values() if draft.exists()))
+        progress.started(name, lambda: sum(map(_size, drafts.values())))
         try:
+            _unlink(drafts.values())
             train(drafts)
             size = _finish(drafts)
         except (OSError, subprocess.SubprocessError, StackError) as error:
@@ -84,6 +95,8 @@ def keep(paths: Sequence[ClassPath], train: Train, whose: str, progress: SetupPr
             return (
                 f"warning: the {name} could not be kept ({error}): all works, but each start takes some seconds longer"
             )
+        finally:
+            _unlink(drafts.values())
         progress.finished(name, size, time.monotonic() - began)
         return ""
 
@@ -94,12 +107,21 @@ def _finish(drafts: Mapping[ClassPath, Path]) -> int:
     Raises StackError for those that were not written, when all others are in their places.
     """
     written = {path: draft for path, draft in drafts.items() if draft.is_file()}
-    size = sum(draft.stat().st_size for draft in written.values())
+    size = sum(map(_size, written.values()))
     for path, draft in written.items():
-        target = draft.rename(path.archive())
-        for old in target.parent.glob(f"{path.engine}-*.jsa"):
-            if old != target:
-                old.unlink()
+        draft.rename(path.archive())
+        _unlink(path.outdated())
     if silent := sorted(path.engine for path in drafts.keys() - written.keys()):
         raise StackError(f"the JVM of {', '.join(silent)} wrote none")
     return size
+
+
+def _size(path: Path) -> int:
+    with suppress(FileNotFoundError):
+        return path.stat().st_size
+    return 0
+
+
+def _unlink(paths: Iterable[Path]) -> None:
+    for path in list(paths):
+        path.unlink(missing_ok=True)

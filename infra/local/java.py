@@ -95,3 +95,18 @@ def install_java(major: int) -> Path:
     if major_of(packaged_home(major)) is None:
         raise StackError(f"{PACKAGED[major]} holds no Java where it is expected, {packaged_home(major)}")
     return packaged_home(major)
+
+
+def has_classes(home: Path) -> bool:
+    """Whether this Java has an archive of its own classes, which those of programs add to."""
+    return (home / "lib" / "server" / "classes.jsa").is_file()
+
+
+def dump_classes(major: int) -> None:
+    """Give the packaged Java that archive, if it is there and has none: what is linked for a wheel comes without.
+
+    Where that fails all starts as before, only slower.
+    """
+    home = packaged_home(major)
+    if major_of(home) is not None and not has_classes(home):
+        subprocess.run([home / "bin" / "java", "-Xshare:dump"], capture_output=True, check=False)

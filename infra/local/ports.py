@@ -61,9 +61,13 @@ def holder(port: int) -> str:
 
 
 class PortBook:
-    """The ports that the stacks of this user have chosen, in one file of the cache folder."""
+    """The ports that the stacks of this user have chosen, in one file of the cache folder.
 
-    def __init__(self, folder: Path) -> None:
+    `environment` is where fixed ports are looked for; the process's if None.
+    """
+
+    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
+        self._environment = os.environ if environment is None else environment
         folder.mkdir(parents=True, exist_ok=True)
         self._file = folder / "ports.json"
         self._lock = FileLock(folder / "ports.lock")
@@ -89,7 +93,8 @@ class PortBook:
             chosen: dict[str, int] = {}
             for name in wanted:
                 used = others | set(chosen.values())
-                chosen[name] = _choose_one(name, saved.get(name), used, name in ours, say)
+                fixed = _fixed(name, self._environment)
+                chosen[name] = _choose_one(name, fixed, saved.get(name), used, name in ours, say)
             book[str(home)] = sorted(chosen.values())
             write_atomic(self._file, json.dumps(book, indent=2))
             keep(chosen)
@@ -103,8 +108,9 @@ class PortBook:
         return {}
 
 
-def _choose_one(name: str, saved: int | None, used: Collection[int], ours: bool, say: Callable[[str], None]) -> int:
-    fixed = _fixed(name)
+def _choose_one(
+    name: str, fixed: int | None, saved: int | None, used: Collection[int], ours: bool, say: Callable[[str], None]
+) -> int:
     if fixed is not None:
         if not (ours and saved == fixed) and not is_free(fixed):
             raise PortTaken(
@@ -126,8 +132,8 @@ def _choose_one(name: str, saved: int | None, used: Collection[int], ours: bool,
     raise PortTaken(f"no free port for {name} between {first} and {first + SEARCHED - 1}: set {variable(name)} to one")
 
 
-def _fixed(name: str) -> int | None:
-    text = os.environ.get(variable(name))
+def _fixed(name: str, environment: Mapping[str, str]) -> int | None:
+    text = environment.get(variable(name))
     if not text:
         return None
     if not text.isdecimal() or not 1 <= int(text) <= 65535:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from infra.local.artifacts import SetupProgress, jars
 from infra.local.cache import cache_folder
-from infra.local.class_path import ClassPath, digest, keep
+from infra.local.class_path import ClassPath, keep
 from infra.local.errors import StackError
 from infra.local.java import java_home
 
@@ -24,8 +24,7 @@ _SECONDS = 600.0
 
 def spark_class_path(java: Path, folder: Path) -> ClassPath:
     """Spark's own jars, which this virtual environment has, and those of the folder."""
-    packages = sysconfig.get_path("purelib")
-    return ClassPath(f"spark-{digest(packages)}", java, (Path(packages, "pyspark", "jars"), folder))
+    return ClassPath("spark", java, (Path(sysconfig.get_path("purelib"), "pyspark", "jars"), folder))
 
 
 def java_options(java: Path, folder: Path) -> str:

@@ -18,6 +18,8 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
+from infra.local.class_path import recording
+
 _END_SECONDS = 300
 _HUDI = {
     "hoodie.table.name": "training",
@@ -39,7 +41,9 @@ def main(jars: str, target: str) -> None:
     with tempfile.TemporaryDirectory(prefix="cdc-lake-classes-") as folder:
         session = (
             SparkSession.builder.master("local[2]")
-            .config("spark.driver.extraJavaOptions", f"-XX:+UseSerialGC -XX:ArchiveClassesAtExit={target}")
+            .config(
+                "spark.driver.extraJavaOptions", f"-XX:+UseSerialGC -Djol.skipHotspotSAAttach=true {recording(target)}"
+            )
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.driver.memory", "1g")

@@ -7,7 +7,7 @@ processes (process.py), the state's files (state.py, secrets.py), where the engi
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from threading import Event
 from time import monotonic
 
@@ -31,9 +31,18 @@ _PORT_CHOICES = 3
 
 
 class Stack:
-    """The components of one state folder; safe to use from several processes at once."""
+    """The components of one state folder; safe to use from several processes at once.
 
-    def __init__(self, home: StackHome | None = None, components: Sequence[Component] | None = None) -> None:
+    `environment` fixes ports (ports.py); the process's if None.
+    """
+
+    def __init__(
+        self,
+        home: StackHome | None = None,
+        components: Sequence[Component] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.environment = environment
         self.home = home or find_home()
         self.components = tuple(components) if components is not None else all_components()
         self.state = StateFile(self.home.state_file)
@@ -73,7 +82,7 @@ class Stack:
             starter.end(name, self._component(name), find(self.home.path, name))
         ours = {port for c in self.components if c.name in alive for port in c.port_names}
         wanted = [port for component in self.components for port in component.port_names]
-        book = PortBook(cache_folder())
+        book = PortBook(cache_folder(), self.environment)
         ports = book.choose(self.home.path, wanted, saved.ports, ours, starter.watch.say, self.state.save_ports)
         moved = {c.name for c in self.components if any(ports[p] != saved.ports.get(p) for p in c.port_names)}
         for name in alive & (moved | dependents(self.components, moved)):

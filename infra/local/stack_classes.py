@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import shutil
 import signal
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from threading import current_thread, main_thread
+from types import FrameType
 
 from infra.local.artifacts import SetupProgress
 from infra.local.cache import cache_folder
@@ -39,20 +43,22 @@ def train(drafts: Mapping[ClassPath, Path]) -> None:
     """Start the engines, ask each of them for something, and end them one after the other, users first.
 
     The stack lies in the cache folder: a setup that was killed leaves it there, and the next one clears it away.
-    Raises StackError where an engine does not come up.
+    Raises StackError where an engine does not come up, or does not end.
     """
     components = _recorded(drafts)
-    left = {component.name for component in components if isinstance(component, Recorded)}
-    stack = Stack(StackHome(scratch()), components)
-    _clear(stack)
-    try:
-        stack.up(left)
-        while left:
-            name = next(name for name in sorted(left) if not dependents(components, [name]) & left)
-            end([each.process for each in find(stack.home.path, name) if each.main], signal.SIGTERM, _END_SECONDS)
-            left.remove(name)
-    finally:
-        _clear(stack)
+    # Without the ports that somebody has fixed: those are for a stack that is used.
+    stack = Stack(StackHome(scratch()), components, environment={})
+    _clear(stack, drafts)
+    with _ended_in_order():
+        try:
+            stack.up([each.name for each in components if isinstance(each, Recorded)])
+            _end(stack, components)
+        except StackError as error:
+            logs = cache_folder() / "logs" / "setup-stack-classes"
+            shutil.copytree(stack.home.path / "logs", logs, dirs_exist_ok=True)
+            raise StackError(str(error).replace(str(stack.home.path / "logs"), str(logs))) from error
+        finally:
+            _clear(stack)
 
 
 def scratch() -> Path:
@@ -60,10 +66,42 @@ def scratch() -> Path:
     return cache_folder() / NAME / "stack"
 
 
-def _clear(stack: Stack) -> None:
+def _end(stack: Stack, components: Sequence[Component]) -> None:
+    left = {component.name for component in components if isinstance(component, Recorded)}
+    while left:
+        name = next(name for name in sorted(left) if not dependents(components, [name]) & left)
+        began = time.monotonic()
+        end([each.process for each in find(stack.home.path, name) if each.main], signal.SIGTERM, _END_SECONDS)
+        if time.monotonic() - began >= _END_SECONDS:  # killed then, perhaps in the middle of writing
+            raise StackError(f"{name} did not end within {_END_SECONDS:.0f} s")
+        left.remove(name)
+
+
+def _clear(stack: Stack, drafts: Mapping[ClassPath, Path] | None = None) -> None:
+    """End what runs there and remove it, with what it wrote while it ended."""
     stack.down()
     if stack.home.path.exists():
         shutil.rmtree(stack.home.path)
+    for draft in (drafts or {}).values():
+        draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Where setup is told to end, it ends what it has started, as it does on Ctrl-C."""
+
+    def leave(number: int, _: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    if current_thread() is not main_thread():  # only that one hears signals
+        yield
+        return
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _recorded(drafts: Mapping[ClassPath, Path]) -> list[Component]:
@@ -99,7 +137,10 @@ class Recorded:
     def launch(self, context: StackContext) -> Launch:
         """The engine's process, told to write."""
         launch = self._engine.launch(context)
-        return replace(launch, argv=(launch.argv[0], recording(self._draft), *launch.argv[1:]))
+        java, *arguments = launch.argv
+        used = self._engine.class_path().options()  # one archive can't be written while another one is used
+        kept = (each for each in arguments if each not in used)
+        return replace(launch, argv=(java, recording(self._draft), *kept))
 
     def probe(self, context: StackContext) -> None:
         """As the engine does."""
@@ -107,8 +148,8 @@ class Recorded:
 
     def after_ready(self, context: StackContext) -> None:
         """What the engine does, and what it is asked for most."""
-        self._engine.after_ready(context)
         try:
+            self._engine.after_ready(context)
             self._engine.exercise(context)
         except Exception as error:
             raise StackError(f"{self.name} was asked for something and answered {error!r}") from error

@@ -119,7 +119,7 @@ def served(state: Path, at: Endpoints, location: S3Location) -> Iterator[str]:
         s3=location.store().client,
         settings={
             "spark.driver.memory": "1g",
-            "spark.driver.defaultJavaOptions": f"-XX:+UseSerialGC {java_options(at.java_home, at.spark_jars)}",
+            "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC {java_options(at.java_home, at.spark_jars)}",
         },
     )
     services = spark_services(state, here.prepared, here.s3, at.region, LOGS)

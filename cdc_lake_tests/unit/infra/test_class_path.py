@@ -36,6 +36,9 @@ def path(tmp_path: Path) -> ClassPath:
     folder = tmp_path / "jars"
     folder.mkdir()
     (folder / "engine.jar").touch()
+    own = tmp_path / "java" / "lib" / "server" / "classes.jsa"
+    own.parent.mkdir(parents=True)
+    own.touch()
     return ClassPath("engine", tmp_path / "java", (folder,))
 
 
@@ -92,12 +95,27 @@ def test_what_fits_nothing_any_more_is_removed(path: ClassPath) -> None:
     keep([path], write, "engines", Told())
     assert path.archive().is_file()
     assert not old.exists()
-    kept = {each.name.rpartition("-")[0] for each in old.parent.glob("*.jsa")}
+    kept = {each.name.partition("-")[0] for each in old.parent.glob("*.jsa")}
     assert kept == {"engine", "engine2"}, "another engine's was removed"
 
 
-def refuse(_drafts: Mapping[ClassPath, Path]) -> None:
-    """An engine that did not come up."""
+def test_another_checkouts_jars_are_no_reason_to_remove_anything(path: ClassPath, tmp_path: Path) -> None:
+    other = ClassPath(path.engine, path.java, (tmp_path / "other jars",))
+    other.folders[0].mkdir()
+    for each in (path, other):
+        assert keep([each], write, "engines", Told()) == ""
+    assert path.archive().is_file()
+    assert other.archive().is_file()
+
+
+def test_a_java_without_an_archive_of_its_own_is_passed_over(path: ClassPath, tmp_path: Path) -> None:
+    assert keep([ClassPath("engine", tmp_path / "linked", path.folders)], refuse, "engines", Told()) == ""
+
+
+def refuse(drafts: Mapping[ClassPath, Path]) -> None:
+    """An engine that did not come up; another one has written by then."""
+    for draft in drafts.values():
+        draft.touch()
     raise StackError("kafka ended while it was starting")
 
 
@@ -114,5 +132,6 @@ def test_where_it_can_not_be_made_all_goes_on(
     assert warning.startswith("warning: the classes of engines could not be kept (")
     assert said in warning
     assert told.ended == [("classes of engines", 0)]
+    assert list(path.archive().parent.glob("*.tmp")) == []
     assert path.options() == ()
     assert keep([path], write, "engines", Told()) == "", "the next setup does not try again"

@@ -64,10 +64,16 @@ def test_the_registry_is_whole_and_consistent() -> None:
 def test_an_engine_that_is_recorded_is_told_so_and_needs_other_engines_only(context: StackContext) -> None:
     engine = ConnectComponent()
     draft = context.home / "connect.tmp"
+    archive = engine.class_path().archive()
+    archive.parent.mkdir(parents=True)
     recorded = Recorded(engine, draft, {"kafka", "connect"})
     engine.prepare(context)
     plain = engine.launch(context).argv
-    assert recorded.launch(context).argv == (plain[0], f"-XX:ArchiveClassesAtExit={draft}", *plain[1:])
+    told = (plain[0], f"-XX:ArchiveClassesAtExit={draft}", *plain[1:])
+    assert recorded.launch(context).argv == told
+    archive.touch()
+    assert engine.launch(context).argv != plain
+    assert recorded.launch(context).argv == told, "it would use one archive while it writes another"
     assert engine.needs == ("kafka", "postgres")
     assert recorded.needs == ("kafka",)
 

@@ -62,3 +62,19 @@ def test_what_fits(version: int, major: int, fits: bool) -> None:
 def test_a_folder_without_java_is_none(tmp_path: Path) -> None:
     assert java.major_of(tmp_path) is None
     assert java.major_of(make_java(tmp_path / "odd", "unknown")) is None
+
+
+def test_the_packaged_one_is_given_its_classes_once(tmp_path: Path) -> None:
+    java.dump_classes(25)  # there is none
+    packaged = make_java(java.packaged_home(25), "25.0.2")
+    program = packaged / "bin" / "java"
+    asked = tmp_path / "asked"
+    made = packaged / "lib" / "server" / "classes.jsa"
+    program.write_text(
+        f"#!/bin/sh\necho $* >> {asked}\nmkdir -p {made.parent}\n: > {made}\n".replace("mkdir", "/bin/mkdir")
+    )
+    assert not java.has_classes(packaged)
+    for _ in range(2):
+        java.dump_classes(25)
+    assert java.has_classes(packaged)
+    assert asked.read_text() == "-Xshare:dump\n"

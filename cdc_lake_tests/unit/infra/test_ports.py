@@ -104,6 +104,12 @@ def test_a_fixed_port_that_is_taken_is_an_error_that_names_the_holder(
         choose(book, tmp_path / "a")
 
 
+def test_a_stack_that_nobody_uses_leaves_fixed_ports_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CDC_LAKE_PORT_KAFKA", "29999")
+    book = PortBook(tmp_path / "cache", {})
+    assert book.choose(tmp_path / "home", ("kafka",), {}, (), str, lambda _: None)["kafka"] != 29999
+
+
 @pytest.mark.parametrize("text", ["0", "65536", "kafka", "-1"])
 def test_a_fixed_port_that_is_none_is_refused(
     book: PortBook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str

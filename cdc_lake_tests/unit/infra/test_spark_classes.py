@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cdc_lake_tests.unit.infra.test_class_path import Told
-from infra.local import spark_classes
+from infra.local import class_path, spark_classes
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def test_each_virtual_environment_has_its_own(tmp_path: Path, folder: Path, monk
     first = spark_classes.spark_class_path(tmp_path / "java", folder)
     monkeypatch.setattr(spark_classes.sysconfig, "get_path", lambda _: str(tmp_path / "another"))
     other = spark_classes.spark_class_path(tmp_path / "java", folder)
-    assert first.engine != other.engine
+    assert first.archive() != other.archive()
     assert first.folders[-1] == other.folders[-1] == folder
 
 
@@ -39,6 +39,7 @@ def test_where_it_can_not_be_made_the_log_is_named(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spark_classes, "java_home", lambda _: tmp_path)
+    monkeypatch.setattr(class_path, "has_classes", lambda _: True)
     monkeypatch.setattr(spark_classes, "jars", lambda _: folder)
     monkeypatch.setattr(spark_classes, "_TRAINING", "infra.local.no_such_module")
     warning = spark_classes.ensure(Told())

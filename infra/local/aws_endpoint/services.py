@@ -80,7 +80,8 @@ def _quicksight(engines: Engines) -> Mapping[str, Application]:
 def _spark(engines: Engines) -> SparkHere:
     java, folder = java_home(17), jars("spark")
     # As the local profile has it. Not its daemon of Python workers: that does not see the uploaded packages.
-    options = " ".join(filter(None, ("-XX:+UseSerialGC -XX:TieredStopAtLevel=1", java_options(java, folder))))
+    here = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djol.skipHotspotSAAttach=true"
+    options = " ".join(filter(None, (here, java_options(java, folder))))
     return SparkHere(
         java_home=str(java),
         jars=folder,
@@ -92,7 +93,7 @@ def _spark(engines: Engines) -> SparkHere:
         s3=engines.s3,
         settings={
             "spark.driver.memory": "2g",
-            "spark.driver.defaultJavaOptions": options,
+            "spark.driver.extraJavaOptions": options,
             "spark.sql.shuffle.partitions": "4",
         },
     )

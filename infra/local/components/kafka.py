@@ -78,4 +78,4 @@ class KafkaComponent:
         """Nothing: topics belong to the pipelines."""
 
     def exercise(self, context: StackContext) -> None:
-        """Nothing: Connect, which starts after it, makes topics, groups and transactions."""
+        """Nothing: Connect, which comes after it, makes topics, groups and transactions."""
