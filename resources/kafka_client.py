@@ -42,7 +42,16 @@ _DOWN = {
     KafkaError._RESOLVE,
     KafkaError.REQUEST_TIMED_OUT,
 }
-_MOVING = {KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.REPLICA_NOT_AVAILABLE}
+# Of a topic that was just made or is moving, brokers and clients learn one after the other: Kafka's protocol calls all
+# of these retriable (https://kafka.apache.org/protocol.html#protocol_error_codes).
+_MOVING = {
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.REPLICA_NOT_AVAILABLE,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.OFFSET_NOT_AVAILABLE,
+}
 _REFUSED = {
     KafkaError._AUTHENTICATION,
     KafkaError.SASL_AUTHENTICATION_FAILED,

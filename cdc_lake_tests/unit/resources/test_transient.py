@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from resources import kafka_offsets
-from resources.errors import LeaderMoving
+from resources.errors import KafkaRequestFailed, LeaderMoving
 from resources.kafka_client import Broker
 from resources.kafka_connect_rest import _rebalances
 from resources.kafka_topics import TopicInfo
@@ -34,14 +34,15 @@ def test_a_rebalance_by_any_status(status: int, message: str, again: bool) -> No
 class Moving:
     """An admin client whose partition has no leader at first."""
 
-    def __init__(self, refusals: int) -> None:
+    def __init__(self, refusals: int, code: int = KafkaError.NOT_LEADER_FOR_PARTITION) -> None:
         self.refusals = refusals
+        self.code = code
 
     def list_offsets(self, partitions: dict[TopicPartition, object], **_: object) -> dict[TopicPartition, Future[Any]]:
         future: Future[Any] = Future()
         self.refusals -= 1
         if self.refusals >= 0:
-            future.set_exception(KafkaException(KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION)))
+            future.set_exception(KafkaException(KafkaError(self.code)))
         else:
             future.set_result(type("Found", (), {"offset": 7}))
         return dict.fromkeys(partitions, future)
@@ -52,8 +53,25 @@ def one_partition(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kafka_offsets, "describe", lambda *_: TopicInfo("t", "id", 1))
 
 
-def test_a_leader_that_comes() -> None:
-    assert kafka_offsets.end_offsets(Broker("nowhere:1", timeout_seconds=5), Moving(3), "t") == {0: 7}  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    "code",
+    [
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.UNKNOWN_LEADER_EPOCH,  # the broker has not heard of the leader that the client knows of
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+    ],
+)
+def test_a_leader_that_comes(code: int) -> None:
+    broker = Broker("nowhere:1", timeout_seconds=5)
+    assert kafka_offsets.end_offsets(broker, Moving(3, code), "t") == {0: 7}  # type: ignore[arg-type]
+
+
+def test_a_refusal_that_lasts_is_not_tried_again() -> None:
+    client = Moving(3, KafkaError.INVALID_REQUEST)
+    with pytest.raises(KafkaRequestFailed):
+        kafka_offsets.end_offsets(Broker("nowhere:1", timeout_seconds=5), client, "t")  # type: ignore[arg-type]
+    assert client.refusals == 2
 
 
 def test_a_leader_that_does_not_come() -> None:
