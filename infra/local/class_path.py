@@ -1,4 +1,4 @@
-"""An engine's jars and its Java, and the classes it loads, kept by the JVM in one file: it starts in half the time.
+"""An engine's jars and its Java, and the classes it loads, kept by the JVM in one file, so that it starts sooner.
 
 Java calls it a dynamic class data archive. It is made once by a run that loads what later ones will, and holds for one
 Java and the very jars that it was made of: the JVM compares their sizes and times, passes over a file that does not
