@@ -18,6 +18,10 @@ def defs() -> dg.Definitions:
     require_apart(flows)
     resources = bound()
     hearing = [events.build(flows)] if QUEUE in resources else []
-    pipelines = dg.load_from_defs_folder(path_within_project=Path(__file__).parent / "defs")
-    own = dg.Definitions(sensors=hearing, resources=resources, executor=dg.in_process_executor)
+    folder = Path(__file__).parent / "defs"
+    # What load_from_defs_folder does besides, JSON of every component type that is installed, takes each process half a
+    # second, and each run that a sensor launches is a process.
+    tree = dg.ComponentTree.for_project(folder)
+    pipelines = tree.build_defs(folder)
+    own = dg.Definitions(sensors=hearing, resources=resources, executor=dg.in_process_executor, component_tree=tree)
     return dg.Definitions.merge(pipelines, own)

@@ -9,12 +9,14 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from dagster._core.remote_representation.external_data import RepositorySnap
+from dagster.components.core.load_defs import PLUGIN_COMPONENT_TYPES_JSON_METADATA_KEY
 from dagster_shared.serdes import serialize_value
 from pydantic import SecretStr
 from syrupy.assertion import SnapshotAssertion
 
 from cdc_lake import profile, profile_local
 from cdc_lake.definitions import defs
+from cdc_lake.pipeline.component import CdcPipeline
 from infra.local.endpoints import Endpoints
 from resources.errors import ResourceError
 from resources.sqs import Sqs
@@ -100,6 +102,12 @@ def test_every_stage_has_a_check_but_the_page(repository: dg.RepositoryDefinitio
 
 def test_steps_run_in_one_process(home: Path) -> None:  # noqa: ARG001 - it is set
     assert defs().executor is dg.in_process_executor
+
+
+def test_of_components_there_are_the_pipelines_alone(repository: dg.RepositoryDefinition) -> None:
+    """Not the types of every package that is installed: each run would take half a second to describe them."""
+    assert PLUGIN_COMPONENT_TYPES_JSON_METADATA_KEY not in repository.metadata
+    assert [type(each) for each in defs().component_tree.get_all_components(CdcPipeline)] == [CdcPipeline]
 
 
 def test_a_profile_with_a_queue_hears_of_new_objects(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - it is set
