@@ -6,6 +6,7 @@ Here: which resource is which of its engines. Not here: choosing the profile (pr
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -45,13 +46,19 @@ def resources() -> dict[str, dg.ConfigurableResource[Any]]:
         at: Endpoints | None = load_endpoints()
     except (StackDown, ArtifactsMissing):
         at = None  # the definitions load all the same; what touches a system then says `cdc-lake up`
-    hint = _HINT if at else _FIRST_HINT.format(home=find_home().path)
     secrets = {
         "CDC_LAKE_POSTGRES_PASSWORD": at.postgres_password.get_secret_value() if at else _NOBODY,
         "CDC_LAKE_S3_ACCESS_KEY": at.s3_access_key if at else _NOBODY,
         "CDC_LAKE_S3_SECRET_KEY": at.s3_secret_key.get_secret_value() if at else _NOBODY,
     }
     os.environ.update(secrets)
+    return dict(_made(at, find_home().path))
+
+
+# Each tick of a sensor asks for each resource; among what is looked at for them are all of Spark's jars.
+@lru_cache(maxsize=1)
+def _made(at: Endpoints | None, home: Path) -> dict[str, dg.ConfigurableResource[Any]]:
+    hint = _HINT if at else _FIRST_HINT.format(home=home)
     access, secret = dg.EnvVar("CDC_LAKE_S3_ACCESS_KEY"), dg.EnvVar("CDC_LAKE_S3_SECRET_KEY")
     nowhere = f"http://127.0.0.1:{_NOWHERE}"
     aws: dict[str, Any] = {

@@ -114,3 +114,22 @@ def test_all_of_the_code_locations_resources_are_looked_up_late() -> None:
     assert given is not None
     assert set(given) == set(profile.resources())
     assert all(isinstance(resource, profile.AsOfNow) for resource in given.values())
+
+
+def test_what_stayed_is_made_once_and_the_secrets_are_set_each_time(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each tick of a sensor asks for each resource: making all of them for each was a quarter of its work."""
+    looked: list[Path] = []
+
+    def options(java: Path, jars: Path) -> str:  # noqa: ARG001 - as the real one
+        looked.append(java)
+        return ""
+
+    monkeypatch.setattr(profile_local, "java_options", options)
+    for port in (42_000, 43_000):
+        stack.up(port)
+        for _ in range(3):
+            monkeypatch.setenv("CDC_LAKE_S3_ACCESS_KEY", "")
+            assert profile.resolved()["store"].access_key == f"access-{port}"
+    assert [java.name for java in looked] == ["java-42000", "java-43000"]
