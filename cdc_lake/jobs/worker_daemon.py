@@ -6,6 +6,25 @@ Named by `spark.python.daemon.module` in spark-local.properties. Importing start
 
 from __future__ import annotations
 
+import sys
+import sysconfig
+from pathlib import Path
+
+
+def _without_archives() -> None:
+    """Forget the zip files with PySpark that Spark puts before the installed one, of which they are a copy.
+
+    Modules in them are compiled anew in each daemon, and each fork reads their tables of contents once more.
+    """
+    copies = Path(sysconfig.get_path("purelib"), "pyspark", "python", "lib")
+    for each in [each for each in sys.path if Path(each).parent == copies]:
+        sys.path.remove(each)
+        sys.path_importer_cache.pop(each, None)
+
+
+_without_archives()
+
+# ruff: noqa: E402 - they are to be found in the right place
 import pandas  # type: ignore[import-untyped]  # noqa: F401 - asked for in each worker by pyspark
 from pyspark import worker  # noqa: F401 - what a fork runs
 from pyspark.daemon import manager
