@@ -19,6 +19,6 @@ def test_every_place_has_tests(place: str) -> None:
 def test_what_shares_a_stack_is_one_group() -> None:
     chain, demo = "cdc_lake_tests/integration/chain/", "cdc_lake_tests/e2e/"
     assert order.group(f"{chain}test_empty.py::test_a") == order.group(f"{chain}test_types.py::test_b[c::d]")
-    assert order.group(f"{demo}test_demo.py::test_a") == order.group(f"{demo}test_live.py::test_b")
+    assert order.group(f"{demo}test_demo.py::test_a") == order.group(f"{demo}test_ui.py::test_b")
     assert order.group(f"{demo}test_demo.py::test_a") != order.group(f"{demo}test_aws_profile.py::test_b")
     assert order.group("cdc_lake_tests/unit/test_order.py::test_a[b::c]") == "cdc_lake_tests/unit/test_order.py"
