@@ -107,11 +107,11 @@ def run(
             with LagWatch(bench) as watch:
                 rested = 0
                 while not enough(chaos.kills.total()):
-                    chaos.strike(next(blows))
-                    assert not chaos.faults, chaos.faults
                     if rest_after is not None and chaos.kills.total() - rested >= rest_after:
                         rested = chaos.kills.total()
                         tell(f"a rest of {_rest(watch, bench):.0f} s, in which the lake took a batch")
+                    chaos.strike(next(blows))
+                    assert not chaos.faults, chaos.faults
             chaos.mend()
             figures.traffic = changing.stop()
             figures.kills, figures.repairs, figures.lag = dict(chaos.kills), chaos.repairs, watch.seconds

@@ -56,11 +56,17 @@ def elsewhere(dagster_home: Path) -> dict[str, str]:
 @cache
 def graph() -> Graph:
     """The pipeline's graph, loaded once."""
-    return Graph(PIPELINE, defs(), dg.DagsterInstance.from_config(dagster_folder()))
+    return Graph(PIPELINE, defs(), instance())
+
+
+@cache
+def instance() -> dg.DagsterInstance:
+    """Where this process keeps its runs, opened once."""
+    return dg.DagsterInstance.from_config(dagster_folder())
 
 
 def dagster_folder() -> str:
-    """Where this process keeps its runs."""
+    """The folder of this process's runs: another Dagster home, or the stack's own."""
     return os.environ.get(_DAGSTER_HOME) or str(dagster_home())
 
 
@@ -84,8 +90,7 @@ def carry(*stages: str) -> None:
     assets = [each for each in defs().assets or () if isinstance(each, dg.AssetsDefinition)]
     chosen = [each for each in assets if each.key.path[0] == PIPELINE and each.key.path[1] in stages]
     assert {each.key.path[1] for each in chosen} == set(stages)
-    with dg.DagsterInstance.from_config(dagster_folder()) as instance:
-        dg.materialize(chosen, instance=instance, resources=dict(bound()), run_config=_QUIET)
+    dg.materialize(chosen, instance=instance(), resources=dict(bound()), run_config=_QUIET)
 
 
 def barrier() -> None:
