@@ -67,5 +67,19 @@ def test_a_member_must_not_leave_the_folder(tmp_path: Path) -> None:
     archive = tarball(tmp_path / "a.tar.gz", {"a/lib/../../../evil": b"x"}, {})
     with pytest.raises(StackError, match="leaves its folder"):
         unpack_parts(archive, tmp_path / "out", ("lib",))
-    with pytest.raises(tarfile.TarError):
+    with pytest.raises(StackError, match="leaves its folder"):
+        unpack(archive, tmp_path / "out")
+    assert not list(tmp_path.rglob("evil"))
+
+
+def test_a_whole_archive(tmp_path: Path) -> None:
+    archive = tarball(tmp_path / "a.tar.gz", {"a/lib/x.jar": b"x", "a/README": b"read"}, {})
+    unpack(archive, tmp_path / "out")
+    files = {str(p.relative_to(tmp_path / "out")): p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file()}
+    assert files == {"a/lib/x.jar": b"x", "a/README": b"read"}
+
+
+def test_a_link_in_a_whole_archive_is_refused(tmp_path: Path) -> None:
+    archive = tarball(tmp_path / "a.tar.gz", {"a/x.jar": b"x"}, {"a/y.jar": "a/x.jar"})
+    with pytest.raises(StackError, match=r"a member that is no file.*a/y\.jar"):
         unpack(archive, tmp_path / "out")
