@@ -2,7 +2,9 @@
 # Modules are compiled once, the packages' as they are installed, ours as they are first loaded: where Python may not
 # write, each process would do that again, for 5 s.
 unexport PYTHONDONTWRITEBYTECODE
-PYTHON ?= python3.11
+# A distribution's Python is compiled for its use as a profile showed it; pyenv's is not unless told to, and a third slower.
+PYTHON ?= $(firstword $(shell for each in /usr/bin/python3.11 python3.11; do \
+	$$each -c 'import ensurepip, venv' 2>/dev/null && echo $$each; done) python3.11)
 VENV   := .venv
 BIN    := $(VENV)/bin
 UV     := uv==0.13.8
