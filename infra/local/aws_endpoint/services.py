@@ -80,7 +80,7 @@ def _quicksight(engines: Engines) -> Mapping[str, Application]:
 def _spark(engines: Engines) -> SparkHere:
     java, folder = java_home(17), jars("spark")
     # As the local profile has it. Not its daemon of Python workers: that does not see the uploaded packages.
-    here = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djol.skipHotspotSAAttach=true"
+    here = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -Djol.skipHotspotSAAttach=true"
     options = " ".join(filter(None, (here, java_options(java, folder))))
     return SparkHere(
         java_home=str(java),
