@@ -30,7 +30,7 @@ R = TypeVar("R")
 
 _STANDARD_ERROR = 2
 _ASKED_OFTEN = ("functions", "PythonUtils")
-"""What PySpark asks the JVM for by name whenever a column is made, and the JVM looks for in ten packages of some 300 jars: 1.3
+"""What PySpark asks the JVM for by name whenever a column is made, and the JVM looks for in all of some 300 jars: 1.3
 ms each time, 0.3 s of each upsert. What is an attribute of the view is not asked for again."""
 _log = logging.getLogger(__name__)
 
