@@ -108,7 +108,7 @@ def raw_rows(spark: SparkSession, spec: VerifySpec, manifests: Sequence[Manifest
     have no ORDER.
 
     They are not left out: Spark puts a filter before all that it asks, and the record is then parsed again for each
-    of its fields, which was nine tenths of what verify did under load.
+    of its fields, which was most of what verify did under load.
     """
     records = narrowed(raw_reader.read(spark, spec.location, manifests), keys, spec.schema)
     epochs = {manifest.epoch for manifest in manifests}
