@@ -1,5 +1,6 @@
 """The code location: every pipeline below defs/, with the resources of the profile that is chosen."""
 
+import warnings
 from pathlib import Path
 
 import dagster as dg
@@ -22,6 +23,8 @@ def defs() -> dg.Definitions:
     # What load_from_defs_folder does besides, JSON of every component type that is installed, takes each process half a
     # second, and each run that a sensor launches is a process.
     tree = dg.ComponentTree.for_project(folder)
-    pipelines = tree.build_defs(folder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)  # as that loader does: of Dagster's own components
+        pipelines = tree.build_defs(folder)
     own = dg.Definitions(sensors=hearing, resources=resources, executor=dg.in_process_executor, component_tree=tree)
     return dg.Definitions.merge(pipelines, own)

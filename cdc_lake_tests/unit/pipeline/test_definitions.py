@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -108,6 +109,13 @@ def test_of_components_there_are_the_pipelines_alone(repository: dg.RepositoryDe
     """Not the types of every package that is installed: each run would take half a second to describe them."""
     assert PLUGIN_COMPONENT_TYPES_JSON_METADATA_KEY not in repository.metadata
     assert [type(each) for each in defs().component_tree.get_all_components(CdcPipeline)] == [CdcPipeline]
+
+
+def test_building_the_pipelines_warns_of_nothing(home: Path) -> None:  # noqa: ARG001 - it is set
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        defs()
+    assert [each for each in told if each.category is dg.BetaWarning] == []
 
 
 def test_a_profile_with_a_queue_hears_of_new_objects(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - it is set
