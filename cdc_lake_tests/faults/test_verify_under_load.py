@@ -62,6 +62,6 @@ def test_verify_while_the_source_is_written(made: Bench, tried: Tried) -> None:
     assert changing.counts.rate > 0.5 * RATE, changing.counts
     assert report["resolved"] > 0, "nothing was written while it verified"
     tried("changes committed while verifying", changing.counts.changes)
-    tried("of them a second", round(changing.counts.rate))
+    tried("changes a second while verifying", round(changing.counts.rate))
     tried("rows verified while the source was written", report["compared"])
     tried("keys resolved by the raw events", report["resolved"])
