@@ -13,11 +13,12 @@ UV     := uv==0.13.8
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 14
 
+# Made anew each time: over one that another Python made, venv would leave a mix of both, which starts neither.
 $(VENV)/.runtime: requirements.lock pyproject.toml
 	@command -v mvn >/dev/null || test -d "$${CDC_LAKE_CACHE:-$${XDG_CACHE_HOME:-$$HOME/.cache}/cdc-lake}/jars" || \
 		{ echo "cdc-lake needs Maven (mvn) and a JDK to fetch its jars: install them (Debian: apt install maven)"; exit 1; }
 	@command -v $(PYTHON) >/dev/null || { echo "cdc-lake needs $(PYTHON); name another with 'make PYTHON=/path/to/python3.11 …'"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check $(UV)
 	$(BIN)/uv pip install --python $(BIN)/python --require-hashes --compile-bytecode -r requirements.lock
 	$(BIN)/uv pip install --python $(BIN)/python --quiet --no-deps --no-build-isolation --editable .
