@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,6 +31,8 @@ from cdc_lake.dashboard.spec import DashboardSpec, Visual
 from cdc_lake.dashboard.theme import DARK, LIGHT, chart_config
 from infra.local.cache import cache_folder
 from infra.local.files import write_atomic
+
+log = logging.getLogger(__name__)
 
 _SNIPPET = "window.vegaEmbed = vegaEmbed;"
 
@@ -80,14 +83,19 @@ def chart_library() -> str:
     """Vega, Vega-Lite and vega-embed as one script that defines `vegaEmbed`; about 900 kB.
 
     Bundling takes 1.4 s, and each run draws in a process of its own: what a version of vl-convert makes is kept in the
-    cache folder.
+    cache folder, where it may be written.
     """
     of = f"{version('vl-convert-python')} {vl_version()} {_SNIPPET}"
     kept = cache_folder() / "charts" / f"vega-{hashlib.sha256(of.encode()).hexdigest()[:12]}.js"
-    if not kept.is_file():
+    if kept.is_file():
+        return _safe_script(kept.read_text(encoding="utf-8"))
+    bundle = vl_convert.javascript_bundle(_SNIPPET, vl_version=vl_version())
+    try:
         kept.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(kept, vl_convert.javascript_bundle(_SNIPPET, vl_version=vl_version()))
-    return _safe_script(kept.read_text(encoding="utf-8"))
+        write_atomic(kept, bundle)
+    except OSError as error:  # the cache may be another user's, or on a full disk
+        log.warning("charts' library not kept, and bundled anew next time: %s", error)
+    return _safe_script(bundle)
 
 
 def _safe_script(text: str) -> str:

@@ -35,3 +35,9 @@ def test_another_process_takes_what_was_kept(cache: Path, monkeypatch: pytest.Mo
     page.chart_library.cache_clear()
     with pytest.raises(AssertionError, match="bundled anew"):
         page.chart_library()
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(cache: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (cache / "charts").touch()  # a file where the folder is to be: nobody, not even root, writes there
+    assert "vegaEmbed" in page.chart_library()
+    assert "not kept" in caplog.text
