@@ -16,8 +16,8 @@ def _without_archives() -> None:
 
     Modules in them are compiled anew in each daemon, and each fork reads their tables of contents once more.
     """
-    copies = Path(sysconfig.get_path("purelib"), "pyspark", "python", "lib")
-    for each in [each for each in sys.path if Path(each).parent == copies]:
+    copies = Path(sysconfig.get_path("purelib"), "pyspark", "python", "lib").resolve()  # as Spark names them
+    for each in [each for each in sys.path if Path(each).resolve().parent == copies]:
         sys.path.remove(each)
         sys.path_importer_cache.pop(each, None)
 

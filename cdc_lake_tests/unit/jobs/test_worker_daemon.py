@@ -23,8 +23,10 @@ print(json.dumps([pyspark.__file__, py4j.__file__, addition.__file__, looked_int
 
 
 def test_copies_in_zip_files_are_passed_over_and_other_zip_files_are_not(tmp_path: Path) -> None:
-    copies = sorted(map(str, COPIES.glob("*.zip")))
-    assert len(copies) == 2, "PySpark brings no copies any more, and worker_daemon.py need not pass them over"
+    linked = tmp_path / "linked"  # as from an environment that is reached by a symbolic link
+    linked.symlink_to(COPIES)
+    copies = [str(each / zipped.name) for each in (COPIES, linked) for zipped in sorted(COPIES.glob("*.zip"))]
+    assert len(copies) == 4, "PySpark brings no copies any more, and worker_daemon.py need not pass them over"
     own = str(tmp_path / "own.zip")
     with zipfile.ZipFile(own, "w") as made:
         made.writestr("addition.py", "")  # as SparkContext.addPyFile has it
