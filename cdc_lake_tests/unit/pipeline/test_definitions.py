@@ -108,7 +108,7 @@ def test_steps_run_in_one_process(home: Path) -> None:  # noqa: ARG001 - it is s
 def test_of_components_there_are_the_pipelines_alone(repository: dg.RepositoryDefinition) -> None:
     """Not the types of every package that is installed: each run would take half a second to describe them."""
     assert PLUGIN_COMPONENT_TYPES_JSON_METADATA_KEY not in repository.metadata
-    assert [type(each) for each in defs().component_tree.get_all_components(CdcPipeline)] == [CdcPipeline]
+    assert len(defs().component_tree.get_all_components(CdcPipeline)) == 1
 
 
 def test_building_the_pipelines_warns_of_nothing(home: Path) -> None:  # noqa: ARG001 - it is set
