@@ -7,19 +7,18 @@ PYTHON ?= $(firstword $(shell for each in /usr/bin/python3.11 python3.11; do \
 	$$each -c 'import ensurepip, venv' 2>/dev/null && echo $$each; done) python3.11)
 VENV   := .venv
 BIN    := $(VENV)/bin
-UV     := uv==0.13.8
 
 .PHONY: help
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 14
 
 # Made anew each time: over one that another Python made, venv would leave a mix of both, which starts neither.
-$(VENV)/.runtime: requirements.lock pyproject.toml
+$(VENV)/.runtime: requirements.lock requirements-uv.lock pyproject.toml
 	@command -v mvn >/dev/null || test -d "$${CDC_LAKE_CACHE:-$${XDG_CACHE_HOME:-$$HOME/.cache}/cdc-lake}/jars" || \
 		{ echo "cdc-lake needs Maven (mvn) and a JDK to fetch its jars: install them (Debian: apt install maven)"; exit 1; }
 	@command -v $(PYTHON) >/dev/null || { echo "cdc-lake needs $(PYTHON); name another with 'make PYTHON=/path/to/python3.11 …'"; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check $(UV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
 	$(BIN)/uv pip install --python $(BIN)/python --require-hashes --compile-bytecode -r requirements.lock
 	$(BIN)/uv pip install --python $(BIN)/python --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
@@ -44,9 +43,13 @@ demo: $(VENV)/.runtime ## the whole pipeline on this machine, from nothing to a 
 PROCESSES ?= 2
 SPREAD    = --dist loadfile --no-loadscope-reorder --numprocesses $(PROCESSES)
 
+ifdef FULL
+export CDC_LAKE_FULL = $(FULL)
+endif
+
 # Lint and unit tests need nothing that is fetched, and leave the network idle.
 .PHONY: test
-test: $(VENV)/.dev ## lint and unit tests, then those on stacks of their own
+test: $(VENV)/.dev ## lint and unit tests, then those on stacks of their own; FAULTS=1 adds test-faults
 	$(MAKE) --no-print-directory --jobs=3 lint unit setup
 	$(MAKE) --no-print-directory stacks
 
@@ -63,10 +66,10 @@ unit: PROCESSES = 4
 unit: $(VENV)/.dev ## tests that need no stack (about a minute)
 	$(BIN)/pytest $(SPREAD) cdc_lake_tests/unit
 
-# In one go: neither waits for the end of the other.
+# In one go, the faults too where they are asked for: none waits for the end of another.
 .PHONY: stacks
-stacks: $(VENV)/.dev setup ## integration and e2e
-	$(BIN)/pytest $(SPREAD) cdc_lake_tests/integration cdc_lake_tests/e2e
+stacks: $(VENV)/.dev setup ## integration and e2e; FAULTS=1 adds test-faults
+	$(BIN)/pytest $(SPREAD) cdc_lake_tests/integration cdc_lake_tests/e2e $(if $(FAULTS),cdc_lake_tests/faults)
 
 .PHONY: integration
 integration: $(VENV)/.dev setup ## tests of one engine or resource at a time
@@ -100,9 +103,11 @@ audit: $(VENV)/.dev ## known vulnerabilities of what is locked, secrets in what 
 aws-smoke: setup ## Northwind once through your AWS account (docs/aws.md); it asks first, and with YES=1 it doesn't
 	$(BIN)/cdc-lake aws smoke $(if $(YES),--yes) $(ARGS)
 
+# FULL=1 brings along what has a longer form elsewhere.
 .PHONY: test-faults
-test-faults: $(VENV)/.dev setup ## kills, failpoints, broken stores, streams and records, on stacks of their own
-	$(BIN)/pytest $(SPREAD) cdc_lake_tests/faults
+test-faults: $(VENV)/.dev setup ## kills, failpoints, broken stores, streams and records; FULL=1 tries more than CI does
+	$(BIN)/pytest $(SPREAD) cdc_lake_tests/faults \
+		$(if $(FULL),cdc_lake_tests/integration/verify/test_a_million.py cdc_lake_tests/e2e/test_demo.py)
 
 MINUTES ?= 20
 .PHONY: soak
@@ -115,6 +120,13 @@ lock: $(VENV)/.runtime ## resolve the versions anew
 	$(BIN)/uv pip compile -q --python-version 3.11 --generate-hashes --no-annotate --no-header --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 	$(BIN)/uv pip compile -q --python-version 3.11 --generate-hashes --no-annotate --no-header --group image -c requirements.lock pyproject.toml -o requirements-image.lock
 	$(BIN)/uv pip compile -q --python-version 3.11 --generate-hashes --no-annotate --no-header --group infra -c requirements.lock -c requirements-dev.lock -c requirements-image.lock pyproject.toml -o requirements-infra.lock
+	# Each of these pins one package: its version is what the first line says.
+	for file in requirements-uv.lock $(wildcard infra/local/java-*.lock); do \
+		head -n 1 $$file | cut -d' ' -f1 | $(BIN)/uv pip compile -q --python-version 3.11 --generate-hashes --no-annotate --no-header - -o $$file.new && mv $$file.new $$file || exit 1; done
+
+.PHONY: lock-jars
+lock-jars: $(VENV)/.runtime ## fetch every jar and write its SHA-256 sum beside its pom
+	$(BIN)/python -m infra.local.jar_locks $(MODULES)
 
 .PHONY: clean
 clean: ## stop the stack, remove its state and the virtual environment

@@ -1,7 +1,9 @@
-"""How long the whole graph takes when nothing is new, and where that goes: the bound is 30 seconds from a fresh shell.
+"""How long the whole graph takes when nothing is new, and where that goes: the bound is 15 seconds from a fresh shell.
 
-Makes a stack of its own, runs the demo, and then materialises everything again from new processes, as CI does. The
-peer, in the same run: `dagster definitions validate`, which loads the same definitions and does nothing.
+Makes a stack of its own, runs the demo, and then runs two things from new processes, as CI does: the job of all stages
+with their light checks, which is what the bound is for, and the same with the checks that read whole tables. The peer,
+in the same run: `dagster definitions validate`, which loads the same definitions and does nothing. User CPU seconds are
+those of Python; on a machine that others use they are steadier than the clock's.
 
     python benchmarks/nothing_new.py --rounds 3
 """
@@ -10,11 +12,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -24,15 +28,24 @@ from cdc_lake.instance import dagster_home, instance
 
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).parents[1]
-BOUND_SECONDS = 30.0
+BOUND_SECONDS = 15.0
 MODULE = ("-m", "cdc_lake.definitions")
-WHOLE = ("dagster", "asset", "materialize", "--select", 'group:"northwind"', *MODULE)
+WHOLE = ("dagster", "job", "execute", "--job", "northwind", *MODULE)
+CHECKED = ("dagster", "asset", "materialize", "--select", 'group:"northwind"', *MODULE)
 PEER = ("dagster", "definitions", "validate", *MODULE)
 
 
-def seconds(*command: str) -> float:
-    """How long a program of the virtual environment takes. Raises CalledProcessError where it fails."""
-    started = time.monotonic()
+@dataclass(frozen=True)
+class Took:
+    """What a program took."""
+
+    seconds: float
+    cpu_seconds: float
+
+
+def took(*command: str) -> Took:
+    """What a program of the virtual environment takes. Raises CalledProcessError where it fails."""
+    started, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     subprocess.run(
         [str(BIN / command[0]), *command[1:]],
         cwd=ROOT,
@@ -40,7 +53,12 @@ def seconds(*command: str) -> float:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    return time.monotonic() - started
+    return Took(time.monotonic() - started, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
+
+
+def median(all_of: list[Took]) -> Took:
+    """The median of the clock's seconds, and that of the CPU's."""
+    return Took(statistics.median(x.seconds for x in all_of), statistics.median(x.cpu_seconds for x in all_of))
 
 
 def steps() -> dict[str, float]:
@@ -54,19 +72,20 @@ def steps() -> dict[str, float]:
 def report(rounds: int) -> int:
     """Measure and print; 0 where the median is within the bound."""
     os.environ["DAGSTER_HOME"] = str(dagster_home())  # or the runs are in a folder that nobody finds again
-    whole = [seconds(*WHOLE) for _ in range(rounds)]
-    by_step = steps()
-    peer = [seconds(*PEER) for _ in range(rounds)]
-    middle, other = statistics.median(whole), statistics.median(peer)
-    table = Table("what", "seconds", "against the peer", title=f"nothing new, median of {rounds}")
-    table.add_row("the whole graph", f"{middle:.1f}", f"{middle / other:.2f}x")
-    for name, took in sorted(by_step.items(), key=lambda each: -each[1]):
-        table.add_row(f"  {name}", f"{took:.1f}", f"{took / other:.2f}x")
-    table.add_row("loading the definitions", f"{other:.1f}", "1.00x")
+    peer = median([took(*PEER) for _ in range(rounds)])
+    table = Table("what", "seconds", "user CPU", "against the peer", title=f"nothing new, median of {rounds}")
+    bounded = 0.0
+    for what, command in (("all stages, light checks", WHOLE), ("and the checks of whole tables", CHECKED)):
+        found = median([took(*command) for _ in range(rounds)])
+        bounded = bounded or found.seconds
+        table.add_row(what, f"{found.seconds:.1f}", f"{found.cpu_seconds:.1f}", f"{found.seconds / peer.seconds:.2f}x")
+        for name, step in sorted(steps().items(), key=lambda each: -each[1]):
+            table.add_row(f"  {name}", f"{step:.1f}", "", f"{step / peer.seconds:.2f}x")
+    table.add_row("loading the definitions", f"{peer.seconds:.1f}", f"{peer.cpu_seconds:.1f}", "1.00x")
     console = Console(width=110)
     console.print(table)
-    console.print(f"rounds: {[round(each, 1) for each in whole]}; the bound is {BOUND_SECONDS:.0f} s")
-    return 0 if middle < BOUND_SECONDS else 1
+    console.print(f"all stages with light checks: {bounded:.1f} s; the bound is {BOUND_SECONDS:.0f} s")
+    return 0 if bounded < BOUND_SECONDS else 1
 
 
 def main() -> int:
@@ -82,10 +101,10 @@ def main() -> int:
         Path(folder).chmod(0o711)  # PostgreSQL's user must be able to pass through
         os.environ["CDC_LAKE_HOME"] = str(Path(folder) / "home")
         try:
-            seconds("cdc-lake", "demo", "--json")
+            took("cdc-lake", "demo", "--json")
             return report(options.rounds)
         finally:
-            seconds("cdc-lake", "down")
+            took("cdc-lake", "down")
 
 
 if __name__ == "__main__":

@@ -20,3 +20,8 @@ def __getattr__(name: str) -> object:
 
         return CdcPipeline
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return the public names: Dagster's `dg` finds component types by `dir(module)`."""
+    return sorted({*globals(), *__all__})

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import dagster as dg
 
-from cdc_lake.pipeline import events
+from cdc_lake.pipeline import checks, events
 from cdc_lake.pipeline.apart import require_apart
+from cdc_lake.pipeline.jobs import Jobs
 from cdc_lake.pipeline.load import load, names
 from cdc_lake.pipeline.pace import QUEUE
 from cdc_lake.profile import bound
@@ -18,7 +19,6 @@ def defs() -> dg.Definitions:
     flows = [load(name) for name in names()]
     require_apart(flows)
     resources = bound()
-    hearing = [events.build(flows)] if QUEUE in resources else []
     folder = Path(__file__).parent / "defs"
     # What load_from_defs_folder does besides, JSON of every component type that is installed, takes each process half a
     # second, and each run that a sensor launches is a process.
@@ -26,5 +26,9 @@ def defs() -> dg.Definitions:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # as that loader does: of Dagster's own components
         pipelines = tree.build_defs(folder)
+    hearing = []
+    if QUEUE in resources:
+        jobs = {job.name: job for job in pipelines.jobs or ()}
+        hearing.append(events.build([(flow, Jobs(flow, checks.build(flow))) for flow in flows], jobs))
     own = dg.Definitions(sensors=hearing, resources=resources, executor=dg.in_process_executor, component_tree=tree)
     return dg.Definitions.merge(pipelines, own)

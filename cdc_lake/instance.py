@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import dagster as dg
 
+from infra.local.files import write_atomic
 from infra.local.home import find_home
 
 _SETTINGS = """\
@@ -23,6 +24,12 @@ run_monitoring:
   poll_interval_seconds: 20
   start_timeout_seconds: 180
   max_runtime_seconds: 7200
+# At most so many runs of one pool at once (spark: landing and applying; spark_checks: comparing whole tables): each of
+# them has a Spark session. Counted by run, because a step that was killed would keep its slot.
+concurrency:
+  pools:
+    granularity: run
+    default_limit: 2
 retention:
   sensor:
     purge_after_days: {skipped: 1, success: 30, failure: 30, started: 30}
@@ -35,7 +42,7 @@ def dagster_home(home: Path | None = None) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     settings = folder / "dagster.yaml"
     if not settings.exists() or settings.read_text() != _SETTINGS:
-        settings.write_text(_SETTINGS)
+        write_atomic(settings, _SETTINGS)
     return folder
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import dagster as dg
 
-from cdc_lake import profile_local
+from cdc_lake import profile_local, run_host
 from resources.errors import ResourceError
 from resources.spark_jobs import SparkJobs
 
@@ -57,8 +57,9 @@ class AsOfNow(dg.ConfigurableResource[Any]):
 
     name: str
 
-    def create_resource(self, context: dg.InitResourceContext) -> Any:  # noqa: ANN401, ARG002 - each has a class of its own
-        """The resource."""
+    def create_resource(self, context: dg.InitResourceContext) -> Any:  # noqa: ANN401 - each has a class of its own
+        """The resource; the run that it is for says on which machine it is."""
+        run_host.tag(context)
         return _looked_up(resources()[self.name])
 
 

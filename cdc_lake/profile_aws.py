@@ -51,11 +51,16 @@ def resources() -> dict[str, dg.ConfigurableResource[Any]]:
     )
     found: dict[str, dg.ConfigurableResource[Any]] = {
         "postgres": Postgres(
-            host=told.source_host, port=told.source_port, user="", secret=secret, database=told.source_database
+            host=told.source_host,
+            port=told.source_port,
+            user="",
+            secret=secret,
+            database=told.source_database,
+            capture_role=told.capture_role,
         ),
         "kafka": kafka,
         "connect": _connect(told, kafka),
-        "store": ObjectStore(bucket=told.bucket, region=told.region),
+        "store": ObjectStore(bucket=told.bucket, region_name=told.region),
         "spark": _spark(told),
         "glue": GlueCatalog(region=told.region),
         "athena": Athena(
@@ -86,7 +91,8 @@ def resources() -> dict[str, dg.ConfigurableResource[Any]]:
 def _connect(told: AwsSettings, kafka: Kafka) -> KafkaConnect | MskConnect:
     """A Connect of one's own where its address is said, and else MSK Connect."""
     if told.connect_url:
-        return KafkaConnect(url=told.connect_url)
+        password = dg.EnvVar("CDC_LAKE_CONNECT_PASSWORD") if told.connect_user else ""
+        return KafkaConnect(url=told.connect_url, user=told.connect_user, password=password)
     return MskConnect(region=told.region, settings=_settings(told), kafka=kafka, poll_seconds=told.poll_seconds)
 
 

@@ -14,7 +14,7 @@ import dagster as dg
 
 from cdc_lake.pipeline.pages import Pages
 from infra.local.attach import load_endpoints
-from infra.local.endpoints import DATABASE, REGION, Endpoints
+from infra.local.endpoints import CAPTURE_ROLE, CONNECT_USER, DATABASE, REGION, Endpoints
 from infra.local.errors import ArtifactsMissing, StackDown
 from infra.local.home import find_home
 from infra.local.spark_classes import java_options
@@ -48,6 +48,7 @@ def resources() -> dict[str, dg.ConfigurableResource[Any]]:
         at = None  # the definitions load all the same; what touches a system then says `cdc-lake up`
     secrets = {
         "CDC_LAKE_POSTGRES_PASSWORD": at.postgres_password.get_secret_value() if at else _NOBODY,
+        "CDC_LAKE_CONNECT_PASSWORD": at.connect_password.get_secret_value() if at else _NOBODY,
         "CDC_LAKE_S3_ACCESS_KEY": at.s3_access_key if at else _NOBODY,
         "CDC_LAKE_S3_SECRET_KEY": at.s3_secret_key.get_secret_value() if at else _NOBODY,
     }
@@ -72,10 +73,10 @@ def _made(at: Endpoints | None, home: Path) -> dict[str, dg.ConfigurableResource
     bucket = at.bucket if at else "none"
     store = ObjectStore(
         bucket=bucket,
-        region=at.region if at else REGION,
+        region_name=at.region if at else REGION,
         endpoint_url=at.s3_endpoint if at else nowhere,
-        access_key=access,
-        secret_key=secret,
+        aws_access_key_id=access,
+        aws_secret_access_key=secret,
         hint=hint,
     )
     deployment = Deployment(
@@ -91,10 +92,16 @@ def _made(at: Endpoints | None, home: Path) -> dict[str, dg.ConfigurableResource
             user=at.postgres_user if at else "postgres",
             password=dg.EnvVar("CDC_LAKE_POSTGRES_PASSWORD"),
             database=DATABASE,
+            capture_role=CAPTURE_ROLE,
             hint=hint,
         ),
         "kafka": Kafka(bootstrap=at.kafka_bootstrap if at else f"127.0.0.1:{_NOWHERE}", hint=hint),
-        "connect": KafkaConnect(url=at.connect_url if at else nowhere, hint=hint),
+        "connect": KafkaConnect(
+            url=at.connect_url if at else nowhere,
+            user=CONNECT_USER,
+            password=dg.EnvVar("CDC_LAKE_CONNECT_PASSWORD"),
+            hint=hint,
+        ),
         "store": store,
         "spark": LocalSpark(
             java_home=str(at.java_home) if at else "",
@@ -103,6 +110,7 @@ def _made(at: Endpoints | None, home: Path) -> dict[str, dg.ConfigurableResource
             log4j=str(JOBS / "log4j2-local.properties"),
             java_options=java_options(at.java_home, at.spark_jars) if at else "",
             store=store,
+            scratch=str(home / "spark") if at else "",
             hint=hint,
         ),
         "glue": GlueCatalog(**aws),

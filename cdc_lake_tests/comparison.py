@@ -29,6 +29,7 @@ from cdc_lake.contract.store import ObjectStore
 from cdc_lake.pipeline import stream
 from cdc_lake.pipeline.flow import TableFlow
 from resources.athena import Athena
+from resources.connectors import Connectors
 from resources.kafka import Kafka
 from resources.postgres import Postgres
 
@@ -55,7 +56,13 @@ class Comparison:
 
 
 def compare(
-    table: TableFlow, postgres: Postgres, kafka: Kafka, store: ObjectStore, athena: Athena, seconds: float
+    table: TableFlow,
+    postgres: Postgres,
+    kafka: Kafka,
+    connect: Connectors,
+    store: ObjectStore,
+    athena: Athena,
+    seconds: float,
 ) -> Comparison:
     """Compare the source table with the lake's view. Waits up to `seconds` for the stream to pass the snapshot."""
     columns = schema.latest(store, table.pipeline.name, table.source_table).columns
@@ -63,7 +70,7 @@ def compare(
     applied = stream.checkpoint(store, table)
     postgres = table.pipeline.at_source(postgres)
     source = _source_rows(table, columns, postgres)
-    stream.barrier(postgres, kafka, table.pipeline, seconds)
+    stream.barrier(postgres, kafka, connect, table.pipeline, seconds)
     lake = _lake_rows(table, columns, athena)
     changed = _changed_since(table, columns, kafka, store, applied.manifest if applied else 0)
     keys = (source.keys() | lake.keys()) - changed

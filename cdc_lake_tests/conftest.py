@@ -1,13 +1,16 @@
-"""What all tests share: a browser, Hypothesis's settings, their order, and the closing count of what was tried."""
+"""What all tests share: a browser, Hypothesis's settings, their order, the closing figures."""
 
 import hypothesis
+import pytest
 
+from cdc_lake_tests import durations
 from cdc_lake_tests.browser import browser, chromium
+from cdc_lake_tests.durations import pytest_sessionstart
 from cdc_lake_tests.order import pytest_collection_modifyitems, pytest_xdist_make_scheduler
 from cdc_lake_tests.tried import (
+    print_summary,
     pytest_configure,
     pytest_sessionfinish,
-    pytest_terminal_summary,
     pytest_testnodedown,
     tried,
 )
@@ -18,12 +21,20 @@ __all__ = [
     "pytest_collection_modifyitems",
     "pytest_configure",
     "pytest_sessionfinish",
+    "pytest_sessionstart",
     "pytest_terminal_summary",
     "pytest_testnodedown",
     "pytest_xdist_make_scheduler",
     "tried",
 ]
 
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print what was tried, and store that and the durations."""
+    print_summary(terminalreporter, config)
+    durations.store(terminalreporter, config)
+
+
 # On a busy machine a first example can take longer than any limit that would say something.
-hypothesis.settings.register_profile("cdc-lake", deadline=None)
+hypothesis.settings.register_profile("cdc-lake", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("cdc-lake")

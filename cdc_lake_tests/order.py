@@ -12,9 +12,11 @@ LONGEST_FIRST = (
     "integration/chain",
     "integration/verify",
     "integration/jobs",
-    "integration/infra",
-    # A process has one Spark, and the jobs' tests want theirs before the judge has started another.
     "faults/jobs",
+    "integration/infra",
+    "integration",
+    # A process that has the stack of the faults keeps it, and the judge's Spark, until its last test of them.
+    "faults/infra",
     "faults/test_kills",
     "faults/test_verify_under_load",
     "faults/test_failpoints",
@@ -22,6 +24,7 @@ LONGEST_FIRST = (
     "faults/test_slot",
     "faults/test_resnapshot_kills",
     "faults/test_demo_kills",
+    "faults",
 )
 ONE_STACK = {
     "e2e/test_aws": "the stack with the aws profile",
@@ -49,7 +52,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByStacks:  #
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the long ones first, each group's tests staying in their order."""
-    items.sort(key=lambda item: _first(item.nodeid, LONGEST_FIRST, len(LONGEST_FIRST)))
+    items.sort(key=lambda item: rank(item.nodeid))
 
 
 def group(nodeid: str) -> str:
@@ -60,8 +63,9 @@ def group(nodeid: str) -> str:
     return nodeid.split("::", 1)[0]
 
 
-def _first(nodeid: str, places: tuple[str, ...], otherwise: int) -> int:
-    return next((rank for rank, place in enumerate(places) if _is_in(nodeid, place)), otherwise)
+def rank(nodeid: str) -> int:
+    """Return a test's place in the order, by the id that pytest gives it."""
+    return next((number for number, place in enumerate(LONGEST_FIRST) if _is_in(nodeid, place)), len(LONGEST_FIRST))
 
 
 def _is_in(nodeid: str, place: str) -> bool:

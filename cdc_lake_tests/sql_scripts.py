@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import psycopg2.extensions as pg
 
 from cdc_lake.samples import northwind
 from cdc_lake.samples.northwind.generate import dataset
+
+PUBLISHED_OUTBOX = Path(__file__).with_name("published_outbox.sql")
 
 
 def write_scripts(folder: Path) -> None:
@@ -22,6 +25,20 @@ def write_scripts(folder: Path) -> None:
             for row in table.rows
         ]
     (folder / "02_data.sql").write_text("\n".join(lines) + "\n")
+
+
+def write_published_folder(folder: Path, database: str, role: str = "devuser") -> None:
+    """A folder in the shape of the published data lake demo's data/sql, which brings schema, grant and outbox."""
+    write_scripts(folder)
+    ddl = folder / "01_ddl.sql"
+    # Their keys: smallint for an order, bpchar for a customer.
+    narrow = re.sub(r"(order_id\s+)integer", r"\1smallint", ddl.read_text())
+    ddl.write_text(narrow.replace("varchar(5)", "bpchar"))
+    (folder / "00_create_schema.sql").write_text(
+        f"CREATE SCHEMA datalake;\nGRANT ALL ON SCHEMA datalake TO {role};\n\nSET search_path TO datalake;\n"
+        f'ALTER database "{database}" SET search_path TO datalake;'
+    )
+    (folder / "03_cdc_events.sql").write_text(PUBLISHED_OUTBOX.read_text())
 
 
 def _literal(value: object) -> str:

@@ -1,4 +1,4 @@
-"""What was tried: tests count histories, deliveries, faults, and pytest's summary prints the sums.
+"""What was tried: tests count histories, deliveries, faults, and the summary prints the sums.
 
 A test takes the fixture `tried` and says `tried("histories", 40)`.
 """
@@ -15,8 +15,8 @@ import pytest
 
 Tried = Callable[[str, int], None]
 _COUNTS: pytest.StashKey[Counter[str]] = pytest.StashKey()
-SUITES = ("unit", "integration-e2e", "faults")
-"""The folders that `make` gives to pytest whole: what a run of one file left behind is not counted again."""
+SUITES = ("unit", "integration-e2e-faults")
+"""The folders that CI gives to pytest together: what other runs left behind is not counted."""
 _OUTPUT = "tried"
 """Where a worker of pytest-xdist leaves its sums for the process that prints."""
 
@@ -51,7 +51,7 @@ def pytest_testnodedown(node: Any) -> None:  # noqa: ANN401 - xdist's WorkerCont
     node.config.stash[_COUNTS].update(getattr(node, "workeroutput", {}).get(_OUTPUT, {}))
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def print_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Print the sums, in a section of their own, and leave them for main()."""
     counts = config.stash[_COUNTS]
     if not counts:
@@ -61,7 +61,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(line)
     cache = getattr(config, "cache", None)  # none with -p no:cacheprovider
     if cache is not None:
-        cache.set(f"{_OUTPUT}/{'-'.join(Path(arg).name for arg in config.args)}", dict(counts))
+        cache.set(f"{_OUTPUT}/{suite_name(config)}", dict(counts))
+
+
+def suite_name(config: pytest.Config) -> str:
+    """Return the name of what pytest was given, as in SUITES."""
+    return "-".join(Path(arg).name for arg in config.args)
 
 
 def main() -> None:

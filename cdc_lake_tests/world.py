@@ -18,7 +18,7 @@ from cdc_lake.contract import json_lines
 from cdc_lake.contract.store import S3Location
 from cdc_lake.jobs import land as landing
 from cdc_lake.jobs import sweep, upsert, verify
-from cdc_lake.pipeline import source_schema, stream, topic_state
+from cdc_lake.pipeline import source_schema, stream
 from cdc_lake.pipeline.flow import Flow, TableFlow
 from cdc_lake.pipeline.load import load
 from cdc_lake.pipeline.pages import Pages
@@ -124,7 +124,7 @@ class World:
         """Everything is deployed and runs; schemas are captured."""
         for topic in (*(table.topic for table in self.flow.tables), HEARTBEATS):
             self.kafka.make(topic)
-        self.connect.run(self.flow.connector)
+        self.connect.put(self.flow.connector, {"exactly.once.support": "required"})
         self.postgres.put_slot(self.flow.slot)
         for table in self.flow.tables:
             source_schema.look(table, self.postgres, self.bucket)
@@ -151,8 +151,7 @@ class World:
 
     def land(self, table: TableFlow) -> landing.LandReport:
         """What raw does."""
-        state = topic_state.now(self.kafka, table)
-        return self.land_by(stream.land_spec(table, state, S3Location("shop"), {}))
+        return self.land_by(stream.landing(table, self.kafka, S3Location("shop")).spec)
 
     def land_by(self, spec: landing.LandSpec) -> landing.LandReport:
         """The land job, without Spark."""

@@ -8,11 +8,14 @@ Here: reading and ending. Not here: when a connector may lose them (msk_connect.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from resources.errors import ResourceError, TopicMissing
 from resources.kafka import Kafka
+from resources.kafka_records import Message
+
+_NEWEST = 100
 
 
 class OffsetsUnreadable(ResourceError):  # noqa: N818 - it says what happened, as all of errors.py do
@@ -38,31 +41,38 @@ class StoredOffsets:
     topic: str
 
     def of(self, connector: str) -> tuple[dict[str, object], ...]:
-        """Return the connector's offsets, by source partition."""
-        return tuple(each.offset for each in self._stored(connector))
+        """Return the connector's offsets, by source partition; those among the newest records, where there is any.
+
+        A worker that runs writes one every `offset.flush.interval.ms`, and the topic's active segment, which Kafka does
+        not compact, can hold a week of them.
+        """
+        try:
+            newest = self._stored(connector, self.kafka.tail(self.topic, _NEWEST))
+        except TopicMissing:
+            return ()
+        return tuple(each.offset for each in newest or self._stored(connector, self._records()))
 
     def end(self, connector: str) -> int:
         """End all that is stored for a connector which does not run; return how many source partitions there were."""
-        found = [(each.partition, each.key) for each in self._stored(connector)]
+        found = [(each.partition, each.key) for each in self._stored(connector, self._records())]
         return self.kafka.end_keys(self.topic, found) if found else 0
 
-    def _stored(self, connector: str) -> list[_Stored]:
+    def _stored(self, connector: str, records: Iterable[Message]) -> list[_Stored]:
         newest: dict[tuple[int, bytes], _Stored] = {}
-        for place, key, value in self._records():
-            if not self._is_of(connector, key):
+        for message in records:
+            if message.key is None or not self._is_of(connector, message.key):
                 continue
-            if value is None:
-                newest.pop((place, key), None)
+            place = (message.partition, message.key)
+            if message.value is None:
+                newest.pop(place, None)
             else:
-                newest[place, key] = _Stored(place, key, self._read(value))
+                newest[place] = _Stored(*place, self._read(message.value))
         return list(newest.values())
 
-    def _records(self) -> Iterator[tuple[int, bytes, bytes | None]]:
+    def _records(self) -> Iterator[Message]:
         try:
             # In order within a partition, which a key never leaves.
-            for message in self.kafka.peek(self.topic):
-                if message.key is not None:
-                    yield message.partition, message.key, message.value
+            yield from self.kafka.peek(self.topic)
         except TopicMissing:
             return
 

@@ -95,13 +95,10 @@ class GlueCatalog(AwsResource):
         Returns:
             How many were made.
         """
-        client = self.client("glue")
+        client, wanted_folders = self.client("glue"), sorted(set(folders))
         with self.explained(f"Making partitions of the Glue table {definition.full_name}"):
-            pages = client.get_paginator("get_partitions").paginate(
-                DatabaseName=definition.database, TableName=definition.name
-            )
-            present = {tuple(each["Values"]) for page in pages for each in page["Partitions"]}
-            missing = sorted(each for each in set(folders) if tuple(partition_values(each)) not in present)
+            present = _present(client, definition, [partition_values(each) for each in wanted_folders])
+            missing = [each for each in wanted_folders if tuple(partition_values(each)) not in present]
             for start in range(0, len(missing), _PARTITIONS_A_CALL):
                 wanted = [definition.partition_input(each) for each in missing[start : start + _PARTITIONS_A_CALL]]
                 answer = client.batch_create_partition(
@@ -127,6 +124,16 @@ class GlueCatalog(AwsResource):
                 return False
             raise
         return True
+
+
+def _present(client: Any, definition: TableDefinition, values: list[list[str]]) -> set[tuple[str, ...]]:  # noqa: ANN401 - boto3's
+    """Those of the partitions that the table has: asked for by name where they fit one call, else all are listed."""
+    of = {"DatabaseName": definition.database, "TableName": definition.name}
+    if len(values) <= _PARTITIONS_A_CALL:
+        found = client.batch_get_partition(**of, PartitionsToGet=[{"Values": each} for each in values])
+        return {tuple(each["Values"]) for each in found["Partitions"]}
+    pages = client.get_paginator("get_partitions").paginate(**of)
+    return {tuple(each["Values"]) for page in pages for each in page["Partitions"]}
 
 
 def _refuse_unless_there(definition: TableDefinition, fault: Mapping[str, Any]) -> None:

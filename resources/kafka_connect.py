@@ -37,13 +37,18 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
     """A Kafka Connect cluster with its REST interface (implements `connectors.Connectors`)."""
 
     url: str
+    user: str = Field(default="", description="Empty for workers that ask for no password.")
+    password: str = Field(default="", repr=False, description="Bind an EnvVar: a literal is shown in Dagster's UI.")
     hint: str = Field(default="", description="A sentence that is appended to connection errors.")
     timeout_seconds: float = Field(default=30.0, gt=0, description="Of one request.")
     rebalance_seconds: float = Field(default=60.0, gt=0, description="How long to wait out 409 answers.")
 
     @property
     def _rest(self) -> Rest:
-        return Rest(self.url.rstrip("/"), self.timeout_seconds, self.rebalance_seconds, self.hint)
+        # Outside of Dagster nobody has resolved the EnvVar.
+        password = self.password.get_value() if isinstance(self.password, dg.EnvVar) else self.password
+        login = (self.user, password or "") if self.user else None
+        return Rest(self.url.rstrip("/"), self.timeout_seconds, self.rebalance_seconds, self.hint, login)
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all connectors, sorted."""

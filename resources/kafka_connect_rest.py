@@ -8,14 +8,14 @@ Not here: what the requests are for (kafka_connect.py), what is in the answers (
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from urllib.parse import quote
 
 import httpx
 from tenacity import RetryError, Retrying, retry_if_exception_type, retry_if_result, stop_after_delay, wait_exponential
 
-from resources.errors import ConnectorConfigInvalid, ConnectRequestFailed, Unreachable
+from resources.errors import AccessRefused, ConnectorConfigInvalid, ConnectRequestFailed, Unreachable
 
 _LATER = (HTTPStatus.CONFLICT, HTTPStatus.SERVICE_UNAVAILABLE)
 UNREACHED_SECONDS = 3.0
@@ -29,6 +29,8 @@ class Rest:
     timeout_seconds: float
     rebalance_seconds: float
     hint: str
+    login: tuple[str, str] | None = field(default=None, repr=False)
+    """User and password; None for a worker that asks for none."""
 
     def names(self) -> list[str]:
         """Return the names of all connectors."""
@@ -115,6 +117,7 @@ class Rest:
                 method,
                 self.url + path,
                 json=body,
+                auth=self.login,
                 timeout=self.timeout_seconds,
                 trust_env=False,
             )
@@ -125,6 +128,9 @@ class Rest:
             raise ConnectRequestFailed(
                 f"Kafka Connect isn't ready after {self.rebalance_seconds:.0f} s: {what}: {_message(last)}.", self.hint
             ) from error
+        if answer.status_code == HTTPStatus.UNAUTHORIZED:
+            who = f"user {self.login[0]} and this password" if self.login else "requests without a password"
+            raise AccessRefused(f"Cannot use Kafka Connect: {self.url} refuses {who}.", self.hint)
         if answer.is_success or answer.status_code in accepted:
             return answer
         raise ConnectRequestFailed(f"Kafka Connect refuses {what}: {answer.status_code} {_message(answer)}", self.hint)

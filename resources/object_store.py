@@ -1,29 +1,43 @@
 """The object store, as a Dagster resource: where the bucket is, for assets, jobs and Spark alike.
 
-Here: address and credentials. Not here: reading and writing, which the contract does.
+Here: address and credentials. Not here: reading and writing by the product, whose puts are conditional (contract).
 """
 
 from __future__ import annotations
 
-import dagster as dg
+from typing import Self
+
+from dagster_aws.s3 import S3Resource
 from pydantic import Field
 
 
-class ObjectStore(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """One bucket. Without an endpoint and keys it is AWS's, with the credentials of the environment."""
+class ObjectStore(S3Resource):
+    """One bucket. Without an endpoint and keys it is AWS's, with the credentials of the environment.
+
+    An asset of one's own has boto3's client, as of any S3Resource:
+
+        def report(store: ObjectStore) -> None:
+            store.get_client().put_object(Bucket=store.bucket, Key="reports/today", Body=b"…")
+    """
 
     bucket: str
-    region: str = "us-east-1"
-    endpoint_url: str | None = None
-    access_key: str | None = None
-    secret_key: str | None = Field(default=None, repr=False)
+    region_name: str | None = "us-east-1"
+    aws_secret_access_key: str | None = Field(default=None, repr=False)
+    aws_session_token: str | None = Field(default=None, repr=False)
     hint: str = ""
+
+    def get_object_to_set_on_execution_context(self) -> Self:
+        """Return the resource: `context.resources.store` is the same as the parameter `store`, not the client."""
+        return self
 
     def hadoop_secrets(self) -> dict[str, str]:
         """Hadoop's properties with the keys; to be set inside the running JVM, whose command line anybody can read."""
         if self.endpoint_url is None:
             return {}
-        return {"fs.s3a.access.key": self.access_key or "", "fs.s3a.secret.key": self.secret_key or ""}
+        return {
+            "fs.s3a.access.key": self.aws_access_key_id or "",
+            "fs.s3a.secret.key": self.aws_secret_access_key or "",
+        }
 
     def spark_options(self) -> dict[str, str]:
         """What Spark needs, besides the keys, to reach the bucket by s3a:// URIs; empty on AWS."""

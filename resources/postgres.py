@@ -18,6 +18,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 from resources import (
     lsn,
     postgres_catalog,
+    postgres_grants,
     postgres_heartbeat,
     postgres_identity,
     postgres_publications,
@@ -44,6 +45,10 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
     password: str = Field(default="", repr=False, description="Bind an EnvVar: a literal is shown in Dagster's UI.")
     secret: DatabaseSecret | None = Field(default=None, description="Where the login is looked up instead.")
     database: str
+    capture_role: str = Field(
+        default="",
+        description="The role that connectors sign in as, which is granted what they need; empty: the login's own.",
+    )
     hint: str = Field(default="", description="A sentence that is appended to connection errors.")
     connect_timeout_seconds: int = Field(default=5, gt=1, description="libpq rounds 1 up to 2.")
     statement_timeout_seconds: float = Field(default=300.0, gt=0)
@@ -127,11 +132,6 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
         with self.connect() as connection:
             return postgres_tables.primary_key(connection, schema, table)
 
-    def key_is_deferrable(self, schema: str, table: str) -> bool:
-        """Return whether two rows may have one primary key for a moment (see postgres_tables)."""
-        with self.connect() as connection:
-            return postgres_tables.key_is_deferrable(connection, schema, table)
-
     def refuse_truncate(self, schema: str, table: str) -> bool:
         """Make the table and its partitions refuse TRUNCATE; return whether that was a change."""
         with self.connect(autocommit=False) as connection:
@@ -186,9 +186,13 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
         return found.tables if found else None
 
     def ensure_publication(self, name: str, tables: Iterable[Table]) -> PublicationChange:
-        """Make the publication cover the tables; return what was done (see postgres_publications)."""
+        """Make the publication cover the tables, and let the capture role read them; return what was done to it."""
+        wanted = tuple(tables)
         with self.connect(autocommit=False) as connection:
-            return postgres_publications.ensure_publication(connection, name, tables)
+            done = postgres_publications.ensure_publication(connection, name, wanted)
+            if self.capture_role:
+                postgres_grants.grant(connection, self.capture_role, wanted, ["select"])
+        return done
 
     def slot(self, name: str) -> SlotInfo | None:
         """Return the logical replication slot, None if there is none of that name."""
@@ -201,9 +205,13 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
             return postgres_slots.drop_slot(connection, name, timeout_seconds)
 
     def ensure_heartbeat(self, schema: str) -> bool:
-        """Make the table `<schema>.cdc_heartbeat` if it is missing; return whether it was."""
-        with self.connect() as connection:
-            return postgres_heartbeat.ensure_heartbeat(connection, schema)
+        """Make `<schema>.cdc_heartbeat` if it is missing, and let the capture role beat; return whether it was."""
+        with self.connect(autocommit=False) as connection:
+            made = postgres_heartbeat.ensure_heartbeat(connection, schema)
+            if self.capture_role:
+                heartbeat = (schema, postgres_heartbeat.TABLE)
+                postgres_grants.grant(connection, self.capture_role, [heartbeat], ["select", "insert", "update"])
+        return made
 
     def beat(self, schema: str) -> int:
         """Commit one heartbeat; return an LSN that its change is not before (see postgres_heartbeat)."""

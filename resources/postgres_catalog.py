@@ -13,7 +13,7 @@ from psycopg2 import sql
 from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg2 names its class in lower case
 
 from resources import postgres_spelling
-from resources.postgres_tables import primary_key, table_oid
+from resources.postgres_tables import key_is_deferrable, primary_key, table_oid
 
 TypeKind = Literal["base", "array", "composite", "domain", "enum", "pseudo", "range", "multirange"]
 
@@ -126,6 +126,8 @@ class TableCatalog:
     """By column: what rows that are older than it show, as Debezium would spell it; only what can be told."""
     children: tuple[str, ...] = ()
     """Partitions and tables that inherit, in which rows of this one stand."""
+    deferrable: bool = False
+    """Whether the primary key is (postgres_tables.key_is_deferrable())."""
     row_security: bool = False
     """Whether policies hide rows of it from the user who asks (row_security_active())."""
 
@@ -188,6 +190,7 @@ def catalog(connection: Connection, schema: str, table: str) -> TableCatalog:
         storage=storage(connection, schema, table),
         missing={name: text for name, text in spelled.items() if text is not None},
         children=_children(connection, schema, table),
+        deferrable=key_is_deferrable(connection, schema, table),
         row_security=_row_security(connection, schema, table),
     )
 

@@ -20,7 +20,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from resources import spark_properties
+from resources import spark_properties, spark_scratch
 from resources.errors import ResourceError
 from resources.object_store import ObjectStore
 from resources.spark_jobs import JobRun
@@ -29,6 +29,8 @@ S = TypeVar("S")
 R = TypeVar("R")
 
 _STANDARD_ERROR = 2
+_S3A = "s3a"
+"""S3A's part of the folder for temporary files."""
 _ASKED_OFTEN = ("functions", "PythonUtils")
 """What PySpark asks the JVM for by name whenever a column is made, and the JVM looks for in all of some 300 jars: 1.3
 ms each time, 0.3 s of each upsert. What is an attribute of the view is not asked for again."""
@@ -40,6 +42,8 @@ class _Process:
 
     lock = threading.RLock()
     session: SparkSession | None = None
+    scratch: Path | None = None
+    """Of the first session, and of all: the JVM has one folder for temporary files."""
     warming: threading.Thread | None = None
 
 
@@ -52,6 +56,8 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
     properties: list[str]
     """Files with Spark's settings (`key value` a line, as spark-submit reads them); later ones win."""
     store: ObjectStore
+    scratch: str = ""
+    """The folder for what Spark keeps on disk while it works; the system's temporary folder where it is left out."""
     log4j: str = ""
     """The JVM's log settings, a log4j2 properties file; Spark's own where it is left out."""
     java_options: str = ""
@@ -101,13 +107,16 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         # Behind Spark's own on the class path, as `spark.jars` are, which Spark would copy in every session: seconds.
         os.environ["SPARK_DIST_CLASSPATH"] = os.pathsep.join(jars)
+        scratch = self._scratch()
         config = {
             **spark_properties.read(self.properties),
             **self.store.spark_options(),
+            **(_local_folders(scratch) if scratch else {}),
         }
         # The log settings are for the JVM's start, before anything can be set through the session.
         log = f"-Dlog4j2.configurationFile={Path(self.log4j).as_uri()}" if self.log4j else ""
-        options = (config.get("spark.driver.extraJavaOptions", ""), log, self.java_options)
+        temporary = f'"-Djava.io.tmpdir={scratch}"' if scratch else ""
+        options = (config.get("spark.driver.extraJavaOptions", ""), log, temporary, self.java_options)
         config["spark.driver.extraJavaOptions"] = " ".join(filter(None, options))
         _launch(config)
         session: SparkSession = LazyPySparkResource(spark_config=config).spark_session
@@ -115,6 +124,20 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
         for name, value in self.store.hadoop_secrets().items():
             hadoop.set(name, value)
         return session
+
+    def _scratch(self) -> Path | None:
+        """The process's folder, which is there; None where no folder is asked for."""
+        if not self.scratch:
+            return None
+        if _Process.scratch is None:
+            _Process.scratch = spark_scratch.own_folder(Path(self.scratch))
+        # A state folder can be deleted while this process lives; the JVM keeps the folder's name, and S3A writes only
+        # where its own folder exists.
+        for folder in (_Process.scratch.parent, _Process.scratch, _Process.scratch / _S3A):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Spark prefers it to its settings; Hudi and Python's workers know this only.
+        os.environ["SPARK_LOCAL_DIRS"] = str(_Process.scratch)
+        return _Process.scratch
 
     def stop(self) -> None:
         """End the process's session and close its connections to the store.
@@ -132,6 +155,14 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
             session.stop()
             if jvm is not None:
                 jvm.org.apache.hadoop.fs.FileSystem.closeAll()
+
+
+def _local_folders(folder: Path) -> dict[str, str]:
+    return {
+        "spark.local.dir": str(folder),
+        "spark.hadoop.hadoop.tmp.dir": str(folder / "hadoop"),
+        "spark.hadoop.fs.s3a.buffer.dir": str(folder / _S3A),
+    }
 
 
 def _launch(config: Mapping[str, str]) -> None:

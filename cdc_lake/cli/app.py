@@ -20,6 +20,7 @@ from cdc_lake.cli import (
     dev,
     dlq,
     load,
+    migrate,
     purge,
     query,
     raw,
@@ -29,9 +30,10 @@ from cdc_lake.cli import (
     topic,
     verify,
 )
+from cdc_lake.cli.printable import printable
 
 DEBUG_VARIABLE = "CDC_LAKE_DEBUG"
-COMMANDS = (stack, load, topic, raw, dlq, query, demo, reset, resnapshot, purge, verify, connectors, aws, dev)
+COMMANDS = (stack, load, topic, raw, dlq, query, demo, reset, resnapshot, migrate, purge, verify, connectors, aws, dev)
 """Modules with a function `register(app)`."""
 
 app = typer.Typer(
@@ -57,7 +59,7 @@ def main() -> None:
         message = getattr(error, "user_message", None)
         if not isinstance(message, str) or os.environ.get(DEBUG_VARIABLE) == "1":
             raise
-        Console(stderr=True).print(Text(f"error: {message}", style="red"), soft_wrap=True)
+        Console(stderr=True).print(Text(printable(f"error: {message}"), style="red"), soft_wrap=True)
         sys.exit(getattr(error, "exit_code", 1))
 
 

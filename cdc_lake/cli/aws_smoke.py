@@ -110,7 +110,7 @@ def _verified(console: Any) -> dict[str, dict[str, Any]]:  # noqa: ANN401 - rich
 
     flow, bound = load(PIPELINE), resolved()
     seconds = bound["deployment"].stream_seconds
-    systems = Systems(bound["postgres"], bound["kafka"], bound["store"], spark())
+    systems = Systems(bound["postgres"], bound["kafka"], bound["connect"], bound["store"], spark())
     console.print("  verify           comparing source and lake …", highlight=False)
     found = verify_tables(flow, flow.tables, systems, seconds=seconds, apply=True)
     return {

@@ -49,6 +49,9 @@ def lint(
     connect_url: Annotated[
         str | None, typer.Option(help="A Kafka Connect worker to ask; the stack's if none is given, and it runs.")
     ] = None,
+    connect_user: Annotated[
+        str, typer.Option(help="Its user; the password is taken from the variable CDC_LAKE_CONNECT_PASSWORD.")
+    ] = "",
 ) -> None:
     """Look for settings that are missing, misspelled or lose records; exit code 1 where there is one.
 
@@ -59,7 +62,7 @@ def lint(
     from resources.errors import ConnectorConfigInvalid
 
     settings = Settings.read(CONNECTORS / "settings")
-    worker = _named(connect_url) if connect_url else _stacks()
+    worker = _named(connect_url, connect_user) if connect_url else _stacks()
     wrong = 0
     for path in files or sorted(CONNECTORS.rglob("*.json")):
         try:
@@ -80,10 +83,17 @@ def lint(
         raise typer.Exit(1)
 
 
-def _named(url: str) -> _Worker:
+def _named(url: str, user: str) -> _Worker:
+    import dagster as dg
+
     from resources.kafka_connect import KafkaConnect
 
-    connect = KafkaConnect(url=url, hint="--connect-url names it.")
+    connect = KafkaConnect(
+        url=url,
+        user=user,
+        password=dg.EnvVar("CDC_LAKE_CONNECT_PASSWORD") if user else "",
+        hint="--connect-url names it, --connect-user and CDC_LAKE_CONNECT_PASSWORD are its login.",
+    )
     return _Worker(connect, connect.plugins(), {})
 
 
@@ -101,11 +111,12 @@ def _stacks() -> _Worker | None:
     known = {
         "host": at.postgres_host,
         "port": str(at.postgres_port),
-        "user": at.postgres_user,
+        "user": at.capture_role,
         "password": f"${{file:{at.connect_secrets_file}:postgres.password}}",
         "database": at.postgres_database,
     }
-    connect = KafkaConnect(url=at.connect_url, hint="Run `cdc-lake up`.")
+    user, password = at.connect_login
+    connect = KafkaConnect(url=at.connect_url, user=user, password=password, hint="Run `cdc-lake up`.")
     return _Worker(connect, connect.plugins(), known)
 
 

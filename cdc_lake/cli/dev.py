@@ -14,13 +14,12 @@ def register(app: typer.Typer) -> None:
 
 
 def dev(port: Annotated[int, typer.Option(help="The UI's port.")] = 3000) -> None:
-    """Run Dagster's UI and its daemon (sensors) in the foreground; Ctrl-C ends both."""
+    """Run Dagster's UI and its daemon (sensors) in the foreground; Ctrl-C ends both, and their runs."""
     import sys
-    from pathlib import Path
 
+    from cdc_lake.cli import session
     from cdc_lake.instance import dagster_home
 
     os.environ["DAGSTER_HOME"] = str(dagster_home())
-    command = Path(sys.executable).with_name("dagster")
-    arguments = ["dev", "--module-name", "cdc_lake.definitions", "--host", "127.0.0.1", "--port", str(port)]
-    os.execv(command, [str(command), *arguments])  # noqa: S606 - replaces this process, so that signals reach Dagster
+    arguments = ["--module-name", "cdc_lake.definitions", "--host", "127.0.0.1", "--port", str(port)]
+    raise typer.Exit(session.run([sys.executable, "-m", "cdc_lake.webserver.dev", "dev", *arguments]))

@@ -5,12 +5,13 @@ Here: options and printing. Not here: what a letter is (contract/dead_letters.py
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from cdc_lake.cli.printable import json_text, printable
 
 if TYPE_CHECKING:
     from cdc_lake.contract.dead_letters import DeadLetter
@@ -53,7 +54,7 @@ def list_(
     found = list(dead_letters.letters(_store(pipeline), pipeline, closed))
     if as_json:
         for letter in found:
-            typer.echo(json.dumps(_told(letter), ensure_ascii=False))
+            typer.echo(json_text(_told(letter)))
         return
     if not found:
         typer.echo(f"pipeline {pipeline} has no {'closed' if closed else 'open'} dead letters")
@@ -66,7 +67,7 @@ def list_(
         ended = [_ended(letter)] if closed else []
         size = "none" if letter.size is None else f"{letter.size:,}"
         cells = (letter.id, f"{letter.found_at:%Y-%m-%d %H:%M:%S}", size, str(letter.tries), *ended, letter.reason)
-        table.add_row(*(Text(cell) for cell in cells))
+        table.add_row(*(Text(printable(cell)) for cell in cells))
     (Console() if sys.stdout.isatty() else Console(width=_WIDE)).print(table)
 
 
@@ -85,15 +86,18 @@ def show(
     found = dead_letters.find(store, pipeline, letter)
     value = dead_letters.value_of(store, pipeline, found)
     if raw:
-        sys.stdout.buffer.write(value or b"")
+        if sys.stdout.isatty():
+            typer.echo(printable((value or b"").decode(errors="backslashreplace")))
+        else:
+            sys.stdout.buffer.write(value or b"")
         return
     if as_json:
         encoded = None if value is None else base64.b64encode(value).decode()
-        typer.echo(json.dumps({**_told(found), "value": encoded}, ensure_ascii=False))
+        typer.echo(json_text({**_told(found), "value": encoded}))
         return
     for name, told in _told(found).items():
         if told not in (None, {}):
-            typer.echo(f"{name:<11} {told}")
+            typer.echo(printable(f"{name:<11} {told}"))
     for line in _value_lines(value):
         typer.echo(line)
 
@@ -173,7 +177,7 @@ def drop(
     found = [dead_letters.find(store, pipeline, each) for each in dict.fromkeys(letter)]
     if not yes:
         for each in found:
-            typer.echo(f"{each.id}: {each.reason}")
+            typer.echo(printable(f"{each.id}: {each.reason}"))
         typer.confirm(f"Give up {len(found)} records? The lake will never have these changes.", abort=True)
     for each in found:
         dead_letters.close(store, pipeline, each, "dropped", None)
@@ -240,11 +244,11 @@ def _print_report(table: TableFlow, report: ReplayReport, as_json: bool) -> None
     import dataclasses
 
     if as_json:
-        typer.echo(json.dumps({"table": table.name, **dataclasses.asdict(report)}, ensure_ascii=False))
+        typer.echo(json_text({"table": table.name, **dataclasses.asdict(report)}))
         return
     by = f" by commit {report.instant}" if report.instant else ""
     typer.echo(f"{table.name}: {len(report.applied)} applied{by}, {len(report.failed)} still can't be read")
     if report.overtaken:
         typer.echo(f"{table.name}: {len(report.overtaken)} overtaken by a newer snapshot of the source")
     for letter, reason in report.failed.items():
-        typer.echo(f"  {letter}: {reason}")
+        typer.echo(printable(f"  {letter}: {reason}"))

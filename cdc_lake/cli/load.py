@@ -94,6 +94,10 @@ def _print(report: LoadReport, console: Console) -> None:
         table.add_row(name, f"{rows:,}")
     console.print(table)
     console.print(f"Publication {PUBLICATION}; loaded in {report.seconds:.1f} s.")
+    if report.own_outbox:
+        console.print("The outbox is the scripts' own, with their triggers.")
+    for role in report.roles:
+        console.print(f"Created role {role}, without login: the scripts grant rights to it.", markup=False)
     if report.wal_level != "logical":
         console.print(
             f"The server's wal_level is {report.wal_level}: set it to logical and restart the server "

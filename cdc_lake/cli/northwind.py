@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from cdc_lake.cli.printable import printable
+
 PIPELINE = "northwind"
 DEMO, SMOKE = "demo.json", "smoke.json"
 """The journals' files in the state folder: one for the stack here, one for an account."""
@@ -61,6 +63,7 @@ class Lines:
 
 def show(console: Any, summary: dict[str, Any]) -> None:  # noqa: ANN401 - rich is imported late
     """Print the summary for people."""
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table("stage", "rows or changes", "seconds", title="\nNorthwind, before the stories")
@@ -74,11 +77,12 @@ def show(console: Any, summary: dict[str, Any]) -> None:  # noqa: ANN401 - rich 
         facts = ", ".join(
             f"{key.replace('_', ' ')} {value}" for key, value in story.items() if key not in {"ok", "order_id"}
         )
-        console.print(f"{mark} order {story['order_id']} {name}: {facts}", highlight=False, soft_wrap=True)
+        line = escape(printable(f"order {story['order_id']} {name}: {facts}"))
+        console.print(f"{mark} {line}", highlight=False, soft_wrap=True)
     checks = summary["checks"]
     console.print(f"checks: {checks['passed']} passed, {checks['failed']} failed", highlight=False)
     for name, why in checks["faults"].items():
-        console.print(f"[red]✗[/] {name}: {why}", highlight=False, soft_wrap=True)
+        console.print(f"[red]✗[/] {escape(printable(f'{name}: {why}'))}", highlight=False, soft_wrap=True)
     console.print(
         f"seconds: {', '.join(f'{k} {v:g}' for k, v in summary['seconds'].items())}", highlight=False, soft_wrap=True
     )

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cdc_lake.cli.printable import for_output, printable
+
 if TYPE_CHECKING:
     from sqlglot import exp
 
@@ -28,6 +30,8 @@ _CHANGING_WORDS = """
 """
 _READING_COMMANDS = frozenset({"SHOW", "DESCRIBE", "DESC"})
 _STATEMENT_WORDS = _QUERY_WORDS | _READING_COMMANDS | {"EXPLAIN", *_CHANGING_WORDS.split()}
+# Ends a line, and with it a comment, for Trino as for Athena.
+_CARRIAGE_RETURN = re.compile(r"\r\n?")
 _COMMENTS = re.compile(r"\A(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?\*/)+", re.DOTALL)
 
 
@@ -66,7 +70,7 @@ def query(
     try:
         result = _athena(database).query(sql, reuse_minutes=reuse)
     except ResourceError as error:
-        typer.secho(error.user_message, fg="red", err=True)
+        typer.secho(printable(error.user_message), fg="red", err=True)
         raise typer.Exit(1) from error
 
     from cdc_lake.cli.query_output import csv_lines, json_text, print_table
@@ -75,7 +79,7 @@ def query(
         print_table(result)
     elif output is OutputFormat.csv:
         for line in csv_lines(result):
-            typer.echo(line)
+            typer.echo(for_output(line))
     else:
         try:
             typer.echo(json_text(result))
@@ -99,6 +103,7 @@ def no_statement(sql: str) -> str | None:
 
     What is wrong further on is Athena's to say: it knows its own SQL best, and tells line and column too.
     """
+    sql = _CARRIAGE_RETURN.sub("\n", sql)
     text = _COMMENTS.sub("", sql)
     word = _first_word(text)
     if word.upper() in _STATEMENT_WORDS or text.startswith("("):
@@ -128,7 +133,7 @@ def changing_word(sql: str) -> str | None:
     from sqlglot.errors import SqlglotError
 
     logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of statements it knows by their name only
-    text = _COMMENTS.sub("", sql)
+    text = _COMMENTS.sub("", _CARRIAGE_RETURN.sub("\n", sql))
     word = _first_word(text).upper()
     try:
         statements = [each for each in sqlglot.parse(text, dialect="athena") if each is not None]

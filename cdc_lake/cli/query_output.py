@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Sequence
 from datetime import date, datetime
@@ -18,10 +19,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from cdc_lake.cli.printable import printable
+
 if TYPE_CHECKING:
     from resources.athena import QueryResult
 
 _NUMBERS = frozenset({"tinyint", "smallint", "integer", "bigint", "float", "double", "decimal"})
+# What a spreadsheet takes for a formula when a cell begins with it, and texts that are numbers all the same.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _WIDE = 100_000  # of a table that is not for a terminal: its lines are never broken
 
 
@@ -29,9 +35,9 @@ def print_table(result: QueryResult) -> None:
     """Print the rows as a table, and how many they are and what they cost on stderr."""
     table = Table()
     for name, kind in result.columns:
-        table.add_column(Text(name), justify="right" if kind in _NUMBERS else "left", overflow="fold")
+        table.add_column(Text(printable(name)), justify="right" if kind in _NUMBERS else "left", overflow="fold")
     for row in result.rows:
-        table.add_row(*(Text("NULL", style="dim") if each is None else Text(as_text(each)) for each in row))
+        table.add_row(*(Text("NULL", style="dim") if each is None else Text(printable(as_text(each))) for each in row))
     if result.columns:
         Console(width=None if sys.stdout.isatty() else _WIDE).print(table)
     rows = f"{len(result.rows):,} row{'' if len(result.rows) == 1 else 's'}" if result.columns else "Done"
@@ -41,13 +47,19 @@ def print_table(result: QueryResult) -> None:
 
 
 def csv_lines(result: QueryResult) -> list[str]:
-    """Return the header and a line for each row; NULL is an empty cell, an empty text is "" in quotes."""
+    """Return the header and a line for each row; NULL is an empty cell, an empty text is "" in quotes.
+
+    A text that a spreadsheet would run as a formula is preceded by an apostrophe, as OWASP advises
+    (https://owasp.org/www-community/attacks/CSV_Injection); one that is a number is not.
+    """
     names = [name for name, _ in result.columns]
     return [_csv_line(each) for each in ([names, *result.rows] if names else [])]
 
 
 def json_text(result: QueryResult) -> str:
     """Return a list of objects, one a line. Decimals are numbers with all their digits, dates ISO 8601 texts.
+
+    Control characters are escaped.
 
     Raises:
         ValueError: two columns have the same name, so that an object could hold only one of them.
@@ -60,7 +72,7 @@ def json_text(result: QueryResult) -> str:
         "{" + ", ".join(f"{_json(name)}: {_json(value)}" for name, value in zip(names, row, strict=True)) + "}"
         for row in result.rows
     )
-    return "[\n" + ",\n".join(lines) + "\n]" if result.rows else "[]"
+    return printable("[\n" + ",\n".join(lines) + "\n]") if result.rows else "[]"
 
 
 def as_text(value: object) -> str:
@@ -87,6 +99,8 @@ def _csv_cell(value: object) -> str:
     if value is None:
         return ""
     text = as_text(value)
+    if isinstance(value, str) and text.startswith(_FORMULA) and not _NUMBER.fullmatch(text):
+        text = f"'{text}"
     if text and not any(sign in text for sign in ',"\r\n'):
         return text
     return '"' + text.replace('"', '""') + '"'

@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from cdc_lake.cli.printable import for_output, json_text, printable
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
@@ -25,11 +27,12 @@ def ls(
     """List the landed objects with the manifest that committed each."""
     from rich.console import Console
     from rich.table import Column, Table
+    from rich.text import Text
 
     rows = list(_objects(pipeline))
     if as_json:
         for row in rows:
-            typer.echo(json.dumps(row))
+            typer.echo(json_text(row))
         return
     # A key is there to be copied: nothing of it is cut off, and a pipe gets each row on one line.
     console = Console() if sys.stdout.isatty() else Console(width=100_000)
@@ -47,7 +50,7 @@ def ls(
             row["bytes"],
             row["key"],
         )
-        table.add_row(*map(str, cells))
+        table.add_row(*(Text(printable(str(cell))) for cell in cells))
     console.print(table if rows else f"pipeline {pipeline} has landed nothing yet")
 
 
@@ -75,7 +78,7 @@ def cat(
         for _, value in json_lines.records(store, item):
             if not _matches(value, wanted):
                 continue
-            typer.echo(value.decode(errors="replace"))
+            typer.echo(for_output(value.decode(errors="replace")))
             shown += 1
             if shown == limit:
                 return

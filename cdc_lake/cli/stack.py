@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from cdc_lake.cli.local_only import local_only
+from cdc_lake.cli.printable import printable
 
 HomeOption = Annotated[
     Path | None,
@@ -111,10 +112,10 @@ def logs(
 
     log = find_home(home).log(name)
     for line in last_lines(log, lines):
-        typer.echo(line)
+        typer.echo(printable(line))
     if follow:
         for text in follow_log(log):
-            typer.echo(text, nl=False)
+            typer.echo(printable(text), nl=False)
 
 
 def doctor(home: HomeOption = None, as_json: JsonOption = False) -> None:

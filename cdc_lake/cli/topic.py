@@ -14,11 +14,12 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.json import JSON
+from rich.highlighter import JSONHighlighter
 from rich.table import Column
 from rich.text import Text
 
 from cdc_lake.cli.layout import console, fold, grid
+from cdc_lake.cli.printable import json_text, printable
 
 if TYPE_CHECKING:
     from resources.kafka import Kafka
@@ -84,7 +85,7 @@ def _kafka() -> Iterator[Kafka]:
     try:
         yield kafka
     except ResourceError as error:
-        console(stderr=True).print(Text(error.user_message, "red"), soft_wrap=True)
+        console(stderr=True).print(Text(printable(error.user_message), "red"), soft_wrap=True)
         raise typer.Exit(1) from error
 
 
@@ -99,7 +100,7 @@ def _print_lines(name: str, messages: Iterable[Message]) -> None:
             "headers": {header: _readable(value) for header, value in message.headers},
             "value": _readable(message.value),
         }
-        typer.echo(json.dumps(record, ensure_ascii=False))
+        typer.echo(json_text(record))
 
 
 def _print_pretty(messages: Iterable[Message]) -> None:
@@ -111,10 +112,10 @@ def _print_pretty(messages: Iterable[Message]) -> None:
         line = Text.assemble(
             (f"partition {message.partition} offset {message.offset}", "bold"),
             f"  {_time(message)}  key ",
-            (json.dumps(_readable(message.key), ensure_ascii=False), "cyan"),
-            f"  headers {json.dumps(headers, ensure_ascii=False)}" if headers else "",
+            (json_text(_readable(message.key)), "cyan"),
+            f"  headers {json_text(headers)}" if headers else "",
         )
-        for text in (line, JSON.from_data(_readable(message.value), ensure_ascii=False).text):
+        for text in (line, JSONHighlighter()(json_text(_readable(message.value), indent=2))):
             out.print(fold(text, out.width))
     if not seen:
         out.print("no records")

@@ -6,11 +6,12 @@ Here: options, progress and printing. Not here: the comparison (pipeline/verific
 from __future__ import annotations
 
 import dataclasses
-import json
 import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from cdc_lake.cli.printable import json_text, printable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -37,26 +38,34 @@ def verify(
 ) -> None:
     """Compare the lake with the source, row by row, while the source is written.
 
-    Exit code 1 if they differ, 2 if they could not be compared.
+    Exit code 1 if they differ or a key stayed pending run after run, 2 if they could not be compared.
     """
     from rich.console import Console
+
+    from cdc_lake.contract import pending
 
     try:
         found = _compared(pipeline, table, apply, timeout, limit)
     except Exception as error:
         error.exit_code = 2  # type: ignore[attr-defined]  # app.main() asks for it
         raise
-    clean = all(report.clean for report in found.values())
+    passed = all(report.passed for report in found.values())
     if as_json:
-        tables = {name: {"clean": report.clean, **dataclasses.asdict(report)} for name, report in found.items()}
-        typer.echo(json.dumps({"pipeline": pipeline, "clean": clean, "tables": tables}, indent=1, ensure_ascii=False))
+        tables = {name: {"clean": report.passed, **dataclasses.asdict(report)} for name, report in found.items()}
+        typer.echo(json_text({"pipeline": pipeline, "clean": passed, "tables": tables}, indent=1))
     else:
         console = Console() if sys.stdout.isatty() else Console(width=_WIDE)
         console.print(_counts(found))
         for name, report in found.items():
+            if report.pending:
+                console.print(
+                    f"{name}: not judged: {report.pending:,} of {report.pending + report.compared:,} keys, because the "
+                    f"lake has not applied their newest changes; pending in each of the last {pending.RUNS} runs: "
+                    f"{len(report.never_judged):,}"
+                )
             if report.differences:
                 console.print(_differences(name, report))
-    if not clean:
+    if not passed:
         raise typer.Exit(1)
 
 
@@ -76,7 +85,7 @@ def _compared(
     if unknown := sorted(set(table or ()) - by_name.keys()):
         raise ContractError(f"pipeline {pipeline} has no table {', '.join(unknown)}; it has: {', '.join(by_name)}")
     bound = resolved()
-    systems = Systems(bound["postgres"], bound["kafka"], bound["store"], spark())
+    systems = Systems(bound["postgres"], bound["kafka"], bound["connect"], bound["store"], spark())
     progress = Console(stderr=True)
     with progress.status("starting") as status:
         return {
@@ -101,6 +110,7 @@ def _counts(found: dict[str, VerifyReport]) -> Table:
         "lake rows",
         "compared",
         "resolved",
+        "pending",
         "missing",
         "extra",
         "different",
@@ -110,9 +120,16 @@ def _counts(found: dict[str, VerifyReport]) -> Table:
     table = Table("table", *(Column(name, justify="right") for name in numbers), "verdict")
     for name, report in found.items():
         values = (getattr(report, number.replace(" ", "_")) for number in numbers[:-1])
-        verdict = "[green]equal[/green]" if report.clean else "[red]not equal[/red]"
-        table.add_row(name, *(f"{value:,}" for value in values), f"{sum(report.seconds.values()):.1f}", verdict)
+        table.add_row(
+            name, *(f"{value:,}" for value in values), f"{sum(report.seconds.values()):.1f}", _verdict(report)
+        )
     return table
+
+
+def _verdict(report: VerifyReport) -> str:
+    if not report.clean:
+        return "[red]not equal[/red]"
+    return "[green]equal[/green]" if report.passed else "[red]not judged[/red]"
 
 
 def _differences(name: str, report: VerifyReport) -> Table:
@@ -128,7 +145,7 @@ def _differences(name: str, report: VerifyReport) -> Table:
         lines = list(one.columns.items()) or [("", ("", ""))]
         for number, (column, (ours, theirs)) in enumerate(lines):
             head = (key, _what(one)) if number == 0 else ("", "")
-            table.add_row(*(Text(each) for each in (*head, column, _shown(ours), _shown(theirs))))
+            table.add_row(*(Text(printable(each)) for each in (*head, column, _shown(ours), _shown(theirs))))
     return table
 
 

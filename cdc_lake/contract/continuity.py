@@ -1,4 +1,4 @@
-"""How far a pipeline's stream was seen to be whole: the newest beat, and the publication as it was.
+"""How far a pipeline's stream was seen to be whole: the newest beat, the publication, and Connect's stored offset.
 
 One object per pipeline, replaced as the stream goes on; losing it loses no data, only what it proves.
 Here: the object. Not here: what it is compared with (pipeline/continuity.py, pipeline/beats.py).
@@ -46,6 +46,11 @@ class Seen(_Frozen):
     snapshot_ts_ms: int = 0
     """When the newest of them was taken, by the source's clock."""
     publication: Sighting | None = None
+    offset: bool = False
+    """Whether Connect had stored an offset of the connector: only then can it lose one."""
+    acknowledged: int | None = None
+    """Without exactly-once: the LSN up to which Connect has stored that Kafka has every record, 0 before the first
+    one. With exactly-once: None, a heartbeat that shows proves it."""
 
 
 def load(store: ObjectStore, pipeline: str) -> Seen | None:
@@ -60,6 +65,12 @@ def load(store: ObjectStore, pipeline: str) -> Seen | None:
         ) from error
 
 
+def acknowledged(store: ObjectStore, pipeline: str, epoch: int) -> int | None:
+    """Return Seen.acknowledged of an epoch, None where nothing was seen of it. Raises ObjectDamagedError."""
+    seen = load(store, pipeline)
+    return None if seen is None or seen.epoch != epoch else seen.acknowledged
+
+
 def save(store: ObjectStore, pipeline: str, seen: Seen, before: Seen | None) -> None:
     """Keep what was seen, where nobody has kept anything since `before` was loaded; what others saw is as good."""
     if seen == before:
@@ -70,7 +81,8 @@ def save(store: ObjectStore, pipeline: str, seen: Seen, before: Seen | None) -> 
     try:
         if stored is None:
             store.put_new(key, body)
-        elif before is not None and stored.body == before.model_dump_json(indent=1).encode():
+        # Not by its bytes: an older version wrote fewer fields.
+        elif before is not None and Seen.model_validate_json(stored.body) == before:
             store.replace(key, body, stored.etag)
     except PreconditionFailedError:
         return  # somebody else has kept what they saw in this moment; the next look goes on from there

@@ -20,7 +20,7 @@ class ManifestGapError(ContractError):
 
 
 class TopicRecreatedError(ContractError):
-    """The topic has another id than the one that was landed: its offsets count from 0 again."""
+    """The topic has another id than the one that was landed, or lost records that were landed."""
 
 
 class SourceBrokenError(ContractError):
@@ -33,6 +33,10 @@ class EpochUnopenedError(ContractError):
 
 class OffsetsExpiredError(ContractError):
     """Retention removed records that were not landed yet."""
+
+
+class SnapshotNotAppliedError(ContractError):
+    """The lake table does not have the snapshot that a sweep would delete rows by."""
 
 
 class RaceLostError(ContractError):
@@ -77,6 +81,14 @@ class SchemaUnexplainedError(ContractError):
 
 class SchemaChangeError(ContractError):
     """The source table changed in a way that can't be applied to what is stored."""
+
+
+class LocalTimeError(ContractError):
+    """A Hudi table names its commits in local time: the order of commits can go back."""
+
+
+class TableAheadError(ContractError):
+    """A Hudi table's newest instant is later than now: a new commit would sort before it."""
 
 
 class UnsupportedTypeError(ContractError):

@@ -31,6 +31,7 @@ REGISTRY: Mapping[str, str] = {
     "land.before_manifest": "objects and dead letters are put, the manifest that commits them is not",
     "land.after_manifest": "the manifest is put, the run has not reported it",
     "upsert.after_lease": "the writer holds the table's lease and has read nothing",
+    "recover.before_rollback": "a commit that was begun is listed, it is neither looked at again nor rolled back",
     "upsert.before_dead_letters": "the batch is folded, its dead letters are not put",
     "upsert.before_write": "the dead letters are put, Hudi has not begun to write",
     "upsert.after_commit": "Hudi's commit is complete, the lease is still held and nothing is reported",

@@ -20,17 +20,32 @@ class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class LastRecord(_Frozen):
+    """A partition's newest committed record at the time of a batch: its offset, and the fingerprint of its value
+    (topic_record.fingerprint()). A later batch that finds another record there is of a topic that lost its tail.
+    """
+
+    offset: int
+    fingerprint: str
+
+
 class Span(_Frozen):
-    """The offsets of one partition that a batch covers: [first, next)."""
+    """The offsets of one partition that a batch covers: [first, next).
+
+    `last` is the newest committed record before `next`, which can be older than `first`; None where it is not known.
+    """
 
     partition: int
     first: int
     next: int
+    last: LastRecord | None = None
 
     @model_validator(mode="after")
     def _forward(self) -> Self:
         if not 0 <= self.first <= self.next:
             raise ValueError(f"partition {self.partition}: offsets {self.first} to {self.next} run backwards")
+        if self.last is not None and not 0 <= self.last.offset < self.next:
+            raise ValueError(f"partition {self.partition}: its last record is not before offset {self.next}")
         return self
 
 
@@ -94,10 +109,12 @@ class LandedObject(_Frozen):
 class Manifest(_Frozen):
     """One committed batch of one topic.
 
-    Version 2 has objects that a sink connector wrote; the others are of version 1, which older readers know.
+    Version 3 has the chain's id and the partitions' last records; version 2 has objects that a sink connector wrote.
     """
 
-    version: Literal[1, 2] = 1
+    version: Literal[1, 2, 3] = 3
+    chain: str = ""
+    """The id of the chain that it belongs to (contract/chain_id.py), empty for a pipeline's first one."""
     number: int
     attempt: str
     pipeline: str
@@ -113,6 +130,12 @@ class Manifest(_Frozen):
     dead_letters: int = 0
     watermark: Watermark | None = None
     committed_at: datetime
+
+    @model_validator(mode="after")
+    def _versioned(self) -> Self:
+        if self.version < 3 and (self.chain or any(span.last is not None for span in self.spans)):
+            raise ValueError(f"version {self.version} has no chain and no last records")
+        return self
 
     @model_validator(mode="after")
     def _inside(self) -> Self:
@@ -145,6 +168,10 @@ class Manifest(_Frozen):
     def next_offsets(self) -> Mapping[int, int]:
         """Where the next batch starts, by partition."""
         return {span.partition: span.next for span in self.spans}
+
+    def last_records(self) -> Mapping[int, LastRecord]:
+        """The newest committed record before the next batch, by partition; those of which it is known."""
+        return {span.partition: span.last for span in self.spans if span.last is not None}
 
     def encode(self) -> bytes:
         """The manifest as it is stored."""

@@ -18,7 +18,8 @@ _OBJECT = re.compile(
     r"(?P=topic)\+(?P=partition)\+(?P<first>\d{20})\+(?P<last>\d{20})\.(?P<ext>[a-z0-9.]+)",
     re.ASCII,
 )
-_EPOCH = re.compile(r"epoch=([1-9]\d*)/", re.ASCII)
+_GENERATION = re.compile(r"(?:chain=(?P<chain>[A-Za-z0-9]+)/)?(?:epoch=(?P<epoch>[1-9]\d*)/)?", re.ASCII)
+_MANIFEST = re.compile(r"(?:chain=[A-Za-z0-9]+/)?(\d{20})\.json", re.ASCII)
 _SAFE = re.compile(r"[A-Za-z0-9._-]+")
 
 
@@ -26,7 +27,8 @@ _SAFE = re.compile(r"[A-Za-z0-9._-]+")
 class ObjectName:
     """A raw object's name: one contiguous offset range, first and last record's offset, of one partition.
 
-    From epoch 1 on the epoch is part of it: a topic that was made again has the same offsets anew.
+    From epoch 1 on the epoch is part of it: a topic that was made again has the same offsets anew. So is the chain,
+    except for the pipeline's first one (contract/chain_id.py).
     """
 
     pipeline: str
@@ -36,13 +38,14 @@ class ObjectName:
     last: int
     extension: str
     epoch: int = 0
+    chain: str = ""
 
     @property
     def key(self) -> str:
-        """`raw/<pipeline>/<topic>/[epoch=<n>/]partition=<p>/<topic>+<p>+<first>+<last>.<ext>`."""
+        """`raw/<pipeline>/<topic>/[chain=<id>/][epoch=<n>/]partition=<p>/<topic>+<p>+<first>+<last>.<ext>`."""
         epoch = f"epoch={self.epoch}/" if self.epoch else ""
         return (
-            f"{topic_prefix(self.pipeline, self.topic)}{epoch}partition={self.partition}/"
+            f"{topic_prefix(self.pipeline, self.topic)}{_chain_folder(self.chain)}{epoch}partition={self.partition}/"
             f"{self.topic}+{self.partition}+{self.first:0{_DIGITS}d}+{self.last:0{_DIGITS}d}.{self.extension}"
         )
 
@@ -52,7 +55,8 @@ class ObjectName:
         found = _OBJECT.fullmatch(key)
         if found is None:
             return None
-        epoch = _EPOCH.match(found["fields"])
+        generation = _GENERATION.match(found["fields"])
+        epoch, chain = (generation["epoch"], generation["chain"]) if generation else (None, None)
         return cls(
             found["pipeline"],
             found["topic"],
@@ -60,7 +64,8 @@ class ObjectName:
             int(found["first"]),
             int(found["last"]),
             found["ext"],
-            int(epoch[1]) if epoch else 0,
+            int(epoch or 0),
+            chain or "",
         )
 
 
@@ -83,14 +88,29 @@ def topic_prefix(pipeline: str, topic: str) -> str:
     return f"{pipeline_prefix(pipeline)}{checked(topic, 'topic')}/"
 
 
-def manifest_prefix(pipeline: str, topic: str) -> str:
-    """The manifest chain of one topic."""
-    return f"{topic_prefix(pipeline, topic)}_manifests/"
+def manifest_prefix(pipeline: str, topic: str, chain: str = "") -> str:
+    """The manifests of one topic: of one chain, or those of the first one with all later chains below it."""
+    return f"{topic_prefix(pipeline, topic)}_manifests/{_chain_folder(chain)}"
 
 
-def manifest_key(pipeline: str, topic: str, number: int) -> str:
+def manifest_key(pipeline: str, topic: str, number: int, chain: str = "") -> str:
     """The key of manifest `number`, the first being 1."""
-    return f"{manifest_prefix(pipeline, topic)}{number:0{_DIGITS}d}.json"
+    return f"{manifest_prefix(pipeline, topic, chain)}{number:0{_DIGITS}d}.json"
+
+
+def manifest_number(key: str) -> int | None:
+    """The number of the manifest that a key names; None for another object, such as a put's temporary file."""
+    found = _MANIFEST.fullmatch(key.rpartition("/_manifests/")[2])
+    return None if found is None else int(found[1])
+
+
+def chain_key(pipeline: str) -> str:
+    """Which manifest chain is a pipeline's current one; beside its objects, so that a reset keeps it."""
+    return f"chains/{checked(pipeline, 'pipeline')}.json"
+
+
+def _chain_folder(chain: str) -> str:
+    return f"chain={checked(chain, 'chain')}/" if chain else ""
 
 
 def sink_prefix(pipeline: str) -> str:
@@ -118,6 +138,11 @@ def note_key(pipeline: str, stage: str, name: str) -> str:
     return f"{pipeline_prefix(pipeline)}_notes/{checked(stage, 'stage')}/{checked(name, 'asset')}.json"
 
 
+def pending_key(pipeline: str, table: str) -> str:
+    """How often in a row keys of a lake table could not be compared (contract/pending.py)."""
+    return f"{pipeline_prefix(pipeline)}_pending/{checked(table, 'table')}.json"
+
+
 def continuity_key(pipeline: str) -> str:
     """How far the stream of a pipeline was seen to be whole."""
     return f"{pipeline_prefix(pipeline)}_continuity.json"
@@ -137,6 +162,11 @@ def lake_prefix(pipeline: str, table: str | None = None) -> str:
     """One Hudi table, or all of a pipeline's."""
     base = f"lake/{checked(pipeline, 'pipeline')}/"
     return base if table is None else f"{base}{checked(table, 'table')}/"
+
+
+def pipeline_of(table_prefix: str) -> str:
+    """The pipeline of a Hudi table's prefix."""
+    return table_prefix.split("/")[1]
 
 
 def lease_key(pipeline: str, table: str) -> str:

@@ -79,6 +79,24 @@ def last_commit(store: ObjectStore, table_prefix: str) -> Commit | None:
     return None
 
 
+def partitions_after(store: ObjectStore, table_prefix: str, instant: str) -> tuple[set[str], str] | None:
+    """Return the partitions' folders that completed commits after `instant` wrote to, and the newest commit's instant.
+
+    Returns None where the timeline no longer has `instant`: commits that came after it may be archived too.
+    """
+    listed = [item.key for item in store.scan(f"{table_prefix}.hoodie/", recursive=False)]
+    commits = {_instant(key): key for key in listed if key.rpartition(".")[2] in _COMPLETED}
+    if instant not in commits:
+        return None
+    folders: set[str] = set()
+    for key in (commits[at] for at in commits if at > instant):
+        stored = store.get(key)
+        if stored is None:
+            return None
+        folders |= _partitions(stored)
+    return folders, max(commits)
+
+
 def _require_kept(store: ObjectStore, table_prefix: str, instant: str, names: list[str]) -> None:
     """A writer that was paused inside of Hudi's last two requests can complete a commit that the next writer has
     rolled back; while that one's own commit is not the newest, the checkpoint would promise data that are gone.
@@ -91,6 +109,13 @@ def _require_kept(store: ObjectStore, table_prefix: str, instant: str, names: li
         )
 
 
+def _partitions(stored: StoredObject) -> set[str]:
+    try:
+        return set(json.loads(stored.body)["partitionToWriteStats"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise _unreadable(stored, error) from error
+
+
 def _instant(key: str) -> str:
     return key.rpartition("/")[2].partition(".")[0]
 
@@ -99,10 +124,14 @@ def _commit(stored: StoredObject) -> Commit:
     try:
         return _parsed(_instant(stored.key), json.loads(stored.body))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ObjectDamagedError(
-            f"the Hudi commit {stored.key} is not one of table version 6, or damaged ({error!r}); nothing was applied: "
-            "restore it, or move the table away and reset the pipeline"
-        ) from error
+        raise _unreadable(stored, error) from error
+
+
+def _unreadable(stored: StoredObject, error: Exception) -> ObjectDamagedError:
+    return ObjectDamagedError(
+        f"the Hudi commit {stored.key} is not one of table version 6, or damaged ({error!r}); nothing was applied: "
+        "restore it, or move the table away and reset the pipeline"
+    )
 
 
 def _parsed(instant: str, body: dict[str, Any]) -> Commit:

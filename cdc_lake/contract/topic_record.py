@@ -53,6 +53,16 @@ class Committed:
         return self._prints[bisect_left(self._offsets, offset)] == print_of(value)
 
 
+def fingerprint(value: bytes | None) -> str:
+    """print_of() a value as a manifest has it."""
+    return as_text(print_of(value))
+
+
+def as_text(print_: int) -> str:
+    """What print_of() returned, as 16 hexadecimal digits."""
+    return f"{print_:016x}"
+
+
 def print_of(value: bytes | None) -> int:
     """Eight bytes, the same for the same JSON value: a converter may spell members and numbers otherwise."""
     try:

@@ -15,6 +15,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from infra.local.errors import StackError
+from infra.local.files import write_atomic
 
 
 class DemoRunningError(StackError):
@@ -64,6 +65,4 @@ class Journal:
 
     def _save(self) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        partial = self._path.with_suffix(".partial")
-        partial.write_text(json.dumps(self._done, indent=1), encoding="utf-8")
-        partial.replace(self._path)
+        write_atomic(self._path, json.dumps(self._done, indent=1))

@@ -18,6 +18,7 @@ from cdc_lake.demo.observe import Observer
 from cdc_lake.pipeline.flow import STAGES, Flow, location
 from cdc_lake.pipeline.reset import reset
 from cdc_lake.samples import loader
+from cdc_lake.samples.errors import LoadError
 
 _AFTER_SOURCE = STAGES[1:]
 
@@ -105,7 +106,14 @@ class Demo:
     def _load(self) -> dict[str, int]:
         with closing(self._see.login.connect()) as connection:
             loader.unload(connection)  # where this step was cut off after its commit
-        return dict(loader.load(self._see.login, self._sql_dir).tables)
+        report = loader.load(self._see.login, self._sql_dir)
+        if report.own_outbox:
+            raise LoadError(
+                f"Cannot run the demo with the scripts in {self._sql_dir}: they bring an outbox of their own, and the "
+                "demo's stories and checks need ours, which has the deletes too. Leave out the script that creates "
+                f"{loader.OUTBOX}, or load the scripts with `cdc-lake load --sql-dir` into a pipeline of your own."
+            )
+        return dict(report.tables)
 
     def _materialise(self, *stages: str) -> dict[str, str | None]:
         """Check → why it failed, None where it passed."""

@@ -11,16 +11,16 @@ a topic that was made again (sink_former.py).
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from cdc_lake.contract import sink_lines
 from cdc_lake.contract.chain import Chain
 from cdc_lake.contract.errors import ManifestGapError, ObjectDamagedError, OffsetsExpiredError, RaceLostError
-from cdc_lake.contract.manifest import Manifest, Span
+from cdc_lake.contract.manifest import LandedObject, LastRecord, Manifest, Span
 from cdc_lake.contract.store import ObjectStore
-from cdc_lake.contract.topic_record import Committed, TopicRecord
+from cdc_lake.contract.topic_record import Committed, TopicRecord, as_text
 from cdc_lake.jobs import land, sink_watermark
 from cdc_lake.jobs.land import LandReport, LandSpec
 from cdc_lake.jobs.sink_former import require_own_prefix
@@ -69,9 +69,9 @@ def new_objects(store: ObjectStore, spec: AdoptSpec) -> list[str]:
 def run(spec: AdoptSpec, record: TopicRecord) -> AdoptReport:
     """Adopt what follows on the end of the chain; nothing new is no error, and begins an empty chain.
 
-    Raises what pending(), place(), prefix() and Chain.append() raise, ForeignObjectError, LeaseLostError, where
-    nothing could be adopted for a gap ManifestGapError, and OffsetsExpiredError for a gap that nothing can fill any
-    more, once the rest is committed. After a lost race it starts over.
+    Raises what pending(), land.require_unchanged(), place(), prefix() and Chain.append() raise, ForeignObjectError,
+    LeaseLostError, where nothing could be adopted for a gap ManifestGapError, and OffsetsExpiredError for a gap that
+    nothing can fill any more, once the rest is committed. After a lost race it starts over.
     """
     started = time.monotonic()
     chain = _chain(spec.landing.location.store(), spec)
@@ -79,6 +79,7 @@ def run(spec: AdoptSpec, record: TopicRecord) -> AdoptReport:
         head = chain.head()
         spans = pending(head, spec)
         require_own_prefix(chain, spec.sink, head)
+        _require_unchanged(spec, record, spans)
         found = _prefixes(chain, spec, record, head, spans)
         gaps = [each.gap for each in found.values() if each.gap is not None]
         waiting = tuple(gap.told for gap in gaps)
@@ -89,8 +90,9 @@ def run(spec: AdoptSpec, record: TopicRecord) -> AdoptReport:
         if not land.due(head, reached):
             return AdoptReport(None, 0, 0, 0, 0, time.monotonic() - started, waiting)
         objects = tuple(item for each in found.values() for item in each.objects)
+        compared = tuple(_with_last(record, span, objects) for span in reached)
         try:
-            manifest = land.commit(chain, replace(spec.landing, watermark=watermark), head, reached, objects)
+            manifest = land.commit(chain, replace(spec.landing, watermark=watermark), head, compared, objects)
         except RaceLostError:
             if race + 1 == land.RACES:
                 raise
@@ -102,7 +104,30 @@ def run(spec: AdoptSpec, record: TopicRecord) -> AdoptReport:
 
 
 def _chain(store: ObjectStore, spec: AdoptSpec) -> Chain:
-    return Chain(store, spec.landing.pipeline, spec.landing.topic)
+    return Chain(store, spec.landing.pipeline, spec.landing.topic, spec.landing.chain)
+
+
+def _require_unchanged(spec: AdoptSpec, record: TopicRecord, spans: Sequence[Span]) -> None:
+    """Raise where the topic has another record than the last one that was adopted; nothing where that has expired."""
+    for span in spans:
+        if span.last is not None and span.first < span.next:
+            there = record.records(span.partition, span.last.offset, span.first)
+            if there is not None:
+                land.require_unchanged(spec.landing, span, _newest(there))
+
+
+def _with_last(record: TopicRecord, span: Span, objects: Sequence[LandedObject]) -> Span:
+    """The span with its last record as the topic has it: a sink connector may spell its value otherwise."""
+    newest = max((item.last for item in objects if item.partition == span.partition), default=None)
+    if newest is None:
+        return span
+    there = record.records(span.partition, newest, newest + 1)
+    return span.model_copy(update={"last": None if there is None else _newest(there)})
+
+
+def _newest(records: Iterable[tuple[int, int]]) -> LastRecord | None:
+    newest = max(records, default=None)
+    return None if newest is None else LastRecord(offset=newest[0], fingerprint=as_text(newest[1]))
 
 
 def _reached(span: Span, found: Prefix | None) -> Span:

@@ -6,7 +6,7 @@ purge.py), and what an earlier writer left (recovery.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, ClassVar, Literal
@@ -111,8 +111,8 @@ class HudiTable:
                 before_commit()  # a lease that is lost tells better why Hudi found another table than it left
             raise
 
-    def roll_back(self, spark: SparkSession, instants: Iterable[str]) -> None:
-        """Undo commits that were begun and not completed: their files go, then their traces in the timeline."""
+    def roll_back(self, spark: SparkSession, instant: str) -> None:
+        """Undo a commit: its files go, then its traces in the timeline. Hudi undoes a completed one too."""
         jvm: Any = spark.sparkContext._jvm
         options = jvm.org.apache.hudi.HoodieWriterUtils.parametersWithWriteDefaults(
             jvm.PythonUtils.toScalaMap(self.options())
@@ -125,8 +125,7 @@ class HudiTable:
             jvm.scala.collection.JavaConverters.mapAsJavaMap(options),
         )
         try:
-            for instant in instants:
-                client.rollback(instant)
+            client.rollback(instant)
         finally:
             client.close()
 

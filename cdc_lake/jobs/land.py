@@ -9,25 +9,23 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lake.contract import dead_letters, failpoints, lease, withheld
 from cdc_lake.contract.chain import Chain
 from cdc_lake.contract.errors import EpochUnopenedError, OffsetsExpiredError, RaceLostError, TopicRecreatedError
-from cdc_lake.contract.manifest import LandedObject, Manifest, Span
+from cdc_lake.contract.manifest import LandedObject, LastRecord, Manifest, Span
 from cdc_lake.contract.position import Watermark
 from cdc_lake.contract.store import S3Location
 from cdc_lake.jobs import kafka_source
 from cdc_lake.jobs.executors import contract_errors
-from cdc_lake.jobs.raw_writer import WRITTEN_SCHEMA, RawWriter, too_many
+from cdc_lake.jobs.raw_writer import WRITTEN_SCHEMA, RawWriter, SeenRecord, too_many
 
 RACES = 5
-# Landing runs on several machines: their clocks, and the moment between reading the ends and noting the time.
-_CLOCKS_DIFFER_BY = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
@@ -36,8 +34,10 @@ class LandSpec:
 
     `begins` and `ends` are offsets by partition, fixed before the run: the earliest that the broker still
     has, and the last stable offset. `kafka` are options of Spark's Kafka source without their prefix `kafka.`.
-    `claim` is the landing lease under which `topic_id`, `begins` and `ends` were read, so that nothing is landed of
-    a pipeline that is started over meanwhile; landing runs need none of each other.
+    `chain` is the id of the manifest chain, and `head` the number of its newest manifest, 0 for none: both read before
+    `topic_id`, `begins` and `ends`. A manifest after `head` can lie past `ends`, since another run landed it meanwhile.
+    `claim` is the landing lease under which all of these were read, so that nothing is landed of a pipeline that is
+    started over meanwhile; landing runs need none of each other.
     """
 
     location: S3Location
@@ -46,6 +46,8 @@ class LandSpec:
     topic_id: str
     begins: Mapping[int, int]
     ends: Mapping[int, int]
+    chain: str
+    head: int
     kafka: Mapping[str, str] = field(metadata=withheld.WITHOUT_SECRETS)
     watermark: Watermark | None = None
     epoch: int = 0
@@ -57,8 +59,6 @@ class LandSpec:
     """More records that can't be landed than this stop the run: then the fault is not in the records."""
     claim: lease.Claim | None = None
     attempt: str = field(default_factory=lambda: str(uuid.uuid4()))
-    fixed_at: datetime = field(default_factory=lambda: datetime.now(UTC))
-    """When `ends` was read: a manifest that was committed later can lie past it."""
 
 
 @dataclass(frozen=True)
@@ -93,9 +93,11 @@ def pending(head: Manifest | None, spec: LandSpec) -> tuple[Span, ...]:
             f"landed: `cdc-lake resnapshot {spec.pipeline}` goes on from a new snapshot"
         )
     landed = {} if head is None else head.next_offsets()
-    overtaken = head is not None and head.committed_at > spec.fixed_at - _CLOCKS_DIFFER_BY
+    last = {} if head is None else head.last_records()
+    overtaken = head is not None and head.number > spec.head
     return tuple(
-        _pending(spec, partition, landed.get(partition, 0), overtaken) for partition in sorted({*landed, *spec.ends})
+        _pending(spec, partition, landed.get(partition, 0), overtaken).model_copy(update={"last": last.get(partition)})
+        for partition in sorted({*landed, *spec.ends})
     )
 
 
@@ -134,6 +136,27 @@ def _pending(spec: LandSpec, partition: int, first: int, overtaken: bool) -> Spa
     return Span(partition=partition, first=first, next=end)
 
 
+def require_unchanged(spec: LandSpec, span: Span, found: LastRecord | None) -> None:
+    """Raise TopicRecreatedError where the newest committed record before a span is not the one that was landed there.
+
+    The topic then lost its tail and was written on: what was written below the span's start would never be landed.
+    """
+    if span.last is None or found == span.last:
+        return
+    if found is None:
+        what = "has no record there any more"
+    elif found.offset == span.last.offset:
+        what = "has another record there"
+    else:
+        what = f"has another record at offset {found.offset}"
+    raise TopicRecreatedError(
+        f"topic {spec.topic}, partition {span.partition} lost records that were landed, and was written on: the last "
+        f"one that was landed has offset {span.last.offset}, and the topic {what}. No manifest was written. Compare "
+        f"`cdc-lake topic peek {spec.topic}` with `cdc-lake raw ls {spec.pipeline}`; `cdc-lake resnapshot "
+        f"{spec.pipeline}` goes on from a new snapshot"
+    )
+
+
 def watermark(head: Manifest | None, spec: LandSpec) -> Watermark | None:
     """The next manifest's: that of what was landed before, where it is not known which one `ends` have passed."""
     return spec.watermark if spec.watermark is not None or head is None else head.watermark
@@ -143,19 +166,24 @@ def watermark(head: Manifest | None, spec: LandSpec) -> Watermark | None:
 def run(spark: SparkSession, spec: LandSpec) -> LandReport:
     """Land what lies between the end of the chain and `spec.ends`; nothing new is no error, and begins an empty chain.
 
-    Raises what pending() and Chain.append() raise, TooManyDeadLettersError and LeaseLostError. After a lost race it
-    starts over from the new end.
+    Raises what pending(), require_unchanged() and Chain.append() raise, TooManyDeadLettersError and LeaseLostError.
+    After a lost race it starts over from the new end.
     """
     started = time.monotonic()
     store = spec.location.store()
-    chain = Chain(store, spec.pipeline, spec.topic)
+    chain = Chain(store, spec.pipeline, spec.topic, spec.chain)
     for race in range(RACES):
         head = chain.head()
         spans = pending(head, spec)
         if not due(head, spans):
             return LandReport(None, 0, 0, 0, 0, time.monotonic() - started)
-        objects, letters = _write(spark, spec, spans) if _records(spans) else ((), [])
+        objects: tuple[LandedObject, ...] = ()
+        letters: list[dead_letters.DeadLetter] = []
+        if _records(spans):
+            spans, objects, letters = _write(spark, spec, spans)
         failpoints.reached("land.before_dead_letters")
+        if letters and spec.claim is not None:
+            lease.check(store, spec.claim)
         dead_letters.put(store, spec.pipeline, letters)
         try:
             manifest = commit(chain, spec, head, spans, objects, len(letters))
@@ -178,7 +206,7 @@ def commit(
 ) -> Manifest:
     """Commit a batch after `head`, while the claim holds. Raises what Chain.append() raises, and LeaseLostError."""
     manifest = Manifest(
-        version=1 if all(item.sink is None for item in objects) else 2,
+        chain=chain.id,
         number=1 if head is None else head.number + 1,
         attempt=spec.attempt,
         pipeline=spec.pipeline,
@@ -201,7 +229,8 @@ def commit(
 
 def _write(
     spark: SparkSession, spec: LandSpec, spans: tuple[Span, ...]
-) -> tuple[tuple[LandedObject, ...], list[dead_letters.DeadLetter]]:
+) -> tuple[tuple[Span, ...], tuple[LandedObject, ...], list[dead_letters.DeadLetter]]:
+    """Put the objects of the spans; the spans with their last records, the objects, and the dead letters."""
     writer = RawWriter(
         spec.location,
         spec.pipeline,
@@ -212,24 +241,50 @@ def _write(
         spec.epoch,
         spec.record_bytes,
         spec.dead_letter_limit,
+        spec.chain,
+        {span.partition: span.first for span in spans},
     )
-    rows = _read(spark, spec, spans).mapInArrow(writer, WRITTEN_SCHEMA).collect()
+    starts = {span.partition: read_from(spec, span) for span in spans}
+    rows = _read(spark, spec, spans, starts).mapInArrow(writer, WRITTEN_SCHEMA).collect()
     objects = [LandedObject.model_validate_json(row.json) for row in rows if row.kind == "object"]
     letters = [dead_letters.DeadLetter.model_validate_json(row.json) for row in rows if row.kind == "dead_letter"]
+    before = _newest(row.json for row in rows if row.kind == "before")
+    for span in spans:
+        if starts[span.partition] < span.first:
+            require_unchanged(spec, span, before.get(span.partition))
     if len(letters) > spec.dead_letter_limit:
         last = letters[-1]
         raise too_many(spec.topic, spec.dead_letter_limit, last.reason, last.partition, last.offset)
     ordered = sorted(objects, key=lambda item: (item.partition, item.first))
-    return tuple(ordered), letters
+    newest = _newest(row.json for row in rows if row.kind == "last")
+    read = (span.model_copy(update={"last": newest.get(span.partition, span.last)}) for span in spans)
+    return tuple(read), tuple(ordered), letters
 
 
-def _read(spark: SparkSession, spec: LandSpec, spans: tuple[Span, ...]) -> DataFrame:
+def read_from(spec: LandSpec, span: Span) -> int:
+    """Where to read a partition from: its last landed record, which is compared with what the topic has there now.
+
+    Nothing is compared where nothing is new, and where retention has removed that record.
+    """
+    nothing_new = span.first == span.next
+    if nothing_new or span.last is None or span.last.offset < spec.begins.get(span.partition, 0):
+        return span.first
+    return span.last.offset
+
+
+def _newest(rows: Iterable[str]) -> dict[int, LastRecord]:
+    """The newest of the records that executors report, by partition."""
+    seen = sorted((SeenRecord.model_validate_json(row) for row in rows), key=lambda each: each.record.offset)
+    return {each.partition: each.record for each in seen}
+
+
+def _read(spark: SparkSession, spec: LandSpec, spans: tuple[Span, ...], starts: Mapping[int, int]) -> DataFrame:
     """A bounded batch read; a Spark partition holds a contiguous range of one topic partition, in order."""
     reader = spark.read.format("kafka").options(**kafka_source.options(spark, spec.kafka))
     return (
         reader.option("kafka.isolation.level", "read_committed")
         .option("assign", json.dumps({spec.topic: [span.partition for span in spans]}))
-        .option("startingOffsets", json.dumps({spec.topic: {str(s.partition): s.first for s in spans}}))
+        .option("startingOffsets", json.dumps({spec.topic: {str(p): first for p, first in starts.items()}}))
         .option("endingOffsets", json.dumps({spec.topic: {str(s.partition): s.next for s in spans}}))
         .option("failOnDataLoss", "true")
         .option("includeHeaders", "true")

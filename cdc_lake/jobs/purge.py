@@ -52,13 +52,13 @@ def run(spark: SparkSession, spec: PurgeSpec) -> PurgeReport:
     store = table.location.store()
     key = names.lease_key(table.pipeline, table.table)
     with lease.held(store, key, table.owner, table.lease_seconds, table.lease_wait_seconds) as held:
+        recovery.recover(spark, store, table.prefix, table.hudi_table())
         commit = timeline.last_commit(store, table.prefix)
         if commit is None or commit.checkpoint is None or commit.checkpoint.watermark is None:
             why = "the table has not seen a heartbeat of the source yet"
             return PurgeReport(None, 0, None, time.monotonic() - started, why)
         before = commit.checkpoint
         horizon = commit.checkpoint.watermark.source_ts_ms - spec.window_seconds * 1000
-        recovery.recover(spark, store, table.prefix, table.hudi_table())
         stored = spark.read.format("hudi").load(table.uri())
         old = stored.where(F.col("__deleted") & (F.col("__source_ts_ms") < horizon))
         found = old.agg(F.count("*").alias("tombstones"), F.max(ORDER_COLUMN).alias("newest")).first()

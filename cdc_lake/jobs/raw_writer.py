@@ -7,20 +7,31 @@ be landed. Not here: which range, and the manifest (land.py).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+from pydantic import BaseModel, ConfigDict
 
 from cdc_lake.contract import dead_letters, failpoints, json_lines
 from cdc_lake.contract.conditional import put_or_get
 from cdc_lake.contract.dead_letters import DeadLetter
 from cdc_lake.contract.errors import ObjectConflictError, TooManyDeadLettersError
-from cdc_lake.contract.manifest import LandedObject
+from cdc_lake.contract.manifest import LandedObject, LastRecord
 from cdc_lake.contract.names import ObjectName
 from cdc_lake.contract.store import ObjectStore, S3Location
+from cdc_lake.contract.topic_record import fingerprint
 
 WRITTEN_SCHEMA = "kind string, json string"
+
+
+class SeenRecord(BaseModel):
+    """A record of a partition, as executors report it: the newest one before the batch, or the newest of the batch."""
+
+    model_config = ConfigDict(frozen=True)
+
+    partition: int
+    record: LastRecord
 
 
 @dataclass
@@ -37,8 +48,9 @@ class _Pending:
 class RawWriter:
     """A function for mapInArrow: record batches (partition, offset, value, key, headers) to rows of WRITTEN_SCHEMA.
 
-    Each row is a LandedObject or a DeadLetter as JSON, the latter's value kept already. Raises
-    TooManyDeadLettersError at more than `dead_letter_limit` of them.
+    Each row is a LandedObject, a DeadLetter, whose value is kept already, or a SeenRecord as JSON. Records before a
+    partition's offset in `firsts` were landed before: they are only reported. Raises TooManyDeadLettersError at more
+    than `dead_letter_limit` dead letters.
     """
 
     location: S3Location
@@ -50,9 +62,11 @@ class RawWriter:
     epoch: int = 0
     record_bytes: int = 8 * 2**20
     dead_letter_limit: int = 1000
+    chain: str = ""
+    firsts: Mapping[int, int] = field(default_factory=dict)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write every record that arrives; one row for each object and dead letter."""
+        """Write every record that arrives; one row for each object, dead letter and record to compare."""
         rows = list(self._rows(batches))
         yield pa.RecordBatch.from_pydict(
             {"kind": [kind for kind, _ in rows], "json": [text for _, text in rows]},
@@ -62,10 +76,15 @@ class RawWriter:
     def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, str]]:
         store = self.location.store()
         pending = _Pending()
+        newest: dict[tuple[str, int], tuple[int, bytes | None]] = {}
         refused = 0
         for batch in batches:
             columns = (batch.column(name).to_pylist() for name in ("partition", "offset", "value"))
             for row, (partition, offset, value) in enumerate(zip(*columns, strict=True)):
+                if offset < self.firsts.get(partition, 0):
+                    newest["before", partition] = offset, value
+                    continue
+                newest["last", partition] = offset, value
                 if pending.offsets and self._full(pending, partition):
                     yield "object", self._put(store, pending).model_dump_json()
                     pending = _Pending()
@@ -82,6 +101,9 @@ class RawWriter:
                 pending.bytes += len(value) + 1
         if pending.offsets:
             yield "object", self._put(store, pending).model_dump_json()
+        for (kind, partition), (offset, value) in newest.items():
+            record = LastRecord(offset=offset, fingerprint=fingerprint(value))
+            yield kind, SeenRecord(partition=partition, record=record).model_dump_json()
 
     def _set_aside(self, store: ObjectStore, batch: pa.RecordBatch, row: int, reason: str) -> DeadLetter:
         record = {name: batch.column(name)[row].as_py() for name in batch.schema.names}
@@ -114,6 +136,7 @@ class RawWriter:
             pending.offsets[-1],
             json_lines.EXTENSION,
             self.epoch,
+            self.chain,
         )
         body = json_lines.frame(pending.values)
         digest = hashlib.sha256(body).hexdigest()

@@ -10,20 +10,24 @@ from collections.abc import Callable
 
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc_lake.contract import leftovers, timeline
+from cdc_lake.contract import failpoints, instants, leftovers, timeline
 from cdc_lake.contract.store import ObjectStore
 from cdc_lake.jobs.hudi import HudiTable, Operation
 
 
 def recover(spark: SparkSession, store: ObjectStore, prefix: str, table: HudiTable) -> None:
-    """Roll back what was begun and never completed, and delete strays; nothing to do costs two listings.
+    """Roll back what was begun and never completed, and delete strays; nothing to do costs three listings.
 
-    Call it under the table's lease. What it rolls back was begun by then, so that a caller that is paused here and
-    loses the lease undoes nothing of the next writer's.
+    Call it under the table's lease, and read the checkpoint after it: a commit that was begun may be completed
+    meanwhile. What it rolls back was begun by then, so that a caller that is paused here and loses the lease undoes
+    nothing of the next writer's. Raises LocalTimeError and TableAheadError where nothing may be written.
     """
-    begun = leftovers.begun(store, prefix)
-    if begun:
-        table.roll_back(spark, begun)
+    instants.require_writable(store, prefix)
+    for instant in leftovers.begun(store, prefix):
+        failpoints.reached("recover.before_rollback")
+        # Its writer can have completed it since: Hudi rolls back completed commits too.
+        if instant in leftovers.begun(store, prefix):
+            table.roll_back(spark, instant)
     leftovers.sweep(store, prefix)
 
 

@@ -68,9 +68,13 @@ def run(spark: SparkSession, spec: ReplaySpec) -> ReplayReport:
         old, letters = _by_epoch(store, table, chosen)
         instant, failed = _apply(spark, store, table, letters, held) if letters else (None, {})
         failpoints.reached("replay.after_commit")
+        # A writer that was paused here has lost the table: the next one decides about the letters.
+        held.secure()
         for letter in old:
+            held.check()
             dead_letters.close(store, table.pipeline, letter, "overtaken", None)
         for letter in letters:
+            held.check()
             if letter.id in failed:
                 dead_letters.failed_again(store, table.pipeline, letter, failed[letter.id])
             else:
@@ -111,6 +115,7 @@ def _apply(
     spark: SparkSession, store: ObjectStore, table: UpsertSpec, letters: Sequence[DeadLetter], held: lease.Lease
 ) -> tuple[str | None, dict[str, str]]:
     """The commit that applied what could be, None where nothing could, and the reasons of the rest by id."""
+    recovery.recover(spark, store, table.prefix, table.hudi_table())
     before = timeline.last_commit(store, table.prefix)
     checkpoint = None if before is None else before.checkpoint
     if before is None or checkpoint is None:
@@ -127,7 +132,6 @@ def _apply(
     failed = {letter.id: letter.reason for letter in letters if letter not in told}  # no value is no change
     if not told:
         return None, failed
-    recovery.recover(spark, store, table.prefix, table.hudi_table())
     decoded = decode(_read(spark, table, told), versions, table.values, {letter.epoch for letter in told})
     current = max(letter.epoch for letter in letters)
     completion = Epochs(store, table.pipeline).completion(current)

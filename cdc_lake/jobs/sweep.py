@@ -15,7 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract import lease, names, timeline
+from cdc_lake.contract.chain import Chain
+from cdc_lake.contract.errors import SnapshotNotAppliedError
 from cdc_lake.contract.position import ORDER_COLUMN, Position
+from cdc_lake.contract.store import ObjectStore
 from cdc_lake.jobs import recovery
 from cdc_lake.jobs.executors import contract_errors
 from cdc_lake.jobs.hudi import own_columns
@@ -24,10 +27,13 @@ from cdc_lake.jobs.upsert import UpsertSpec
 
 @dataclass(frozen=True)
 class SweepSpec:
-    """Which table, and the snapshot that was applied to it: its epoch, LSN, and time at the source (milliseconds)."""
+    """Which table, and the snapshot that was applied to it: its epoch, the last manifest that has rows of it, its LSN,
+    and its time at the source (milliseconds).
+    """
 
     table: UpsertSpec
     epoch: int
+    manifest: int
     lsn: int
     source_ts_ms: int
 
@@ -57,18 +63,19 @@ class SweepReport:
 def run(spark: SparkSession, spec: SweepSpec) -> SweepReport:
     """Make tombstones of the rows that are older than the snapshot, in one commit that carries the checkpoint on.
 
-    Doing it again changes nothing. The snapshot must be applied whole before. Raises LeaseHeldError and LeaseLostError;
-    nothing is committed then.
+    Doing it again changes nothing. Raises SnapshotNotAppliedError where the snapshot is not applied whole, and
+    LeaseHeldError and LeaseLostError; nothing is committed then.
     """
     started = time.monotonic()
     table = spec.table
     store = table.location.store()
     key = names.lease_key(table.pipeline, table.table)
     with lease.held(store, key, table.owner, table.lease_seconds, table.lease_wait_seconds) as held:
+        recovery.recover(spark, store, table.prefix, table.hudi_table())
         commit = timeline.last_commit(store, table.prefix)
         if commit is None or commit.checkpoint is None:
             return SweepReport(None, 0, time.monotonic() - started)
-        recovery.recover(spark, store, table.prefix, table.hudi_table())
+        require_applied(store, spec, commit.checkpoint)
         rows = tombstones(spark.read.format("hudi").load(table.uri()), spec)
         swept = rows.count()
         if not swept:
@@ -77,6 +84,27 @@ def run(spark: SparkSession, spec: SweepSpec) -> SweepReport:
         held.check()
         swept_in = recovery.write(store, table.prefix, table.hudi_table(), rows, checkpoint, held.secure)
     return SweepReport(swept_in.instant, swept, time.monotonic() - started)
+
+
+def require_applied(store: ObjectStore, spec: SweepSpec, checkpoint: timeline.Checkpoint) -> None:
+    """Raise SnapshotNotAppliedError unless a table's checkpoint is a manifest of the epoch, and not before the last one
+    of the snapshot: a row that is not applied yet would be taken for one that the source does not have.
+    """
+    table, applied = spec.table, None
+    if checkpoint.manifest:
+        applied = Chain(store, table.pipeline, table.topic).read(checkpoint.manifest)
+    if applied is not None and checkpoint.attempt not in (None, applied.attempt):
+        found = f"has applied another manifest {applied.number} than the chain has now"
+    elif applied is None or applied.epoch != spec.epoch:
+        found = f"has applied manifest {checkpoint.manifest} of epoch {0 if applied is None else applied.epoch}"
+    elif applied.number < spec.manifest:
+        found = f"has applied manifest {applied.number}, and the snapshot ends in manifest {spec.manifest}"
+    else:
+        return
+    raise SnapshotNotAppliedError(
+        f"Cannot sweep table {table.table} to the snapshot of epoch {spec.epoch}: it {found}. No row was deleted. "
+        f"Materialise {table.pipeline}/lake/{table.table}, then run `cdc-lake resnapshot {table.pipeline}` again."
+    )
 
 
 def tombstones(stored: DataFrame, spec: SweepSpec) -> DataFrame:

@@ -141,12 +141,13 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
         spec.lease_wait_seconds,
     ) as held:
         failpoints.reached("upsert.after_lease")
+        recovery.recover(spark, store, spec.prefix, spec.hudi_table())
+        # Only now: a commit that a paused writer completed during the recovery counts, with what it says was purged.
         applied, manifests = _pending(store, spec)
         versions = schema.captured(store, spec.pipeline, spec.source_table)
         change = None if applied is None else migration(versions, applied.schema_version)
         if not manifests and change is None:
             return UpsertReport(None, 0, 0, 0, 0, 0, 0, 0, 0, time.monotonic() - started)
-        recovery.recover(spark, store, spec.prefix, spec.hudi_table())
         if applied is not None and change is not None:
             applied = applied.model_copy(update={"schema_version": versions[-1].version})
             moved = _migrate(spark, store, spec, change, applied, held)

@@ -16,7 +16,7 @@ from cdc_lake.jobs import land as landing
 from cdc_lake.jobs import upsert
 from cdc_lake.jobs.land import LandReport
 from cdc_lake.jobs.upsert import UpsertReport, UpsertSpec
-from cdc_lake.pipeline import source_schema, stream, topic_state
+from cdc_lake.pipeline import source_schema, stream
 from cdc_lake.pipeline.flow import TableFlow
 from resources.kafka import Kafka
 from resources.postgres import Postgres
@@ -36,8 +36,7 @@ def land(
     """Land what the topic has, under the landing lease. Raises what the job raises, and LeaseHeldError."""
     key = names.landing_lease_key(table.pipeline.name, table.topic)
     with lease.held(where.store(), key, owner, wait_seconds=wait_seconds) as held:
-        state = topic_state.now(kafka, table)
-        report: LandReport = run(landing.run, stream.land_spec(table, state, where, kafka.spark_options(), held.claim))
+        report: LandReport = run(landing.run, stream.landing(table, kafka, where, held.claim).spec)
     return report
 
 

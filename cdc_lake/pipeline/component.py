@@ -11,14 +11,18 @@ from typing import Self
 import dagster as dg
 from pydantic import BaseModel
 
-from cdc_lake.pipeline import checks, maintenance, pace, refresh, sensors, watch
+from cdc_lake.pipeline import check_schedule, checks, maintenance, pace, refresh, sensors, tiers, watch
 from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.jobs import Jobs
 from cdc_lake.pipeline.load import flow as flow_of
 from cdc_lake.pipeline.pace import Pace
+from cdc_lake.pipeline.scaffold import PipelineScaffolder
 from cdc_lake.pipeline.spec import PipelineSpec
 from cdc_lake.pipeline.stages import dashboard, dataset, lake, raw, source, topic
+from cdc_lake.pipeline.upstream_checks import upstream_of
 
 
+@dg.scaffold_with(PipelineScaffolder)
 class CdcPipeline(dg.Component):
     """Every committed change of some PostgreSQL tables in lake tables, datasets and dashboards."""
 
@@ -46,19 +50,18 @@ class CdcPipeline(dg.Component):
 
 def build(flow: Flow, looks: Pace = Pace()) -> dg.Definitions:  # noqa: B008 - it is frozen
     """The definitions of one pipeline, whose sensors look at this pace."""
+    made = checks.build(flow)
+    jobs = Jobs(flow, made)
+    judged = tiers.of_content(made)
+    datasets, dashboards = upstream_of("dataset", judged), upstream_of("dashboard", judged)
     assets = [stage.build(table) for table in flow.tables for stage in (source, topic, raw, lake)]
-    assets += [dataset.build(flow, file) for file in flow.spec.datasets]
-    assets += [dashboard.build(flow, file) for file in flow.spec.dashboards]
-    refreshing = [refresh.build(flow)] if looks.refreshes and flow.spec.dashboards else []
-    job = dg.define_asset_job(
-        flow.name,
-        selection=dg.AssetSelection.groups(flow.name),
-        description=f"All stages of pipeline {flow.name}, and their checks.",
-    )
+    assets += [dataset.build(flow, file, datasets) for file in flow.spec.datasets]
+    assets += [dashboard.build(flow, file, dashboards) for file in flow.spec.dashboards]
+    follows = [refresh.build(flow, jobs, datasets, looks.listing_seconds)] if jobs.refresh.assets else []
     return dg.Definitions(
         assets=assets,
-        asset_checks=checks.build(flow),
-        sensors=[*sensors.build(flow, looks), watch.build(flow), *refreshing],
-        jobs=[job, *maintenance.jobs(flow)],
+        asset_checks=made,
+        sensors=[*sensors.build(flow, jobs, looks), watch.build(flow), *follows, *check_schedule.build(flow, jobs)],
+        jobs=[*jobs.definitions.values(), *maintenance.jobs(flow)],
         schedules=maintenance.schedules(flow),
     )

@@ -17,16 +17,14 @@ from cdc_lake.contract.continuity import Seen, Sighting, load, save
 from cdc_lake.contract.epochs import Break, Completion, Epoch, Epochs, Start, broken
 from cdc_lake.contract.errors import ContractError, SourceBrokenError
 from cdc_lake.contract.store import ObjectStore
-from cdc_lake.pipeline import beats
+from cdc_lake.pipeline import beats, stored_offset
 from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
 from resources import lsn as lsn_text
-from resources.connectors import Connectors
+from resources.connectors import FAILED, Connectors, ConnectorStatus
 from resources.kafka import Kafka
 from resources.postgres import Postgres
 from resources.postgres_slots import SlotInfo
-
-_OFFSET_LSNS = ("lsn", "lsn_proc", "lsn_commit")
 
 
 def begin(
@@ -86,12 +84,13 @@ def examine(flow: Flow, postgres: Postgres, kafka: Kafka, connect: Connectors, s
         return known.faults
     seen = load(store, flow.name)
     mine = seen if seen is not None and seen.epoch == epoch.number else None
-    # The beats before the slot: once one was streamed, there is a slot. The slot before Connect's offset: it confirms
-    # what is stored, so it can't be beyond an offset that is read later. The server's position last of all.
+    # The beats before the slot: once one was streamed, there is a slot. The slot before Connect's offset, which only
+    # moves on. The server's position last of all.
     after, gaps = beats.follow(kafka, flow, epoch, mine)
     streaming = after.beat is not None or epochs.completion(epoch.number) is not None
+    # The state before the slot: what is read while no task runs belongs together.
+    config, halted = connect.get(flow.connector), _is_halted(connect.status(flow.connector))
     slot = postgres.slot(flow.slot)
-    deployed = connect.get(flow.connector) is not None
     told = connect.tells_offsets(flow.connector)
     offset = next(iter(connect.offsets(flow.connector)), None) if told else None
     now, changed = _publication(flow, postgres, mine)
@@ -99,15 +98,31 @@ def examine(flow: Flow, postgres: Postgres, kafka: Kafka, connect: Connectors, s
         *_server(postgres, epoch, mine, offset),
         *changed,
         *(_slot(flow, slot) if streaming else ()),
-        *(_offset(flow, slot, offset) if streaming and told else ()),
+        *(_offset(flow, mine, offset) if streaming and told else ()),
+        *(_slot_against_offset(flow, slot, offset) if streaming and told and halted else ()),
         *gaps,
         *_topics(kafka, flow, epoch),
     )
     if not faults:
-        save(store, flow.name, after.model_copy(update={"publication": now}), seen)
-    elif streaming or deployed:
+        noted = {
+            "publication": now,
+            "offset": after.offset or offset is not None,
+            "acknowledged": _acknowledged(mine, config, offset, told),
+        }
+        save(store, flow.name, after.model_copy(update=noted), seen)
+    elif streaming or config is not None:
         epochs.mark_broken(epoch.number, Break(faults=faults, found_at=datetime.now(UTC)))
     return faults
+
+
+def note_acknowledged(flow: Flow, connect: Connectors, store: ObjectStore) -> None:
+    """Keep the LSN up to which Kafka has everything, which watermarks without exactly-once are bounded by; examine()
+    does that too.
+    """
+    epoch, seen = Epochs(store, flow.name).current(), load(store, flow.name)
+    if epoch is not None and seen is not None and seen.epoch == epoch.number:
+        acknowledged = stored_offset.acknowledged(flow, connect)
+        save(store, flow.name, seen.model_copy(update={"acknowledged": acknowledged}), seen)
 
 
 def require_whole(flow: Flow, postgres: Postgres, kafka: Kafka, connect: Connectors, store: ObjectStore) -> None:
@@ -174,7 +189,8 @@ def _server(postgres: Postgres, epoch: Epoch, seen: Seen | None, offset: Mapping
             f"{where} went on from a backup or as a promoted replica (timeline {server.timeline}, before "
             f"{epoch.timeline}): commits that were streamed may not be in it"
         )
-    reached = max(0 if seen is None or seen.beat is None else seen.beat.lsn, epoch.lsn, _lsn(offset))
+    beaten = 0 if seen is None or seen.beat is None else seen.beat.lsn
+    reached = max(beaten, epoch.lsn, stored_offset.position(offset))
     if server.timeline == epoch.timeline and server.lsn < reached:
         yield (
             f"{where} was put back to an older state: its WAL ends at {lsn_text.to_text(server.lsn)}, and "
@@ -220,21 +236,41 @@ def _slot(flow: Flow, slot: SlotInfo | None) -> Iterator[str]:
         )
 
 
-def _offset(flow: Flow, slot: SlotInfo | None, offset: Mapping[str, object] | None) -> Iterator[str]:
-    if offset is None:
+def _offset(flow: Flow, seen: Seen | None, offset: Mapping[str, object] | None) -> Iterator[str]:
+    # Right after the first snapshot Connect has stored none yet: it does so every offset.flush.interval.ms.
+    if offset is None and seen is not None and seen.offset:
         yield (
             f"Kafka Connect has no offset of connector {flow.connector} any more: it would take a snapshot without "
             "the deletes that came before it"
         )
-    elif slot is not None and (slot.confirmed_flush_lsn or 0) > _lsn(offset):
+
+
+def _slot_against_offset(flow: Flow, slot: SlotInfo | None, offset: Mapping[str, object] | None) -> Iterator[str]:
+    """A slot beyond the offset of a connector that does not run. While it runs without exactly-once, Debezium confirms
+    records to the slot up to one offset.flush.interval.ms before Connect stores their offset.
+    """
+    if offset is not None and slot is not None and (slot.confirmed_flush_lsn or 0) > stored_offset.position(offset):
         yield (
             f"replication slot {flow.slot} begins at {lsn_text.to_text(slot.confirmed_flush_lsn or 0)}, after "
-            f"{lsn_text.to_text(_lsn(offset))}, where connector {flow.connector} stands: it was dropped and made "
-            "again, or read by somebody else, and what lies in between is lost"
+            f"{lsn_text.to_text(stored_offset.position(offset))}, where connector {flow.connector} stands: it was "
+            "dropped and made again, read by somebody else, or the worker was killed before it stored what Debezium "
+            "had confirmed; what lies in between can be lost"
         )
 
 
-def _lsn(offset: Mapping[str, object] | None) -> int:
-    """The furthest position of the WAL that Connect has stored."""
-    values = [offset.get(name) for name in _OFFSET_LSNS] if offset else []
-    return max((value for value in values if isinstance(value, int)), default=0)
+def _is_halted(status: ConnectorStatus | None) -> bool:
+    """Whether no task of the connector runs, as far as is known."""
+    if status is None:
+        return True
+    if not status.tasks:
+        return status.state in (FAILED, "STOPPED")
+    return all(task.state == FAILED for task in status.tasks)
+
+
+def _acknowledged(
+    seen: Seen | None, config: Mapping[str, str] | None, offset: Mapping[str, object] | None, told: bool
+) -> int | None:
+    """What Seen.acknowledged becomes; as it was while there is no connector to ask."""
+    if config is None or not told:
+        return 0 if seen is None else seen.acknowledged
+    return None if stored_offset.is_exactly_once(config) else stored_offset.position(offset)

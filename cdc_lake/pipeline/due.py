@@ -8,11 +8,11 @@ import hashlib
 
 import dagster as dg
 
-from cdc_lake.contract.chain import Chain
+from cdc_lake.contract import timeline
 from cdc_lake.contract.errors import ContractError, EpochUnopenedError, ForeignObjectError, TopicRecreatedError
 from cdc_lake.jobs import upsert
 from cdc_lake.jobs.sink_listing import Sink
-from cdc_lake.pipeline import adoption, stream, topic_state
+from cdc_lake.pipeline import adoption, report, stream
 from cdc_lake.pipeline.flow import TableFlow, location
 from resources.kafka import Kafka
 from resources.object_store import ObjectStore
@@ -23,23 +23,20 @@ Due = str | dg.SkipReason
 def to_adopt(table: TableFlow, sink: Sink, kafka: Kafka, store: ObjectStore) -> Due:
     """Objects of a sink connector that are not adopted."""
     where = location(store)
-    bucket = where.store()
-    # The chain before the topic: what is landed meanwhile is then no more than the topic has.
-    head = Chain(bucket, table.pipeline.name, table.topic).head()
     try:
-        state = topic_state.now(kafka, table)
+        found = stream.landing(table, kafka, where)
     except ContractError as error:
         return dg.SkipReason(error.user_message)
-    if stream.behind(head, state) == 0:
+    if found.behind == 0:
         return dg.SkipReason("everything is landed")
     try:
-        objects = adoption.unadopted(bucket, stream.land_spec(table, state, where, kafka.spark_options()), sink)
+        objects = adoption.unadopted(found.chain.store, found.spec, sink)
     except (ForeignObjectError, TopicRecreatedError, EpochUnopenedError) as error:
         objects = [error.user_message]  # the run says it, where it is seen
     if not objects:
         return dg.SkipReason("what the topic has beyond what is landed is in no object yet")
     named = hashlib.sha256("\n".join(objects).encode()).hexdigest()[:12]
-    return f"land:{table.topic}:{state.topic_id}:after-manifest-{0 if head is None else head.number}:objects-{named}"
+    return f"land:{table.topic}:{found.state.topic_id}:after-manifest-{found.spec.head}:objects-{named}"
 
 
 def to_apply(table: TableFlow, store: ObjectStore, owner: str) -> Due:
@@ -53,3 +50,17 @@ def to_apply(table: TableFlow, store: ObjectStore, owner: str) -> Due:
     if version is not None:
         return f"apply:{table.topic}:schema-{version}"
     return dg.SkipReason("everything that is landed is applied")
+
+
+def to_report(table: TableFlow, store: ObjectStore, instance: dg.DagsterInstance) -> Due:
+    """A commit of the lake table that no materialisation has reported yet, so that the catalog may lack it.
+
+    The run that made it failed before it was done, or a command made it (`dlq replay`, `resnapshot`, the purge).
+    """
+    commit = timeline.last_commit(location(store).store(), table.lake_prefix)
+    if commit is None:
+        return dg.SkipReason("there is no lake table yet, and nothing to apply")
+    reported = report.last(instance, table.key("lake")).get("instant")
+    if reported is not None and reported.value == commit.instant:
+        return dg.SkipReason("everything that is landed is applied")
+    return f"report:{table.topic}:{commit.instant}"

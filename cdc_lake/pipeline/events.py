@@ -12,7 +12,8 @@ Here: from messages to runs. Not here: what messages are about (heard.py), what 
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import dagster as dg
 
@@ -21,8 +22,9 @@ from cdc_lake.pipeline import adoption
 from cdc_lake.pipeline.due import Due, to_adopt, to_apply
 from cdc_lake.pipeline.flow import Flow, TableFlow
 from cdc_lake.pipeline.heard import Cursor, Target
-from cdc_lake.pipeline.launch import Tick, launch
-from cdc_lake.pipeline.sensors import apply_name, land_name
+from cdc_lake.pipeline.jobs import Jobs
+from cdc_lake.pipeline.launch import Tick
+from cdc_lake.pipeline.sensors import apply_name, launch_apply, launch_land
 from resources.kafka import Kafka
 from resources.object_store import ObjectStore
 from resources.sqs import Message, Sqs
@@ -34,15 +36,14 @@ _HEARD_AT_MOST = 500
 _DEAD_LETTERS_EVERY_SECONDS = 300
 
 
-def build(flows: Sequence[Flow]) -> dg.SensorDefinition:
-    """The sensor of all pipelines."""
-    tables = {(flow.name, table.name): table for flow in flows for table in flow.tables}
-    raw = dg.AssetSelection.assets(*(table.key("raw") for table in tables.values()))
-    lake = dg.AssetSelection.assets(*(table.key("lake") for table in tables.values())).downstream()
+def build(pipelines: Sequence[tuple[Flow, Jobs]], definitions: Mapping[str, Any]) -> dg.SensorDefinition:
+    """The sensor of all pipelines; `definitions` are those of their jobs, by name."""
+    tables = {(flow.name, table.name): table for flow, _ in pipelines for table in flow.tables}
+    jobs_of = {flow.name: jobs for flow, jobs in pipelines}
 
     @dg.sensor(
         name=NAME,
-        target=raw | lake,
+        jobs=[definitions[job.name] for jobs in jobs_of.values() for job in (jobs.land, jobs.apply)],
         minimum_interval_seconds=_EVERY_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Launches what new raw objects and manifests call for, as soon as the queue tells of them.",
@@ -67,14 +68,19 @@ def build(flows: Sequence[Flow]) -> dg.SensorDefinition:
         wanted = cursor.wanted()
         cursor.settle({target for target in wanted if target[:2] not in tables})  # of a pipeline that was taken out
         ticks: dict[Target, Tick] = {}
-        for target in cursor.wanted():
+        # Sorted, so that "apply" comes before "land": one run of a table is requested in a tick.
+        for target in sorted(cursor.wanted()):
+            if isinstance(ticks.get((*target[:2], "apply")), dg.SensorResult):
+                ticks[target] = dg.SkipReason("a run of this table is requested now")
+                cursor.wait(target)
+                continue
             try:
                 due = _due(target, tables[target[:2]], kafka, store)
             except ContractError as error:  # of one table: the others go on, and its own sensor fails with it
                 ticks[target] = dg.SkipReason(error.user_message)
                 cursor.hold_one(target)
                 continue
-            ticks[target] = due if isinstance(due, dg.SkipReason) else _launch(context, target, tables[target[:2]], due)
+            ticks[target] = due if isinstance(due, dg.SkipReason) else _launch(context, target, tables, jobs_of, due)
             if isinstance(due, dg.SkipReason) or isinstance(ticks[target], dg.SensorResult):
                 cursor.settle({target})
             else:
@@ -92,16 +98,16 @@ def _due(target: Target, table: TableFlow, kafka: Kafka, store: ObjectStore) -> 
     return dg.SkipReason("the land job lands it now") if sink is None else to_adopt(table, sink, kafka, store)
 
 
-def _launch(context: dg.SensorEvaluationContext, target: Target, table: TableFlow, position: str) -> Tick:
+def _launch(
+    context: dg.SensorEvaluationContext,
+    target: Target,
+    tables: Mapping[tuple[str, str], TableFlow],
+    jobs_of: Mapping[str, Jobs],
+    position: str,
+) -> Tick:
     """The run that the table's own sensor would launch."""
-    selection: dg.AssetSelection = dg.AssetSelection.assets(table.key("raw"))
-    if target[2] == "apply":
-        selection = dg.AssetSelection.assets(table.key("lake")).downstream()
-    if context.repository_def is None:
-        raise dg.DagsterInvariantViolationError(f"sensor {NAME} is evaluated without its code location")
-    keys = sorted(selection.resolve(context.repository_def.asset_graph))
-    name = apply_name(table) if target[2] == "apply" else land_name(table)
-    return launch(context, table.pipeline.name, position, name, keys)
+    launching = launch_apply if target[2] == "apply" else launch_land
+    return launching(context, tables[target[:2]], jobs_of[target[0]], position)
 
 
 def _told(ticks: dict[Target, Tick]) -> Tick:

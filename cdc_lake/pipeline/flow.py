@@ -29,13 +29,14 @@ from resources.postgres import Postgres
 
 STAGES = ("source", "topic", "raw", "lake", "dataset", "dashboard")
 
+SPARK_POOL = "spark"
+"""The pool of assets and ops that run Spark; how many runs of it there are at once is the instance's setting."""
+VERIFY_POOL = "spark_checks"
+"""The pool of checks that run Spark: a pool of its own, so that they never keep the next commit waiting."""
+
 _CONNECT_SECONDS = 5.0
 
 _LARGEST = "producer.override.max.request.size"
-
-# A day without a run of a stage is worth a look, whatever the data do: how old the data are is the watermark's
-# business (checks/watermark.py), which an idle source keeps green and a stopped connector turns red.
-RUNS_WITHIN = timedelta(days=1)
 
 
 def connector_name(pipeline: str) -> str:
@@ -74,6 +75,17 @@ class Flow:
     def connector_heartbeat_topic(self) -> str:
         """The topic that Debezium makes for heartbeats of its own; nothing here reads it."""
         return f"__debezium-heartbeat.{self.spec.stream.prefix}"
+
+    @property
+    def freshness_policy(self) -> dg.FreshnessPolicy:
+        """The policy of each asset: it sees runs. How old the data are is the watermark's business
+        (checks/watermark.py), which an idle source keeps green and a stopped connector turns red.
+        """
+        return dg.FreshnessPolicy.time_window(timedelta(seconds=seconds(self.spec.freshness.runs)))
+
+    def tags(self, stage: str, table: str | None = None) -> dict[str, str]:
+        """The tags of an asset: pipeline, stage and, where it is of one table, that."""
+        return {"pipeline": self.name, "stage": stage} | ({} if table is None else {"table": table})
 
     @property
     def retention_ms(self) -> int:
@@ -152,6 +164,10 @@ class TableFlow:
         """The table's asset of a stage."""
         return self.pipeline.key(stage, self.name)
 
+    def tags(self, stage: str) -> dict[str, str]:
+        """The tags of the table's asset of a stage."""
+        return self.pipeline.tags(stage, self.name)
+
     def upsert_spec(self, location: S3Location, owner: str) -> UpsertSpec:
         """What the upsert job needs to know of this table."""
         return UpsertSpec(
@@ -187,4 +203,6 @@ def location(store: ObjectStore) -> S3Location:
             raise Unreachable(
                 f"The object store at {store.endpoint_url} does not answer ({error}).", store.hint
             ) from error
-    return S3Location(store.bucket, store.endpoint_url, store.region, store.access_key, store.secret_key)
+    return S3Location(
+        store.bucket, store.endpoint_url, store.region_name, store.aws_access_key_id, store.aws_secret_access_key
+    )

@@ -10,11 +10,25 @@ from typing import Any, TypeVar
 
 import dagster as dg
 
+from cdc_lake.pipeline.flow import TableFlow
+from cdc_lake.pipeline.jobs import PURPOSE
 from cdc_lake.pipeline.report import Metadata
 from resources.spark_jobs import JobRun, SparkJobs
 
 S = TypeVar("S")
 R = TypeVar("R")
+
+COMPARISON = "equals_source"
+"""The check of a lake table that runs Spark."""
+
+
+def warm(context: dg.AssetExecutionContext, table: TableFlow, spark: SparkJobs) -> None:
+    """Start Spark beside the stages before the lake, where the run certainly needs it: it was launched for records that
+    wait, or it compares the table with the source.
+    """
+    compares = dg.AssetCheckKey(table.key("lake"), COMPARISON)
+    if context.run.tags.get(PURPOSE) == "land" or compares in context.job_def.asset_layer.asset_graph.asset_check_keys:
+        spark.warm()
 
 
 class JobRuns:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import dagster as dg
 
+from cdc_lake.pipeline.jobs import Job
 from cdc_lake.pipeline.orphans import fail_orphans
 
 BACKOFF_SECONDS = (5, 15, 60, 300)
@@ -33,43 +34,39 @@ def pause(attempts: int) -> int:
 
 def launch(
     context: dg.SensorEvaluationContext,
-    pipeline: str,
+    job: Job,
     position: str,
+    *,
     sensor: str | None = None,
-    assets: Sequence[dg.AssetKey] | None = None,
+    excluding: Sequence[str] = (),
 ) -> Tick:
-    """Request a run of the sensor's target for a position in the data; of `assets`, where a sensor has several targets.
+    """Request a run of a job, or of a part of it, for a position in the data.
 
-    One run at a time: a further one would only wait for the lease or find nothing; one whose process is gone has
-    failed. A run that failed is requested again although nothing new has come, after a pause that grows. With `sensor`
-    it counts as that one's: runs of both are one row.
+    One run of a sensor at a time, and none beside a run of the sensors in `excluding`: it would only wait for the
+    lease or find nothing; a run whose process is gone has failed. A run that failed is requested again although
+    nothing new has come, after a pause that grows. With `sensor` it counts as that one's run.
     """
-    tags = {_SENSOR: sensor or context.sensor_name}
+    own = sensor or context.sensor_name
     fail_orphans(context.instance)
-    busy = context.instance.get_runs(dg.RunsFilter(tags=tags, statuses=_UNDER_WAY), limit=1)
+    busy = context.instance.get_runs(dg.RunsFilter(tags={_SENSOR: [own, *excluding]}, statuses=_UNDER_WAY), limit=1)
     if busy:
-        return dg.SkipReason(f"run {busy[0].run_id} of this sensor is under way")
-    tags |= {_POSITION: position, "cdc_lake/pipeline": pipeline}
+        by = busy[0].tags[_SENSOR]
+        whose = "this sensor" if by == context.sensor_name else by
+        return dg.SkipReason(f"run {busy[0].run_id} of {whose} is under way")
+    tags = {_SENSOR: own, _POSITION: position}
     failed = context.instance.get_run_records(dg.RunsFilter(tags=tags, statuses=_IN_VAIN))
     wait = _wait(failed, time.time())
     if wait > 0:
         return dg.SkipReason(f"run {failed[0].dagster_run.run_id} of this sensor failed; the next one in {wait:.0f} s")
     # Dagster launches a run key once: the attempt is part of it.
-    request = dg.RunRequest(run_key=f"{position}:{len(failed)}", tags=tags, asset_selection=assets)
-    return dg.SensorResult(run_requests=[request])
+    return dg.SensorResult(run_requests=[job.request(f"{position}:{len(failed)}", tags)])
 
 
-def carry_on(context: dg.SensorEvaluationContext, pipeline: str, nothing_due: dg.SkipReason) -> Tick:
-    """What a sensor does that finds nothing due: where its newest run failed, that is requested again.
-
-    A run can fail after the commit that made its position no longer due: catalog, dataset or dashboard still lack what
-    it was to bring them.
-    """
-    fail_orphans(context.instance)
-    newest = context.instance.get_runs(dg.RunsFilter(tags={_SENSOR: context.sensor_name}), limit=1)
-    if not newest or newest[0].status not in _IN_VAIN:
-        return nothing_due
-    return launch(context, pipeline, newest[0].tags[_POSITION])
+def newest_success(context: dg.SensorEvaluationContext) -> dg.RunRecord | None:
+    """Return the newest of the sensor's runs that succeeded."""
+    tags = {_SENSOR: context.sensor_name}
+    succeeded = dg.RunsFilter(tags=tags, statuses=[dg.DagsterRunStatus.SUCCESS])
+    return next(iter(context.instance.get_run_records(succeeded, limit=1)), None)
 
 
 def _wait(failed: Sequence[dg.RunRecord], now: float) -> float:

@@ -8,7 +8,7 @@ import dagster as dg
 
 from cdc_lake.jobs import purge
 from cdc_lake.pipeline import report
-from cdc_lake.pipeline.flow import Flow, TableFlow, location
+from cdc_lake.pipeline.flow import SPARK_POOL, Flow, TableFlow, location
 from cdc_lake.pipeline.job_runs import JobRuns
 from resources.object_store import ObjectStore
 from resources.spark_jobs import SparkJobs
@@ -61,6 +61,7 @@ def _purge_op(table: TableFlow) -> dg.OpDefinition:
         name=f"purge_{flow.name}_{table.name}",
         description=f"Removes old tombstones of {flow.spec.catalog}.{table.name}.",
         out=dg.Out(dg.Nothing),
+        pool=SPARK_POOL,
     )
     def purge_tombstones(
         context: dg.OpExecutionContext, store: ObjectStore, spark: dg.ResourceParam[SparkJobs]

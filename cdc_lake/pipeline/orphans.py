@@ -3,26 +3,33 @@
 Dagster's run monitoring can't see that for processes of this machine. Such runs would stay under way for hours: their
 sensor would wait for them, and ten of them keep every other run in the queue.
 
+A process id means something on one machine only: a run of another one (cdc_lake/run_host.py) is left alone.
+
 Here: asking the operating system, and reporting the runs as failed. Not here: launching others (launch.py).
 """
 
+import time
 from collections.abc import Iterator
 
 import dagster as dg
 import psutil
-from dagster._core.launcher.default_run_launcher import DefaultRunLauncher
+
+from cdc_lake import run_host
 
 _IN_A_PROCESS = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 _SECONDS = 1.0
 """How exact the start times of processes are."""
+_HOST_SECONDS = 120.0
+"""How long a process may take to tag its run with its host: it loads the definitions first, which takes about 5 s."""
 
 
 def fail_orphans(instance: dg.DagsterInstance) -> list[str]:
     """Report as failed every run that is under way although the process that it said it runs in has ended; their ids.
 
-    Runs that have not said so yet are left alone, and all of them where runs are not processes of this machine.
+    Runs of other hosts are left alone, and those that have not said where they run, for as long as they may take to
+    say it; all of them where runs are not processes of a code server's machine.
     """
-    if not isinstance(instance.run_launcher, DefaultRunLauncher):
+    if not isinstance(instance.run_launcher, dg.DefaultRunLauncher):
         return []
     orphans = [run for run in instance.get_runs(dg.RunsFilter(statuses=_IN_A_PROCESS)) if _is_orphan(instance, run)]
     for run in orphans:
@@ -33,6 +40,11 @@ def fail_orphans(instance: dg.DagsterInstance) -> list[str]:
 def _is_orphan(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
     said = list(_processes(instance, run.run_id))
     if not said or any(_runs(pid, at) for pid, at in said):
+        return False
+    host = run.tags.get(run_host.TAG)
+    if host is None and time.time() < max(at for _, at in said) + _HOST_SECONDS:
+        return False
+    if host not in (None, run_host.this_host()):
         return False
     # Asked after its process was found gone: what ended in good order has reported that before.
     now = instance.get_run_by_id(run.run_id)

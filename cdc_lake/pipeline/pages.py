@@ -17,6 +17,7 @@ from cdc_lake.contract import failpoints
 from cdc_lake.dashboard import Query, fingerprint
 from cdc_lake.pipeline import report
 from cdc_lake.pipeline.publishing import Declared, Published
+from infra.local.files import write_atomic
 from resources.deployment import Deployment
 
 
@@ -74,9 +75,7 @@ class Pages(dg.ConfigurableResource):  # type: ignore[type-arg]
 def write(path: Path, text: str) -> None:
     """Write a file so that a reader sees the old or the new one, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)
+    write_atomic(path, text)
 
 
 def _sha256(path: Path) -> str:

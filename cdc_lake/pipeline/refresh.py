@@ -1,46 +1,74 @@
-"""Dashboards whose rows are read later than the lake changed: a run of each, once its time has come.
+"""Datasets and dashboards follow the lake in a run of their own, so that they never delay the next commit.
 
-QuickSight takes so many ingestions a day: a run that comes too soon after the last one notes when the rows may be read
-(`due`). Without this sensor they would wait for the next change of the source.
+The lake's newest commits are metadata of each dataset and dashboard. Where a table has another one by now, one run
+builds all of them again; what is committed meanwhile is left to the next run.
 
-Here: when to launch. Not here: noting it (quicksight.py), and how runs follow one another (launch.py).
+QuickSight takes so many ingestions a day: a run that comes too soon after the last one notes when a dashboard's rows
+may be read (`due`). Without this sensor they would wait for the next change of the source.
+
+Here: when to launch. Not here: building them (stages/), noting when rows may be read (quicksight.py), and how runs
+follow one another (launch.py).
 """
 
+import hashlib
+import json
 import time
+from collections.abc import Sequence
 from pathlib import PurePath
 
 import dagster as dg
 
 from cdc_lake.contract import names, notes
+from cdc_lake.contract.store import ObjectStore as Bucket
+from cdc_lake.pipeline import report, stream, upstream_checks
 from cdc_lake.pipeline.flow import Flow, location
+from cdc_lake.pipeline.jobs import Jobs
 from cdc_lake.pipeline.launch import Tick, launch
 from resources.object_store import ObjectStore
 
 DUE = "due"
 """Of a dashboard's note: when its rows may be read, in seconds since 1970."""
-_EVERY_SECONDS = 60
+COMMITS = "lake_commits"
+"""The metadata of a dataset or dashboard that names the lake's commits it was built over."""
+_EVERY_SECONDS = 15
 
 
-def build(flow: Flow) -> dg.SensorDefinition:
-    """The sensor of a pipeline's dashboards."""
-    keys = {PurePath(file).stem: flow.key("dashboard", PurePath(file).stem) for file in flow.spec.dashboards}
+def build(flow: Flow, jobs: Jobs, judged: Sequence[dg.AssetCheckKey], seconds: int) -> dg.SensorDefinition:
+    """The sensor of a pipeline's datasets and dashboards, which launches nothing while one of `judged` has failed."""
 
     @dg.sensor(
         name=f"{flow.name}_refresh",
-        target=dg.AssetSelection.assets(*keys.values()),
-        minimum_interval_seconds=_EVERY_SECONDS,
+        job=jobs.definitions[jobs.refresh.name],
+        minimum_interval_seconds=max(_EVERY_SECONDS, seconds),
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Reads the rows of dashboards that were read a short while before the lake changed.",
+        description="Builds datasets and dashboards after the lake changed; reads the rows that a dashboard put off.",
     )
     def refresh(context: dg.SensorEvaluationContext, store: ObjectStore) -> Tick:
-        bucket, now = location(store).store(), time.time()
-        noted = {name: notes.read(bucket, names.note_key(flow.name, "dashboard", name)).get(DUE) for name in keys}
-        waiting = {name: float(due) for name, due in noted.items() if due is not None}
-        ready = sorted(name for name, due in waiting.items() if due <= now)
-        if not ready:
-            soon = min(waiting.values(), default=now) - now
-            return dg.SkipReason(f"the next rows are read in {soon:.0f} s" if waiting else "no rows wait to be read")
-        position = "refresh:" + ",".join(f"{name}@{waiting[name]:.0f}" for name in ready)
-        return launch(context, flow.name, position, assets=[keys[name] for name in ready])
+        bucket = location(store).store()
+        commits = stream.lake_commits(bucket, flow)
+        if not commits:
+            return dg.SkipReason("nothing is applied to a lake table yet")
+        built = {key: report.last(context.instance, key).get(COMMITS) for key in jobs.refresh.assets}
+        if any(value is None or value.value != commits for value in built.values()):
+            part, position = jobs.refresh, f"refresh:{_short(commits)}"
+        elif ready := _ready(flow, bucket):
+            part = jobs.refresh.only(*(flow.key("dashboard", name) for name in ready))
+            position = "read:" + ",".join(f"{name}@{due:.0f}" for name, due in ready.items())
+        else:
+            return dg.SkipReason("datasets and dashboards are built over the newest commits")
+        if faults := upstream_checks.failed(context.instance, judged):
+            return dg.SkipReason(f"not built: {faults[0]}")
+        return launch(context, part, position)
 
     return refresh
+
+
+def _ready(flow: Flow, bucket: Bucket) -> dict[str, float]:
+    """The dashboards whose rows may be read by now, and since when."""
+    names_ = sorted(PurePath(file).stem for file in flow.spec.dashboards)
+    noted = {name: notes.read(bucket, names.note_key(flow.name, "dashboard", name)).get(DUE) for name in names_}
+    return {name: float(due) for name, due in noted.items() if due is not None and float(due) <= time.time()}
+
+
+def _short(commits: dict[str, str]) -> str:
+    return hashlib.sha256(json.dumps(commits, sort_keys=True).encode()).hexdigest()[:12]

@@ -9,13 +9,14 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from cdc_lake.contract import failpoints
+from cdc_lake.contract import failpoints, timeline
 from cdc_lake.contract.store import ObjectStore
 from cdc_lake.pipeline.flow import TableFlow
 from resources.athena import Athena
 from resources.glue import GlueCatalog, GlueColumn, TableDefinition, hudi_table
 
 _VIEW = "cdc_lake.view"
+_PARTITIONS = "cdc_lake.partitions"  # the newest commit whose partitions are in the catalog
 _PARTITION = "/.hoodie_partition_metadata"  # Hudi puts one of these into every partition's folder
 
 
@@ -42,7 +43,12 @@ def register(
     # followed by one that makes it.
     made = f"{view} -- {[kind for _, kind in columns]}"
     noted = replace(bare, parameters={**bare.parameters, _VIEW: hashlib.sha256(made.encode()).hexdigest()[:16]})
-    changed = glue.get_table(catalog, table.name) != noted or glue.get_table(catalog, table.view) is None
+    present = glue.get_table(catalog, table.name)
+    partitions_of = None if present is None else present.parameters.get(_PARTITIONS)
+    if present is not None:
+        left = {name: value for name, value in present.parameters.items() if name != _PARTITIONS}
+        present = replace(present, parameters=left)
+    changed = present != noted or glue.get_table(catalog, table.view) is None
     if changed:
         glue.ensure_database(catalog)
         glue.put_table(bare)
@@ -51,7 +57,28 @@ def register(
         glue.put_table(noted)
     if not table.spec.partition_by:
         return changed
-    return glue.put_partitions(noted, _partitions(table, bucket)) > 0 or changed
+    if changed:
+        partitions_of = None  # the table may have been made again, without its partitions
+    return _register_partitions(table, noted, glue, bucket, partitions_of) or changed
+
+
+def _register_partitions(
+    table: TableFlow, noted: TableDefinition, glue: GlueCatalog, bucket: ObjectStore, since: str | None
+) -> bool:
+    """Put the partitions of the commits after `since` into the catalog; of all of them, without one.
+
+    The newest of these commits is noted at the table then, so that the next run looks at what is newer only.
+    """
+    found = None if since is None else timeline.partitions_after(bucket, table.lake_prefix, since)
+    if found is None:
+        # The commit before the listing: a partition that comes in between is looked at again.
+        commit = timeline.last_commit(bucket, table.lake_prefix)
+        found = set(_partitions(table, bucket)), "" if commit is None else commit.instant
+    folders, newest = found
+    made = glue.put_partitions(noted, folders) if folders else 0
+    if newest != since:
+        glue.put_table(replace(noted, parameters={**noted.parameters, _PARTITIONS: newest}))
+    return made > 0
 
 
 def definition(table: TableFlow, columns: Sequence[tuple[str, str]], uri: str) -> TableDefinition:

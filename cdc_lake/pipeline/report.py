@@ -53,9 +53,9 @@ def passed_on(upstream: dg.AssetKey, names: Iterable[str]) -> dg.TableColumnLine
     return dg.TableColumnLineage({name: [dg.TableColumnDep(upstream, name)] for name in names})
 
 
-def last(context: dg.AssetExecutionContext) -> Mapping[str, dg.MetadataValue[Any]]:
-    """The metadata of the asset's last materialisation; empty where there is none."""
-    event = context.instance.get_latest_materialization_event(context.asset_key)
+def last(instance: dg.DagsterInstance, key: dg.AssetKey) -> Mapping[str, dg.MetadataValue[Any]]:
+    """The metadata of an asset's last materialisation; empty where there is none."""
+    event = instance.get_latest_materialization_event(key)
     return event.asset_materialization.metadata if event and event.asset_materialization else {}
 
 

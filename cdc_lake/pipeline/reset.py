@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import PurePath
 
-from cdc_lake.contract import failpoints, lease, names
+from cdc_lake.contract import chain_id, failpoints, lease, names
 from cdc_lake.contract.epochs import Epochs
 from cdc_lake.contract.store import ObjectStore
 from cdc_lake.pipeline import adoption
@@ -42,7 +42,8 @@ def reset(
 
     Holds the leases of the connector's changes, the landings and the lake tables meanwhile, so that nothing starts the
     connector again and no writer is in the middle of a commit.
-    Can be run again after it was cut off. Raises LeaseHeldError where a writer does not end within
+    Can be run again after it was cut off. A landing that lost its lease while it was paused leaves nothing in the next
+    manifest chain. Raises LeaseHeldError where a writer does not end within
     `lease_wait_seconds`, and the resources' errors.
     """
     with ExitStack() as writers:
@@ -71,6 +72,8 @@ def reset(
             if glue.delete_table(flow.spec.catalog, name):
                 yield f"catalog entry {flow.spec.catalog}.{name}"
         failpoints.reached("reset.after_catalog")
+        # Before the objects go: a landing that is paused now, and goes on later, puts its manifest below the old chain.
+        chain_id.renew(store, flow.name)
         for prefix in (
             names.lake_prefix(flow.name),
             names.pipeline_prefix(flow.name),

@@ -21,8 +21,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from cdc_lake.contract import chain_id, failpoints, lease, names
 from cdc_lake.contract import continuity as sightings
-from cdc_lake.contract import failpoints, lease, names
 from cdc_lake.contract.chain import Chain
 from cdc_lake.contract.epochs import Break, Completion, Epoch, Epochs, Start
 from cdc_lake.contract.errors import (
@@ -30,6 +30,7 @@ from cdc_lake.contract.errors import (
     EpochUnopenedError,
     OffsetsExpiredError,
     SchemaChangeError,
+    SnapshotNotAppliedError,
     TopicRecreatedError,
 )
 from cdc_lake.contract.manifest import Manifest, Span
@@ -70,6 +71,7 @@ def resnapshot(flow: Flow, systems: Systems, reason: str) -> Iterator[str]:
     store = systems.location.store()
     epochs = Epochs(store, flow.name)
     with _alone(store, flow, systems.lease_wait_seconds):
+        chains = chain_id.current(store, flow.name)
         current = epochs.current()
         if current is None:
             raise ContractError(f"pipeline {flow.name} has not begun: materialise its assets, there is nothing to mend")
@@ -81,7 +83,7 @@ def resnapshot(flow: Flow, systems: Systems, reason: str) -> Iterator[str]:
         for table in flow.tables:
             # Free to be another one than before: every row comes anew.
             source_schema.look(table, systems.postgres, store, epoch=epoch.number)
-            if _open(store, table, epoch):
+            if _open(Chain(store, flow.name, table.topic, chains), epoch):
                 yield f"{table.name}: epoch {epoch.number} opened"
         failpoints.reached("resnapshot.after_opening")
         yield from _snapshot(flow, systems, store, epoch)
@@ -160,11 +162,10 @@ def _land_rest(systems: Systems, table: TableFlow, claim: lease.Claim) -> tuple[
     """Land what the stopped connector has left in the topic, where that can be; where the topic goes on."""
     # What a transaction that is open still would add later belongs to the epoch before.
     topic_state.require_settled(systems.kafka, table.topic, systems.settle_seconds)
-    state = topic_state.now(systems.kafka, table)
-    spec = stream.land_spec(table, state, systems.location, systems.kafka.spark_options(), claim)
-    start = Start(topic_id=state.topic_id, offsets=dict(state.ends))
+    found = stream.landing(table, systems.kafka, systems.location, claim)
+    start = Start(topic_id=found.state.topic_id, offsets=dict(found.state.ends))
     try:
-        done = systems.run(land.run, spec)
+        done = systems.run(land.run, found.spec)
     except (EpochUnopenedError, OffsetsExpiredError, TopicRecreatedError) as error:
         return start.model_copy(
             update={"jump": error.user_message}
@@ -186,23 +187,23 @@ def _start(systems: Systems, topic: str) -> Start:
     return Start(topic_id=found.topic_id, offsets=dict(ends))
 
 
-def _open(store: ObjectStore, table: TableFlow, epoch: Epoch) -> bool:
+def _open(chain: Chain, epoch: Epoch) -> bool:
     """Step 4 for one table; whether there was something to do."""
-    start = epoch.starts.get(table.topic)
-    chain = Chain(store, table.pipeline.name, table.topic)
+    start = epoch.starts.get(chain.topic)
     head = chain.head()
     if start is None or not epoch.number or (head is not None and head.epoch == epoch.number):
         return False  # the first epoch, or opened already
     chain.append(
         Manifest(
+            chain=chain.id,
             number=1 if head is None else head.number + 1,
             attempt=str(uuid.uuid4()),
-            pipeline=table.pipeline.name,
-            topic=table.topic,
+            pipeline=chain.pipeline,
+            topic=chain.topic,
             topic_id=start.topic_id,
             epoch=epoch.number,
             opens=epoch.reason if start.jump is None else f"{epoch.reason}; {start.jump}",
-            spans=tuple(Span(partition=p, first=at, next=at) for p, at in sorted(start.offsets.items())),
+            spans=tuple(_opening(head, start, p) for p in sorted(start.offsets)),
             objects=(),
             # The one before counts the WAL of the epoch before, which may be another server's.
             watermark=None,
@@ -210,6 +211,14 @@ def _open(store: ObjectStore, table: TableFlow, epoch: Epoch) -> bool:
         )
     )
     return True
+
+
+def _opening(head: Manifest | None, start: Start, partition: int) -> Span:
+    """Where an epoch begins in a partition; its last record is the one before, where that one lands right up to it."""
+    at = start.offsets[partition]
+    follows = head is not None and head.topic_id == start.topic_id and head.next_offsets().get(partition) == at
+    last = head.last_records().get(partition) if head is not None and follows else None
+    return Span(partition=partition, first=at, next=at, last=last)
 
 
 def _snapshot(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) -> Iterator[str]:
@@ -226,6 +235,7 @@ def _snapshot(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) ->
         stream.barrier(
             systems.postgres,
             systems.kafka,
+            systems.connect,
             flow,
             systems.snapshot_seconds,
             since=epoch.starts.get(flow.heartbeat_topic),
@@ -249,9 +259,10 @@ def _apply(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) -> Ge
         spec = table.upsert_spec(systems.location, owner=f"resnapshot of epoch {epoch.number}")
         owner = f"resnapshot {uuid.uuid4()}"
         landed = carrying.land(table, systems.kafka, systems.location, systems.run, owner, systems.lease_wait_seconds)
+        at_barrier = _head(store, table, epoch)
         applied = _upsert(systems, store, table, spec, epoch)
         failpoints.reached("resnapshot.before_sweep")
-        done = systems.run(sweep.run, sweep.SweepSpec(spec, epoch.number, lsn, told.snapshot_ts_ms))
+        done = systems.run(sweep.run, sweep.SweepSpec(spec, epoch.number, at_barrier, lsn, told.snapshot_ts_ms))
         failpoints.reached("resnapshot.after_sweep")
         swept[table.name] = done.swept
         yield (
@@ -259,6 +270,18 @@ def _apply(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) -> Ge
             "that are not at the source any more"
         )
     return Completion(snapshot_lsn=lsn, swept=swept, completed_at=datetime.now(UTC))
+
+
+def _head(store: ObjectStore, table: TableFlow, epoch: Epoch) -> int:
+    """The number of the chain's newest manifest, which must be of the epoch: the snapshot is landed up to it."""
+    head = Chain(store, table.pipeline.name, table.topic).head()
+    if head is None or head.epoch != epoch.number:
+        state = "is empty" if head is None else f"ends in epoch {head.epoch}"
+        raise SnapshotNotAppliedError(
+            f"Cannot sweep table {table.name}: epoch {epoch.number} is landed, and its manifest chain {state}. Restore "
+            f"the manifests of topic {table.topic}, or start over with `cdc-lake reset {table.pipeline.name}`."
+        )
+    return head.number
 
 
 def _upsert(

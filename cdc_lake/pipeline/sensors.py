@@ -1,4 +1,4 @@
-"""Sensors: what is new in Kafka launches raw, what is landed launches the rest, a failed task is restarted.
+"""Sensors: new records in Kafka are landed and applied, what is landed only is applied, a failed task is restarted.
 
 Here: when to launch. Not here: what a launch does (stages/), and how runs follow one another (launch.py).
 """
@@ -13,9 +13,10 @@ from cdc_lake.contract.chain import Chain
 from cdc_lake.contract.errors import ContractError, SourceBrokenError
 from cdc_lake.jobs.sink_listing import Sink
 from cdc_lake.pipeline import adoption, continuity, stream, topic_state
-from cdc_lake.pipeline.due import to_adopt, to_apply
+from cdc_lake.pipeline.due import to_adopt, to_apply, to_report
 from cdc_lake.pipeline.flow import Flow, TableFlow, location
-from cdc_lake.pipeline.launch import BACKOFF_SECONDS, Tick, carry_on, launch, pause
+from cdc_lake.pipeline.jobs import Job, Jobs
+from cdc_lake.pipeline.launch import BACKOFF_SECONDS, Tick, launch, pause
 from cdc_lake.pipeline.pace import Pace
 from resources.connectors import FAILED, Connectors, ConnectorStatus
 from resources.kafka import Kafka
@@ -26,13 +27,13 @@ _EVERY_SECONDS = 5
 _EXAMINED_EVERY_SECONDS = 30
 
 
-def build(flow: Flow, looks: Pace = Pace()) -> list[dg.SensorDefinition]:  # noqa: B008 - it is frozen
+def build(flow: Flow, jobs: Jobs, looks: Pace = Pace()) -> list[dg.SensorDefinition]:  # noqa: B008 - it is frozen
     """The sensors of a pipeline: one on its connector, two on each table."""
-    sensors = [_connector(flow, looks.connector_seconds)]
+    sensors = [_connector(flow, jobs, looks.connector_seconds)]
     for table in flow.tables:
         sink = adoption.sink(table)
-        sensors.append(_landing(table) if sink is None else _adopting(table, sink, looks.listing_seconds))
-        sensors.append(_applying(table, looks.listing_seconds))
+        sensors.append(_landing(table, jobs) if sink is None else _adopting(table, jobs, sink, looks.listing_seconds))
+        sensors.append(_applying(table, jobs, looks.listing_seconds))
     return sensors
 
 
@@ -42,20 +43,37 @@ def land_name(table: TableFlow) -> str:
 
 
 def apply_name(table: TableFlow) -> str:
-    """The name of the sensor that launches what follows on a table's landing."""
+    """The name of the sensor that launches runs that apply what is landed of a table."""
     return f"{table.pipeline.name}_{table.name}_apply"
 
 
-def _landing(table: TableFlow) -> dg.SensorDefinition:
+def launch_land(context: dg.SensorEvaluationContext, table: TableFlow, jobs: Jobs, position: str) -> Tick:
+    """Request a run that lands a table's records and applies them, whichever sensor found that they are there.
+
+    One run does both: a run of its own for the lake would load the definitions and start Spark once more.
+    """
+    part = jobs.land.only(table.key("raw"), table.key("lake"))
+    return launch(context, part, position, sensor=land_name(table), excluding=[apply_name(table)])
+
+
+def launch_apply(context: dg.SensorEvaluationContext, table: TableFlow, jobs: Jobs, position: str) -> Tick:
+    """Request a run that applies what is landed of a table, unless a run that landed it is about to."""
+    part = jobs.apply.only(table.key("lake"), checking=[table.key("raw")])
+    return launch(context, part, position, sensor=apply_name(table), excluding=[land_name(table)])
+
+
+def _landing(table: TableFlow, jobs: Jobs) -> dg.SensorDefinition:
     flow = table.pipeline
     landing = flow.spec.landing
 
     @dg.sensor(
         name=land_name(table),
-        target=dg.AssetSelection.assets(table.key("raw")),
+        job=jobs.definitions[jobs.land.name],
         minimum_interval_seconds=_EVERY_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"Lands {table.topic} at {landing.flush_records} records or after {landing.flush_seconds} s.",
+        description=(
+            f"Lands and applies {table.topic} at {landing.flush_records} records or after {landing.flush_seconds} s."
+        ),
     )
     def land(context: dg.SensorEvaluationContext, kafka: Kafka, store: ObjectStore) -> Tick:
         # The chain before the topic: what is landed meanwhile is then no more than the topic has.
@@ -75,44 +93,39 @@ def _landing(table: TableFlow) -> dg.SensorDefinition:
         waited = time.time() - since
         if 0 < behind < landing.flush_records and waited < landing.flush_seconds:
             return dg.SkipReason(f"{behind} offsets wait since {waited:.0f} s")
-        return launch(context, flow.name, f"land:{table.topic}:{state.topic_id}:after-manifest-{number}")
+        return launch_land(context, table, jobs, f"land:{table.topic}:{state.topic_id}:after-manifest-{number}")
 
     return land
 
 
-def _adopting(table: TableFlow, sink: Sink, seconds: int) -> dg.SensorDefinition:
+def _adopting(table: TableFlow, jobs: Jobs, sink: Sink, seconds: int) -> dg.SensorDefinition:
     @dg.sensor(
         name=land_name(table),
-        target=dg.AssetSelection.assets(table.key("raw")),
+        job=jobs.definitions[jobs.land.name],
         minimum_interval_seconds=seconds,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"Adopts what a sink connector writes of {table.topic}.",
+        description=f"Adopts and applies what a sink connector writes of {table.topic}.",
     )
     def land(context: dg.SensorEvaluationContext, kafka: Kafka, store: ObjectStore) -> Tick:
         due = to_adopt(table, sink, kafka, store)
-        return due if isinstance(due, dg.SkipReason) else launch(context, table.pipeline.name, due)
+        return due if isinstance(due, dg.SkipReason) else launch_land(context, table, jobs, due)
 
     return land
 
 
-def _applying(table: TableFlow, seconds: int) -> dg.SensorDefinition:
-    downstream = dg.AssetSelection.assets(table.key("lake")).downstream()
-
+def _applying(table: TableFlow, jobs: Jobs, seconds: int) -> dg.SensorDefinition:
     @dg.sensor(
         name=apply_name(table),
-        target=downstream,
+        job=jobs.definitions[jobs.apply.name],
         minimum_interval_seconds=seconds,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"Applies new manifests of {table.topic} to the lake table, then makes what follows.",
+        description=f"Applies what is landed of {table.topic} and not applied by the run that landed it.",
     )
     def apply(context: dg.SensorEvaluationContext, store: ObjectStore) -> Tick:
-        pipeline = table.pipeline.name
         due = to_apply(table, store, owner=context.sensor_name)
-        if not isinstance(due, dg.SkipReason):
-            return launch(context, pipeline, due)
-        # Without a table there is nothing that could lack it: the pipeline was reset.
-        there = stream.checkpoint(location(store).store(), table) is not None
-        return carry_on(context, pipeline, due) if there else due
+        if isinstance(due, dg.SkipReason):
+            due = to_report(table, store, context.instance)
+        return due if isinstance(due, dg.SkipReason) else launch_apply(context, table, jobs, due)
 
     return apply
 
@@ -127,10 +140,10 @@ class _Restarts(BaseModel):
     examined: float = 0.0
 
 
-def _connector(flow: Flow, seconds: int) -> dg.SensorDefinition:
+def _connector(flow: Flow, jobs: Jobs, seconds: int) -> dg.SensorDefinition:
     @dg.sensor(
         name=f"{flow.name}_connector",
-        target=dg.AssetSelection.assets(*(table.key("topic") for table in flow.tables)),
+        job=jobs.definitions[jobs.connect.name],
         minimum_interval_seconds=seconds,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=(
@@ -164,7 +177,9 @@ def _connector(flow: Flow, seconds: int) -> dg.SensorDefinition:
             return dg.SkipReason(f"{_failure(status)}; next restart in {wait:.0f} s")
         if faults := _faults(flow, postgres, kafka, connect, store):
             return dg.SkipReason(f"not restarted: {faults}")
-        return _mend(context, flow, connect, status, _Restarts(count=before.count + 1, at=now, examined=now))
+        return _mend(
+            context, flow, jobs.connect, connect, status, _Restarts(count=before.count + 1, at=now, examined=now)
+        )
 
     return connector
 
@@ -172,6 +187,7 @@ def _connector(flow: Flow, seconds: int) -> dg.SensorDefinition:
 def _mend(
     context: dg.SensorEvaluationContext,
     flow: Flow,
+    job: Job,
     connect: Connectors,
     status: ConnectorStatus,
     after: _Restarts,
@@ -179,7 +195,7 @@ def _mend(
     """Restart what has failed; where that can't be, launch a run of the topic, which makes the connector anew."""
     if not connect.can_restart(status):
         context.log.warning(f"{_failure(status)}: a run of the topic makes it anew")
-        tick = launch(context, flow.name, f"connector:{flow.connector}:{after.at:.0f}")
+        tick = launch(context, job, f"connector:{flow.connector}:{after.at:.0f}")
         if isinstance(tick, dg.SensorResult):
             context.update_cursor(after.model_dump_json())
         return tick

@@ -42,6 +42,11 @@ def look(table: TableFlow, postgres: Postgres, bucket: ObjectStore, *, epoch: in
             f"table {table.source_table} has primary key ({', '.join(catalog.key) or 'none'}), but the YAML of "
             f"{flow.name} says key: [{', '.join(table.spec.key)}]; make them the same"
         )
+    if catalog.deferrable:
+        raise ContractError(
+            f"the primary key of table {table.source_table} is DEFERRABLE: a row may take a key that another one is "
+            "just leaving, and the order of changes can't tell that from a delete; make it NOT DEFERRABLE"
+        )
     columns = {column.name.lower() for column in catalog.columns}
     if lacking := [name for name in table.spec.partition_by if name.lower() not in columns]:
         raise ContractError(

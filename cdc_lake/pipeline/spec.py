@@ -22,6 +22,7 @@ from cdc_lake.pipeline.yaml_faults import YamlPart, refuse
 
 HEARTBEAT_TABLE = "cdc_heartbeat"
 """The table that a pipeline adds to the source's schema: no other table may have its name."""
+_PERIODS = {"hourly": "1h", "daily": "1d"}
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
@@ -74,7 +75,8 @@ Count = Annotated[int, Field(strict=True, ge=1)]
 
 
 def seconds(duration: str) -> int:
-    """A duration of the YAML (`5m`) in seconds."""
+    """A duration of the YAML (`5m`, `hourly`) in seconds."""
+    duration = _PERIODS.get(duration, duration)
     return int(timedelta(**{_UNITS[duration[-1]]: int(duration[:-1])}).total_seconds())
 
 
@@ -163,12 +165,36 @@ class TableSpec(YamlPart):
     values: ValuesSpec = Field(default_factory=ValuesSpec, description="a mapping with infinity and nan")
 
 
+def _off(given: object) -> object:
+    """YAML's `off`, which is a boolean there."""
+    return "off" if given is False else given
+
+
+class ChecksSpec(YamlPart):
+    """When the checks run that read whole tables; the others run with each materialisation."""
+
+    verify_every: Annotated[
+        str,
+        BeforeValidator(_off),
+        _matching(r"off|hourly|daily|[1-9]\d{0,5}[smhd]", "use off, hourly, daily, or a duration such as 30m or 6h"),
+    ] = Field(default="6h", description="off, hourly, daily or a duration such as 6h")
+
+
+def _a_minute(duration: str) -> str:
+    if seconds(duration) < 60:
+        raise ValueError("use at least 1m")
+    return duration
+
+
 class FreshnessSpec(YamlPart):
-    """How old the newest heartbeat that passed a stage may be."""
+    """How old the newest heartbeat that passed a stage may be, and how far apart the runs of a stage."""
 
     topic: Duration = Field(default="2m", description="a duration such as 2m")
     raw: Duration = Field(default="5m", description="a duration such as 5m")
     lake: Duration = Field(default="5m", description="a duration such as 5m")
+    runs: Annotated[Duration, AfterValidator(_a_minute)] = Field(
+        default="1d", description="the longest that a stage may go without a run, such as 1d; at least 1m"
+    )
 
 
 class PipelineSpec(YamlPart):
@@ -184,6 +210,7 @@ class PipelineSpec(YamlPart):
     catalog: Identifier = Field(default="datalake", description="the Glue database")
     datasets: SqlFiles = Field(default_factory=list, description="SELECTs over the lake's tables, each a view")
     dashboards: YamlFiles = Field(default_factory=list, description="pages over the datasets")
+    checks: ChecksSpec = Field(default_factory=ChecksSpec, description="a mapping with verify_every")
     freshness: FreshnessSpec = Field(default_factory=FreshnessSpec, description="durations by stage")
     replay_window: Duration = Field(default="7d", description="how long a topic keeps its records, such as 7d")
     dead_letter_limit: Count = Field(

@@ -10,57 +10,83 @@ Here: questions that several stages, checks and sensors ask. Not here: what Kafk
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
+from cdc_lake.contract import continuity as sightings
 from cdc_lake.contract import timeline
 from cdc_lake.contract.chain import Chain
-from cdc_lake.contract.epochs import Epochs, Start
+from cdc_lake.contract.epochs import Epoch, Epochs, Start
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.lease import Claim
 from cdc_lake.contract.manifest import Manifest
 from cdc_lake.contract.position import Watermark
 from cdc_lake.contract.store import ObjectStore, S3Location
 from cdc_lake.jobs.land import LandSpec
-from cdc_lake.pipeline import topic_state
+from cdc_lake.pipeline import stored_offset, topic_state
 from cdc_lake.pipeline.flow import Flow, TableFlow
 from cdc_lake.pipeline.topic_state import TopicState
+from resources.connectors import Connectors
 from resources.kafka import Kafka
 from resources.postgres import Postgres
 
 _BEAT_SECONDS = 1.0
 
 
-def land_spec(
-    table: TableFlow, state: TopicState, location: S3Location, kafka: Mapping[str, str], claim: Claim | None = None
-) -> LandSpec:
-    """What the land job needs to know to land up to `state`, which was read under the landing lease of `claim`.
+@dataclass(frozen=True)
+class Landing:
+    """What a landing run goes by: the chain with its newest manifest, the topic, and the job's spec."""
 
-    `kafka` is Kafka.spark_options().
+    chain: Chain
+    head: Manifest | None
+    state: TopicState
+    spec: LandSpec
+
+    @property
+    def behind(self) -> int:
+        """How many offsets the chain is behind the topic; see behind()."""
+        return behind(self.head, self.state)
+
+
+def landing(table: TableFlow, kafka: Kafka, location: S3Location, claim: Claim | None = None) -> Landing:
+    """Read where a topic's chain ends, and then what the topic has: what another run lands in between is then no loss,
+    and nothing of a topic that a reset deletes gets into the next chain.
+
+    `claim` is the landing lease under which it is read. Raises what topic_state.now() and Chain.head() raise.
     """
+    store = location.store()
+    chain = Chain(store, table.pipeline.name, table.topic)
+    head = chain.head()
+    state = topic_state.now(kafka, table)
     # After the topic's ends: an epoch that began later than they were read has nothing before them left to land.
-    epoch = Epochs(location.store(), table.pipeline.name).current()
-    return LandSpec(
+    epoch = Epochs(store, table.pipeline.name).current()
+    acknowledged = _acknowledged(store, table.pipeline, epoch)
+    spec = LandSpec(
         location=location,
         pipeline=table.pipeline.name,
         topic=table.topic,
         topic_id=state.topic_id,
         begins=state.begins,
         ends=state.ends,
-        kafka=kafka,
-        watermark=state.passed(table.pipeline, epoch),
+        chain=chain.id,
+        head=0 if head is None else head.number,
+        kafka=kafka.spark_options(),
+        watermark=state.passed(table.pipeline, epoch, acknowledged),
         epoch=0 if epoch is None else epoch.number,
         claim=claim,
         records_per_object=table.pipeline.spec.landing.records_per_object,
         record_bytes=table.pipeline.spec.landing.record_bytes,
         dead_letter_limit=table.pipeline.spec.dead_letter_limit,
     )
+    return Landing(chain, head, state, spec)
 
 
 def barrier(
     postgres: Postgres,
     kafka: Kafka,
+    connect: Connectors,
     flow: Flow,
     seconds: float,
     *,
@@ -71,22 +97,26 @@ def barrier(
     """Wait until everything that the source has committed by now is in Kafka, since an epoch's start if one is given.
 
     Beats and waits for a streamed heartbeat at or after that: one that a snapshot read does not count, so a
-    snapshot that is under way is waited for too, and the beat is repeated for a stream that starts later.
-    Raises ContractError after `seconds`, and what `running` raises, which is asked every `asked_every` seconds.
+    snapshot that is under way is waited for too, and the beat is repeated for a stream that starts later. Without
+    exactly-once it waits until Connect has stored the heartbeat's offset too, for another partition may lack what was
+    committed earlier until then. Raises ContractError after `seconds`, and what `running` raises, which is asked every
+    `asked_every` seconds, as Connect is.
     """
     schema = flow.spec.source.schema_
     lsn = postgres.beat(schema)
     beaten = asked = time.monotonic()
+    acknowledged = stored_offset.acknowledged(flow, connect)
 
     def look() -> Watermark | None:
-        nonlocal beaten, asked
+        nonlocal beaten, asked, acknowledged
         if time.monotonic() - asked >= asked_every:
             running()
+            acknowledged = stored_offset.acknowledged(flow, connect)
             asked = time.monotonic()
         if time.monotonic() - beaten >= _BEAT_SECONDS:
             postgres.beat(schema)
             beaten = time.monotonic()
-        return topic_state.newest_beat(kafka, flow, since)
+        return topic_state.newest_beat(kafka, flow, since, acknowledged)
 
     waited = Retrying(
         retry=retry_if_result(lambda beat: beat is None or beat.lsn < lsn),
@@ -97,9 +127,12 @@ def barrier(
         found = waited(look)
     except RetryError as error:
         seen = topic_state.newest_beat(kafka, flow, since)
+        newest = "none" if seen is None else str(seen.lsn)
+        if acknowledged is not None:
+            newest += f"; Connect has stored that all is acknowledged up to {acknowledged}"
         raise ContractError(
             f"connector {flow.connector} did not bring the heartbeat at LSN {lsn} into {flow.heartbeat_topic} within "
-            f"{seconds:.0f} s (newest seen: {'none' if seen is None else seen.lsn}): look at `cdc-lake logs connect` "
+            f"{seconds:.0f} s (newest seen: {newest}): look at `cdc-lake logs connect` "
             "and at the connector's status, then materialise the topic again"
         ) from error
     if found is None:
@@ -134,7 +167,17 @@ def _landed_to(store: ObjectStore, table: TableFlow, head: Manifest | None, stat
     epoch = Epochs(store, table.pipeline.name).current()
     if epoch is not None and head is not None and epoch.number != head.epoch:
         return before
-    return state.passed(table.pipeline, epoch) or before
+    return state.passed(table.pipeline, epoch, _acknowledged(store, table.pipeline, epoch)) or before
+
+
+def streamed_watermark(store: ObjectStore, table: TableFlow, state: TopicState) -> Watermark | None:
+    """The watermark of what is in Kafka."""
+    epoch = Epochs(store, table.pipeline.name).current()
+    return state.streamed(table.pipeline, epoch, _acknowledged(store, table.pipeline, epoch))
+
+
+def _acknowledged(store: ObjectStore, flow: Flow, epoch: Epoch | None) -> int | None:
+    return None if epoch is None else sightings.acknowledged(store, flow.name, epoch.number)
 
 
 def lake_watermark(store: ObjectStore, table: TableFlow, state: TopicState) -> Watermark | None:
@@ -150,6 +193,12 @@ def checkpoint(store: ObjectStore, table: TableFlow) -> timeline.Checkpoint | No
     """The lake table's checkpoint, None where it has none yet."""
     commit = timeline.last_commit(store, table.lake_prefix)
     return None if commit is None else commit.checkpoint
+
+
+def lake_commits(store: ObjectStore, flow: Flow) -> dict[str, str]:
+    """The instant of each lake table's newest commit, by table; tables that have none are left out."""
+    commits = ((table.name, timeline.last_commit(store, table.lake_prefix)) for table in flow.tables)
+    return {name: commit.instant for name, commit in commits if commit is not None}
 
 
 def manifests(store: ObjectStore, table: TableFlow) -> Iterator[Manifest]:

@@ -14,6 +14,7 @@ from cdc_lake.contract.position import Watermark
 from cdc_lake.contract.store import ObjectStore
 from cdc_lake.jobs import sweep
 from cdc_lake.jobs.upsert import UpsertSpec
+from cdc_lake.pipeline import stream
 from cdc_lake.pipeline.carrying import RunJob
 from cdc_lake.pipeline.flow import TableFlow
 
@@ -32,8 +33,10 @@ def finish(
     # A beat of the stream comes after the snapshot's last row.
     if applied is None or applied.lsn < completion.snapshot_lsn or epochs.swept(epoch.number, table.name) is not None:
         return None
+    checkpoint = stream.checkpoint(store, table)
+    manifest = 0 if checkpoint is None else checkpoint.manifest
     done: sweep.SweepReport = run(
-        sweep.run, sweep.SweepSpec(spec, epoch.number, completion.snapshot_lsn, completion.retaken_ts_ms)
+        sweep.run, sweep.SweepSpec(spec, epoch.number, manifest, completion.snapshot_lsn, completion.retaken_ts_ms)
     )
     epochs.mark_swept(epoch.number, table.name, Swept(rows=done.swept, swept_at=datetime.now(UTC)))
     return done.swept

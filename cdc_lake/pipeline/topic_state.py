@@ -6,7 +6,7 @@ Here: asking Kafka, so that what is said of the heartbeat holds for the offsets.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
@@ -17,62 +17,92 @@ from cdc_lake.contract.position import Watermark
 from cdc_lake.pipeline.flow import Flow, TableFlow
 from cdc_lake.pipeline.heartbeat import heartbeat
 from resources.kafka import Kafka
-from resources.kafka_records import Message
 
 _SETTLE_SECONDS = 1.0
+_BEATS = 60
+"""Ten minutes of heartbeats, or a minute of a barrier's."""
 ENDS_WITHIN_SECONDS = 90.0
 """Longer than a transaction whose producer was killed stays open: transaction.timeout.ms is a minute."""
 
 
 @dataclass(frozen=True)
-class TopicState:
-    """A topic at one moment; `watermark` was read before the offsets.
+class StreamedBeat:
+    """A heartbeat that was streamed, and where it is in its topic."""
 
-    All that was written before it lies below `ends` where they are `settled`. Otherwise a transaction that began before
-    it is open in some partition: one whose end is being written, and shows in others already, or one of a producer that
-    was killed.
+    watermark: Watermark
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class TopicState:
+    """A topic at one moment; `beats`, oldest first, were read before the offsets.
+
+    All that was written before the newest beat lies below `ends` where they are `settled`. Otherwise a transaction that
+    began before it is open in some partition: one whose end is being written, and shows in others already, or one of a
+    producer that was killed. Without exactly-once that holds for a beat that is acknowledged only
+    (pipeline/stored_offset.py).
     """
 
     topic_id: str
     begins: Mapping[int, int]
     ends: Mapping[int, int]
-    watermark: Watermark | None
-    heard_at: tuple[int, int] = (0, 0)
-    """Partition and offset of the watermark's heartbeat."""
+    beats: tuple[StreamedBeat, ...] = ()
     settled: bool = True
 
-    def passed(self, flow: Flow, epoch: Epoch | None) -> Watermark | None:
+    @property
+    def watermark(self) -> Watermark | None:
+        """The newest heartbeat, of whatever epoch, acknowledged or not."""
+        return self.beats[-1].watermark if self.beats else None
+
+    def passed(self, flow: Flow, epoch: Epoch | None, acknowledged: int | None) -> Watermark | None:
         """The watermark of whoever has taken all of this epoch before `ends`; None where that is not known."""
-        return self.streamed(flow, epoch) if self.settled else None
+        return self.streamed(flow, epoch, acknowledged) if self.settled else None
 
-    def streamed(self, flow: Flow, epoch: Epoch | None) -> Watermark | None:
-        """The newest heartbeat, None before the epoch's first one: the newest counts the WAL of the epoch before then,
-        which may be another server's.
+    def streamed(self, flow: Flow, epoch: Epoch | None, acknowledged: int | None) -> Watermark | None:
+        """The newest heartbeat at or before the LSN `acknowledged`, or of all where that is None.
+
+        None before the epoch's first one: the newest counts the WAL of the epoch before then, which may be another
+        server's.
         """
-        start = None if epoch is None else epoch.starts.get(flow.heartbeat_topic)
-        partition, offset = self.heard_at
-        of_before = start is not None and offset < start.offsets.get(partition, 0)
-        return None if of_before else self.watermark
+        return _newest(self.beats, None if epoch is None else epoch.starts.get(flow.heartbeat_topic), acknowledged)
 
 
-def newest_beat(kafka: Kafka, flow: Flow, since: Start | None = None) -> Watermark | None:
+def newest_beat(
+    kafka: Kafka, flow: Flow, since: Start | None = None, acknowledged: int | None = None
+) -> Watermark | None:
     """The newest heartbeat that was streamed into Kafka, None where none was yet; with `since`, of this epoch only:
-    another server's WAL may well end before one that was streamed in the epoch before.
+    another server's WAL may well end before one that was streamed in the epoch before. See TopicState.streamed().
     """
-    message = _last_beat(kafka, flow)
-    if message is None or (since is not None and message.offset < since.offsets.get(message.partition, 0)):
-        return None
-    return _watermark(flow.heartbeat_topic, message)
+    return _newest(_beats(kafka, flow), since, acknowledged)
 
 
-def _last_beat(kafka: Kafka, flow: Flow) -> Message | None:
-    return None if kafka.topic(flow.heartbeat_topic) is None else kafka.last_message(flow.heartbeat_topic)
+def _newest(beats: Sequence[StreamedBeat], since: Start | None, acknowledged: int | None) -> Watermark | None:
+    for beat in reversed(beats):
+        if since is not None and beat.offset < since.offsets.get(beat.partition, 0):
+            return None
+        if acknowledged is None or beat.watermark.lsn <= acknowledged:
+            return beat.watermark
+    return None
+
+
+def _beats(kafka: Kafka, flow: Flow) -> tuple[StreamedBeat, ...]:
+    """The newest heartbeats since the last one that a snapshot read, which no stream has passed; oldest first."""
+    found: list[StreamedBeat] = []
+    if kafka.topic(flow.heartbeat_topic) is None:
+        return ()
+    for message in reversed(kafka.tail(flow.heartbeat_topic, _BEATS)):
+        beat = heartbeat(flow.heartbeat_topic, message)
+        if beat is None or beat.snapshot:
+            break
+        found.append(StreamedBeat(Watermark(beat.source_ts_ms, beat.lsn), message.partition, message.offset))
+    return tuple(reversed(found))
 
 
 def now(kafka: Kafka, table: TableFlow) -> TopicState:
     """The topic's id, offsets and watermark. Raises ContractError where there is no such topic."""
     flow = table.pipeline
-    message = _last_beat(kafka, flow)
+    beats = _beats(kafka, flow)
     found = kafka.topic(table.topic)
     if found is None:
         raise ContractError(
@@ -83,8 +113,7 @@ def now(kafka: Kafka, table: TableFlow) -> TopicState:
         topic_id=found.topic_id,
         begins=kafka.begin_offsets(table.topic),
         ends=ends,
-        watermark=None if message is None else _watermark(flow.heartbeat_topic, message),
-        heard_at=(0, 0) if message is None else (message.partition, message.offset),
+        beats=beats,
         settled=settled,
     )
 
@@ -123,11 +152,3 @@ def settled_ends(kafka: Kafka, topic: str, seconds: float | None = None) -> tupl
     )
     found: tuple[Mapping[int, int], bool] = waited(look)
     return found
-
-
-def _watermark(topic: str, message: Message) -> Watermark | None:
-    """A heartbeat's commit time and LSN; None for one that a snapshot read, which no stream has passed."""
-    beat = heartbeat(topic, message)
-    if beat is None or beat.snapshot:
-        return None
-    return Watermark(source_ts_ms=beat.source_ts_ms, lsn=beat.lsn)

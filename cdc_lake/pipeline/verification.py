@@ -16,11 +16,12 @@ Here: fixing the point, waiting, and the job's spec. Not here: the comparison (j
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from cdc_lake.contract import schema, timeline
+from cdc_lake.contract import pending, schema, timeline
 from cdc_lake.contract.chain import Chain
 from cdc_lake.contract.epochs import Epochs
 from cdc_lake.contract.errors import SchemaUnexplainedError, SourceUnreadableError
@@ -32,6 +33,7 @@ from cdc_lake.jobs import hudi, land, upsert, verify
 from cdc_lake.jobs.verify import KafkaRange, LakeState, SourceAccess, SourceTable, VerifyReport, VerifySpec
 from cdc_lake.pipeline import carrying, continuity, stream, topic_state
 from cdc_lake.pipeline.flow import Flow, TableFlow, location
+from resources.connectors import Connectors
 from resources.kafka import Kafka
 from resources.object_store import ObjectStore
 from resources.postgres import Postgres
@@ -41,6 +43,8 @@ from resources.waiting import until
 
 LIMIT = 20
 _PAUSE_SECONDS = 0.5
+_NOTED_SECONDS = 5.0
+"""Workers without exactly-once store an offset as often as this."""
 COMMITS_KEPT = int(hudi.properties(hudi.OPTIONS.read_text())["hoodie.cleaner.commits.retained"])
 """Of a table: so many commits after it, the files of a commit may be cleaned away."""
 _COMPLETED = (".commit", ".deltacommit", ".replacecommit")
@@ -56,6 +60,7 @@ class Systems:
 
     postgres: Postgres
     kafka: Kafka
+    connect: Connectors
     store: ObjectStore
     spark: SparkJobs
 
@@ -157,14 +162,20 @@ class _Verification:
     def streamed(self, seconds: float) -> Watermark:
         """Wait until all that the point sees is in Kafka, and shows there; the heartbeat behind it."""
         self.show("waiting for the stream to pass the point")
-        stream.barrier(self.postgres, self.systems.kafka, self.flow, seconds)
-        return stream.barrier(self.postgres, self.systems.kafka, self.flow, seconds)
+        stream.barrier(self.postgres, self.systems.kafka, self.systems.connect, self.flow, seconds)
+        return stream.barrier(self.postgres, self.systems.kafka, self.systems.connect, self.flow, seconds)
 
     def wait_for_lake(self, table: TableFlow, beat: Watermark, seconds: float, apply: bool) -> None:
         """Wait until the table has applied all that was streamed before the heartbeat."""
         self.show(f"waiting for the lake table {table.name} to pass LSN {beat.lsn}")
 
+        noted = -_NOTED_SECONDS
+
         def look() -> int:
+            nonlocal noted
+            if time.monotonic() >= noted + _NOTED_SECONDS:
+                continuity.note_acknowledged(self.flow, self.systems.connect, self.bucket)
+                noted = time.monotonic()
             if apply:
                 self._apply(table)
             mark = stream.lake_watermark(self.bucket, table, topic_state.now(self.systems.kafka, table))
@@ -234,7 +245,13 @@ class _Verification:
                 f"table {table.source_table} was truncated or rewritten while it was compared: nothing can be said of "
                 "it. Run it again"
             )
-        return report
+        return self._with_never_judged(table, report)
+
+    def _with_never_judged(self, table: TableFlow, report: VerifyReport) -> VerifyReport:
+        """The report with the keys that stayed pending; a run that judges a key starts its count again."""
+        runs = pending.counted(self.bucket, self.flow.name, table.name, report.pending_keys)
+        stayed = [key for digest, key in report.pending_keys.items() if runs[digest] >= pending.RUNS]
+        return replace(report, never_judged=stayed) if stayed else report
 
     def _require_kept(self, table: TableFlow, state: LakeState | None) -> None:
         """Make sure that no file of a commit was cleaned away while it was read: its rows would be missing."""
@@ -252,9 +269,8 @@ class _Verification:
 
     def _apply(self, table: TableFlow) -> None:
         owner, kafka, run = f"cdc-lake verify {self.flow.name}", self.systems.kafka, self.systems.spark.run
-        landing = stream.land_spec(table, topic_state.now(kafka, table), self.where, kafka.spark_options())
-        head = Chain(self.bucket, self.flow.name, table.topic).head()
-        if any(span.first < span.next for span in land.pending(head, landing)):
+        found = stream.landing(table, kafka, self.where)
+        if any(span.first < span.next for span in land.pending(found.head, found.spec)):
             self.show(f"landing what topic {table.topic} has")
             carrying.land(table, kafka, self.where, run, owner)
         applying = table.upsert_spec(self.where, owner=owner)

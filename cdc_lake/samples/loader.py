@@ -7,7 +7,6 @@ Not here: slots, connectors and topics. A pipeline makes and removes its own.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +19,8 @@ from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake.samples.errors import LoadError
 from cdc_lake.samples.northwind import OUTBOX_SQL, SCHEMA_SQL
 from cdc_lake.samples.northwind.generate import dataset
-from cdc_lake.samples.sql_script import Script, Statement, read_folder
+from cdc_lake.samples.script_run import Progress, creates_schema, run, use_schema
+from cdc_lake.samples.sql_script import read_folder
 
 SCHEMA = "datalake"
 PUBLICATION = "cdc_publication"
@@ -29,13 +29,11 @@ MARK = "The sample database of cdc-lake"
 """The schema's comment; without it `unload` touches nothing."""
 
 OUTBOX_READS = (
-    "customers", "employees", "employee_territories", "order_details", "orders", "products", "shippers", "territories",
+    "categories", "customers", "employees", "employee_territories", "order_details", "orders", "products", "region",
+    "shippers", "suppliers", "territories",
 )  # fmt: skip
 OLDEST_SERVER = 120000
 """server_version_num of the oldest PostgreSQL that the outbox's triggers and SQL are meant for."""
-
-Progress = Callable[[str, int, int], None]
-"""Called with what is being loaded, how much of it is done, and how much there is."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +45,10 @@ class LoadReport:
     wal_level: str
     """The server's; changes can be captured at `logical` only."""
     seconds: float
+    own_outbox: bool = False
+    """Whether the scripts brought an outbox of their own, so that ours was not added."""
+    roles: tuple[str, ...] = ()
+    """The roles that were created, without login, because the scripts grant rights to them."""
 
     @property
     def outbox_rows(self) -> int:
@@ -61,6 +63,7 @@ def load(
 ) -> LoadReport:
     """Make schema datalake with the generated data, or with the scripts of sql_dir, then the outbox.
 
+    Scripts that create cdc_events keep theirs: neither our outbox nor our triggers are added.
     Returns what was loaded. Raises LoadError, and leaves the database as it was, if the schema or the
     publication is there already, the server can't be reached, or a script fails.
     """
@@ -68,27 +71,36 @@ def load(
     progress = progress or _unseen
     scripts = read_folder(sql_dir) if sql_dir else ()  # refused before anything is asked of the server
     conn = parameters.connect()
+    roles: list[str] = []
     try:
         with conn.cursor() as cur:
             wal_level = _prepare(cur, parameters)
             for script in scripts:
-                _run_script(cur, script, progress)
+                if not creates_schema(script, SCHEMA):
+                    _ensure_schema(cur, parameters)
+                roles += run(cur, script, SCHEMA, progress)
+            _ensure_schema(cur, parameters)
             if not scripts:
                 _load_generated(cur, progress)
-            _add_outbox(cur, progress)
+            own_outbox = _has_own_outbox(cur)
+            if not own_outbox:
+                _add_outbox(cur, progress)
+            cur.execute(sql.SQL("COMMENT ON SCHEMA {} IS {}").format(sql.Identifier(SCHEMA), sql.Literal(MARK)))
             tables = _count(cur)
         _commit(conn, parameters)
     except psycopg2.Error as error:
         raise LoadError(f"Loading into {parameters} failed: {str(error).strip()}\nNothing was loaded.") from error
     finally:
         conn.close()
-    return LoadReport(tables, wal_level, time.monotonic() - started)
+    return LoadReport(tables, wal_level, time.monotonic() - started, own_outbox, tuple(roles))
 
 
 def unload(conn: connection) -> bool:
     """Drop what `load` made, in one transaction: the schema with all that is in it, and the publication.
 
-    Returns False if there was nothing to drop. Raises LoadError if the schema is not one that `load` made.
+    A search_path of the database that is this schema alone, as scripts may set it, is reset. Roles stay: they
+    belong to the server. Returns False if there was nothing to drop. Raises LoadError if the schema is not one
+    that `load` made.
     """
     with conn, conn.cursor() as cur:
         mark = _mark(cur)
@@ -101,6 +113,13 @@ def unload(conn: connection) -> bool:
             )
         cur.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(sql.Identifier(PUBLICATION)))
         cur.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(SCHEMA)))
+        cur.execute(
+            "SELECT 1 FROM pg_db_role_setting s JOIN pg_database d ON d.oid = s.setdatabase "
+            "WHERE d.datname = current_database() AND s.setrole = 0 AND %s = ANY (s.setconfig)",
+            (f"search_path={SCHEMA}",),
+        )
+        if cur.fetchone():
+            cur.execute(sql.SQL("ALTER DATABASE {} RESET search_path").format(sql.Identifier(conn.info.dbname)))
     return True
 
 
@@ -118,7 +137,7 @@ def _mark(cur: cursor) -> str | None:
 
 
 def _prepare(cur: cursor, parameters: ConnectionParameters) -> str:
-    """The schema, empty and marked. Returns the server's wal_level."""
+    """Check that nothing is in the way. Returns the server's wal_level."""
     version = cur.connection.server_version
     if version < OLDEST_SERVER:
         raise LoadError(f"The server is PostgreSQL {version // 10000}; the sample needs {OLDEST_SERVER // 10000}.")
@@ -131,6 +150,15 @@ def _prepare(cur: cursor, parameters: ConnectionParameters) -> str:
             f"Publication {PUBLICATION} is already in {parameters}; nothing was changed. "
             f"If nobody needs it: DROP PUBLICATION {PUBLICATION}."
         )
+    cur.execute("SHOW wal_level")
+    row = cur.fetchone()
+    return str(row[0]) if row else ""
+
+
+def _ensure_schema(cur: cursor, parameters: ConnectionParameters) -> None:
+    """The schema, where no script has created it."""
+    if _mark(cur) is not None:
+        return
     try:
         cur.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(SCHEMA)))
     except psycopg2.Error as error:
@@ -138,11 +166,6 @@ def _prepare(cur: cursor, parameters: ConnectionParameters) -> str:
         if error.pgcode in (errorcodes.DUPLICATE_SCHEMA, errorcodes.UNIQUE_VIOLATION):
             raise _already(MARK, parameters) from error
         raise
-    cur.execute(sql.SQL("COMMENT ON SCHEMA {} IS {}").format(sql.Identifier(SCHEMA), sql.Literal(MARK)))
-    cur.execute("SHOW wal_level")
-    row = cur.fetchone()
-    _own_settings(cur)
-    return str(row[0]) if row else ""
 
 
 def _already(mark: str, parameters: ConnectionParameters) -> LoadError:
@@ -155,38 +178,8 @@ def _already(mark: str, parameters: ConnectionParameters) -> LoadError:
     )
 
 
-def _own_settings(cur: cursor) -> None:
-    """Undo what a script may have set, so that each starts alike, in schema datalake and nowhere else."""
-    cur.execute("SET SESSION AUTHORIZATION DEFAULT")
-    cur.execute("RESET ALL")
-    # Without public: a script's DROP TABLE IF EXISTS must not find somebody else's table.
-    cur.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(SCHEMA)))
-
-
-def _run_script(cur: cursor, script: Script, progress: Progress) -> None:
-    _own_settings(cur)
-    total = len(script.statements)
-    for done, statement in enumerate(script.statements, start=1):
-        try:
-            cur.execute(statement.text)
-        except psycopg2.Error as error:
-            raise LoadError(
-                f"{script.path}, line {_line(statement, error)}: {str(error).strip()}\nNothing was loaded."
-            ) from error
-        if cur.connection.get_parameter_status("client_encoding") != "UTF8":
-            # A script may declare an encoding of its own; it has been read into UTF-8 by now.
-            cur.execute("SET client_encoding TO 'UTF8'")
-        if done % 100 == 0 or done == total:
-            progress(script.path.name, done, total)
-
-
-def _line(statement: Statement, error: psycopg2.Error) -> int:
-    """Where PostgreSQL points to, or where the statement starts if it points nowhere."""
-    position = int(error.diag.statement_position or 1)
-    return statement.line + statement.text.count("\n", 0, position - 1)
-
-
 def _load_generated(cur: cursor, progress: Progress) -> None:
+    use_schema(cur, SCHEMA)
     cur.execute(SCHEMA_SQL.read_text(encoding="utf-8"))
     tables = dataset()
     for done, table in enumerate(tables, start=1):
@@ -198,14 +191,38 @@ def _load_generated(cur: cursor, progress: Progress) -> None:
         progress("generated data", done, len(tables))
 
 
+def _tables(cur: cursor) -> list[str]:
+    """The schema's tables, the outbox last; without cdc_events_pending, which is unlogged and empty."""
+    cur.execute(
+        "SELECT relname FROM pg_class WHERE relnamespace = %s::regnamespace AND relkind IN ('r', 'p') "
+        "AND relpersistence = 'p' ORDER BY relname = %s, relname",
+        (SCHEMA, OUTBOX),
+    )
+    return [str(name) for (name,) in cur.fetchall()]
+
+
+def _has_own_outbox(cur: cursor) -> bool:
+    """Whether the scripts made the outbox. Raises LoadError if they made it and no publication for it."""
+    if OUTBOX not in _tables(cur):
+        return False
+    cur.execute(
+        "SELECT 1 FROM pg_publication_tables WHERE (pubname, schemaname, tablename) = (%s, %s, %s)",
+        (PUBLICATION, SCHEMA, OUTBOX),
+    )
+    if not cur.fetchone():
+        raise LoadError(
+            f"Cannot load the scripts: they create {SCHEMA}.{OUTBOX}, but no publication for it. Add "
+            f"CREATE PUBLICATION {PUBLICATION} FOR TABLE {OUTBOX}, or leave out the table: then ours is added. "
+            "Nothing was loaded."
+        )
+    return True
+
+
 def _add_outbox(cur: cursor, progress: Progress) -> None:
     progress("outbox", 0, 1)
     cur.execute("SET CONSTRAINTS ALL IMMEDIATE")
-    _own_settings(cur)
-    cur.execute(
-        "SELECT relname FROM pg_class WHERE relnamespace = %s::regnamespace AND relkind IN ('r', 'p')", (SCHEMA,)
-    )
-    missing = sorted(set(OUTBOX_READS) - {name for (name,) in cur.fetchall()})
+    use_schema(cur, SCHEMA)
+    missing = sorted(set(OUTBOX_READS) - set(_tables(cur)))
     if missing:
         raise LoadError(
             f"After the scripts, schema {SCHEMA} has no table {', '.join(missing)}. Scripts run with search_path "
@@ -216,15 +233,10 @@ def _add_outbox(cur: cursor, progress: Progress) -> None:
 
 
 def _count(cur: cursor) -> tuple[tuple[str, int], ...]:
-    cur.execute(
-        "SELECT relname FROM pg_class WHERE relnamespace = %s::regnamespace AND relkind IN ('r', 'p') "
-        "ORDER BY relname = %s, relname",
-        (SCHEMA, OUTBOX),
-    )
     counts = []
-    for (name,) in cur.fetchall():
+    for name in _tables(cur):
         cur.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(SCHEMA, name)))
-        counts.append((str(name), int((cur.fetchone() or (0,))[0])))
+        counts.append((name, int((cur.fetchone() or (0,))[0])))
     return tuple(counts)
 
 

@@ -24,6 +24,8 @@ select %(id)s, customer_id, %(employee)s, date '1998-05-06', %(shipper)s, %(frei
   from datalake.customers order by customer_id offset %(customer)s limit 1
     on conflict do nothing
 """
+_WRITE_AT_ONCE = "set constraints all immediate"
+"""The outbox then is written with each statement, so that open and rolled back work of others is in the WAL too."""
 _ADD_LINE = """
 insert into datalake.order_details (order_id, product_id, unit_price, quantity, discount)
 select order_id, %(product)s, %(price)s, %(quantity)s, 0.05 from datalake.orders where order_id = %(id)s
@@ -70,6 +72,7 @@ class Shop:
     def slow(self, cursor: Cursor) -> int:
         """A statement of the transaction that stays open, of an order that no other one touches."""
         number = 10_000 + self._dice.randint(25, 106) * 10 + SLOW
+        cursor.execute(_WRITE_AT_ONCE)
         return _ran(cursor, _SHIP, id=number, days=self._dice.randint(0, 400), freight=1.0)
 
     def _order(self, cursor: Cursor) -> int:
@@ -122,6 +125,7 @@ class Shop:
 
     def _savepoints(self, cursor: Cursor) -> int:
         """Subtransactions: one that is rolled back, one that is released, one inside of another."""
+        cursor.execute(_WRITE_AT_ONCE)
         changes = self._ship(cursor)
         cursor.execute("savepoint a")
         self._order(cursor)

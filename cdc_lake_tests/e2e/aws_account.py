@@ -53,6 +53,7 @@ def variables(cli: CommandLine, spark: str) -> dict[str, str]:
         "CDC_LAKE_SOURCE_PORT": str(at.postgres_port),
         "CDC_LAKE_SOURCE_DATABASE": at.postgres_database,
         "CDC_LAKE_SOURCE_SECRET": at.postgres_secret,
+        "CDC_LAKE_CAPTURE_ROLE": at.capture_role,
         "CDC_LAKE_KAFKA_CLUSTER": at.kafka_cluster,
         "CDC_LAKE_KAFKA_SECURITY": "plaintext",
         "CDC_LAKE_CONNECT_ROLE": _role("connect"),

@@ -9,11 +9,14 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import httpx
+import psutil
 from tenacity import Retrying, retry_if_exception_type, retry_if_result, stop_after_delay, wait_fixed
+
+from cdc_lake.cli.session import END_SECONDS, REST_SECONDS
 
 if TYPE_CHECKING:  # conftest.py imports this module
     from cdc_lake_tests.e2e.conftest import CommandLine
@@ -35,7 +38,7 @@ class Ui:
 
 @contextmanager
 def running_ui(cli: CommandLine) -> Iterator[Ui]:
-    """`cdc-lake dev` on the stack, answering, on a free port; ended with all that it started."""
+    """`cdc-lake dev` on the stack, answering, on a free port; ended as by Ctrl-C, with all that it started."""
     with closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -46,7 +49,20 @@ def running_ui(cli: CommandLine) -> Iterator[Ui]:
         yield found
     finally:
         os.killpg(running.pid, signal.SIGINT)
-        running.wait(timeout=60)
+        running.wait(timeout=END_SECONDS + REST_SECONDS + 20)
+        assert running.returncode == 0
+        assert not _left(cli), "`cdc-lake dev` has left processes running"
+
+
+def _left(cli: CommandLine) -> list[str]:
+    """Return the command lines of the stack's Dagster processes."""
+    home = cli.environment["CDC_LAKE_HOME"]
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+            if process.environ().get("DAGSTER_HOME") == f"{home}/dagster":
+                found.append(" ".join(process.cmdline()))
+    return found
 
 
 def until(ask: Callable[[], Any], good: Callable[[Any], bool], seconds: float, *errors: type[Exception]) -> Any:  # noqa: ANN401 - whatever is asked for

@@ -11,6 +11,7 @@ import pytest
 
 from cdc_lake.pipeline.load import load
 from cdc_lake_tests.e2e.conftest import CommandLine
+from cdc_lake_tests.full import full_only
 from cdc_lake_tests.sql_scripts import write_scripts
 from cdc_lake_tests.unit.dashboard.page_reader import Page
 
@@ -33,7 +34,7 @@ def test_from_nothing(demo: dict[str, Any]) -> None:
     assert "log level" not in demo["stderr"], "Spark's JVM talks between the lines of progress"
     assert demo["records"] == {"topic": 829, "raw": 829}
     # Every check of the graph has run: each has a result by then.
-    assert demo["checks"]["passed"] == 18
+    assert demo["checks"]["passed"] == 19
     assert Path(demo["dashboard"]).is_file()
     assert {"setup", "up", "source", "topic", "raw", "lake", "dataset", "dashboard", "total"} <= demo["seconds"].keys()
 
@@ -68,6 +69,34 @@ def test_dataset_equals_the_source_line_by_line(demo: dict[str, Any], cli: Comma
     assert numbers == source
 
 
+REVENUE_BY = """
+SELECT json_extract_scalar(item, '$.{field}') AS name, sum(revenue) AS revenue
+FROM order_items
+JOIN (
+    SELECT order_id, CAST(json_extract_scalar(item, '$.product_id') AS integer) AS product_id, item
+    FROM cdc_events_current
+    CROSS JOIN UNNEST(CAST(json_parse(products) AS array(json))) AS products (item)
+) AS product USING (order_id, product_id)
+GROUP BY 1
+"""
+REFERRED = """
+(select product_id, category_name, country from datalake.products
+   join datalake.categories using (category_id) join datalake.suppliers using (supplier_id)) as product
+"""
+
+
+@pytest.mark.usefixtures("demo")
+@pytest.mark.parametrize(("field", "groups"), [("category_name", 8), ("country", 10)])
+def test_revenue_by_what_the_documents_describe(cli: CommandLine, field: str, groups: int) -> None:
+    """By category and by the supplier's country: the lake has one table, the source joins three for it."""
+    source = cli.ask_source(
+        f"select {field}, sum(revenue) from ({question()}) as line join {REFERRED} using (product_id) group by 1"
+    )
+    lake = cli.query(REVENUE_BY.format(field=field))
+    assert len(source) == groups
+    assert {row["name"]: Decimal(str(row["revenue"])) for row in lake} == dict(source)
+
+
 def test_page_equals_the_source(demo: dict[str, Any], cli: CommandLine) -> None:
     """The exact values in the page's table of revenue, customer by customer."""
     table = Page(Path(demo["dashboard"]).read_text()).tables["revenue_by_customer-table"]
@@ -98,6 +127,7 @@ def test_dots_of_the_page_equal_the_source(demo: dict[str, Any], cli: CommandLin
         assert (Decimal(row[revenue].strip()), int(row[orders])) == (average_revenue, count)
 
 
+@full_only
 @pytest.mark.timeout(900)
 @pytest.mark.usefixtures("demo")
 def test_again_with_scripts(cli: CommandLine, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from cdc_lake_tests.e2e.conftest import BIN, ROOT, CommandLine
 def test_tutorial(demo: dict[str, Any], cli: CommandLine) -> None:
     text = (ROOT / "docs" / "tutorial.md").read_text()
     blocks = re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 6
+    assert len(blocks) == 7
     assert demo["exit_code"] == 0
     path = f"{BIN}:{cli.environment['PATH']}"
     done = subprocess.run(
@@ -28,3 +28,4 @@ def test_tutorial(demo: dict[str, Any], cli: CommandLine) -> None:
     # The raw object shows the new date as days since 1970, the lake as a date.
     assert '"shipped_date":10397' in done.stdout
     assert "1998-06-20" in done.stdout
+    assert "supplier_country" in done.stdout

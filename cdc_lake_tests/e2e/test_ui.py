@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 
 from cdc_lake_tests.e2e.conftest import CommandLine
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 CHECKS = {
     "source/cdc_events": 3,
     "topic/cdc_events": 6,
-    "raw/cdc_events": 4,
+    "raw/cdc_events": 5,
     "lake/cdc_events": 4,
     "dataset/order_items": 1,
 }
@@ -93,6 +94,15 @@ def test_materialize_all(page: Page, ui: Ui, cli: CommandLine, faults: list[str]
     page.get_by_role("tab", name="Overview").first.click()
     expect(page.get_by_text(f"{rows:,}", exact=True).first).to_be_visible()
     assert faults == []
+
+
+def test_no_page_of_another_origin_is_answered(ui: Ui) -> None:
+    """By `cdc-lake dev` as it is started; each rule is in unit/webserver/test_requests.py."""
+    query = {"query": "{ version }"}
+    for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
+        answer = httpx.post(f"{ui.address}/graphql", json=query, headers=headers, trust_env=False)
+        assert answer.status_code in {400, 403}
+    assert httpx.get(f"{ui.address}/graphql", params=query, trust_env=False).status_code == 403
 
 
 @pytest.mark.timeout(1200)

@@ -20,6 +20,7 @@ from botocore.config import Config
 from werkzeug.serving import make_server
 
 from cdc_lake_tests.fakes.s3 import MemoryS3, served_s3
+from cdc_lake_tests.fakes.server import SIGNED
 from infra.local.aws_endpoint.emr import EmrApi
 from infra.local.aws_endpoint.emr_serverless import EmrServerlessApi
 from infra.local.aws_endpoint.gate import Gate
@@ -136,7 +137,7 @@ def served(folder: Path, prepare: Any = None) -> Iterator[Served]:  # noqa: ANN4
             "elasticmapreduce": JsonRpc("emr", EmrApi(runs["emr"], REGION, LOGS).operations),
             "emr-serverless": RestJson("emr-serverless", serverless, invalid="ValidationException"),
         }
-        gate = Gate(lambda *_: [], REGION, own)
+        gate = Gate(lambda *_: [], REGION, SIGNED.holds, own)
         server = make_server("127.0.0.1", 0, trouble.around(gate), threaded=True)  # type: ignore[arg-type]
         thread = Thread(target=lambda: server.serve_forever(0.01), daemon=True)
         thread.start()

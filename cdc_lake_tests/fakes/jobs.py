@@ -15,12 +15,14 @@ from typing import Any
 
 from cdc_lake.contract import json_lines, timeline
 from cdc_lake.contract.chain import Chain
-from cdc_lake.contract.manifest import LandedObject, Manifest
+from cdc_lake.contract.manifest import LandedObject, LastRecord, Manifest
 from cdc_lake.contract.names import ObjectName
+from cdc_lake.contract.topic_record import fingerprint
 from cdc_lake.jobs import land as landing
 from cdc_lake.jobs import upsert
 from cdc_lake_tests.fakes.kafka import FakeKafka
 from cdc_lake_tests.memory_store import MemoryStore
+from resources.kafka_records import Message
 from resources.spark_jobs import JobRun
 
 
@@ -55,15 +57,20 @@ class FakeSpark:
 
 def land(kafka: FakeKafka, bucket: MemoryStore, spec: landing.LandSpec) -> landing.LandReport:
     """The land job: an object a span."""
-    chain = Chain(bucket, spec.pipeline, spec.topic)
+    chain = Chain(bucket, spec.pipeline, spec.topic, spec.chain)
     head = chain.head()
     spans = landing.pending(head, spec)
     objects = []
-    for span in spans:
-        messages = [m for m in kafka.peek(spec.topic, span.partition, span.first) if m.offset < span.next]
+    for number, span in enumerate(spans):
+        start = span.first if span.last is None else span.last.offset
+        there = [m for m in kafka.peek(spec.topic, span.partition, start) if m.offset < span.next]
+        messages = [m for m in there if m.offset >= span.first]
         if messages:
+            landing.require_unchanged(spec, span, _last([m for m in there if m.offset < span.first]))
             objects.append(_put(bucket, spec, [(m.partition, m.offset, m.value or b"") for m in messages]))
+            spans = (*spans[:number], span.model_copy(update={"last": _last(messages)}), *spans[number + 1 :])
     manifest = Manifest(
+        chain=spec.chain,
         number=1 if head is None else head.number + 1,
         attempt=spec.attempt,
         pipeline=spec.pipeline,
@@ -77,6 +84,11 @@ def land(kafka: FakeKafka, bucket: MemoryStore, spec: landing.LandSpec) -> landi
     )
     chain.append(manifest)
     return landing.LandReport(manifest.number, manifest.records, len(objects), manifest.size, 0, 0.1)
+
+
+def _last(messages: list[Message]) -> LastRecord | None:
+    newest = max(messages, key=lambda message: message.offset, default=None)
+    return None if newest is None else LastRecord(offset=newest.offset, fingerprint=fingerprint(newest.value))
 
 
 def apply(bucket: MemoryStore, spec: upsert.UpsertSpec) -> upsert.UpsertReport:
@@ -102,7 +114,9 @@ def apply(bucket: MemoryStore, spec: upsert.UpsertSpec) -> upsert.UpsertReport:
 def _put(bucket: MemoryStore, spec: landing.LandSpec, records: list[tuple[int, int, bytes]]) -> LandedObject:
     partition, first, last = records[0][0], records[0][1], records[-1][1]
     body = json_lines.frame([value for _, _, value in records])
-    key = ObjectName(spec.pipeline, spec.topic, partition, first, last, json_lines.EXTENSION, spec.epoch).key
+    key = ObjectName(
+        spec.pipeline, spec.topic, partition, first, last, json_lines.EXTENSION, spec.epoch, spec.chain
+    ).key
     runs = [list(group) for _, group in groupby(enumerate(records), lambda one: one[1][1] - one[0])]
     return LandedObject(
         key=key,

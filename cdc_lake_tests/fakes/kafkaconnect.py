@@ -16,7 +16,7 @@ from botocore.config import Config
 from moto.cloudwatch.models import cloudwatch_backends
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
-from cdc_lake_tests.fakes.server import listening
+from cdc_lake_tests.fakes.server import SIGNED, listening
 from infra.local.aws_endpoint.connect_worker import RefusedError, WorkerStatus
 from infra.local.aws_endpoint.errors import AwsError
 from infra.local.aws_endpoint.gate import Application, Gate
@@ -124,6 +124,6 @@ def served(folder: Path, region: str = REGION) -> Iterator[Served]:
         "kafkaconnect": RestJson("kafkaconnect", api.operations),
         "monitoring": Monitoring(cloudwatch, api.task_states, region),
     }
-    with listening(Gate(moto, region, own)) as url:
+    with listening(Gate(moto, region, SIGNED.holds, own)) as url:
         yield Served(url, worker, archives, region)
     cloudwatch_backends[ACCOUNT][region].reset()

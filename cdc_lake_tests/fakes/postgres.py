@@ -127,10 +127,6 @@ class FakePostgres(Noting, Postgres):
         self._full.add((schema, table))
         return changed
 
-    def key_is_deferrable(self, schema: str, table: str) -> bool:  # noqa: ARG002 - none is
-        """See Postgres."""
-        return False
-
     def refuse_truncate(self, schema: str, table: str) -> bool:
         """See Postgres."""
         changed = (schema, table) not in self._guarded

@@ -18,6 +18,7 @@ import botocore.session
 from botocore.validate import ParamValidator
 from werkzeug.serving import make_server
 
+from cdc_lake_tests.fakes.server import SIGNED
 from infra.local.aws_endpoint.columns import Column
 from infra.local.aws_endpoint.engine import Outcome, Progress, QueryFailed
 from infra.local.aws_endpoint.errors import AwsError
@@ -113,7 +114,9 @@ def served(folder: Path) -> Iterator[Served]:
 
     offered = QuickSightApi(objects, ingestions).operations
     operations = {name: scripted(name, operation) for name, operation in offered.items()}
-    gate = Gate(moto, REGION, {"quicksight": RestJson("quicksight", operations, "InvalidParameterValueException")})
+    gate = Gate(
+        moto, REGION, SIGNED.holds, {"quicksight": RestJson("quicksight", operations, "InvalidParameterValueException")}
+    )
     server = make_server("127.0.0.1", 0, gate, threaded=True)
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()

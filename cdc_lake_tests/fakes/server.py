@@ -1,4 +1,4 @@
-"""A WSGI application at an address of its own, for the length of a block."""
+"""A WSGI application at an address of its own, for the length of a block; the keys of clients of the local AWS APIs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from threading import Thread
 from typing import Any
 
 from werkzeug.serving import make_server
+
+from infra.local.aws_endpoint.signature import Signatures
+
+SIGNED = Signatures("key", "secret")
+"""The keys that clients of a Gate in a unit test sign with."""
 
 
 @contextmanager

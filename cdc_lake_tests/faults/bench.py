@@ -104,7 +104,13 @@ class Bench:
         """The lake equals the source by content, and has each key once."""
         bound = self.resources
         found = comparison.compare(
-            self.table, bound["postgres"], bound["kafka"], self.store, bound["athena"], seconds=60
+            self.table,
+            bound["postgres"],
+            bound["kafka"],
+            bound["connect"],
+            self.store,
+            bound["athena"],
+            seconds=60,
         )
         assert found.equal, found
         assert found.changed_since == 0, f"{found.changed_since} changes were not applied"

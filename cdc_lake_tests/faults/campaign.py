@@ -77,12 +77,12 @@ def run(
     bench: Bench,
     seed: int,
     blows: Iterator[Blow],
-    enough: Callable[[int], bool],
+    enough: Callable[[Counter[str]], bool],
     rate: float,
     say: Say,
     rest_after: int | None = None,
 ) -> Figures:
-    """Run it until `enough`, which is told how many kills there were, says so.
+    """Run it until `enough` of the kills by target returns true.
 
     After each `rest_after` kills nothing is hit until the lake has taken a batch: blows that follow so fast that no run
     ever ends would try the beginning of runs only. Traffic goes on meanwhile.
@@ -106,7 +106,7 @@ def run(
         with Chaos(bench.cli, dagster, tell) as chaos, traffic(bench, rate, seed) as changing:
             with LagWatch(bench) as watch:
                 rested = 0
-                while not enough(chaos.kills.total()):
+                while not enough(chaos.kills):
                     if rest_after is not None and chaos.kills.total() - rested >= rest_after:
                         rested = chaos.kills.total()
                         tell(f"a rest of {_rest(watch, bench):.0f} s, in which the lake took a batch")
@@ -164,7 +164,7 @@ def _settle(bench: Bench) -> float:
     began = time.monotonic()
     flow = bench.table.pipeline
     bound = bench.resources
-    beat = stream.barrier(flow.at_source(bound["postgres"]), bound["kafka"], flow, SETTLE_SECONDS)
+    beat = stream.barrier(flow.at_source(bound["postgres"]), bound["kafka"], bound["connect"], flow, SETTLE_SECONDS)
 
     def there() -> bool:
         state = topic_state.now(bench.resources["kafka"], bench.table)

@@ -17,7 +17,7 @@ from infra.local.home import StackHome
 from infra.local.stack import Stack
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def stall(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Stall:
     """A pipeline with one small table, made and in the lake."""
     assert bench.cli
@@ -26,7 +26,7 @@ def stall(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Stall:
     return made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """The stack, up and loaded; nothing of the pipeline is made yet."""
     answer_signals()

@@ -16,9 +16,10 @@ from pathlib import Path
 import psutil
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
+from cdc_lake.cli.session import END_SECONDS, REST_SECONDS
 from cdc_lake_tests.e2e.conftest import BIN, ROOT, CommandLine
 
-_STOP_SECONDS = 30.0
+_STOP_SECONDS = END_SECONDS + REST_SECONDS + 20
 _GONE = (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess)
 
 
@@ -31,7 +32,7 @@ class DagsterDev:
         self.starts = 0
 
     def ensure(self) -> None:
-        """Start it where it does not run. What an earlier one left running, runs on."""
+        """Start it where it does not run."""
         if self._process is not None and self._process.poll() is None:
             return
         with closing(socket.socket()) as probe:

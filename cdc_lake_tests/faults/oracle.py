@@ -23,7 +23,7 @@ from cdc_lake_tests.faults import work
 def applied(seconds: float) -> Mapping[str, Any]:
     """What the check equals_source asks; its report."""
     found = resolved()
-    systems = Systems(found["postgres"], found["kafka"], found["store"], spark())
+    systems = Systems(found["postgres"], found["kafka"], found["connect"], found["store"], spark())
     return asdict(verify_applied(work.table(), systems, seconds=seconds))
 
 

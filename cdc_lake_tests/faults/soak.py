@@ -45,7 +45,7 @@ def main() -> int:
         for line in figures.lines():
             say(line)
     except Exception as fault:
-        say(f"FAILED: {type(fault).__name__}: {fault}")
+        say(f"FAILED: {type(fault).__name__}: {fault} (seed {options.seed}: --seed {options.seed} repeats it)")
         say(f"state and logs are kept in {folder}; `CDC_LAKE_HOME={home} cdc-lake up` starts the stack again")
         if not isinstance(fault, AssertionError):
             raise

@@ -21,6 +21,7 @@ from cdc_lake.pipeline.flow import TableFlow, location
 from cdc_lake.pipeline.load import load
 from cdc_lake.pipeline.stages.topic import connector_config
 from cdc_lake.profile import bound, resolved, spark
+from resources.kafka_connect import KafkaConnect
 from resources.postgres import Postgres
 from resources.waiting import until
 
@@ -41,18 +42,19 @@ Row = tuple[int, str]
 class Stall:
     """The pipeline, on a running stack that CDC_LAKE_HOME names."""
 
-    def __init__(self, name: str, folder: Path) -> None:
+    def __init__(self, name: str, folder: Path, worker: KafkaConnect | None = None) -> None:
         (folder / name).mkdir()
         (folder / name / "defs.yaml").write_text(YAML.format(name=name))
         self.flow = load(name, folder)
         self.server: Postgres | None = None
+        self.worker = worker
         self.instance = dg.DagsterInstance.ephemeral()
         built = component.build(self.flow)
         made = dg.Definitions(
             assets=built.assets,
             asset_checks=[check for check in built.asset_checks or () if _is_of(check, "topic")],
-            jobs=built.jobs,
-            resources={**bound(), "postgres": dg.ResourceDefinition(lambda _: self.resources["postgres"])},
+            jobs=[dg.define_asset_job(name, selection="*")],  # the pipeline's own jobs name checks that are not here
+            resources={**bound(), **{name: self._late(name) for name in ("postgres", "connect", "deployment")}},
             executor=dg.in_process_executor,
         )
         self.graph = Graph(name, made, self.instance)
@@ -60,8 +62,19 @@ class Stall:
 
     @property
     def resources(self) -> Mapping[str, Any]:
-        """The resources at their present addresses; `server` takes PostgreSQL's place."""
-        return resolved() if self.server is None else {**resolved(), "postgres": self.server}
+        """The resources at their present addresses; `server` takes PostgreSQL's place, and `worker`, which has no
+        exactly-once, that of the stack's.
+        """
+        found = dict(resolved())
+        if self.server is not None:
+            found["postgres"] = self.server
+        if self.worker is not None:
+            found["connect"] = self.worker
+            found["deployment"] = found["deployment"].model_copy(update={"exactly_once": "requested"})
+        return found
+
+    def _late(self, name: str) -> dg.ResourceDefinition:
+        return dg.ResourceDefinition(lambda _: self.resources[name])
 
     @property
     def table(self) -> TableFlow:
@@ -128,7 +141,7 @@ class Stall:
     def barrier(self) -> None:
         """Wait until everything that was committed by now is in Kafka."""
         found = self.resources
-        stream.barrier(self.flow.at_source(found["postgres"]), found["kafka"], self.flow, 60)
+        stream.barrier(self.flow.at_source(found["postgres"]), found["kafka"], found["connect"], self.flow, 60)
 
     def at_source(self) -> list[Row]:
         """The source's rows."""

@@ -42,6 +42,7 @@ class OtherServer:
             user=at.postgres_user,
             password=password,
             database=at.postgres_database,
+            capture_role=at.capture_role,
         )
 
     def restore(self, backup: Path) -> None:

@@ -14,6 +14,7 @@ from cdc_lake.pipeline.load import load
 from cdc_lake_tests.e2e.conftest import CommandLine
 from cdc_lake_tests.e2e.test_demo import check
 from cdc_lake_tests.faults.bench import Bench
+from cdc_lake_tests.full import full_only
 from cdc_lake_tests.tried import Tried
 from infra.local.attach import load_endpoints
 from resources.errors import ResourceError
@@ -77,14 +78,16 @@ class Running:
         return done
 
     def _connector_runs(self) -> bool:
-        url = load_endpoints(Path(self._cli.stack.home.path)).connect_url
+        at = load_endpoints(Path(self._cli.stack.home.path))
+        user, password = at.connect_login
         try:
-            status = KafkaConnect(url=url).status(load("northwind").connector)
+            status = KafkaConnect(url=at.connect_url, user=user, password=password).status(load("northwind").connector)
         except ResourceError:
             return False  # the worker is being started again
         return status is not None and status.is_running()
 
 
+@full_only
 @pytest.mark.timeout(1500)
 def test_each_component(bench: Bench, tried: Tried) -> None:
     cli = bench.cli

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import random
+from collections import Counter
 
 import pytest
 
 from cdc_lake_tests.faults import campaign, work
 from cdc_lake_tests.faults.bench import Bench
 from cdc_lake_tests.faults.plan import TARGETS, plan
+from cdc_lake_tests.full import size
+from cdc_lake_tests.seeds import named_in_failures
 from cdc_lake_tests.tried import Tried
 
 SEED = "CDC_LAKE_FAULTS_SEED"
-KILLS = 50
+KILLS = size(in_ci=2 * len(TARGETS), full=51)
+"""In CI two whole rounds: more where a target was not there in its turns."""
 EVERY_SECONDS = 7.0
 RATE = 50.0
 REST_AFTER = 17
@@ -21,7 +25,7 @@ REST_AFTER = 17
 
 
 @pytest.mark.timeout(3600)
-def test_fifty_kills_under_traffic(bench: Bench, tried: Tried, capsys: pytest.CaptureFixture[str]) -> None:
+def test_kills_under_traffic(bench: Bench, tried: Tried, capsys: pytest.CaptureFixture[str]) -> None:
     seed = int(os.environ.get(SEED) or random.SystemRandom().randrange(10**6))
 
     def say(text: str) -> None:
@@ -31,11 +35,16 @@ def test_fifty_kills_under_traffic(bench: Bench, tried: Tried, capsys: pytest.Ca
     say(f"\nrandom kills with seed {seed}; {SEED}={seed} repeats them")
     with bench.writer() as writer:
         writer.do(work.reset)
-    figures = campaign.run(bench, seed, plan(seed, EVERY_SECONDS), lambda kills: kills >= KILLS, RATE, say, REST_AFTER)
+    with named_in_failures(SEED, seed):
+        figures = campaign.run(bench, seed, plan(seed, EVERY_SECONDS), enough, RATE, say, REST_AFTER)
     for line in figures.lines():
         say(line)
-    assert set(figures.kills) == set(TARGETS), "something was never hit"
     tried("random kills", sum(figures.kills.values()))
     tried("changes committed around random kills", figures.traffic.changes)
     tried("rows lost, by verify after random kills", figures.verified["missing"])
     tried("rows doubled, by verify after random kills", figures.verified["doubled"])
+
+
+def enough(kills: Counter[str]) -> bool:
+    """Whether there were as many kills as are wanted, and each target was hit."""
+    return kills.total() >= KILLS and set(kills) == set(TARGETS)

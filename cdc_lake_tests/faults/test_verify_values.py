@@ -106,8 +106,9 @@ class Held:
             *(_insert(row, "snapshot") for row in range(MOST + 1)),
         )
         built = component.build(self.flow)
+        job = dg.define_asset_job(NAME, selection="*")
         definitions = dg.Definitions(
-            assets=built.assets, jobs=built.jobs, resources=bound(), executor=dg.in_process_executor
+            assets=built.assets, jobs=[job], resources=bound(), executor=dg.in_process_executor
         )
         Graph(NAME, definitions, dg.DagsterInstance.ephemeral()).materialise("source", "topic")
         self.execute(*(_insert(row, "stream, ''") for row in range(MOST + 1)))
@@ -115,7 +116,7 @@ class Held:
     def verify(self) -> VerifyReport:
         """What the oracle says."""
         found = resolved()
-        systems = Systems(found["postgres"], found["kafka"], found["store"], spark())
+        systems = Systems(found["postgres"], found["kafka"], found["connect"], found["store"], spark())
         ((_, report),) = verify_tables(self.flow, self.flow.tables, systems, seconds=300, apply=True, limit=100)
         return report
 

@@ -22,7 +22,7 @@ from cdc_lake.instance import dagster_home
 from cdc_lake.jobs import land, upsert
 from cdc_lake.pipeline import reset as resetting
 from cdc_lake.pipeline import resnapshot as resnapshotting
-from cdc_lake.pipeline import stream, topic_state
+from cdc_lake.pipeline import stream
 from cdc_lake.pipeline.flow import TableFlow, location
 from cdc_lake.pipeline.load import load
 from cdc_lake.pipeline.stages.topic import connector_config
@@ -96,7 +96,7 @@ def carry(*stages: str) -> None:
 def barrier() -> None:
     """Wait until everything that the source has committed is in Kafka."""
     flow, found = load(PIPELINE), resolved()
-    stream.barrier(flow.at_source(found["postgres"]), found["kafka"], flow, 60)
+    stream.barrier(flow.at_source(found["postgres"]), found["kafka"], found["connect"], flow, 60)
 
 
 def metadata(stage: str) -> Mapping[str, Any]:
@@ -140,5 +140,5 @@ def land_through(endpoint: str) -> Mapping[str, Any]:
     found = resolved()
     at = replace(location(found["store"]), endpoint_url=endpoint)
     kafka = found["kafka"]
-    spec = stream.land_spec(table(), topic_state.now(kafka, table()), at, kafka.spark_options())
+    spec = stream.landing(table(), kafka, at).spec
     return asdict(spark().run(land.run, replace(spec, records_per_object=20)))

@@ -24,6 +24,11 @@ def test_secrets_come_by_a_config_provider(environment: Synthesized) -> None:
     assert found["config.providers.secretsmanager.param.region"] == environment.size.region
 
 
+def test_offsets_are_stored_soon_after_the_slot_is_confirmed(variant: Synthesized) -> None:
+    """There is no exactly-once on MSK Connect: watermarks wait for a stored offset."""
+    assert {each["offset.flush.interval.ms"] for each in properties(variant).values()} == {"5000"}
+
+
 def test_each_connector_keeps_its_offsets_when_it_is_made_again(variant: Synthesized) -> None:
     found = properties(variant)
     topics = [each["offset.storage.topic"] for each in found.values()]

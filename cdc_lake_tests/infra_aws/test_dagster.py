@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from dagster_postgres import DagsterPostgresStorage
 
 import infra.aws
 from cdc_lake_tests.infra_aws.conftest import Synthesized
+from cdc_lake_tests.infra_aws.test_rights import allowed, rights
 from infra.local.artifacts import folder_of
 from infra.local.cache import cache_folder
 
@@ -54,19 +56,43 @@ def test_three_services_of_one_task_each_without_a_public_address(environment: S
         assert len(network["SecurityGroups"]) == 1
 
 
-def test_only_the_code_location_may_do_something_on_aws(environment: Synthesized) -> None:
+def test_only_the_code_location_may_change_something_on_aws(environment: Synthesized) -> None:
     tasks = environment.of("dagster", "AWS::ECS::TaskDefinition").values()
     roles = {task["ContainerDefinitions"][0]["Name"]: task["TaskRoleArn"]["Fn::GetAtt"][0] for task in tasks}
     policies = environment.of("dagster", "AWS::IAM::Policy").values()
     with_rights = {reference["Ref"] for policy in policies for reference in policy["Roles"]}
     assert roles["code"] in with_rights
-    assert {roles["webserver"], roles["daemon"]} & with_rights == set()
+    assert roles["webserver"] in with_rights
+    assert roles["daemon"] not in with_rights
+
+
+def test_the_web_server_may_read_the_logs_of_runs_and_nothing_else(environment: Synthesized) -> None:
+    given = rights(environment, "dagster-webserver")
+    assert allowed(given) == {"s3:GetBucketLocation", "s3:ListBucket", "s3:ListBucketMultipartUploads", "s3:GetObject"}
+    [read] = [each for each in given if "s3:GetObject" in each.actions]
+    [below] = read.resources
+    logs = yaml.safe_load((IMAGE / "dagster.yaml").read_text(encoding="utf-8"))["compute_logs"]["config"]
+    assert below.endswith(f"/{logs['prefix']}/*")
+    [put] = [each for each in rights(environment, "dagster") if any(below == one for one in each.resources)]
+    assert "s3:PutObject" in put.actions
+
+
+def test_every_service_reads_where_the_logs_of_runs_are(environment: Synthesized) -> None:
+    logs = yaml.safe_load((IMAGE / "dagster.yaml").read_text(encoding="utf-8"))["compute_logs"]
+    for service in SERVICES:
+        assert named(logs) <= variables(containers(environment)[service])
 
 
 def test_secrets_are_references(environment: Synthesized) -> None:
     for container in containers(environment).values():
         assert {each["Name"] for each in container["Secrets"]} >= {"DAGSTER_POSTGRES_PASSWORD"}
         assert not [each for each in container.get("Environment", []) if "PASSWORD" in each["Name"]]
+
+
+def test_the_web_server_answers_its_own_pages_only(environment: Synthesized) -> None:
+    command = containers(environment)["webserver"]["Command"]
+    assert command[:3] == ["python", "-m", "cdc_lake.webserver"]
+    assert importlib.util.find_spec(f"{command[2]}.__main__") is not None
 
 
 def test_the_code_location_is_told_of_the_cluster_where_there_is_one(dev: Synthesized, production: Synthesized) -> None:

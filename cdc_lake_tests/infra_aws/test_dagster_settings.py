@@ -16,6 +16,8 @@ GIVEN = {"CDC_LAKE_CONNECT_PLUGIN", "CDC_LAKE_QUICKSIGHT_PRINCIPAL"}
 LEFT = {
     "CDC_LAKE_CONNECT_MAX_WORKERS",  # a source connector with one task has no use for more workers
     "CDC_LAKE_CONNECT_TAGS",
+    "CDC_LAKE_CAPTURE_ROLE",  # the secret's user owns the tables, and Debezium signs in as it
+    "CDC_LAKE_CONNECT_USER",
     "CDC_LAKE_CONNECT_URL",  # a Connect of one's own; the stacks make what MSK Connect needs
     "CDC_LAKE_ATHENA_USD_PER_TB",  # the price of most regions
     "CDC_LAKE_CONNECT_PASSWORD_REFERENCE",  # the member `password` of the secret, which CDK makes so
@@ -70,7 +72,7 @@ def test_the_rest_is_told_but_for_what_defaults_are_right_for(production: Synthe
 def test_nothing_is_told_that_nobody_reads(environment: Synthesized, variant: Synthesized) -> None:
     for each in (environment, variant):
         names = {name for name in told(each) if not name.startswith(WORKER)}
-        assert names - aliases().keys() == {"CDC_LAKE_PROFILE"}
+        assert names - aliases().keys() == {"AWS_DEFAULT_REGION", "CDC_LAKE_PROFILE", "CDC_LAKE_RUN_HOST"}
 
 
 def test_an_environment_without_what_a_person_gives_says_what_is_missing(environment: Synthesized) -> None:

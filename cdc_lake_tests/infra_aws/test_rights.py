@@ -41,7 +41,6 @@ BESIDE: dict[str, str] = {
     "ec2:DescribeSecurityGroups": "as above",
     "ec2:DescribeSubnets": "as above",
     "ec2:DescribeVpcs": "as above",
-    "glue:BatchGetPartition": _ATHENA,
     "glue:GetDatabases": _ATHENA,
     "glue:GetPartition": _ATHENA,
     "iam:CreateServiceLinkedRole": "the account's first connector makes the role of MSK Connect itself",

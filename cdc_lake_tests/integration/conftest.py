@@ -1,4 +1,4 @@
-"""What integration tests share: engines that take long to start, one set a session."""
+"""What integration tests share: engines that take long to start."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class QueryStack:
         psutil.wait_procs([process], timeout=10)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def query_stack() -> Iterator[QueryStack]:
     """The engines behind Athena, running."""
     with scratch_home() as home, running_stack(home, QUERY_COMPONENTS) as stack:

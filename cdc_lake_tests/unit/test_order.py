@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,17 @@ TESTS = Path(order.__file__).parent
 
 @pytest.mark.parametrize("place", [*order.LONGEST_FIRST, *order.ONE_STACK])
 def test_every_place_has_tests(place: str) -> None:
-    assert list(TESTS.glob(f"{place}/test_*.py")) or list(TESTS.glob(f"{place}*.py"))
+    assert list(TESTS.glob(f"{place}/**/test_*.py")) or list(TESTS.glob(f"{place}*.py"))
+
+
+def test_nothing_comes_after_the_faults_that_share_a_stack() -> None:
+    """That stack, with everything in it, would run on beside the next one."""
+    files = [str(file.relative_to(TESTS)) for file in TESTS.rglob("test_*.py")]
+    suites = [file for file in files if file.startswith(("integration/", "e2e/", "faults/"))]
+    in_order = sorted(suites, key=lambda file: order.rank(f"cdc_lake_tests/{file}"))
+    sharing = [file for file in in_order if re.match(r"faults/test_", file)]
+    assert in_order[-len(sharing) :] == sharing
+    assert in_order.index("faults/jobs/test_upsert_history.py") < in_order.index("faults/test_kills.py")
 
 
 def test_what_shares_a_stack_is_one_group() -> None:

@@ -24,6 +24,7 @@ from infra.aws.streaming import StreamingStack
 from infra.aws.told import tell
 from resources.connect_plugin import CONFIG_PROVIDER
 
+OFFSET_FLUSH_MS = 5000
 _WRITE_TOPIC = ["AlterTopicDynamicConfiguration", "CreateTopic", "DescribeTopic", "DescribeTopicDynamicConfiguration"]
 
 
@@ -55,6 +56,9 @@ def worker_properties(pipeline: str, region: str) -> str:
             "value.converter": "org.apache.kafka.connect.json.JsonConverter",
             "value.converter.schemas.enable": "false",
             "offset.storage.topic": offsets_topic(pipeline),
+            # Without exactly-once, how long the slot's confirmed position can be ahead of the stored offset: by default
+            # a minute (docs/decisions/0031-without-exactly-once.md).
+            "offset.flush.interval.ms": str(OFFSET_FLUSH_MS),
             # A connector's configuration says ${secretsmanager:<secret>:password}; who reads it sees no more.
             "config.providers": "secretsmanager",
             "config.providers.secretsmanager.class": CONFIG_PROVIDER,

@@ -18,7 +18,7 @@ from constructs import Construct
 
 from infra.aws import dagster_role
 from infra.aws.connect import retention
-from infra.aws.dagster_settings import settings
+from infra.aws.dagster_settings import instance_settings, settings
 from infra.aws.dagster_storage import DagsterStorage
 from infra.aws.parts import Parts
 from infra.aws.rights import grant
@@ -31,7 +31,8 @@ _ANYWHERE = "0.0.0.0"  # noqa: S104 - inside of a task; who may connect is the s
 _CODE = ("dagster", "code-server", "start", "-h", _ANYWHERE, "-p", str(CODE_LOCATION), "-m", "cdc_lake.definitions")
 COMMANDS = {
     "code": _CODE,
-    "webserver": ("dagster-webserver", "-h", _ANYWHERE, "-p", str(WEBSERVER), "-w", _WORKSPACE),
+    # People open it through a forwarded port, as localhost: it answers no other Host (cdc_lake/webserver).
+    "webserver": ("python", "-m", "cdc_lake.webserver", "-h", _ANYWHERE, "-p", str(WEBSERVER), "-w", _WORKSPACE),
     "daemon": ("dagster-daemon", "run", "-w", _WORKSPACE),
 }
 
@@ -65,9 +66,10 @@ class DagsterStack(LakeStack):
         )
         self._cluster.add_default_cloud_map_namespace(name=self.domain, type=servicediscovery.NamespaceType.DNS_PRIVATE)
         self.role = self._role()
-        # Only the code location does work on AWS: the other two speak to it and to the instance's storage.
+        # Only the code location does work on AWS: the other two speak to it and to the instance's storage. The web
+        # server reads the logs of runs, too.
         self._service("code", CODE_LOCATION, self.role)
-        self._service("webserver", WEBSERVER, None)
+        self._service("webserver", WEBSERVER, self._webserver_role())
         self._service("daemon", None, None)
         CfnOutput(
             self, "WebserverAddress", value=f"webserver.{self.domain}:{WEBSERVER}", description="To forward a port to"
@@ -95,6 +97,16 @@ class DagsterStack(LakeStack):
         self._restarts(role)
         return role
 
+    def _webserver_role(self) -> iam.Role:
+        role = iam.Role(
+            self,
+            "WebserverRole",
+            role_name=f"{self.size.prefix}-dagster-webserver",
+            assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"),
+        )
+        grant(role, *dagster_role.run_log_statements(self._parts.storage))
+        return role
+
     def _restarts(self, role: iam.Role) -> None:
         """A policy by itself, for cfn-lint's list of actions lacks these; the tests hold them against boto3's calls."""
         policy = iam.Policy(self, "Restarts", roles=[role], statements=[dagster_role.restart_statement(self)])
@@ -112,9 +124,10 @@ class DagsterStack(LakeStack):
             name,
             image=ecs.ContainerImage.from_ecr_repository(self._parts.storage.image, size.image_tag),
             command=list(COMMANDS[name]),
-            environment=settings(self, self._parts)
+            # One task takes another's place: what ran in the one before has ended with it, under whatever name.
+            environment={**settings(self, self._parts), "CDC_LAKE_RUN_HOST": f"code.{self.domain}"}
             if name == "code"
-            else {"CDC_LAKE_CODE_HOST": f"code.{self.domain}"},
+            else {"CDC_LAKE_CODE_HOST": f"code.{self.domain}", **instance_settings(self, self._parts)},
             secrets=self.storage.environment(),
             logging=ecs.LogDrivers.aws_logs(stream_prefix=name, log_group=self._log_group),
             port_mappings=[ecs.PortMapping(container_port=port)] if port else None,

@@ -13,13 +13,15 @@ from infra.aws.catalog import CatalogStack
 from infra.aws.connect import ConnectStack, offsets_topic
 from infra.aws.events import EventsStack
 from infra.aws.policies import allow, arn, kafka_arn, on_any
-from infra.aws.rights import LOOK, puts, reads_secret, reads_topics, writes
+from infra.aws.rights import LOOK, puts, reads, reads_secret, reads_topics, writes
 from infra.aws.spark import CLUSTER_TOLD, SparkStack
 from infra.aws.stack import LakeStack
 from infra.aws.storage import StorageStack
 from infra.aws.told import told
 from resources.metrics import NAMESPACE
 
+RUN_LOGS = "dagster-logs/"
+"""Where image/dagster.yaml has what runs print, in the bucket `work`."""
 _CATALOG = "datacatalog/AwsDataCatalog"
 
 
@@ -28,11 +30,16 @@ def object_statements(storage: StorageStack, events: EventsStack) -> list[iam.Po
     queue = ["DeleteMessage", "GetQueueAttributes", "ReceiveMessage"]
     return [
         *writes(storage.lake),
-        *puts(storage.work, "athena-results/"),
+        *puts(storage.work, "athena-results/", RUN_LOGS),
         *puts(storage.artifacts, "spark/"),
         allow([f"sqs:{action}" for action in queue], [events.queue.queue_arn]),
         allow(["sqs:GetQueueAttributes", "sqs:GetQueueUrl"], [events.unhandled.queue_arn]),
     ]
+
+
+def run_log_statements(storage: StorageStack) -> list[iam.PolicyStatement]:
+    """Reading what runs printed, for the web server."""
+    return reads(storage.work, RUN_LOGS)
 
 
 def kafka_statements(stack: LakeStack, cluster: str) -> list[iam.PolicyStatement]:

@@ -21,11 +21,10 @@ def settings(stack: LakeStack, parts: Parts) -> dict[str, str]:
     """The variables of the task in this stack."""
     size, groups = stack.size, parts.network.groups
     told = {
+        **instance_settings(stack, parts),
         "CDC_LAKE_PROFILE": "aws",
         "CDC_LAKE_ENVIRONMENT": size.name,
-        "AWS_REGION": size.region,
         "CDC_LAKE_BUCKET": parts.storage.lake.bucket_name,
-        "CDC_LAKE_WORK_BUCKET": parts.storage.work.bucket_name,
         "CDC_LAKE_ARTIFACTS_BUCKET": parts.storage.artifacts.bucket_name,
         "CDC_LAKE_EVENTS_QUEUE": parts.events.queue.queue_url,
         "CDC_LAKE_SOURCE_HOST": parts.database.cluster.cluster_endpoint.hostname,
@@ -51,6 +50,16 @@ def settings(stack: LakeStack, parts: Parts) -> dict[str, str]:
         for pipeline in size.pipelines
     }
     return told | _given(stack, parts)
+
+
+def instance_settings(stack: LakeStack, parts: Parts) -> dict[str, str]:
+    """Return the variables that image/dagster.yaml names, without the storage's; each service reads that file."""
+    region = stack.size.region
+    return {
+        "AWS_REGION": region,
+        "AWS_DEFAULT_REGION": region,  # which boto3 reads where nobody names a region: the manager of logs does not
+        "CDC_LAKE_WORK_BUCKET": parts.storage.work.bucket_name,
+    }
 
 
 def _given(stack: LakeStack, parts: Parts) -> dict[str, str]:

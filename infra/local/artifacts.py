@@ -1,7 +1,7 @@
 """The jars and plugins that the stack and the jobs run, by module, fetched once into the cache folder.
 
-A module is one pom under connectors/maven. Its folder is named by the pom's hash: another pom is
-another folder, so a change is fetched anew and an older checkout goes on with what it had.
+A module is one pom under connectors/maven, with the SHA-256 sums of its files beside it. Its folder is named by the
+hash of both: after a change of either it is fetched again, and an older checkout goes on with what it had.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Protocol
 
 from filelock import FileLock
 
-from infra.local import java, maven
+from infra.local import jar_locks, java, maven
 from infra.local.cache import cache_folder, tree_bytes
 from infra.local.errors import ArtifactsMissing, StackError
 from infra.local.unpack import unpack, unpack_parts
@@ -29,7 +29,7 @@ AWS_MODULES = ("debezium", "spark", "msk-iam")
 """What a pipeline takes along to AWS: the plugin's jars, and those of the jobs."""
 CONNECT_3_7 = "connect-3.7"
 """The worker that a test runs the plugin's zip on, which fetches it."""
-_ALL = (*MODULES, "msk-iam", CONNECT_3_7)
+ALL_MODULES = (*MODULES, "msk-iam", CONNECT_3_7)
 JAVAS = tuple(java.PACKAGED)
 TRINO_PARTS = ("lib", "plugin/hive", "plugin/hudi")
 
@@ -46,14 +46,15 @@ class SetupProgress(Protocol):
 
 def pom_of(module: str) -> Path:
     """The pom that defines the module. Raises StackError for a module that does not exist."""
-    if module not in _ALL:
-        raise StackError(f"there is no module {module!r}: the modules are {', '.join(_ALL)}")
+    if module not in ALL_MODULES:
+        raise StackError(f"there is no module {module!r}: the modules are {', '.join(ALL_MODULES)}")
     return POMS / module / "pom.xml"
 
 
 def folder_of(module: str) -> Path:
     """Where the module's files lie, or will lie."""
-    digest = hashlib.sha256(pom_of(module).read_bytes()).hexdigest()[:12]
+    pom = pom_of(module)
+    digest = hashlib.sha256(pom.read_bytes() + pom.with_name(jar_locks.NAME).read_bytes()).hexdigest()[:12]
     return cache_folder() / "jars" / f"{module}-{digest}"
 
 
@@ -77,7 +78,8 @@ def missing(modules: Iterable[str] = MODULES) -> list[str]:
 def ensure(modules: Iterable[str], progress: SetupProgress) -> None:
     """Fetch the modules that are missing. Raises StackError with the coordinate that can't be had.
 
-    What is complete stays, and Maven's own repository is kept after a failure: the next call resumes.
+    What is complete stays, and Maven's own repository is kept after a failure: the next call resumes. It is removed
+    where a file is not the one that the module's lock names.
     """
     with _locked():
         wanted = missing(modules)
@@ -107,21 +109,21 @@ def _fetch(module: str, progress: SetupProgress) -> None:
     with _told(module, lambda: tree_bytes(draft) + tree_bytes(repository) - before, progress) as done:
         log = cache_folder() / "logs" / f"setup-{module}.log"
         maven.copy_dependencies(pom_of(module), draft, repository, log)
-        FINISH.get(module, _nothing)(draft)
+        try:
+            jar_locks.verify(draft, pom_of(module))
+        except StackError:
+            for folder_with_it in (draft, repository):
+                shutil.rmtree(folder_with_it, ignore_errors=True)
+            raise
+        if finish := FINISH.get(module):
+            finish(draft)
         draft.rename(folder)
         done(tree_bytes(folder))
 
 
-def _nothing(folder: Path) -> None:
-    if not any(folder.glob("*.jar")):
-        raise StackError(f"Maven put no jar into {folder}: look at the pom of that module")
-
-
 def _tarball(folder: Path) -> Path:
-    found = sorted(folder.glob("*.tar.gz"))
-    if len(found) != 1:
-        raise StackError(f"expected one tar.gz in {folder}, found {len(found)}: look at the pom of that module")
-    return found[0]
+    [archive] = folder.glob("*.tar.gz")  # its lock has one file
+    return archive
 
 
 def _finish_debezium(folder: Path) -> None:

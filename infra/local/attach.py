@@ -16,7 +16,7 @@ from infra.local.errors import StackDown
 from infra.local.home import find_home
 from infra.local.java import java_home
 from infra.local.process import recorded
-from infra.local.secrets import load_or_make
+from infra.local.secrets import load
 from infra.local.state import StateFile
 
 
@@ -24,13 +24,14 @@ def load_endpoints(home: Path | None = None) -> Endpoints:
     """The addresses and credentials of the stack in `home` (default: CDC_LAKE_HOME, `.cdc-lake`).
 
     They stay the same over `down` and `up`, so this does not ask whether anything runs: see
-    `require_running`. Raises StackDown when the stack was never started, ArtifactsMissing before `setup`.
+    `require_running`. Raises StackDown when the stack was never started or by an earlier version only, ArtifactsMissing
+    before `setup`.
     """
     found = find_home(home)
     ports = StateFile(found.state_file).read().ports
     if not ports or not found.secrets_file.exists():
         raise StackDown(f"the stack in {found.path} was never started: run `cdc-lake up`")
-    secrets = load_or_make(found.secrets_file)
+    secrets = load(found.secrets_file)
     return Endpoints(
         home=found.path,
         postgres_host=LOOPBACK,
@@ -39,6 +40,7 @@ def load_endpoints(home: Path | None = None) -> Endpoints:
         postgres_password=SecretStr(secrets.postgres_password),
         kafka_bootstrap=f"{LOOPBACK}:{ports['kafka']}",
         connect_url=f"http://{LOOPBACK}:{ports['connect']}",
+        connect_password=SecretStr(secrets.connect_password),
         connect_secrets_file=secrets_file(found.path),
         s3_endpoint=f"http://{LOOPBACK}:{ports['s3']}",
         s3_access_key=secrets.s3_access_key,

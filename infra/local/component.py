@@ -7,6 +7,7 @@ Not here: ports, secrets and process handling.
 
 from __future__ import annotations
 
+import shutil
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from typing import Protocol, runtime_checkable
 from infra.local.class_path import ClassPath
 
 PRIVATE_FOLDER = 0o700
+TEMPORARY = "tmp"
 LOOPBACK = "127.0.0.1"
 
 
@@ -24,6 +26,11 @@ class Secrets:
     """The random secrets of one state folder; made once, kept in a file of mode 0600."""
 
     postgres_password: str
+    """The superuser's."""
+    debezium_password: str
+    """That of the role which connectors sign in as."""
+    connect_password: str
+    """That of Connect's REST interface."""
     s3_access_key: str
     s3_secret_key: str
 
@@ -41,6 +48,13 @@ class StackContext:
         path = self.home / component
         path.mkdir(parents=True, exist_ok=True)
         path.chmod(PRIVATE_FOLDER)
+        return path
+
+    def temporary(self, component: str) -> Path:
+        """The folder for the component's temporary files, empty: what a process that was killed left is removed."""
+        path = self.folder(component) / TEMPORARY
+        shutil.rmtree(path, ignore_errors=True)
+        path.mkdir(mode=PRIVATE_FOLDER)
         return path
 
 

@@ -12,6 +12,12 @@ DATABASE = "devdb"
 KAFKA_CLUSTER = f"arn:aws:kafka:{REGION}:123456789012:cluster/cdc-lake/6d736b2d-0000-4000-8000-6c6f63616c00-1"
 """The ARN that the stack's broker has at the local AWS-API endpoint."""
 
+CONNECT_USER = "cdc-lake"
+"""Who may use Connect's REST interface."""
+
+CAPTURE_ROLE = "debezium"
+"""The role that connectors sign in to PostgreSQL as: no superuser, it reads what the pipelines' `source` grants it."""
+
 DATABASE_SECRET = "cdc-lake/postgres"  # noqa: S105 - its name
 """The secret with PostgreSQL's user and password at the local AWS-API endpoint."""
 
@@ -31,8 +37,12 @@ class Endpoints(BaseModel):
     kafka_bootstrap: str
     kafka_cluster: str = KAFKA_CLUSTER
     connect_url: str
+    connect_user: str = CONNECT_USER
+    connect_password: SecretStr
     connect_secrets_file: Path
-    """A properties file (mode 0600) that the worker's FileConfigProvider may read; key `postgres.password`."""
+    """A properties file (mode 0600) that the worker's FileConfigProvider may read: `postgres.password` in it is the
+    password of `capture_role`."""
+    capture_role: str = CAPTURE_ROLE
     s3_endpoint: str
     s3_access_key: str
     s3_secret_key: SecretStr
@@ -45,3 +55,8 @@ class Endpoints(BaseModel):
     """A Java 17 for Spark."""
     spark_jars: Path
     """The folder of jars that the jobs add to Spark's own."""
+
+    @property
+    def connect_login(self) -> tuple[str, str]:
+        """User and password of Connect's REST interface."""
+        return self.connect_user, self.connect_password.get_secret_value()

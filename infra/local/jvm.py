@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from infra.local.class_path import ClassPath
+from infra.local.component import TEMPORARY
 
 COMMON = (
     "-XX:+UseSerialGC",
@@ -18,6 +19,11 @@ COMMON = (
 """Small heaps on few cores: the serial collector has the least overhead, and without the optimising compiler Kafka and
 Connect start in 5.3 + 3.4 s instead of 7.5 + 5.5 s, and stream as fast (150,000 updates in 7.6 s against 8.2 s). Out of
 memory ends the process, so that `status` says dead instead of showing one that only looks alive."""
+
+
+def temporary_option(folder: Path) -> str:
+    """The option that makes a JVM put its temporary files into the component's folder, not where all users may look."""
+    return f"-Djava.io.tmpdir={folder / TEMPORARY}"
 
 
 def java_command(

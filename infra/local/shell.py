@@ -20,10 +20,12 @@ def shell_variables(endpoints: Endpoints, with_secrets: bool) -> dict[str, str]:
         "DAGSTER_HOME": str(endpoints.home / "dagster"),
         "KAFKA_BOOTSTRAP": endpoints.kafka_bootstrap,
         "CONNECT_URL": endpoints.connect_url,
+        "CONNECT_USER": endpoints.connect_user,
     }
     if with_secrets:
         variables |= {
             "PGPASSWORD": endpoints.postgres_password.get_secret_value(),
+            "CONNECT_PASSWORD": endpoints.connect_password.get_secret_value(),
             "AWS_ACCESS_KEY_ID": endpoints.s3_access_key,
             "AWS_SECRET_ACCESS_KEY": endpoints.s3_secret_key.get_secret_value(),
         }

@@ -42,7 +42,8 @@ def main(jars: str, target: str) -> None:
         session = (
             SparkSession.builder.master("local[2]")
             .config(
-                "spark.driver.extraJavaOptions", f"-XX:+UseSerialGC -Djol.skipHotspotSAAttach=true {recording(target)}"
+                "spark.driver.extraJavaOptions",
+                f"-Duser.timezone=UTC -XX:+UseSerialGC -Djol.skipHotspotSAAttach=true {recording(target)}",
             )
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.driver.bindAddress", "127.0.0.1")

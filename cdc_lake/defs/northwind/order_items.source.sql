@@ -1,11 +1,12 @@
 -- The dataset's question asked of Northwind's own tables, past the outbox: what order_items must add up to.
+-- A `real` is cast by way of float8, as in the outbox: a direct cast to decimal keeps six digits only.
 SELECT
     o.customer_id::text AS customer_id,
     o.order_id,
     d.product_id,
-    d.discount::decimal(6, 2) AS discount,
+    d.discount::float8::decimal(12, 2) AS discount,
     d.quantity,
-    d.unit_price::decimal(6, 2) AS unit_price,
-    (d.quantity * d.unit_price::decimal(6, 2) * (1 - d.discount::decimal(6, 2)))::decimal(18, 4) AS revenue
+    d.unit_price::float8::decimal(12, 2) AS unit_price,
+    (d.quantity * d.unit_price::float8::decimal(12, 2) * (1 - d.discount::float8::decimal(12, 2)))::decimal(18, 4) AS revenue
 FROM datalake.orders AS o
 JOIN datalake.order_details AS d USING (order_id)

@@ -1,5 +1,5 @@
 -- The outbox keeps an order's lines as one JSON array: one row a line here.
--- The source's prices and discounts are `real`; the outbox writes them as decimal(6,2), and so they are read.
+-- The source's prices and discounts are `real`; the outbox writes them with two decimals, and so they are read.
 SELECT
     customer_id,
     order_id,
@@ -13,9 +13,9 @@ FROM (
         customer_id,
         order_id,
         CAST(json_extract_scalar(item, '$.product_id') AS integer) AS product_id,
-        CAST(json_extract_scalar(item, '$.discount') AS decimal(6, 2)) AS discount,
+        CAST(json_extract_scalar(item, '$.discount') AS decimal(12, 2)) AS discount,
         CAST(json_extract_scalar(item, '$.quantity') AS integer) AS quantity,
-        CAST(json_extract_scalar(item, '$.unit_price') AS decimal(6, 2)) AS unit_price
+        CAST(json_extract_scalar(item, '$.unit_price') AS decimal(12, 2)) AS unit_price
     FROM cdc_events_current
     CROSS JOIN UNNEST(CAST(json_parse(order_items) AS array(json))) AS items (item)
 ) AS order_line

@@ -53,6 +53,13 @@ def key_text(schema: TableSchema) -> SparkColumn:
     return F.struct(*(shown(F.col(n), by_name[n].lake_type).alias(by_name[n].name) for n in key_names(schema)))
 
 
+def pending_keys(cases: DataFrame, schema: TableSchema, limit: int) -> dict[str, dict[str, str | None]]:
+    """The pending keys of the smallest digests, by digest."""
+    digest = F.substring(F.sha2(F.to_json(F.struct(*key_names(schema))), 256), 1, 16)
+    found = cases.where(F.col(CASE) == "pending").select(digest.alias("digest"), key_text(schema).alias("k"))
+    return {row["digest"]: row["k"].asDict() for row in found.orderBy("digest").limit(limit).collect()}
+
+
 def listed(cases: DataFrame, schema: TableSchema, limit: int) -> DataFrame:
     """The first keys with a fault, in the key's order."""
     return cases.where(F.col(CASE).isin(*FAULTS)).orderBy(*key_names(schema)).limit(limit)

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Kind = Literal["missing", "extra", "different", "doubled"]
+Key = Mapping[str, str | None]
+PENDING_SAMPLED = 1000
+"""At most so many pending keys of a table are in a report."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,7 @@ class Difference:
     """
 
     kind: Kind
-    key: Mapping[str, str | None]
+    key: Key
     columns: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
     judge: Literal["source", "raw events"] = "source"
 
@@ -30,7 +33,8 @@ class VerifyReport:
 
     `source_rows` are those at the point, `lake_rows` those of the commit that are not deleted. `compared` are keys
     that stand on either side and were judged; `resolved` of them changed after the point and were judged by the raw
-    events. `pending` keys were set aside. `doubled` keys have more than one row.
+    events. `pending` keys were set aside and not judged: the lake has not applied their newest change. `doubled` keys
+    have more than one row.
     """
 
     source_rows: int
@@ -46,8 +50,17 @@ class VerifyReport:
     """At most as many as asked for."""
     seconds: Mapping[str, float]
     """By phase."""
+    pending_keys: Mapping[str, Key] = field(default_factory=dict)
+    """A sample of the pending keys by digest: those of the smallest digests, so that two runs sample the same keys."""
+    never_judged: Sequence[Key] = ()
+    """Keys of the samples that were pending in each of the last runs (contract/pending.py says how many)."""
 
     @property
     def clean(self) -> bool:
         """Whether nothing is missing, extra, different or doubled."""
         return not (self.missing or self.extra or self.different or self.doubled)
+
+    @property
+    def passed(self) -> bool:
+        """Whether it is clean, and no key stayed pending run after run."""
+        return self.clean and not self.never_judged

@@ -15,7 +15,7 @@ from cdc_lake.jobs.executors import contract_errors
 from cdc_lake.jobs.verify import details, matching, resolving, sides
 from cdc_lake.jobs.verify.details import FAULTS, OURS, THEIRS
 from cdc_lake.jobs.verify.matching import CASE, CHANGED
-from cdc_lake.jobs.verify.report import Difference, VerifyReport
+from cdc_lake.jobs.verify.report import PENDING_SAMPLED, Difference, VerifyReport
 from cdc_lake.jobs.verify.resolving import APPLIED, AT_POINT, JUDGE, UNKNOWN
 from cdc_lake.jobs.verify.sides import GONE
 from cdc_lake.jobs.verify.spec import LakeState, VerifySpec
@@ -66,15 +66,22 @@ class _Run:
                 *(self._plain_differences(cases) if _faults(plain) else []),
                 *(self._resolved_differences(resolved) if resolved is not None and _faults(found) else []),
             ]
+            pending = plain.get("pending", 0)
+            sampled = details.pending_keys(cases, self.spec.schema, PENDING_SAMPLED) if pending else {}
+        faults = {case: plain.get(case, 0) + found.get(case, 0) for case in FAULTS}
         return VerifyReport(
             source_rows=source_rows,
             lake_rows=lake_rows,
             compared=plain.get("equal", 0) + _faults(plain) + sum(found.values()),
             resolved=sum(found.values()),
-            pending=plain.get("pending", 0),
-            **{case: plain.get(case, 0) + found.get(case, 0) for case in FAULTS},
+            pending=pending,
+            missing=faults["missing"],
+            extra=faults["extra"],
+            different=faults["different"],
+            doubled=faults["doubled"],
             differences=differences[: self.spec.limit],
             seconds=self.seconds,
+            pending_keys=sampled,
         )
 
     def _source_rows(self) -> DataFrame:

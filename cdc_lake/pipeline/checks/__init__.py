@@ -14,9 +14,9 @@ def build(flow: Flow) -> list[dg.AssetChecksDefinition]:
     return [
         *source.build(flow),
         *(check for table in flow.tables for check in streaming.build(table)),
-        *(check for table in flow.tables for check in identity.build(table)),
+        *(check.definition for table in flow.tables for check in identity.light(table)),
         *(check for table in flow.tables for check in landing.build(table)),
-        *(check for table in flow.tables for check in watermark.build(table)),
+        *(check.definition for table in flow.tables for check in watermark.light(table)),
         *(check for table in flow.tables for check in content.build(table)),
         *dataset.build(flow),
     ]

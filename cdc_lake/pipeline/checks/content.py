@@ -4,11 +4,14 @@ import dataclasses
 
 import dagster as dg
 
-from cdc_lake.pipeline import report
-from cdc_lake.pipeline.flow import TableFlow, location
+from cdc_lake.contract import pending
+from cdc_lake.jobs.verify import VerifyReport
+from cdc_lake.pipeline import report, tiers
+from cdc_lake.pipeline.flow import VERIFY_POOL, TableFlow, location
 from cdc_lake.pipeline.job_runs import JobRuns
 from cdc_lake.pipeline.verification import Systems, verify_applied
 from resources.athena import Athena
+from resources.connectors import Connectors
 from resources.deployment import Deployment
 from resources.kafka import Kafka
 from resources.object_store import ObjectStore
@@ -24,7 +27,12 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
     asset = table.key("lake")
     catalog = table.pipeline.spec.catalog
 
-    @dg.asset_check(asset=asset, description=f"No two rows of {catalog}.{table.name} have the same key.")
+    @dg.asset_check(
+        asset=asset,
+        description=f"No two rows of {catalog}.{table.name} have the same key.",
+        metadata=tiers.SCHEDULED,
+        op_tags=tiers.FIRST,
+    )
     def keys_unique(athena: Athena) -> dg.AssetCheckResult:
         key = ", ".join(f'"{name}"' for name in table.spec.key)
         sql = (
@@ -39,32 +47,47 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         asset=asset,
         description=(
             f"Every row of {table.source_table} at a consistent point stands in {catalog}.{table.name} with the same "
-            "values, and no other row does; keys with changes that the lake has not applied yet are left out, and "
-            "counted as pending. `cdc-lake verify` waits for those."
+            "values, and no other row does. Keys with changes that the lake has not applied yet are not judged, and "
+            f"counted as pending; one that is pending in {pending.RUNS} runs in a row fails the check. "
+            "`cdc-lake verify` waits for the lake, and judges all keys."
         ),
+        metadata=tiers.SCHEDULED,
+        op_tags=tiers.FIRST,
+        pool=VERIFY_POOL,
     )
     def equals_source(
-        postgres: Postgres, kafka: Kafka, store: ObjectStore, spark: dg.ResourceParam[SparkJobs], deployment: Deployment
+        postgres: Postgres,
+        kafka: Kafka,
+        connect: dg.ResourceParam[Connectors],
+        store: ObjectStore,
+        spark: dg.ResourceParam[SparkJobs],
+        deployment: Deployment,
     ) -> dg.AssetCheckResult:
         jobs = JobRuns(spark)
-        systems = Systems(postgres, kafka, store, jobs)
+        systems = Systems(postgres, kafka, connect, store, jobs)
         found = verify_applied(table, systems, seconds=deployment.stream_seconds, limit=_SHOWN)
         counts = ("source_rows", "lake_rows", "compared", "pending", "missing", "extra", "different", "doubled")
         nothing = found.source_rows > 0 and not found.compared and found.clean
+        only_warn = nothing and not found.never_judged
         return dg.AssetCheckResult(
-            passed=found.clean and not nothing,
-            severity=dg.AssetCheckSeverity.WARN if nothing else dg.AssetCheckSeverity.ERROR,
-            description="Nothing could be compared: every row has changes that the lake lacks" if nothing else None,
+            passed=found.passed and not nothing,
+            severity=dg.AssetCheckSeverity.WARN if only_warn else dg.AssetCheckSeverity.ERROR,
+            description=_not_judged(table, found, nothing),
             metadata={
                 **report.facts({name: getattr(found, name) for name in counts}),
                 **report.facts({f"seconds_{phase}": seconds for phase, seconds in found.seconds.items()}),
                 **jobs.metadata(),
                 "differences": dg.MetadataValue.json([dataclasses.asdict(one) for one in found.differences]),
+                "not_judged": dg.MetadataValue.json([dict(key) for key in list(found.pending_keys.values())[:_SHOWN]]),
+                "never_judged": dg.MetadataValue.json([dict(key) for key in found.never_judged[:_SHOWN]]),
             },
         )
 
     @dg.asset_check(
-        asset=asset, description="The table's newest files are not many small ones: 1 MB a file, or one file."
+        asset=asset,
+        description="The table's newest files are there, and not many small ones: 1 MB a file, or one file.",
+        metadata=tiers.SCHEDULED,
+        op_tags=tiers.FIRST,
     )
     def file_sizes_healthy(athena: Athena, store: ObjectStore) -> dg.AssetCheckResult:
         sql = f'SELECT DISTINCT "_hoodie_file_name" FROM "{catalog}"."{table.name}"'  # noqa: S608 - checked identifiers
@@ -76,6 +99,8 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         missing = sorted(live - sizes.keys())
         return dg.AssetCheckResult(
             passed=not missing and (len(sizes) <= 1 or mean >= _MB),
+            # Small files make readers slow; a file that is missing makes them wrong.
+            severity=dg.AssetCheckSeverity.ERROR if missing else dg.AssetCheckSeverity.WARN,
             metadata={
                 "live_files": len(sizes),
                 "mean_bytes": mean,
@@ -85,3 +110,18 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         )
 
     return [keys_unique, equals_source, file_sizes_healthy]
+
+
+def _not_judged(table: TableFlow, found: VerifyReport, nothing: bool) -> str | None:
+    """What the check could not compare, and what to do about it; None where it compared all keys."""
+    if found.never_judged:
+        first = ", ".join(f"{name}={value}" for name, value in found.never_judged[0].items())
+        keys = f"{len(found.never_judged)} key{'s' if len(found.never_judged) > 1 else ''}"
+        return (
+            f"Cannot judge {keys} of {table.name}, the first one {first}: in each of the last {pending.RUNS} runs the "
+            f"lake had not applied the newest change. Run `cdc-lake verify {table.pipeline.name}`, which waits for the "
+            "lake and judges all keys, then this check again."
+        )
+    if nothing:
+        return "Nothing could be compared: every row has changes that the lake lacks"
+    return f"Pending, not judged: {found.pending} of {found.pending + found.compared} keys" if found.pending else None

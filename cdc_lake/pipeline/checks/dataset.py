@@ -11,10 +11,11 @@ from psycopg2 import sql as pg
 
 from cdc_lake.contract.chain import Chain
 from cdc_lake.jobs import upsert
-from cdc_lake.pipeline import stream, topic_state
+from cdc_lake.pipeline import stream, tiers, topic_state
 from cdc_lake.pipeline.flow import Flow, location
 from cdc_lake.pipeline.stages.dataset import exact, totals
 from resources.athena import Athena
+from resources.connectors import Connectors
 from resources.deployment import Deployment
 from resources.kafka import Kafka
 from resources.object_store import ObjectStore
@@ -34,10 +35,16 @@ def _check(flow: Flow, name: str) -> dg.AssetChecksDefinition:
         asset=flow.key("dataset", name),
         name="totals_equal_source",
         description=f"Rows and sums of {name} equal those of {name}.source.sql on the source.",
-        metadata={"sql": dg.MetadataValue.md(f"```sql\n{question}\n```")},
+        metadata={**tiers.SCHEDULED, "sql": dg.MetadataValue.md(f"```sql\n{question}\n```")},
+        op_tags=tiers.FIRST,
     )
     def totals_equal_source(
-        postgres: Postgres, kafka: Kafka, store: ObjectStore, athena: Athena, deployment: Deployment
+        postgres: Postgres,
+        kafka: Kafka,
+        connect: dg.ResourceParam[Connectors],
+        store: ObjectStore,
+        athena: Athena,
+        deployment: Deployment,
     ) -> dg.AssetCheckResult:
         found = totals(athena, flow.spec.catalog, name)
         columns = [column for column, _ in found.columns]
@@ -52,7 +59,7 @@ def _check(flow: Flow, name: str) -> dg.AssetChecksDefinition:
         lake = {column: exact(value) for column, value in zip(columns, found.rows[0], strict=True)}
         source = {column: exact(value) for column, value in zip(columns, row, strict=True)}
         # The lake was asked first: what was committed since is on its way, which is no fault.
-        late = lake != source and _on_the_way(flow, postgres, kafka, store, deployment.stream_seconds)
+        late = lake != source and _on_the_way(flow, postgres, kafka, connect, store, deployment.stream_seconds)
         return dg.AssetCheckResult(
             passed=lake == source,
             severity=dg.AssetCheckSeverity.WARN if late else dg.AssetCheckSeverity.ERROR,
@@ -66,9 +73,11 @@ def _check(flow: Flow, name: str) -> dg.AssetChecksDefinition:
     return totals_equal_source
 
 
-def _on_the_way(flow: Flow, postgres: Postgres, kafka: Kafka, store: ObjectStore, seconds: float) -> bool:
+def _on_the_way(
+    flow: Flow, postgres: Postgres, kafka: Kafka, connect: Connectors, store: ObjectStore, seconds: float
+) -> bool:
     """Whether something that is committed by now is not in the lake yet."""
-    stream.barrier(flow.at_source(postgres), kafka, flow, seconds)
+    stream.barrier(flow.at_source(postgres), kafka, connect, flow, seconds)
     where = location(store)
     bucket = where.store()
     for table in flow.tables:

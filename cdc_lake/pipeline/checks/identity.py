@@ -2,17 +2,19 @@
 
 import dagster as dg
 
+from cdc_lake.pipeline.checks.light import LightCheck, light_check
 from cdc_lake.pipeline.flow import TableFlow
 from resources.postgres import Postgres
 
 
-def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
+def light(table: TableFlow) -> list[LightCheck]:
     """The check of a topic asset."""
     flow = table.pipeline
 
-    @dg.asset_check(
+    @light_check(
         asset=table.key("topic"),
         description=f"The replica identity of {table.source_table} is FULL: every change carries the whole row.",
+        blocking=True,
     )
     def replica_identity_full(postgres: Postgres) -> dg.AssetCheckResult:
         found = flow.at_source(postgres).replica_identity(flow.spec.source.schema_, table.name)

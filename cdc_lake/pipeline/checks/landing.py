@@ -1,15 +1,16 @@
 """Checks of what is landed: the chain has no gap and reaches the topic's end, nothing lies in the dead letters."""
 
-import os
+from collections.abc import Callable
 from itertools import islice
 
 import dagster as dg
 
-from cdc_lake.contract import dead_letters, names
+from cdc_lake.contract import dead_letters
 from cdc_lake.contract.chain import Chain
 from cdc_lake.contract.errors import ContractError
-from cdc_lake.pipeline import stream, topic_state
+from cdc_lake.pipeline import landed_objects, stream, tiers, topic_state
 from cdc_lake.pipeline.flow import TableFlow, location
+from cdc_lake.pipeline.landed_objects import Verified
 from resources.kafka import Kafka
 from resources.object_store import ObjectStore
 
@@ -22,33 +23,22 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
     asset = table.key("raw")
 
     @dg.asset_check(
-        asset=asset, description="Every manifest starts where the one before it ended; every object is there."
+        asset=asset,
+        description=(
+            "Every manifest since the last verified one starts where the one before it ended; its objects are there."
+        ),
+        blocking=True,
     )
     def manifests_contiguous(store: ObjectStore) -> dg.AssetCheckResult:
-        bucket = location(store).store()
-        try:
-            chain = list(stream.manifests(bucket, table))
-        except ContractError as error:
-            return dg.AssetCheckResult(passed=False, metadata={"fault": error.user_message})
-        items = [item for manifest in chain for item in manifest.objects]
-        wanted = {item.key: (item.bytes, item.etag) for item in items if item.sink is None}
-        prefix = names.topic_prefix(flow.name, table.topic)
-        there = {item.key: (item.size, item.etag) for item in bucket.scan(prefix)}
-        damaged = [key for key, expected in wanted.items() if there.get(key) != expected]
-        # A sink connector may write its objects again, with more: who reads one verifies the records that are meant.
-        adopted = list(dict.fromkeys(item.key for item in items if item.sink is not None))
-        if adopted:
-            common = os.path.commonprefix(adopted)  # noqa: RUF071 - of keys, which are texts and no paths
-            present = {item.key for item in bucket.scan(common)}
-            damaged += [key for key in adopted if key not in present]
-        return dg.AssetCheckResult(
-            passed=not damaged,
-            metadata={
-                "manifests": len(chain),
-                "objects": len(wanted) + len(adopted),
-                "missing_or_changed": dg.MetadataValue.json(damaged[:_SHOWN]),
-            },
-        )
+        return _verified(table, store, landed_objects.verify_new)
+
+    @dg.asset_check(
+        asset=asset,
+        description="The whole chain: every manifest starts where the one before it ended; every object is there.",
+        metadata=tiers.DAILY,
+    )
+    def manifests_whole(store: ObjectStore) -> dg.AssetCheckResult:
+        return _verified(table, store, landed_objects.verify_whole)
 
     @dg.asset_check(
         asset=asset,
@@ -56,6 +46,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
             f"The manifests reach the end of {table.topic}, but for the {flow.spec.landing.flush_records} records "
             "that may wait, and no record expired before it was landed."
         ),
+        blocking=True,
     )
     def landed_to_the_end(kafka: Kafka, store: ObjectStore) -> dg.AssetCheckResult:
         # The chain before the topic: what is landed meanwhile is then no more than the topic has.
@@ -65,8 +56,11 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         same = head is None or head.topic_id == state.topic_id
         landed = {} if head is None else head.next_offsets()
         expired = sum(max(0, first - landed.get(partition, 0)) for partition, first in state.begins.items())
+        late = same and not expired and behind >= 0
         return dg.AssetCheckResult(
             passed=same and not expired and 0 <= behind <= flow.spec.landing.flush_records,
+            # Records that wait are late; records that are gone, or of another topic, are missing.
+            severity=dg.AssetCheckSeverity.WARN if late else dg.AssetCheckSeverity.ERROR,
             metadata={"offsets_behind": behind, "offsets_expired": expired, "same_topic": same},
         )
 
@@ -88,4 +82,20 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
             metadata={"dead_letters": count, "first": dg.MetadataValue.json(first)},
         )
 
-    return [manifests_contiguous, landed_to_the_end, dead_letters_empty]
+    return [manifests_contiguous, manifests_whole, landed_to_the_end, dead_letters_empty]
+
+
+def _verified(table: TableFlow, store: ObjectStore, verify: Callable[[Chain], Verified]) -> dg.AssetCheckResult:
+    try:
+        found = verify(Chain(location(store).store(), table.pipeline.name, table.topic))
+    except ContractError as error:
+        return dg.AssetCheckResult(passed=False, metadata={"fault": error.user_message})
+    return dg.AssetCheckResult(
+        passed=not found.damaged,
+        metadata={
+            "manifests": found.to - found.since,
+            "verified_to": found.to,
+            "objects": found.objects,
+            "missing_or_changed": dg.MetadataValue.json(found.damaged[:_SHOWN]),
+        },
+    )

@@ -4,6 +4,8 @@ from pathlib import PurePath
 
 import dagster as dg
 
+from cdc_lake.pipeline import tiers
+from cdc_lake.pipeline.checks.light import LightCheck, light_check
 from cdc_lake.pipeline.flow import Flow, TableFlow
 from resources.postgres import Postgres
 
@@ -12,7 +14,8 @@ _SHOWN = 10
 
 def build(flow: Flow) -> list[dg.AssetChecksDefinition]:
     """One check for each SQL file, on the first table's source asset; one on each table."""
-    return [*(_check(flow, file) for file in flow.spec.source.checks), *(_truncate(table) for table in flow.tables)]
+    truncate = [check.definition for table in flow.tables for check in light(table)]
+    return [*(_check(flow, file) for file in flow.spec.source.checks), *truncate]
 
 
 def _check(flow: Flow, file: str) -> dg.AssetChecksDefinition:
@@ -22,7 +25,8 @@ def _check(flow: Flow, file: str) -> dg.AssetChecksDefinition:
         asset=flow.tables[0].key("source"),
         name=PurePath(file).stem,
         description=f"{file} finds no row at the source.",
-        metadata={"sql": dg.MetadataValue.md(f"```sql\n{sql}\n```")},
+        metadata={**tiers.SCHEDULED, "sql": dg.MetadataValue.md(f"```sql\n{sql}\n```")},
+        op_tags=tiers.FIRST,
     )
     def no_rows(postgres: Postgres) -> dg.AssetCheckResult:
         with flow.at_source(postgres).connect() as connection, connection.cursor() as cursor:
@@ -37,12 +41,14 @@ def _check(flow: Flow, file: str) -> dg.AssetChecksDefinition:
     return no_rows
 
 
-def _truncate(table: TableFlow) -> dg.AssetChecksDefinition:
+def light(table: TableFlow) -> list[LightCheck]:
+    """The check of a table's source asset."""
     flow = table.pipeline
 
-    @dg.asset_check(
+    @light_check(
         asset=table.key("source"),
         description="TRUNCATE, which no event would tell of, is refused by a trigger on the table and its partitions.",
+        blocking=True,
     )
     def truncate_refused(postgres: Postgres) -> dg.AssetCheckResult:
         found = flow.at_source(postgres).truncatable(flow.spec.source.schema_, table.name)
@@ -55,4 +61,4 @@ def _truncate(table: TableFlow) -> dg.AssetChecksDefinition:
             },
         )
 
-    return truncate_refused
+    return [truncate_refused]

@@ -3,7 +3,8 @@
 import dagster as dg
 
 from cdc_lake.contract.epochs import Epochs
-from cdc_lake.pipeline import continuity
+from cdc_lake.pipeline import continuity, tiers
+from cdc_lake.pipeline.checks.light import LightCheck, light_check
 from cdc_lake.pipeline.flow import TableFlow, location
 from resources.connectors import Connectors
 from resources.kafka import Kafka
@@ -15,10 +16,19 @@ _MB = 2**20
 
 def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
     """The checks of a topic asset."""
+    return [*(check.definition for check in light(table)), _stream_whole(table)]
+
+
+def light(table: TableFlow) -> list[LightCheck]:
+    """Those of them that the watch sensor evaluates too."""
     flow = table.pipeline
     asset = table.key("topic")
 
-    @dg.asset_check(asset=asset, description=f"Connector {flow.connector} and every task of it are RUNNING.")
+    @light_check(
+        asset=asset,
+        description=f"Connector {flow.connector} and every task of it are RUNNING.",
+        metadata=tiers.LATENESS,
+    )
     def connector_running(connect: dg.ResourceParam[Connectors]) -> dg.AssetCheckResult:
         status = connect.status(flow.connector)
         if status is None:
@@ -34,11 +44,12 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
             },
         )
 
-    @dg.asset_check(
+    @light_check(
         asset=asset,
         description=(
             f"Slot {flow.slot} is active, valid, and retains less than {flow.spec.retained_wal_limit_mb} MB of WAL."
         ),
+        metadata=tiers.LATENESS,
     )
     def slot_healthy(postgres: Postgres) -> dg.AssetCheckResult:
         slot = flow.at_source(postgres).slot(flow.slot)
@@ -56,12 +67,38 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
             },
         )
 
-    @dg.asset_check(
+    @light_check(
         asset=asset,
+        description="The topic deletes nothing before the replay window is over, and compacts nothing.",
+        metadata=tiers.LATENESS,  # what is landed in time is right: landing must go on
+    )
+    def topic_contract(kafka: Kafka) -> dg.AssetCheckResult:
+        found = kafka.topic(table.topic)
+        if found is None:
+            return dg.AssetCheckResult(passed=False, metadata={"topic": f"there is no topic {table.topic}"})
+        retention = int(found.config["retention.ms"])
+        kept = retention == -1 or retention >= flow.retention_ms
+        kept = kept and found.config["retention.bytes"] == "-1"  # a bound on bytes deletes at any age
+        return dg.AssetCheckResult(
+            passed=kept
+            and found.config["cleanup.policy"] == "delete"
+            and found.partitions == flow.spec.stream.partitions,
+            metadata={**found.config, "partitions": found.partitions, "replay_window_ms": flow.retention_ms},
+        )
+
+    return [connector_running, slot_healthy, topic_contract]
+
+
+def _stream_whole(table: TableFlow) -> dg.AssetChecksDefinition:
+    flow = table.pipeline
+
+    @dg.asset_check(
+        asset=table.key("topic"),
         description=(
             "Nothing lies between what was streamed and what will be: cluster, slot, publication and Connect's offset "
             "are the ones that belong together, and no heartbeat is missing."
         ),
+        blocking=True,
     )
     def stream_whole(
         postgres: Postgres, kafka: Kafka, connect: dg.ResourceParam[Connectors], store: ObjectStore
@@ -81,21 +118,4 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
             },
         )
 
-    @dg.asset_check(
-        asset=asset, description="The topic deletes nothing before the replay window is over, and compacts nothing."
-    )
-    def topic_contract(kafka: Kafka) -> dg.AssetCheckResult:
-        found = kafka.topic(table.topic)
-        if found is None:
-            return dg.AssetCheckResult(passed=False, metadata={"topic": f"there is no topic {table.topic}"})
-        retention = int(found.config["retention.ms"])
-        kept = retention == -1 or retention >= flow.retention_ms
-        kept = kept and found.config["retention.bytes"] == "-1"  # a bound on bytes deletes at any age
-        return dg.AssetCheckResult(
-            passed=kept
-            and found.config["cleanup.policy"] == "delete"
-            and found.partitions == flow.spec.stream.partitions,
-            metadata={**found.config, "partitions": found.partitions, "replay_window_ms": flow.retention_ms},
-        )
-
-    return [connector_running, slot_healthy, stream_whole, topic_contract]
+    return stream_whole

@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import dagster as dg
 
-from cdc_lake.contract.epochs import Epochs
 from cdc_lake.contract.position import Watermark
 from cdc_lake.contract.store import S3Store
-from cdc_lake.pipeline import report, stream, topic_state
+from cdc_lake.pipeline import report, stream, tiers, topic_state
+from cdc_lake.pipeline.checks.light import LightCheck, light_check
 from cdc_lake.pipeline.flow import TableFlow, location
 from cdc_lake.pipeline.spec import seconds
 from resources.kafka import Kafka
@@ -20,25 +20,22 @@ from resources.object_store import ObjectStore
 _Find = Callable[[S3Store, TableFlow, topic_state.TopicState], Watermark | None]
 
 
-def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
+def light(table: TableFlow) -> list[LightCheck]:
     """One check for each of topic, raw and lake."""
     bounds = table.pipeline.spec.freshness
     return [
-        _check(table, "topic", bounds.topic, _streamed),
+        _check(table, "topic", bounds.topic, stream.streamed_watermark),
         _check(table, "raw", bounds.raw, stream.raw_watermark),
         _check(table, "lake", bounds.lake, stream.lake_watermark),
     ]
 
 
-def _streamed(store: S3Store, table: TableFlow, state: topic_state.TopicState) -> Watermark | None:
-    return state.streamed(table.pipeline, Epochs(store, table.pipeline.name).current())
-
-
-def _check(table: TableFlow, stage: str, bound: str, find: _Find) -> dg.AssetChecksDefinition:
-    @dg.asset_check(
+def _check(table: TableFlow, stage: str, bound: str, find: _Find) -> LightCheck:
+    @light_check(
         asset=table.key(stage),
         name="watermark_fresh",
         description=f"A heartbeat that the source committed in the last {bound} has passed {stage}.",
+        metadata=tiers.LATENESS,
     )
     def watermark_fresh(kafka: Kafka, store: ObjectStore) -> dg.AssetCheckResult:
         found = find(location(store).store(), table, topic_state.now(kafka, table))

@@ -3,21 +3,25 @@
 Here: the asset. Not here: how a dashboard is published (publishing.py and what implements it).
 """
 
+from collections.abc import Sequence
 from pathlib import PurePath
 
 import dagster as dg
 
 from cdc_lake.contract import names, notes
 from cdc_lake.dashboard import DashboardError, QueryOnce, Rows, load_dashboard
-from cdc_lake.pipeline import report
-from cdc_lake.pipeline.flow import RUNS_WITHIN, Flow, location
+from cdc_lake.pipeline import refresh, report, stream, upstream_checks
+from cdc_lake.pipeline.flow import Flow, location
 from cdc_lake.pipeline.publishing import Dashboards, Declared
 from resources.athena import Athena
 from resources.object_store import ObjectStore
 
 
-def build(flow: Flow, file: str) -> dg.AssetsDefinition:
-    """The dashboard asset of one YAML file. Raises DashboardError where that is not valid."""
+def build(flow: Flow, file: str, judged: Sequence[dg.AssetCheckKey] = ()) -> dg.AssetsDefinition:
+    """The dashboard asset of one YAML file, which is not built while one of the checks `judged` has failed.
+
+    Raises DashboardError where the file is not valid.
+    """
     name = PurePath(file).stem
     path = flow.beside(file, "dashboards")
     declared = Declared(flow.name, name, load_dashboard(path))
@@ -33,20 +37,31 @@ def build(flow: Flow, file: str) -> dg.AssetsDefinition:
         kinds={"dashboard"},
         group_name=flow.name,
         owners=flow.spec.owners,
-        freshness_policy=dg.FreshnessPolicy.time_window(RUNS_WITHIN),
+        tags=flow.tags("dashboard"),
+        freshness_policy=flow.freshness_policy,
     )
     def dashboard_asset(
-        athena: Athena, dashboards: dg.ResourceParam[Dashboards], store: ObjectStore
+        context: dg.AssetExecutionContext,
+        athena: Athena,
+        dashboards: dg.ResourceParam[Dashboards],
+        store: ObjectStore,
     ) -> dg.MaterializeResult[None]:
+        upstream_checks.require_passed(context.instance, f"dashboard {name}", judged)
         athena = athena.metered(flow.spec.catalog)
         query = QueryOnce(lambda sql: _rows(athena, sql))
         bucket, key = location(store).store(), names.note_key(flow.name, "dashboard", name)
+        commits = stream.lake_commits(bucket, flow)  # before anything is read of the datasets
         noted = notes.read(bucket, key)
         published = dashboards.publish(declared, query, noted)
         if published.note != noted:
             notes.write(bucket, key, dict(published.note))
         return dg.MaterializeResult(
-            metadata={"changes": published.changes, **published.metadata, **report.scanned(athena)}
+            metadata={
+                "changes": published.changes,
+                refresh.COMMITS: dg.MetadataValue.json(commits),
+                **published.metadata,
+                **report.scanned(athena),
+            }
         )
 
     return dashboard_asset

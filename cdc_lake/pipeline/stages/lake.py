@@ -7,8 +7,8 @@ import dagster as dg
 from cdc_lake.contract import failpoints, timeline
 from cdc_lake.contract.epochs import Epochs
 from cdc_lake.jobs import upsert
-from cdc_lake.pipeline import registration, report, source_schema, stream, sweeping, topic_state
-from cdc_lake.pipeline.flow import RUNS_WITHIN, TableFlow, location
+from cdc_lake.pipeline import registration, report, source_schema, stream, sweeping, tiers, topic_state
+from cdc_lake.pipeline.flow import SPARK_POOL, TableFlow, location
 from cdc_lake.pipeline.job_runs import JobRuns
 from resources.athena import Athena
 from resources.glue import GlueCatalog
@@ -33,7 +33,10 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         kinds={"hudi", "pyspark", "s3"},
         group_name=flow.name,
         owners=flow.spec.owners,
-        freshness_policy=dg.FreshnessPolicy.time_window(RUNS_WITHIN),
+        tags=table.tags("lake"),
+        pool=SPARK_POOL,
+        op_tags=tiers.FIRST,  # before the checks of raw that do not block it
+        freshness_policy=flow.freshness_policy,
         metadata={"dagster/table_name": f"{catalog}.{table.name}"},
     )
     def lake_asset(

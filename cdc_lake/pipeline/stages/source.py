@@ -7,12 +7,13 @@ the publication has the table and the heartbeat.
 import dagster as dg
 
 from cdc_lake.contract import failpoints
-from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline import report, source_schema
-from cdc_lake.pipeline.flow import RUNS_WITHIN, TableFlow, location
+from cdc_lake.pipeline.flow import TableFlow, location
+from cdc_lake.pipeline.job_runs import warm
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
 from resources.object_store import ObjectStore
 from resources.postgres import Postgres
+from resources.spark_jobs import SparkJobs
 
 
 def build(table: TableFlow) -> dg.AssetsDefinition:
@@ -26,16 +27,15 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         kinds={"postgres", "table"},
         group_name=flow.name,
         owners=flow.spec.owners,
-        freshness_policy=dg.FreshnessPolicy.time_window(RUNS_WITHIN),
+        tags=table.tags("source"),
+        freshness_policy=flow.freshness_policy,
         metadata={"dagster/table_name": f"{source.database}.{table.source_table}"},
     )
-    def source_asset(postgres: Postgres, store: ObjectStore) -> dg.MaterializeResult[None]:
+    def source_asset(
+        context: dg.AssetExecutionContext, postgres: Postgres, store: ObjectStore, spark: dg.ResourceParam[SparkJobs]
+    ) -> dg.MaterializeResult[None]:
+        warm(context, table, spark)
         postgres = flow.at_source(postgres)
-        if postgres.key_is_deferrable(source.schema_, table.name):
-            raise ContractError(
-                f"the primary key of table {table.source_table} is DEFERRABLE: a row may take a key that another one "
-                "is just leaving, and the order of changes can't tell that from a delete; make it NOT DEFERRABLE"
-            )
         # First: a table that can't be captured, by its key, a name or a type, is left as it is.
         failpoints.reached("source.before_schema")
         seen = source_schema.look(table, postgres, location(store).store())

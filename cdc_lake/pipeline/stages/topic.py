@@ -12,7 +12,7 @@ from cdc_lake.contract.epochs import Completion, Epochs, Start
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.store import ObjectStore as Bucket
 from cdc_lake.pipeline import beats, continuity, report, stream, topic_state
-from cdc_lake.pipeline.flow import RUNS_WITHIN, Flow, TableFlow, location
+from cdc_lake.pipeline.flow import Flow, TableFlow, location
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
 from resources.connector_config import render, table_pattern
 from resources.connectors import Connectors
@@ -36,7 +36,8 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         kinds={"kafka"},
         group_name=flow.name,
         owners=flow.spec.owners,
-        freshness_policy=dg.FreshnessPolicy.time_window(RUNS_WITHIN),
+        tags=table.tags("topic"),
+        freshness_policy=flow.freshness_policy,
         metadata={"dagster/table_name": table.topic},
     )
     def topic_asset(
@@ -63,6 +64,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         beat = stream.barrier(
             postgres,
             kafka,
+            connect,
             flow,
             deployment.snapshot_seconds,
             running=lambda: connect.wait_running(flow.connector),
@@ -154,7 +156,7 @@ def _now() -> datetime:
 
 def _records(context: dg.AssetExecutionContext, kafka: Kafka, topic: str, state: topic_state.TopicState) -> int:
     """Committed records that the topic has had, counted on from the last materialisation: markers take offsets too."""
-    last = report.last(context)
+    last = report.last(context.instance, context.asset_key)
     ranges = {partition: (state.begins[partition], end) for partition, end in state.ends.items()}
     known, rows, offsets = (last.get(name) for name in ("topic_id", "dagster/row_count", "offsets"))
     if known is None or known.value != state.topic_id or rows is None or offsets is None:
@@ -192,7 +194,7 @@ def connector_config(flow: Flow, postgres: Postgres, deployment: Deployment) -> 
         {
             "host": deployment.source_host,
             "port": str(postgres.port),
-            "user": postgres.login().user,
+            "user": postgres.capture_role or postgres.login().user,
             "password": deployment.password_reference,
             "database": source.database,
             "slot": flow.slot,

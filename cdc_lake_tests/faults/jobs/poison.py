@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from confluent_kafka import Message, Producer
 
 from cdc_lake.contract import dead_letters, schema, timeline
+from cdc_lake.contract.chain import Chain
 from cdc_lake.contract.dead_letters import DeadLetter
 from cdc_lake.contract.schema import Column
 from cdc_lake.contract.store import S3Store
@@ -133,6 +134,7 @@ class PoisonedTopic:
         kafka = self.engines.kafka
         found = kafka.topic(self.name)
         assert found is not None
+        head = Chain(self.store, self.name, self.name).length()
         spec = LandSpec(
             self.engines.location,
             self.name,
@@ -140,6 +142,8 @@ class PoisonedTopic:
             found.topic_id,
             kafka.begin_offsets(self.name),
             kafka.end_offsets(self.name),
+            "",
+            head,
             {"bootstrap.servers": kafka.bootstrap},
             **changes,  # type: ignore[arg-type]  # limits
         )

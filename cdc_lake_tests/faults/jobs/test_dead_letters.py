@@ -13,10 +13,12 @@ import pytest
 
 from cdc_lake.contract import dead_letters, failpoints, lease, names, schema
 from cdc_lake.contract.epochs import Completion, Epoch, Epochs
-from cdc_lake.contract.errors import ContractError, LeaseHeldError, TooManyDeadLettersError
+from cdc_lake.contract.errors import ContractError, LeaseHeldError, LeaseLostError, TooManyDeadLettersError
 from cdc_lake.contract.failpoints import FailpointReached
 from cdc_lake.contract.schema import Column
-from cdc_lake.jobs import upsert
+from cdc_lake.jobs import replay, upsert
+from cdc_lake.jobs.replay import ReplaySpec
+from cdc_lake_tests.faults.jobs.pausing import Pause
 from cdc_lake_tests.faults.jobs.poison import AT_LANDING, AT_READING, SOURCE, PoisonedTopic, good
 from cdc_lake_tests.integration.jobs.engines import Engines
 from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
@@ -156,6 +158,27 @@ def test_a_replay_that_is_cut_off_is_done_by_the_next(
     assert poisoned.rows()[1]["note"] == "new"
     assert (poisoned.letters(), len(poisoned.letters(closed=True))) == ({}, 1)
     tried("replays cut off", 1)
+
+
+def test_a_replay_that_lost_the_table_closes_nothing(poisoned: PoisonedTopic, pause_writer: Pause) -> None:
+    """It slept after its commit; the next writer has the table by then."""
+    poisoned.deliver(good(2, 5), PRETTY)
+    sleeper = pause_writer(
+        replace(poisoned.table, owner="the sleeper"),
+        "replay.after_commit",
+        lambda spec: replay.run(poisoned.engines.spark, ReplaySpec(spec)),
+    )
+    [letter] = poisoned.letters().values()
+    poisoned.send(good(1, 20, note="new"))
+    poisoned.land()
+    upsert.run(poisoned.engines.spark, replace(poisoned.table, owner="the next one", lease_wait_seconds=60))
+    error = sleeper.wake().error
+    assert isinstance(error, LeaseLostError)
+    assert list(poisoned.letters().values()) == [letter]
+    assert poisoned.letters(closed=True) == {}
+    assert "was taken by the next one" in str(error)
+    assert poisoned.replay().applied == [letter.id]
+    assert poisoned.rows()[1]["note"] == "new"
 
 
 def epoch(number: int) -> Epoch:

@@ -14,7 +14,7 @@ import pytest
 from cdc_lake.contract import timeline
 from cdc_lake.contract.errors import StoreRefusedError, StoreUnreachableError
 from cdc_lake.contract.store import S3Location
-from cdc_lake_tests.faults.jobs.test_store_faults import fill, rows
+from cdc_lake_tests.faults.jobs.test_store_faults import fill, rows, shorten
 from cdc_lake_tests.integration.jobs.engines import Engines, make_bucket
 from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY
 from cdc_lake_tests.integration.jobs.tables import LakeTable
@@ -83,6 +83,7 @@ def small(engines: Engines, disk: tuple[Path, SmallDisk]) -> Iterator[tuple[Engi
         hadoop = engines.spark.sparkContext._jsc.hadoopConfiguration()  # type: ignore[union-attr]
         for name, value in (("endpoint", at.s3_endpoint), ("access.key", at.s3_access_key), ("secret.key", secret)):
             hadoop.set(f"fs.s3a.bucket.{BUCKET}.{name}", value)
+        shorten(engines.spark, BUCKET)
         yield replace(engines, location=location), folder
 
 

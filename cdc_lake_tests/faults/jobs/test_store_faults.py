@@ -13,9 +13,11 @@ from dataclasses import replace
 from itertools import count
 
 import pytest
+from pyspark.sql import SparkSession
 
 from cdc_lake.contract import timeline
 from cdc_lake.contract.errors import ContractError, StoreRefusedError, StoreUnreachableError
+from cdc_lake_tests.full import is_full
 from cdc_lake_tests.integration.jobs.engines import Engines, make_bucket
 from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.tables import LakeTable
@@ -38,10 +40,20 @@ from cdc_lake_tests.wire import (
 
 BOUND_SECONDS = 240.0
 """Longer than any client may go on trying."""
-NewWire = Callable[[], tuple[Wire, Engines]]
+NewWire = Callable[..., tuple[Wire, Engines]]
+SHORT = {
+    "attempts.maximum": "2",
+    "retry.limit": "2",
+    "retry.interval": "50ms",
+    "retry.throttle.limit": "2",
+    "retry.throttle.interval": "50ms",
+    "connection.timeout": "2000",
+}
+"""S3A's bounds (jobs/spark.properties), as often as twice and without the pauses: two tests wait for the real ones."""
 
+BUSY, BUSY_FOR_GOOD = "503 to the first try of each", "503 for good"
 PASSING = {
-    "503 to the first try of each": lambda request: SLOW_DOWN if request.number == 1 else None,
+    BUSY: lambda request: SLOW_DOWN if request.number == 1 else None,
     "503 to every other request": lambda request: SLOW_DOWN if request.number % 2 else None,
     "500 to the first try of each write": lambda request: INTERNAL_ERROR if _first(request) else None,
     "the first put of each is cut off": lambda request: CutOff() if _first(request) else None,
@@ -53,7 +65,7 @@ READING = {
 """What a landing does not meet, which only writes."""
 EXPIRE = "the credentials expire"
 LASTING: dict[str, tuple[Fault, type[ContractError]]] = {
-    "503 for good": (SLOW_DOWN, StoreRefusedError),
+    BUSY_FOR_GOOD: (SLOW_DOWN, StoreRefusedError),
     "500 for good": (INTERNAL_ERROR, StoreRefusedError),
     EXPIRE: (EXPIRED_TOKEN, StoreRefusedError),
     "every put is cut off": (CutOff(), StoreUnreachableError),
@@ -76,18 +88,27 @@ def new_wire(engines: Engines) -> Iterator[NewWire]:
     ended: list[Callable[[], None]] = []
     hadoop = engines.spark.sparkContext._jsc.hadoopConfiguration()  # type: ignore[union-attr]
 
-    def make() -> tuple[Wire, Engines]:
+    def make(real_bounds: bool = False) -> tuple[Wire, Engines]:
         block = faulty_wire(engines.location.endpoint_url or "")
         wire = block.__enter__()
         ended.append(lambda: block.__exit__(None, None, None))
         bucket = f"store-faults-{next(numbers)}"
         make_bucket(replace(engines.location, bucket=bucket))
         hadoop.set(f"fs.s3a.bucket.{bucket}.endpoint", wire.endpoint)
+        if not real_bounds:
+            shorten(engines.spark, bucket)
         return wire, replace(engines, location=replace(engines.location, bucket=bucket, endpoint_url=wire.endpoint))
 
     yield make
     for end in ended:
         end()
+
+
+def shorten(spark: SparkSession, bucket: str) -> None:
+    """Let S3A give up on a bucket soon; not where everything is tried (CDC_LAKE_FULL)."""
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()  # type: ignore[union-attr]
+    for name, value in () if is_full() else SHORT.items():
+        hadoop.set(f"fs.s3a.bucket.{bucket}.{name}", value)
 
 
 @contextmanager
@@ -166,7 +187,7 @@ def test_a_landing_ends(new_wire: NewWire, name: str, tried: Tried) -> None:
 
 @pytest.mark.parametrize("name", [*(name for name in PASSING if "other" not in name), *READING])
 def test_an_upsert_goes_on(new_wire: NewWire, name: str, tried: Tried) -> None:
-    wire, engines = new_wire()
+    wire, engines = new_wire(real_bounds=name == BUSY)
     table = LakeTable(engines, "passing", COLUMNS, KEY)
     expected = fill(table, 100)
     table.upsert()
@@ -179,10 +200,10 @@ def test_an_upsert_goes_on(new_wire: NewWire, name: str, tried: Tried) -> None:
 
 
 # The faults begin with the data files, with the commit's own files, and after the commit.
-@pytest.mark.parametrize(("name", "writes"), [("503 for good", 1), ("every put is cut off", 4), (EXPIRE, 7)])
+@pytest.mark.parametrize(("name", "writes"), [(BUSY_FOR_GOOD, 1), ("every put is cut off", 4), (EXPIRE, 7)])
 def test_an_upsert_ends(new_wire: NewWire, name: str, writes: int, tried: Tried) -> None:
     """All of the batch is in the table or nothing; the next run carries what is missing, once."""
-    wire, engines = new_wire()
+    wire, engines = new_wire(real_bounds=name == BUSY_FOR_GOOD)
     fault, kind = LASTING[name]
     table = LakeTable(engines, "lasting", COLUMNS, KEY)
     expected = fill(table, 100)

@@ -1,7 +1,7 @@
 """The table equals the fold of the source's changes, whatever the delivery did (design, section 5).
 
-Hypothesis draws hundreds of histories with their deliveries; one table holds them all. Which ones is fixed by SEED;
-CDC_LAKE_SEED and CDC_LAKE_HISTORIES try others and more.
+Hypothesis draws histories with their deliveries; one table holds them all. Which ones is fixed by SEED; CDC_LAKE_SEED
+and CDC_LAKE_HISTORIES try others and more.
 """
 
 from __future__ import annotations
@@ -14,14 +14,18 @@ import pytest
 
 from cdc_lake.contract import failpoints, timeline
 from cdc_lake_tests.deliveries import Delivery, in_order, sample, smaller
+from cdc_lake_tests.full import size
 from cdc_lake_tests.integration.jobs.conftest import NewTable
 from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY
 from cdc_lake_tests.integration.jobs.tables import LakeTable
 from cdc_lake_tests.integration.jobs.told import Told
+from cdc_lake_tests.seeds import named_in_failures
 from cdc_lake_tests.tried import Tried
 
 SEED = int(os.environ.get("CDC_LAKE_SEED", "20260101"))
-HISTORIES = int(os.environ.get("CDC_LAKE_HISTORIES", "300"))
+seeded = named_in_failures("CDC_LAKE_SEED", SEED)
+HISTORIES = int(os.environ.get("CDC_LAKE_HISTORIES") or size(in_ci=60, full=300))
+"""Of each of five kinds."""
 SHRINKS = 12
 PLACES = (
     "upsert.after_lease",
@@ -37,6 +41,7 @@ class Crash(Exception):  # noqa: N818 - what happens, no fault of the product
     """The upsert ends here."""
 
 
+@seeded
 def test_the_table_is_the_fold_after_every_batch(
     new_table: NewTable, tried: Tried, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -62,6 +67,7 @@ def test_the_table_is_the_fold_after_every_batch(
     tried("upserts that crashed in between", crashes)
 
 
+@seeded
 def test_told_again_from_the_first_offset_into_a_new_chain(new_table: NewTable, tried: Tried) -> None:
     told = Told(new_table(COLUMNS, KEY), [whole(each) for each in sample(HISTORIES, SEED + 1)])
     for _ in told.land():
@@ -72,6 +78,7 @@ def test_told_again_from_the_first_offset_into_a_new_chain(new_table: NewTable, 
     tried("deliveries", len(told.deliveries))
 
 
+@seeded
 def test_values_that_were_left_out_are_those_of_before(new_table: NewTable, tried: Tried) -> None:
     told = Told(new_table(COLUMNS, KEY), sample(HISTORIES, SEED + 2, in_order()))
     for _ in told.land():

@@ -1,67 +1,22 @@
-"""Two writers of one table: the one that was paused and lost its lease commits nothing and undoes nothing.
-
-A pause is played in this process: the writer waits, and its lease is not renewed meanwhile, as if it were stopped by
-SIGSTOP (the tests of faults do that to processes).
-"""
+"""Two writers of one table: the one that was paused and lost its lease commits nothing and undoes nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from threading import Event, Thread
+from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
-from cdc_lake.contract import failpoints, leftovers, timeline
+from cdc_lake.contract import leftovers, timeline
 from cdc_lake.contract.errors import LeaseLostError
-from cdc_lake.contract.lease import Lease
-from cdc_lake.jobs.upsert import UpsertReport
+from cdc_lake.jobs import purge
+from cdc_lake.jobs.purge import PurgeSpec
+from cdc_lake_tests.faults.jobs import pausing
+from cdc_lake_tests.faults.jobs.pausing import Writer
 from cdc_lake_tests.integration.jobs.conftest import NewTable
 from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.tables import LakeTable
-
-SECONDS = 2.0
-BOUND = 120.0
-
-
-@dataclass
-class Writer:
-    """One upsert in a thread of its own, paused the first time that it gets to a place."""
-
-    table: LakeTable
-    owner: str
-    place: str
-    paused: Event = field(default_factory=Event)
-    go_on: Event = field(default_factory=Event)
-    report: UpsertReport | None = None
-    error: Exception | None = None
-
-    def start(self) -> Writer:
-        """Run until the place is reached."""
-        self._thread = Thread(target=self._run, daemon=True)
-        self._thread.start()
-        assert self.paused.wait(BOUND), f"{self.owner} ended before it got to {self.place}: {self.error}"
-        return self
-
-    def wake(self) -> Writer:
-        """Run on to the end."""
-        self.go_on.set()
-        self._thread.join(BOUND)
-        assert not self._thread.is_alive()
-        return self
-
-    def asleep(self) -> bool:
-        """Whether it is in its pause."""
-        return self.paused.is_set() and not self.go_on.is_set()
-
-    def _run(self) -> None:
-        try:
-            self.report = self.table.upsert(
-                replace(self.table.spec, owner=self.owner, lease_seconds=SECONDS, lease_wait_seconds=60)
-            )
-        except Exception as error:  # noqa: BLE001 - the test looks at it
-            self.error = error
-
+from cdc_lake_tests.integration.jobs.test_purge import WINDOW, change, heartbeat
 
 Pause = Callable[[str, str], Writer]
 
@@ -77,32 +32,9 @@ def table(new_table: NewTable) -> LakeTable:
 
 
 @pytest.fixture
-def pause(table: LakeTable, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pause]:
-    """Starts a writer that pauses at a place."""
-    writers: list[Writer] = []
-    renew = Lease.renew
-
-    def reached(name: str) -> None:
-        for writer in writers:
-            if writer.place == name and not writer.paused.is_set():
-                writer.paused.set()
-                writer.go_on.wait(BOUND)
-                return
-
-    def renewed(lease: Lease) -> None:
-        if any(writer.asleep() and writer.owner == lease._record.owner for writer in writers):
-            raise TimeoutError("its process is stopped")
-        renew(lease)
-
-    def started(owner: str, place: str) -> Writer:
-        writers.append(Writer(table, owner, place))
-        return writers[-1].start()
-
-    monkeypatch.setattr(failpoints, "reached", reached)
-    monkeypatch.setattr(Lease, "renew", renewed)
-    yield started
-    for writer in writers:
-        writer.wake()
+def pause(table: LakeTable, pause_writer: pausing.Pause) -> Pause:
+    """Starts an upsert of the table that pauses at a place."""
+    return lambda owner, place: pause_writer(replace(table.spec, owner=owner), place, table.upsert)
 
 
 def notes(table: LakeTable) -> dict[object, object]:
@@ -193,6 +125,43 @@ def test_a_commit_that_was_begun_is_rolled_back_by_the_next_run(table: LakeTable
     assert leftovers.begun(table.store, table.spec.prefix) == []
     assert not any(instant in key for key in files(table))
     first.wake()
+
+
+def test_a_commit_that_completes_while_the_next_writer_recovers_is_not_undone(table: LakeTable, pause: Pause) -> None:
+    """The next writer listed it as begun; before it rolls back, it looks again."""
+    first = pause("first", "commit.after_lease_check")
+    second = pause("second", "recover.before_rollback")
+    assert isinstance(first.wake().error, LeaseLostError)
+    commit = timeline.last_commit(table.store, table.spec.prefix)
+    second.wake()
+    assert second.error is None
+    assert second.report.instant is None  # all that was landed is in the commit
+    assert timeline.last_commit(table.store, table.spec.prefix) == commit
+    assert notes(table) == {1: "new", 2: None, 3: None}
+    assert_that_the_next_run_leaves_nothing(table)
+
+
+def test_what_a_purge_that_completes_during_the_recovery_removed_stays_known(
+    new_table: NewTable, pause_writer: pausing.Pause
+) -> None:
+    """The upsert's checkpoint is that of the purge, and not the one from before its recovery."""
+    table = new_table(COLUMNS, KEY)
+    table.deliver([change(1, "c", 1), change(1, "d", 2), change(2, "c", 2)], watermark=heartbeat(20))
+    table.upsert()
+    table.deliver([change(3, "c", 21)], watermark=heartbeat(21))
+    first = pause_writer(
+        replace(table.spec, owner="the purge"),
+        "commit.after_lease_check",
+        lambda spec: purge.run(table.engines.spark, PurgeSpec(spec, WINDOW)),
+    )
+    second = pause_writer(replace(table.spec, owner="the upsert"), "recover.before_rollback", table.upsert)
+    assert isinstance(first.wake().error, LeaseLostError)
+    purged = committed(table)
+    assert purged.purged_to is not None
+    assert second.wake().error is None
+    after = committed(table)
+    assert (after.manifest, after.purged_to, after.purged_before_ms) == (2, purged.purged_to, purged.purged_before_ms)
+    assert set(notes(table)) == {2, 3}
 
 
 def assert_that_the_next_run_leaves_nothing(table: LakeTable) -> None:

@@ -30,9 +30,13 @@ def new_line(stack: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     made: list[Line] = []
 
     def make(
-        name: str, tables: Mapping[str, str], datasets: Mapping[str, str] | None = None, limit: int = 1000
+        name: str,
+        tables: Mapping[str, str],
+        datasets: Mapping[str, str] | None = None,
+        limit: int = 1000,
+        text: str | None = None,
     ) -> Line:
-        made.append(Line(name, tmp_path_factory.mktemp("defs"), tables, datasets, limit))
+        made.append(Line(name, tmp_path_factory.mktemp("defs"), tables, datasets, limit, text))
         return made[-1]
 
     try:

@@ -42,7 +42,10 @@ _AS_NUMBERS = {"timestamp": "unix_micros(`{}`)", "date": "datediff(`{}`, date'19
 
 
 class Line:
-    """The pipeline, on a running stack that CDC_LAKE_HOME names; `tables` gives the YAML's further fields by name."""
+    """The pipeline, on a running stack that CDC_LAKE_HOME names; `tables` gives the YAML's further fields by name.
+
+    With `text`, that is the YAML, and its schema is there already.
+    """
 
     def __init__(
         self,
@@ -51,26 +54,28 @@ class Line:
         tables: Mapping[str, str],
         datasets: Mapping[str, str] | None = None,
         limit: int = 1000,
+        text: str | None = None,
     ) -> None:
         (folder / name).mkdir(parents=True)
         declared = "\n".join(f"    - {{ name: {table}, key: [id]{more} }}" for table, more in tables.items())
         for file, sql in (datasets or {}).items():
             (folder / name / file).write_text(sql)
-        text = YAML.format(
+        yaml = text or YAML.format(
             name=name, tables=", ".join(tables), declared=declared, datasets=", ".join(datasets or {}), limit=limit
         )
-        (folder / name / "defs.yaml").write_text(text)
+        (folder / name / "defs.yaml").write_text(yaml)
         self.flow = load(name, folder)
         built = component.build(self.flow)
         made = dg.Definitions(
             assets=built.assets,
             asset_checks=[check for check in built.asset_checks or () if _is_of_topic(check)],
-            jobs=built.jobs,
+            jobs=[dg.define_asset_job(name, selection="*")],  # the pipeline's own jobs name checks that are not here
             resources=bound(),
             executor=dg.in_process_executor,
         )
         self.graph = Graph(name, made, dg.DagsterInstance.ephemeral())
-        self.execute(f"create schema {name}")
+        if text is None:
+            self.execute(f"create schema {name}")
 
     @property
     def resources(self) -> Mapping[str, Any]:
@@ -89,7 +94,7 @@ class Line:
     def execute(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         """Run SQL at the source, in the pipeline's schema, with values in order or a mapping of them; its rows."""
         with self.flow.at_source(self.resources["postgres"]).connect() as db, db.cursor() as cursor:
-            cursor.execute(f"set search_path to {self.flow.name}, public")
+            cursor.execute(f"set search_path to {self.flow.spec.source.schema_}, public")
             named = values[0] if values and isinstance(values[0], Mapping) else None
             cursor.execute(statement, named or values or None)
             return cursor.fetchall() if cursor.description else []
@@ -100,7 +105,8 @@ class Line:
 
     def carry(self) -> Materialised:
         """Bring everything that is committed by now to the lake, as the sensors do: the source is not looked at."""
-        stream.barrier(self.flow.at_source(self.resources["postgres"]), self.resources["kafka"], self.flow, seconds=120)
+        found = self.resources
+        stream.barrier(self.flow.at_source(found["postgres"]), found["kafka"], found["connect"], self.flow, seconds=120)
         return self.materialise("raw", "lake")
 
     def resnapshot(self) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import boto3
 import httpx
@@ -65,6 +65,7 @@ class Engines:
         """A row, a record, an object; and a connector that streams the row's table."""
         with closing(self.postgres()) as connection, connection, connection.cursor() as cursor:
             cursor.execute("CREATE TABLE kept (id int PRIMARY KEY); INSERT INTO kept VALUES (1)")
+            cursor.execute(f"CREATE PUBLICATION kept FOR TABLE kept; GRANT SELECT ON kept TO {self.at.capture_role}")
         admin = AdminClient({"bootstrap.servers": self.at.kafka_bootstrap})
         admin.create_topics([NewTopic(TOPIC, num_partitions=1)])[TOPIC].result()
         producer = Producer({"bootstrap.servers": self.at.kafka_bootstrap, "acks": "all"})
@@ -80,11 +81,12 @@ class Engines:
             "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
             "database.hostname": self.at.postgres_host,
             "database.port": str(self.at.postgres_port),
-            "database.user": self.at.postgres_user,
+            "database.user": self.at.capture_role,
             "database.password": password,
             "database.dbname": self.at.postgres_database,
             "plugin.name": "pgoutput",
-            "publication.autocreate.mode": "filtered",
+            "publication.name": "kept",
+            "publication.autocreate.mode": "disabled",
             "slot.name": "kept",
             "topic.prefix": "kept",
             "table.include.list": "public.kept",
@@ -92,7 +94,11 @@ class Engines:
             "topic.creation.default.replication.factor": "1",
             "topic.creation.default.partitions": "1",
         }
-        httpx.put(f"{self.at.connect_url}/connectors/{CONNECTOR}/config", json=config).raise_for_status()
+        self.connect("PUT", f"/connectors/{CONNECTOR}/config", json=config).raise_for_status()
+
+    def connect(self, method: str, path: str, **more: Any) -> httpx.Response:  # noqa: ANN401 - httpx's own arguments
+        """The worker's answer to the user who may ask."""
+        return httpx.request(method, self.at.connect_url + path, auth=self.at.connect_login, trust_env=False, **more)
 
     def check_one_more_row(self) -> None:
         """All that was written is there, and a new row goes through."""
@@ -110,10 +116,10 @@ class Engines:
         assert self.read(TOPIC) == [b"value"]
         body = self.s3().get_object(Bucket=BUCKET, Key="kept/object")["Body"].read()
         assert body == b"bytes"
-        status = httpx.get(f"{self.at.connect_url}/connectors/{CONNECTOR}/status").json()
+        status = self.connect("GET", f"/connectors/{CONNECTOR}/status").json()
         for task in status["tasks"]:
             if task["state"] == "FAILED":  # its database was away; bringing it back is the pipeline's business
-                httpx.post(f"{self.at.connect_url}/connectors/{CONNECTOR}/tasks/{task['id']}/restart")
+                self.connect("POST", f"/connectors/{CONNECTOR}/tasks/{task['id']}/restart")
         assert [task["state"] for task in status["tasks"]] == ["RUNNING"]
         assert len(self.read("kept.public.kept")) >= rows
 
@@ -160,4 +166,4 @@ def secret_texts(home: Path) -> list[str]:
     """Every secret of the stack, as it must not appear anywhere in the open."""
 
     secrets = load_or_make(home / "secrets.json")
-    return [secrets.postgres_password, secrets.s3_secret_key]
+    return [secrets.postgres_password, secrets.debezium_password, secrets.connect_password, secrets.s3_secret_key]

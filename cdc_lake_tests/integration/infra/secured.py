@@ -13,23 +13,27 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+import httpx
 import psutil
+import pytest
 
 from cdc_lake.samples import loader
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake_tests.stack import scratch_home
 from infra.local.attach import load_endpoints
 from infra.local.endpoints import Endpoints
-from infra.local.files import PRIVATE, write_atomic
+from infra.local.files import write_atomic
 from infra.local.home import StackHome
 from infra.local.stack import Stack
 
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).parents[3]
 SELECTION = "group:northwind"
+NOBODY = 65534
+"""The user id of the attacker."""
 _EVERY_SECONDS = 0.05
 
 
@@ -38,12 +42,14 @@ class Planted:
     """Secrets that appear nowhere else on this machine."""
 
     postgres_password: str = field(default_factory=lambda: f"planted-postgres-{secrets.token_hex(12)}")
+    debezium_password: str = field(default_factory=lambda: f"planted-debezium-{secrets.token_hex(12)}")
+    connect_password: str = field(default_factory=lambda: f"planted-connect-{secrets.token_hex(12)}")
     s3_secret_key: str = field(default_factory=lambda: f"planted-s3-{secrets.token_hex(12)}")
 
     def within(self, text: str | bytes) -> bool:
         """Whether one of them is in a text."""
         given = text.encode() if isinstance(text, str) else text
-        return any(each.encode() in given for each in (self.postgres_password, self.s3_secret_key))
+        return any(each.encode() in given for each in asdict(self).values())
 
 
 @dataclass
@@ -105,6 +111,28 @@ class Secured:
         assert done.returncode == 0, f"{command} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
+    def stranger(self, code: str, *arguments: str) -> str:
+        """Run a Python program as another user of this machine; what it printed. Only root can do that."""
+        if os.geteuid() != 0:
+            pytest.skip("only root can act as another user")
+        done = subprocess.run(
+            ["/usr/bin/python3", "-I", "-c", code, *arguments],
+            cwd="/",
+            user=NOBODY,
+            group=NOBODY,
+            extra_groups=[],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        return done.stdout
+
+    def connect(self, method: str, path: str, body: object = None) -> httpx.Response:
+        """The Connect worker's answer to the user who may ask."""
+        url = self.at.connect_url + path
+        return httpx.request(method, url, json=body, auth=self.at.connect_login, timeout=60, trust_env=False)
+
     def processes(self) -> dict[str, list[psutil.Process]]:
         """Each component's processes, children included."""
         found: dict[str, list[psutil.Process]] = {}
@@ -132,8 +160,8 @@ def secured_stack() -> Iterator[Secured]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(own)}
     with scratch_home() as home:
         home.mkdir(mode=0o711)
-        made = {"postgres_password": planted.postgres_password, "s3_secret_key": planted.s3_secret_key}
-        write_atomic(home / "secrets.json", json.dumps({**made, "s3_access_key": "cdcplanted"}), mode=PRIVATE)
+        made = {**asdict(planted), "s3_access_key": "cdcplanted"}
+        write_atomic(home / "secrets.json", json.dumps(made))
         environment = {**inherited, "CDC_LAKE_HOME": str(home), "DAGSTER_HOME": str(home / "dagster")}
         found = Secured(Stack(StackHome(home)), planted, Watch(planted), environment)
         try:

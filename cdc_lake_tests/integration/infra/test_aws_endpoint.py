@@ -18,6 +18,8 @@ from mypy_boto3_athena import AthenaClient
 from mypy_boto3_glue import GlueClient
 
 from cdc_lake_tests.integration.conftest import QueryStack
+from infra.local.components.trino import token
+from infra.local.secrets import load_or_make
 from resources.waiting import until
 
 FINAL = {"SUCCEEDED", "FAILED", "CANCELLED"}
@@ -108,7 +110,9 @@ def test_a_running_query_is_stopped_in_the_engine_too(athena: AthenaClient, quer
 
 
 def _engine_queries(query_stack: QueryStack, state: str) -> set[str]:
-    answer = httpx.get(f"{query_stack.at.trino_url}/v1/query", headers={"X-Trino-User": "test"}, trust_env=False)
+    secrets = load_or_make(query_stack.stack.home.secrets_file)
+    headers = {"Authorization": f"Bearer {token(secrets)}", "X-Forwarded-Proto": "https"}
+    answer = httpx.get(f"{query_stack.at.trino_url}/v1/query", headers=headers, trust_env=False)
     return {each["queryId"] for each in answer.json() if each["state"] == state and "sequence" in each["query"]}
 
 

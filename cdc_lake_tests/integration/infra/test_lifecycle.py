@@ -6,7 +6,6 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-import httpx
 import psutil
 import pytest
 
@@ -46,8 +45,8 @@ def test_secrets_stay_secret(stack: Stack, engines: Engines) -> None:
     for found in find(stack.home.path):
         with suppress(psutil.NoSuchProcess):
             assert not any(secret in " ".join(found.process.cmdline()) for secret in secrets)
-    config = httpx.get(f"{engines.at.connect_url}/connectors/{CONNECTOR}").text
-    tasks = httpx.get(f"{engines.at.connect_url}/connectors/{CONNECTOR}/tasks").text
+    config = engines.connect("GET", f"/connectors/{CONNECTOR}").text
+    tasks = engines.connect("GET", f"/connectors/{CONNECTOR}/tasks").text
     assert not any(secret in config + tasks for secret in secrets)
     for path in stack.home.path.rglob("*"):
         if path.is_file() and any(secret.encode() in path.read_bytes() for secret in secrets):

@@ -6,18 +6,32 @@ import ipaddress
 import json
 import re
 import stat
-from collections.abc import Iterator
-from contextlib import suppress
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 
 import httpx
+import jwt
 import psutil
+import psycopg2
 import pytest
+from botocore.exceptions import ClientError
+from psycopg2 import errors
 
+from cdc_lake_tests.integration.infra import attacks
 from cdc_lake_tests.integration.infra.secured import Secured, secured_stack
+from infra.local.aws_endpoint.emr import ACCOUNT, CLUSTER
+from infra.local.aws_endpoint.emr_serverless import APPLICATION
+from infra.local.components.trino import token
 from infra.local.secrets import load_or_make
 
-HOLDERS = {"secrets.json", "connect/secrets/postgres.properties", "s3/s3proxy.properties"}
+HOLDERS = {
+    "secrets.json",
+    "connect/secrets/postgres.properties",
+    "connect/logins.properties",
+    "s3/s3proxy.properties",
+}
 """The files that hold a secret: the stack's own, and those that an engine reads it from."""
 
 
@@ -62,7 +76,6 @@ def test_no_command_prints_a_secret(secured: Secured) -> None:
 
 
 def test_connect_tells_references_only(secured: Secured) -> None:
-    url = secured.at.connect_url
     name = "cdc-lake-northwind"
     paths = (
         "/connectors?expand=info&expand=status",
@@ -73,23 +86,137 @@ def test_connect_tells_references_only(secured: Secured) -> None:
         f"/connectors/{name}/offsets",
         "/admin/loggers",
     )
-    told = {path: httpx.get(f"{url}{path}", trust_env=False).raise_for_status().text for path in paths}
+    told = {path: secured.connect("GET", path).raise_for_status().text for path in paths}
     assert not any(secured.planted.within(text) for text in told.values())
     config = json.loads(told[f"/connectors/{name}/config"])
     assert re.fullmatch(r"\$\{file:/.+/postgres\.properties:postgres\.password\}", config["database.password"])
     # Nor does it tell what it finds there when it is asked whether a configuration is right.
-    plugin = f"{url}/connector-plugins/{config['connector.class']}/config/validate"
-    said = httpx.put(plugin, json=config, trust_env=False, timeout=60).raise_for_status().text
+    plugin = f"/connector-plugins/{config['connector.class']}/config/validate"
+    said = secured.connect("PUT", plugin, config).raise_for_status().text
     assert not secured.planted.within(said)
 
 
 def test_secrets_are_read_from_one_folder_only(secured: Secured) -> None:
-    url, name = secured.at.connect_url, "cdc-lake-northwind"
-    config = httpx.get(f"{url}/connectors/{name}/config", trust_env=False).json()
+    config = secured.connect("GET", "/connectors/cdc-lake-northwind/config").json()
     stolen = {**config, "topic.prefix": f"${{file:{secured.stack.home.secrets_file}:s3_secret_key}}"}
-    plugin = f"{url}/connector-plugins/{config['connector.class']}/config/validate"
-    said = httpx.put(plugin, json=stolen, trust_env=False, timeout=60).text
-    assert not secured.planted.within(said)
+    plugin = f"/connector-plugins/{config['connector.class']}/config/validate"
+    assert not secured.planted.within(secured.connect("PUT", plugin, stolen).text)
+
+
+STEAL = """
+import sys, urllib.error, urllib.request
+method, url, body = sys.argv[1:4]
+request = urllib.request.Request(url, body.encode() or None, {"content-type": "application/json"}, method=method)
+try:
+    print(200, urllib.request.urlopen(request, timeout=60).read().decode())
+except urllib.error.HTTPError as error:
+    print(error.code, error.read().decode())
+"""
+
+
+def test_another_user_gets_nothing_from_connect(secured: Secured) -> None:
+    """With one such call any user read the password of PostgreSQL's superuser."""
+    config = secured.connect("GET", "/connectors/cdc-lake-northwind/config").json()
+    stolen = {**config, "transforms": config["database.password"]}
+    plugin = f"/connector-plugins/{config['connector.class']}/config/validate"
+    for method, path, body in (
+        ("PUT", plugin, json.dumps(stolen)),
+        ("PUT", "/connectors/theirs/config", json.dumps(config)),
+        ("GET", "/connectors", ""),
+        ("GET", "/", ""),
+        ("PUT", "/admin/loggers/root", json.dumps({"level": "TRACE"})),
+        ("DELETE", "/connectors/cdc-lake-northwind", ""),
+        # Those among workers, which have no password: they are signed with a key that only workers know.
+        ("POST", "/connectors/cdc-lake-northwind/tasks", "[]"),
+        ("PUT", "/connectors/cdc-lake-northwind/fence", "{}"),
+    ):
+        said = secured.stranger(STEAL, method, secured.at.connect_url + path, body)
+        assert said[:3] in {"400", "401", "403"}, (path, said)
+        assert not secured.planted.within(said)
+    assert secured.connect("GET", "/connectors/cdc-lake-northwind/status").json()["connector"]["state"] == "RUNNING"
+
+
+def test_who_may_use_connect_reads_debeziums_password_at_most(secured: Secured) -> None:
+    config = secured.connect("GET", "/connectors/cdc-lake-northwind/config").json()
+    plugin = f"/connector-plugins/{config['connector.class']}/config/validate"
+    said = secured.connect("PUT", plugin, {**config, "transforms": config["database.password"]}).text
+    assert secured.planted.debezium_password in said, "the attack works for who has the password"
+    assert secured.planted.postgres_password not in said
+    for setting in ("sasl.jaas.config", "bootstrap.servers", "interceptor.classes"):
+        refused = secured.connect("PUT", plugin, {**config, f"producer.override.{setting}": "x"}).json()
+        faults = [fault for each in refused["configs"] for fault in each["value"]["errors"]]
+        assert any(f"policy does not allow '{setting}'" in fault for fault in faults), faults
+
+
+def test_debeziums_role_reads_what_is_captured_and_changes_the_heartbeat_only(secured: Secured) -> None:
+    config = secured.connect("GET", "/connectors/cdc-lake-northwind/config").json()
+    login = {"user": config["database.user"], "password": secured.planted.debezium_password, "dbname": "devdb"}
+    at = secured.at
+    with closing(psycopg2.connect(host=at.postgres_host, port=at.postgres_port, **login)) as db, db.cursor() as cursor:
+        db.autocommit = True
+        cursor.execute("SELECT rolsuper, rolcreaterole, rolcreatedb FROM pg_roles WHERE rolname = current_user")
+        assert cursor.fetchone() == (False, False, False)
+        cursor.execute("SELECT count(*) > 0 FROM datalake.cdc_events")
+        assert cursor.fetchone() == (True,)
+        for statement in (
+            "SELECT * FROM datalake.orders",
+            "DELETE FROM datalake.cdc_events",
+            "DELETE FROM datalake.cdc_heartbeat",
+            "CREATE TABLE datalake.mine (id int)",
+            "SELECT rolpassword FROM pg_authid",
+            "SELECT pg_read_file('/etc/passwd')",
+            "COPY datalake.cdc_events TO PROGRAM 'cat'",
+            "ALTER ROLE CURRENT_USER SUPERUSER",
+        ):
+            with pytest.raises(errors.InsufficientPrivilege):
+                cursor.execute(statement)
+
+
+READ = """
+import json, os, sys
+read = []
+for folder in sys.argv[1:]:
+    for parent, _, names in os.walk(folder):
+        for path in (os.path.join(parent, name) for name in names):
+            try:
+                open(path, "rb").close()
+                read.append(path)
+            except OSError:
+                pass
+print(json.dumps(read))
+"""
+
+SPARK_AT_WORK = """
+import json, subprocess, sys
+from pathlib import Path
+from pyspark import StorageLevel
+from cdc_lake import profile
+spark = profile.spark()
+rows = spark.session().range(1000).repartition(4).persist(StorageLevel.DISK_ONLY)
+rows.count()
+scratch = Path(spark.session().conf.get("spark.local.dir"))
+kept = [str(path) for path in scratch.rglob("*") if path.is_file()]
+nobody = {"user": 65534, "group": 65534, "extra_groups": [], "cwd": "/", "capture_output": True}
+program = ["/usr/bin/python3", "-I", "-c", sys.argv[1], str(scratch)]
+seen = subprocess.run(program, **nobody, check=True)
+listed = subprocess.run(["/bin/ls", *kept], **nobody, check=False)
+print(json.dumps({"kept": kept, "read": json.loads(seen.stdout), "listed": listed.stdout.decode()}))
+"""
+
+
+def test_another_user_reads_no_file_of_the_stack(secured: Secured) -> None:
+    assert json.loads(secured.stranger(READ, str(secured.stack.home.path))) == []
+    # The folder of root's can be passed through, and these names are known.
+    for name in ("stack.json", "secrets.json", "connect/secrets/postgres.properties", "connect/logins.properties"):
+        with pytest.raises(subprocess.CalledProcessError):
+            secured.stranger("import sys; open(sys.argv[1])", str(secured.stack.home.path / name))
+
+
+def test_another_user_reads_nothing_of_what_spark_keeps_on_disk(secured: Secured) -> None:
+    found = json.loads(secured.run("python", "-c", SPARK_AT_WORK, READ).splitlines()[-1])
+    assert any("shuffle_" in path for path in found["kept"])
+    assert all(path.startswith(str(secured.stack.home.path / "spark")) for path in found["kept"])
+    assert (found["read"], found["listed"]) == ([], "")
 
 
 def test_everything_listens_on_loopback_only(secured: Secured) -> None:
@@ -121,6 +248,101 @@ def test_files_are_for_their_owner_only(secured: Secured) -> None:
     assert stat.S_IMODE(home.stat().st_mode) in {0o700, 0o711}
 
 
+def test_every_service_of_the_aws_endpoint_wants_the_stacks_signature(secured: Secured) -> None:
+    at = secured.at
+    for service, call in attacks.CALLS.items():
+        call(attacks.client(at, service))
+        with pytest.raises(ClientError) as refused:
+            call(attacks.client(at, service, secret="guessed"))
+        assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 403, service
+        assert refused.value.response["Error"]["Code"] == "InvalidSignatureException", service
+    offered = re.search(r"which has (.+)\. Was", str(_refusal(lambda: attacks.client(at, "sqs").list_queues())))
+    assert offered is not None
+    named = {"emr": "elasticmapreduce", "cloudwatch": "monitoring"}
+    assert set(offered[1].split(", ")) == {named.get(service, service) for service in attacks.CALLS}
+    presigned = attacks.client(at, "sts").generate_presigned_url("get_caller_identity")
+    assert attacks.send("GET", presigned, {}).status_code == 403
+    assert attacks.send("POST", at.aws_endpoint, {"X-Amz-Target": "AWSGlue.GetDatabases"}).status_code == 403
+
+
+def test_no_program_is_started_for_who_does_not_sign_or_by_a_setting(secured: Secured) -> None:
+    at = secured.at
+    job = {"applicationId": APPLICATION, "executionRoleArn": f"arn:aws:iam::{ACCOUNT}:role/jobs"}
+    entry = {"entryPoint": f"s3://{at.bucket}/main.py"}
+    forged = attacks.client(at, "emr-serverless", secret="guessed")
+    told = _refusal(lambda: forged.start_job_run(**job, clientToken="forged", jobDriver={"sparkSubmit": entry}))
+    assert "InvalidSignatureException" in str(told)
+    ours, steps = attacks.client(at, "emr-serverless"), attacks.client(at, "emr")
+    for name in (
+        "spark.driver.defaultJavaOptions",
+        "spark.driver.extraJavaOptions",
+        "spark.jars",
+        "spark.plugins",
+        "spark.submit.pyFiles",
+    ):
+        driver = {"sparkSubmit": {**entry, "sparkSubmitParameters": f"--conf {name}=x"}}
+        told = _refusal(lambda driver=driver, name=name: ours.start_job_run(**job, clientToken=name, jobDriver=driver))
+        assert f"does not take {name}" in str(told)
+        jar = {"Jar": "command-runner.jar", "Args": ["spark-submit", "--conf", f"{name}=x", entry["entryPoint"]]}
+        step = {"Name": "x", "ActionOnFailure": "CONTINUE", "HadoopJarStep": jar}
+        told = _refusal(lambda step=step: steps.add_job_flow_steps(JobFlowId=CLUSTER, Steps=[step]))
+        assert f"does not take {name}" in str(told)
+    assert ours.list_job_runs(applicationId=APPLICATION)["jobRuns"] == []
+    assert steps.list_steps(ClusterId=CLUSTER)["Steps"] == []
+
+
+def _refusal(call: Callable[[], object]) -> ClientError:
+    with pytest.raises(ClientError) as refused:
+        call()
+    return refused.value
+
+
+@pytest.mark.parametrize("page", attacks.PAGES)
+def test_the_stacks_servers_answer_no_page(secured: Secured, page: str) -> None:
+    at, headers = secured.at, attacks.PAGES[page]
+    asked = {
+        "athena": ("POST", at.aws_endpoint, {"X-Amz-Target": "AmazonAthena.ListWorkGroups"}),
+        "s3": ("GET", f"{at.s3_endpoint}/{at.bucket}", {}),
+        "trino": ("POST", f"{at.trino_url}/v1/statement", {"X-Trino-User": "athena"}),
+        "trino's queries": ("GET", f"{at.trino_url}/v1/query", {"X-Trino-User": "athena"}),
+        "trino behind a proxy": ("GET", f"{at.trino_url}/v1/query", {"X-Forwarded-Proto": "https"}),
+        "connect": ("GET", f"{at.connect_url}/connectors", {}),
+    }
+    told = {name: attacks.send(method, url, {**more, **headers}) for name, (method, url, more) in asked.items()}
+    assert {name: answer.status_code for name, answer in told.items() if answer.status_code not in {401, 403}} == {}
+    assert not any(secured.planted.within(answer.text) for answer in told.values())
+
+
+def test_trino_wants_the_stacks_token(secured: Secured) -> None:
+    at = secured.at
+    right = token(load_or_make(secured.stack.home.secrets_file))
+    forged = jwt.encode({"sub": "athena"}, "guessed" * 8, algorithm="HS256")
+    unsigned = jwt.encode({"sub": "athena"}, "", algorithm="none")
+    proxied = {"X-Trino-User": "athena", "X-Forwarded-Proto": "https"}
+    for each, expected in ((right, 200), (forged, 401), (unsigned, 401)):
+        headers = {**proxied, "Authorization": f"Bearer {each}"}
+        assert attacks.send("GET", f"{at.trino_url}/v1/query", headers).status_code == expected
+    for path in ("/v1/query", "/v1/node", "/v1/task", "/v1/thread", "/v1/jmx/mbean"):
+        assert attacks.send("GET", at.trino_url + path, proxied).status_code in {401, 403}, path
+    for headers in (proxied, {"X-Trino-User": "athena"}, {"Authorization": f"Bearer {forged}"}):
+        answer = attacks.send("POST", f"{at.trino_url}/v1/statement", headers, content="SELECT 1")
+        assert answer.status_code in {401, 403}
+
+
+def test_dagsters_web_server_answers_its_own_pages_only(tmp_path: Path) -> None:
+    body = {"query": "{ version }"}
+    with attacks.dagster_webserver(tmp_path) as url:
+        assert attacks.send("POST", f"{url}/graphql", {"Origin": url}, json=body).json()["data"]["version"]
+        for headers in attacks.PAGES.values():
+            assert attacks.send("POST", f"{url}/graphql", headers, json=body).status_code in {400, 403}
+            assert attacks.send("GET", f"{url}/server_info", headers).status_code in {400, 403}
+            assert attacks.upgrade(f"{url}/graphql", headers) in {400, 403}
+        assert attacks.upgrade(f"{url}/graphql", {"Origin": url}) == 101
+        for sent in ({"Content-Type": "text/plain"}, {"Content-Type": "text/plain; application/json"}):
+            assert attacks.send("POST", f"{url}/graphql", sent, json=body, params=body).status_code == 403
+        assert attacks.send("GET", f"{url}/graphql", {}, params=body).status_code == 403
+
+
 def test_an_unsigned_or_wrongly_signed_request_gets_nothing(secured: Secured) -> None:
     bucket = f"{secured.at.s3_endpoint}/{secured.at.bucket}"
     assert httpx.get(bucket, trust_env=False).status_code == 403
@@ -130,7 +352,7 @@ def test_an_unsigned_or_wrongly_signed_request_gets_nothing(secured: Secured) ->
 
 def test_each_state_folder_has_secrets_of_its_own(tmp_path: Path) -> None:
     first, second = (load_or_make(tmp_path / name) for name in ("a.json", "b.json"))
-    for name in ("postgres_password", "s3_access_key", "s3_secret_key"):
+    for name in ("postgres_password", "debezium_password", "connect_password", "s3_access_key", "s3_secret_key"):
         assert getattr(first, name) != getattr(second, name)
         assert len(getattr(first, name)) >= 19
     assert load_or_make(tmp_path / "a.json") == first

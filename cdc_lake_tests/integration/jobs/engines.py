@@ -45,10 +45,10 @@ def running_engines(
         at = load_endpoints(home)
         store = ObjectStore(
             bucket=BUCKET,
-            region=at.region,
+            region_name=at.region,
             endpoint_url=at.s3_endpoint,
-            access_key=at.s3_access_key,
-            secret_key=at.s3_secret_key.get_secret_value(),
+            aws_access_key_id=at.s3_access_key,
+            aws_secret_access_key=at.s3_secret_key.get_secret_value(),
         )
         make_bucket(location(store))
         with running_spark(at, store, scratch) as session:
@@ -59,7 +59,7 @@ def running_engines(
 def running_spark(at: Endpoints, store: ObjectStore, scratch: Path) -> Iterator[SparkSession]:
     """Spark on a store, with the local profile's settings and a folder of its own."""
     own = scratch / "spark.properties"
-    own.write_text(f"spark.sql.warehouse.dir {scratch}/warehouse\nspark.local.dir {scratch}/local\n")
+    own.write_text(f"spark.sql.warehouse.dir {scratch}/warehouse\n")
     spark = LocalSpark(
         java_home=str(at.java_home),
         jars=str(at.spark_jars),
@@ -67,6 +67,7 @@ def running_spark(at: Endpoints, store: ObjectStore, scratch: Path) -> Iterator[
         log4j=str(JOBS / "log4j2-local.properties"),
         java_options=java_options(at.java_home, at.spark_jars),
         store=store,
+        scratch=str(scratch / "local"),
     )
     try:
         yield spark.session()

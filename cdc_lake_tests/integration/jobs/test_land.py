@@ -10,6 +10,7 @@ from random import Random
 from typing import NoReturn, cast
 
 import pytest
+from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from cdc_lake.contract import dead_letters
@@ -107,6 +108,37 @@ def test_values_that_cannot_be_landed_are_dead_letters(new_topic: NewTopic) -> N
         assert len(list(dead_letters.keys(topic.store, topic.name))) == 3
         assert topic.manifests()[0].dead_letters == 3
         assert sorted(topic.landed()) == sorted(topic.committed)
+
+
+def test_a_topic_that_lost_its_tail_and_was_written_on_stops(new_topic: NewTopic) -> None:
+    """The broker's topic is another one with the old one's id: so it looks where the end is lost and written again."""
+    with new_topic(2) as topic:
+        kafka = topic.engines.kafka
+        topic.transaction({0: 10, 1: 3})
+        topic.transaction({0: 2}, commit=False)
+        assert topic.land().records == 13
+        [manifest] = topic.manifests()
+        assert {p: last.offset for p, last in manifest.last_records().items()} == {0: 9, 1: 2}
+        topic.transaction({1: 1})
+        assert topic.land().records == 1
+        topic_id, landed = topic.spec().topic_id, dict(topic.chain.read(2).next_offsets())
+        values = [value for partition, _, value in sorted(topic.landed()) if partition == 0]
+        kafka.delete_topic(topic.name)
+        kafka.ensure_topic(topic.name, 2)
+        producer = Producer({"bootstrap.servers": kafka.bootstrap})
+        for value in [*values, *(b'{"rewritten": %d}' % n for n in range(10))]:
+            producer.produce(topic.name, value=value, partition=0)
+        for number in range(10):
+            producer.produce(topic.name, value=b'{"rewritten": %d}' % number, partition=1)
+        assert producer.flush(30) == 0
+        rewritten = replace(topic.spec(), topic_id=topic_id)
+        # Partition 0 has the last landed record at its offset, and records after it where markers were.
+        said = rf"partition 0 lost .* offset 9, and the topic has another record at offset {landed[0] - 1}"
+        with pytest.raises(TopicRecreatedError, match=said):
+            topic.land(replace(rewritten, ends={**rewritten.ends, 1: landed[1]}))
+        with pytest.raises(TopicRecreatedError, match=r"partition 1 lost .* another record .*cdc-lake resnapshot"):
+            topic.land(replace(rewritten, ends={**rewritten.ends, 0: landed[0]}))
+        assert topic.chain.length() == 2
 
 
 @pytest.mark.parametrize("rival_lands", ["less", "the same", "more"])

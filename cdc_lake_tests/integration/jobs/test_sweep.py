@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cdc_lake.contract import lease, names, timeline
-from cdc_lake.contract.errors import LeaseHeldError
+from cdc_lake.contract.errors import LeaseHeldError, SnapshotNotAppliedError
 from cdc_lake.jobs import sweep
 from cdc_lake.jobs.sweep import SweepReport, SweepSpec
 from cdc_lake_tests.integration.jobs.conftest import NewTable
@@ -32,8 +32,8 @@ def table(new_table: NewTable) -> LakeTable:
 
 
 def swept(table: LakeTable, epoch: int = 1, lsn: int = SNAPSHOT) -> SweepReport:
-    """Sweep to the snapshot."""
-    return sweep.run(table.engines.spark, SweepSpec(table.spec, epoch, lsn, AT))
+    """Sweep to the snapshot, which the chain has by now."""
+    return sweep.run(table.engines.spark, SweepSpec(table.spec, epoch, table.chain.length(), lsn, AT))
 
 
 def alive(table: LakeTable) -> dict[object, object]:
@@ -87,6 +87,18 @@ def test_a_snapshot_that_was_taken_again_sweeps_the_first_one(table: LakeTable) 
 
 def test_a_table_that_does_not_exist_has_nothing(new_table: NewTable) -> None:
     assert swept(new_table(COLUMNS, KEY)).swept == 0
+
+
+def test_a_table_that_has_not_applied_the_snapshot_is_refused(table: LakeTable) -> None:
+    """Rows that the snapshot has and the table not yet would be taken for deleted ones."""
+    table.deliver([event(key, "r", SNAPSHOT, "true", note="told") for key in (4, 5)], epoch=1)
+    with pytest.raises(SnapshotNotAppliedError, match="has applied manifest 4, and the snapshot ends in manifest 5"):
+        swept(table)
+    with pytest.raises(SnapshotNotAppliedError, match="epoch 2: it has applied manifest 4 of epoch 1"):
+        swept(table, epoch=2)
+    assert set(alive(table)) == {1, 2, 3, 4, 5, 7}
+    table.upsert()
+    assert swept(table).swept == 0
 
 
 def test_another_writer_is_not_disturbed(table: LakeTable) -> None:

@@ -66,6 +66,8 @@ def adopted(table: LakeTable, sink: Sink, found: TopicInMemory, epoch: int = 0) 
         topic_id=table.topic_id,
         begins={0: 0},
         ends=found.ends,
+        chain="",
+        head=table.chain.length(),
         kafka={},
         epoch=epoch,
     )

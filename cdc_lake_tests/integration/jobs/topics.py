@@ -102,6 +102,7 @@ class Topic:
     def spec(self, **changes: int) -> LandSpec:
         """A run from what the broker says now, as the raw asset makes it."""
         kafka = self.engines.kafka
+        head = self.chain.length()
         found = kafka.topic(self.name)
         assert found is not None
         spec = LandSpec(
@@ -111,6 +112,8 @@ class Topic:
             topic_id=found.topic_id,
             begins=kafka.begin_offsets(self.name),
             ends=kafka.end_offsets(self.name),
+            chain="",
+            head=head,
             kafka={"bootstrap.servers": kafka.bootstrap},
         )
         return replace(spec, **changes)  # type: ignore[arg-type]  # the sizes of objects

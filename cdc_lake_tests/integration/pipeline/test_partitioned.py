@@ -39,7 +39,12 @@ def engines(query_stack: QueryStack, tmp_path_factory: pytest.TempPathFactory) -
     """S3 and Spark; no Kafka, since these tests land by themselves."""
     at = query_stack.at
     secret = at.s3_secret_key.get_secret_value()
-    store = ObjectStore(bucket=at.bucket, endpoint_url=at.s3_endpoint, access_key=at.s3_access_key, secret_key=secret)
+    store = ObjectStore(
+        bucket=at.bucket,
+        endpoint_url=at.s3_endpoint,
+        aws_access_key_id=at.s3_access_key,
+        aws_secret_access_key=secret,
+    )
     with running_spark(at, store, tmp_path_factory.mktemp("spark")) as session:
         yield Engines(location(store), Kafka(bootstrap=at.kafka_bootstrap), session)
 

@@ -45,7 +45,9 @@ class Source:
     @property
     def connect(self) -> KafkaConnect:
         """The worker, at its present port: one that was killed can come back at another."""
-        return KafkaConnect(url=load_endpoints(self.stack.home.path).connect_url, hint=HINT)
+        at = load_endpoints(self.stack.home.path)
+        user, password = at.connect_login
+        return KafkaConnect(url=at.connect_url, user=user, password=password, hint=HINT)
 
     def execute(self, statement: str, *values: object) -> None:
         """Run SQL with the test's schema first on the search path."""
@@ -62,7 +64,7 @@ class Source:
         values = {
             "host": self.at.postgres_host,
             "port": str(self.at.postgres_port),
-            "user": self.at.postgres_user,
+            "user": self.at.capture_role,
             "password": f"${{file:{self.at.connect_secrets_file}:postgres.password}}",
             "database": self.at.postgres_database,
             "slot": self.schema,
@@ -139,6 +141,7 @@ def source_side(stack: Stack) -> Source:
         user=at.postgres_user,
         password=at.postgres_password.get_secret_value(),
         database=at.postgres_database,
+        capture_role=at.capture_role,
         hint=HINT,
     )
     return Source(stack=stack, at=at, postgres=postgres, kafka=Kafka(bootstrap=at.kafka_bootstrap, hint=HINT))
@@ -159,7 +162,7 @@ def own_schema(engines: Source, name: str) -> Iterator[Source]:
             cursor.execute(sql.SQL("drop publication if exists {}").format(sql.Identifier(name)))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def engines() -> Iterator[Source]:
     """The running engines; no test's own."""
     with scratch_home() as home, running_stack(home, only=["connect"]) as stack:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from cdc_lake.pipeline.load import load
 from cdc_lake_tests.integration.conftest import QueryStack
 from resources.athena import Athena, AthenaQueryFailed
 from resources.errors import Unreachable, WaitTimedOut
@@ -100,6 +101,17 @@ def test_a_view_unnests_the_json(athena: Athena, glue: GlueCatalog) -> None:
     )
     kinds = {each.name: each.table_type for each in glue.tables("lake_test")}
     assert kinds == {"orders": "EXTERNAL_TABLE", "order_lines": "VIRTUAL_VIEW"}
+
+
+@pytest.mark.parametrize("price", ["9.8", "9999.99", "10000", "12500.55", "9999999999.99"])
+def test_northwinds_order_lines_of_any_price_are_read(athena: Athena, price: str) -> None:
+    """The dataset's own SQL, over one document; a price as our outbox writes it, or as the original's does."""
+    items = f'[{{"product_id": 2, "quantity": 3, "unit_price": {price}, "discount": 0.5}}]'
+    dataset = (load("northwind").folder / "order_items.sql").read_text()
+    (row,) = athena.query(
+        f"WITH cdc_events_current (customer_id, order_id, order_items) AS (VALUES ('ALFKI', 1, '{items}')) {dataset}"
+    ).rows
+    assert row == ("ALFKI", 1, 2, Decimal("0.50"), 3, Decimal(price), Decimal(price) * 3 / 2)
 
 
 def test_a_merge_on_read_table_is_two(query_stack: QueryStack, athena: Athena, glue: GlueCatalog) -> None:

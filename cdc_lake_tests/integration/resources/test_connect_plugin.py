@@ -21,6 +21,7 @@ from infra.local.component import LOOPBACK, StackContext
 from infra.local.components import all_components
 from infra.local.components.connect import ConnectComponent
 from infra.local.console import ConsoleSetup
+from infra.local.endpoints import CONNECT_USER
 from resources.connect_plugin import build
 
 KIND = "io.debezium.connector.postgresql.PostgresConnector"
@@ -35,7 +36,8 @@ class Worker(ConnectComponent):
 
     def probe(self, context: StackContext) -> None:
         """It has joined its group and read its configuration: 3.7 has no /health to ask."""
-        _get(f"http://{LOOPBACK}:{context.ports['connect']}/connectors")
+        login = (CONNECT_USER, context.secrets.connect_password)
+        _get(f"http://{LOOPBACK}:{context.ports['connect']}/connectors", login)
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +56,9 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Source]:
 
 
 def test_a_worker_of_msk_connects_version_streams_with_the_zip(engines: Source) -> None:
-    assert _get(engines.at.connect_url)["version"].startswith("3.7.")
-    assert KIND in {each["class"] for each in _get(f"{engines.at.connect_url}/connector-plugins")}
+    url, login = engines.at.connect_url, engines.at.connect_login
+    assert _get(url, login)["version"].startswith("3.7.")
+    assert KIND in {each["class"] for each in _get(f"{url}/connector-plugins", login)}
 
     with own_schema(engines, "zipped") as shop:
         shop.execute(f"create table ev (id int primary key); insert into ev select generate_series(1, {ROWS})")
@@ -65,5 +68,5 @@ def test_a_worker_of_msk_connects_version_streams_with_the_zip(engines: Source) 
         assert sorted(row["id"] for row in shop.rows()) == list(range(1, ROWS + 1))
 
 
-def _get(url: str) -> Any:  # noqa: ANN401 - JSON
-    return httpx.get(url, timeout=30, trust_env=False).raise_for_status().json()
+def _get(url: str, login: tuple[str, str]) -> Any:  # noqa: ANN401 - JSON
+    return httpx.get(url, auth=login, timeout=30, trust_env=False).raise_for_status().json()

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from cdc_lake.cli.app import app
 from cdc_lake_tests.integration.resources.source_side import CONNECTOR, Source, body
+from infra.local.secrets import load
 from resources.errors import ConnectorConfigInvalid, ConnectorFailed
 from resources.waiting import until
 
@@ -72,7 +73,7 @@ def test_the_same_configuration_is_no_change(deployed: Source) -> None:
 
 
 def test_the_password_is_not_in_the_configuration(deployed: Source) -> None:
-    secret = deployed.at.postgres_password.get_secret_value()
+    secret = load(deployed.stack.home.secrets_file).debezium_password
     assert secret not in str(deployed.connect.get(deployed.schema))
 
 
@@ -160,7 +161,9 @@ def test_lint_asks_the_plugin(engines: Source, tmp_path: Path, monkeypatch: pyte
     assert shipped.exit_code == 0, shipped.output
     more = "; its plugin does not define offset.mismatch.strategy, transforms.unwrap.replace.null.with.default"
     assert f"{CONNECTOR.name}: ok, says its plugin on {url}{more}\n" in shipped.output, "with the stack's own database"
-    elsewhere = run(app, ["connectors", "lint", str(CONNECTOR), "--connect-url", url])
+    user, password = engines.at.connect_login
+    monkeypatch.setenv("CDC_LAKE_CONNECT_PASSWORD", password)
+    elsewhere = run(app, ["connectors", "lint", str(CONNECTOR), "--connect-url", url, "--connect-user", user])
     assert elsewhere.exit_code == 0, elsewhere.output
     assert f"not judged, for a pipeline fills them in: database.hostname{more}" in elsewhere.output
 

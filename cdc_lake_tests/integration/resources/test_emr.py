@@ -30,6 +30,7 @@ from infra.local.attach import load_endpoints
 from infra.local.aws_endpoint.emr import CLUSTER
 from infra.local.aws_endpoint.emr_serverless import APPLICATION
 from infra.local.aws_endpoint.gate import Gate
+from infra.local.aws_endpoint.signature import Signatures
 from infra.local.aws_endpoint.spark_services import spark_services
 from infra.local.aws_endpoint.spark_submit import SparkHere
 from infra.local.endpoints import Endpoints
@@ -123,7 +124,9 @@ def served(state: Path, at: Endpoints, location: S3Location) -> Iterator[str]:
         },
     )
     services = spark_services(state, here.prepared, here.s3, at.region, LOGS)
-    with listening(Gate(lambda *_: [], at.region, services)) as url:
+    with listening(
+        Gate(lambda *_: [], at.region, Signatures(at.s3_access_key, here.secret_key).holds, services)
+    ) as url:
         yield url
 
 

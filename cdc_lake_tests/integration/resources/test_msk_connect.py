@@ -64,7 +64,8 @@ class Aws:
 
     def rest(self, name: str, path: str = "config") -> httpx.Response:
         """What the worker itself says of a connector."""
-        return httpx.get(f"{self.at.connect_url}/connectors/{name}/{path}", timeout=30, trust_env=False)
+        url = f"{self.at.connect_url}/connectors/{name}/{path}"
+        return httpx.get(url, auth=self.at.connect_login, timeout=30, trust_env=False)
 
     def reached(self, arn: str, state: str = "RUNNING") -> dict[str, Any]:
         """DescribeConnector's answer, once it tells the state."""

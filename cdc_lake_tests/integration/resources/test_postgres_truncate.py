@@ -82,5 +82,5 @@ def test_a_deferrable_key_is_told(source: Source) -> None:
         "create table ev (id int primary key);"
         "create table late (id int, primary key (id) deferrable initially immediate)"
     )
-    assert source.postgres.key_is_deferrable(source.schema, "ev") is False
-    assert source.postgres.key_is_deferrable(source.schema, "late") is True
+    assert source.postgres.catalog(source.schema, "ev").deferrable is False
+    assert source.postgres.catalog(source.schema, "late").deferrable is True

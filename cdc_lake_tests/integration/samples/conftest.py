@@ -36,7 +36,7 @@ SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE;
 NewDatabase = Callable[..., ConnectionParameters]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def server() -> Iterator[ConnectionParameters]:
     """The server's superuser and its database `postgres`."""
     home = Path(tempfile.mkdtemp(prefix="cdc-lake-samples-"))
@@ -44,7 +44,7 @@ def server() -> Iterator[ConnectionParameters]:
     with socket.socket() as free:
         free.bind((LOOPBACK, 0))
         port = free.getsockname()[1]
-    context = StackContext(home, {"postgres": port}, Secrets(PASSWORD, "", ""))
+    context = StackContext(home, {"postgres": port}, Secrets(PASSWORD, "debezium", "", "", ""))
     component = PostgresComponent()
     component.prepare(context)
     launch = component.launch(context)
@@ -67,7 +67,7 @@ def server() -> Iterator[ConnectionParameters]:
         shutil.rmtree(home)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def new_database(server: ConnectionParameters) -> NewDatabase:
     """Makes a database, empty or like another one, and returns how to reach it."""
     numbers = itertools.count()
@@ -100,7 +100,7 @@ def conn(database: ConnectionParameters) -> Iterator[connection]:
         yield opened
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def original_scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Scripts in the manner of the original Northwind's: unqualified, smallint and bpchar keys, settings, drops."""
     folder = tmp_path_factory.mktemp("original")
@@ -124,7 +124,7 @@ def _literal(value: object) -> str:
     return str(value) if isinstance(value, int | float) else "'" + str(value).replace("'", "''") + "'"
 
 
-@pytest.fixture(scope="session", params=["generated", "scripts"])
+@pytest.fixture(scope="package", params=["generated", "scripts"])
 def sample(request: pytest.FixtureRequest, new_database: NewDatabase, original_scripts: Path) -> str:
     """The name of a database with the sample in it, to be copied."""
     database = new_database()

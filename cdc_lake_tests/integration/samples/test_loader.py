@@ -14,6 +14,7 @@ from psycopg2.extensions import connection
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake.samples.errors import LoadError
 from cdc_lake.samples.loader import LoadReport, load, unload
+from cdc_lake_tests.sql_scripts import write_published_folder
 
 NORTHWIND = Path(__file__).parents[4] / "shared" / "data" / "northwind"
 
@@ -57,6 +58,59 @@ def test_scripts_in_the_original_manner(
 def test_the_original_scripts_themselves(database: ConnectionParameters, conn: connection) -> None:
     assert load(database, NORTHWIND).outbox_rows == 829
     assert query(conn, "SELECT sum(jsonb_array_length(order_items)) FROM datalake.cdc_events") == [(2152,)]
+
+
+def test_a_folder_that_brings_schema_role_and_outbox_is_loaded_as_it_is(
+    database: ConnectionParameters, conn: connection, tmp_path: Path
+) -> None:
+    role = f"{database.dbname}_user"
+    write_published_folder(tmp_path, database.dbname, role)
+    report = load(database, tmp_path)
+    assert (report.own_outbox, report.roles, report.outbox_rows) == (True, (role,), 829)
+    assert dict(report.tables)["order_details"] == 2152
+    assert query(conn, f"SELECT has_schema_privilege('{role}', 'datalake', 'CREATE'), rolcanlogin "
+                       f"FROM pg_roles WHERE rolname = '{role}'") == [(True, False)]  # fmt: skip
+    assert query(
+        conn,
+        "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
+        "WHERE attrelid = 'datalake.cdc_events'::regclass AND attnum BETWEEN 1 AND 2 ORDER BY attnum",
+    ) == [("order_id", "smallint"), ("customer_id", "bpchar")]
+    triggers = query(
+        conn, "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal AND tgrelid::regclass::text LIKE 'datalake.%'"
+    )
+    assert sorted(triggers) == [("order_details_event",), ("orders_event",)], "none of ours"
+    # Loaded a second time, in the place of the first.
+    assert unload(conn) is True
+    with closing(database.connect()) as fresh:
+        assert query(fresh, "SHOW search_path") == [('"$user", public',)]
+    assert load(database, tmp_path).roles == ()
+
+
+def test_a_folder_may_create_its_role(database: ConnectionParameters, conn: connection, tmp_path: Path) -> None:
+    role = f"{database.dbname}_made"
+    write_published_folder(tmp_path, database.dbname, role)
+    schema = tmp_path / "00_create_schema.sql"
+    schema.write_text(f"CREATE ROLE {role} LOGIN;\n{schema.read_text()}")
+    for _ in range(2):
+        assert load(database, tmp_path).roles == ()
+        assert query(conn, f"SELECT rolcanlogin FROM pg_roles WHERE rolname = '{role}'") == [(True,)]
+        unload(conn)
+
+
+def test_a_folder_for_another_database_is_refused(database: ConnectionParameters, tmp_path: Path) -> None:
+    write_published_folder(tmp_path, "postgres")
+    with pytest.raises(LoadError, match=r"00_create_schema\.sql, line 5: it changes database postgres, .*--dbname"):
+        load(database, tmp_path)
+    assert is_empty(database)
+
+
+def test_an_outbox_without_a_publication_is_refused(database: ConnectionParameters, tmp_path: Path) -> None:
+    write_published_folder(tmp_path, database.dbname)
+    outbox = tmp_path / "03_cdc_events.sql"
+    outbox.write_text(outbox.read_text().replace("CREATE PUBLICATION", "-- CREATE PUBLICATION"))
+    with pytest.raises(LoadError, match=r"create datalake\.cdc_events, but no publication for it\. Add CREATE"):
+        load(database, tmp_path)
+    assert is_empty(database)
 
 
 def test_both_ways_give_the_same_outbox(
@@ -130,7 +184,7 @@ def test_a_broken_script_is_named_with_its_line_and_leaves_nothing(
 
 def test_scripts_that_put_their_tables_elsewhere_are_told_so(database: ConnectionParameters, tmp_path: Path) -> None:
     (tmp_path / "a.sql").write_text("SET search_path TO public; CREATE TABLE orders (order_id int);")
-    with pytest.raises(LoadError, match=r"schema datalake has no table customers, .*orders"):
+    with pytest.raises(LoadError, match=r"schema datalake has no table categories, .*orders"):
         load(database, tmp_path)
     assert is_empty(database)
 

@@ -211,9 +211,13 @@ def test_what_waits_in_the_topic_is_set_aside_and_what_was_applied_is_judged(jud
         found = judged.verify(point, later=later)
         assert found.clean, found.differences
         assert (found.resolved, found.pending, found.compared) == (2, 1, 199)
+        ((digest, pending),) = found.pending_keys.items()
+        assert (len(digest), pending) == (16, {"id": "3"})
 
         judged.tamper("id = 2", note="of no event")
-        (one,) = judged.verify(point, later=later).differences
+        again = judged.verify(point, later=later)
+        assert again.pending_keys == found.pending_keys
+        (one,) = again.differences
     assert (one.kind, one.key, one.judge) == ("different", {"id": "2"}, "raw events")
     topic.close()
 

@@ -73,7 +73,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
     monkeypatch.setattr(instance, "instance", no_instance)
     monkeypatch.setattr(verification, "verify_tables", made.verified)
     deployment = SimpleNamespace(stream_seconds=1.0)
-    bound = {"postgres": None, "kafka": None, "store": None, "deployment": deployment}
+    bound = {"postgres": None, "kafka": None, "connect": None, "store": None, "deployment": deployment}
     monkeypatch.setattr("cdc_lake.profile.resolved", lambda: bound)
     with mock_aws():
         yield made

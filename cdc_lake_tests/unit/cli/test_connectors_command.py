@@ -123,6 +123,7 @@ def test_the_stacks_worker_is_asked_with_the_stacks_database(
         postgres_password=SecretStr("not for the worker"),
         kafka_bootstrap="127.0.0.1:19092",
         connect_url=worker.url,
+        connect_password=SecretStr("the worker's"),
         connect_secrets_file=tmp_path / "postgres.properties",
         s3_endpoint="http://127.0.0.1:19000",
         s3_access_key="key",
@@ -140,4 +141,5 @@ def test_the_stacks_worker_is_asked_with_the_stacks_database(
     assert "  database.hostname: no role cdc_lake" in done.stdout
     asked = json.loads(worker.bodies[-1])
     assert (asked["database.port"], asked["database.dbname"]) == ("15432", at.postgres_database)
+    assert asked["database.user"] == at.capture_role
     assert asked["database.password"] == f"${{file:{at.connect_secrets_file}:postgres.password}}"

@@ -29,8 +29,10 @@ def reasons(commands: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(resnapshot, "resnapshot", steps)
     monkeypatch.setattr(profile, "spark", lambda: commands.spark)
-    monkeypatch.setattr(topic, "connector_config", lambda *_: {"connector.class": "Debezium"})
-    commands.connect.put(commands.flow.connector, {"connector.class": "Debezium"})
+    monkeypatch.setattr(
+        topic, "connector_config", lambda *_: {"connector.class": "Debezium", "exactly.once.support": "required"}
+    )
+    commands.connect.put(commands.flow.connector, {"connector.class": "Debezium", "exactly.once.support": "required"})
     continuity.begin(commands.flow, commands.postgres, commands.connect, commands.bucket)
     return found
 

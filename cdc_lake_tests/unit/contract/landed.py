@@ -29,9 +29,11 @@ def manifest(
     attempt: str | None = None,
     objects: tuple[LandedObject, ...] = (),
     committed_at: datetime | None = None,
+    chain: str = "",
 ) -> Manifest:
     """A manifest over [first, next) by partition."""
     return Manifest(
+        chain=chain,
         number=number,
         attempt=attempt or f"attempt of {number}",
         pipeline=PIPELINE,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdc_lake.contract import names
+from cdc_lake.contract import chain_id, names, notes
 from cdc_lake.contract.chain import Chain
 from cdc_lake.contract.errors import (
     ManifestGapError,
@@ -18,7 +18,7 @@ from cdc_lake.contract.errors import (
     TopicRecreatedError,
 )
 from cdc_lake_tests.memory_store import MemoryStore
-from cdc_lake_tests.unit.contract.landed import PIPELINE, TOPIC, chain_of, manifest
+from cdc_lake_tests.unit.contract.landed import PIPELINE, TOPIC, chain_of, landed, manifest
 
 
 def key(number: int) -> str:
@@ -45,8 +45,22 @@ def test_length_is_right_for_any_chain_and_hint(count: int, known: int) -> None:
 def test_length_asks_by_the_logarithm_of_what_is_new(known: int, new: int) -> None:
     store, chain = bare(known + new)
     assert chain.length(known) == known + new
-    assert store.requests.keys() == {"head"}
-    assert store.total <= 2 * math.log2(new + 1) + 3
+    empty = {"list": 1} if known + new == 0 else {}
+    assert dict(store.requests) == {"get": 1, **empty, "head": store.requests["head"]}
+    assert store.requests["head"] <= 2 * math.log2(new + 1) + 3
+
+
+def test_the_head_costs_the_same_on_any_chain_whose_length_was_counted() -> None:
+    costs = []
+    for count in (1, 40, 2000):
+        store, chain = chain_of(count)
+        assert chain.records(chain.read(count)) == 0
+        store.forget_requests()
+        head = Chain(store, PIPELINE, TOPIC).head()
+        assert head is not None
+        assert head.number == count
+        costs.append(dict(store.requests))
+    assert costs == [{"get": 3, "head": 2}] * 3
 
 
 def test_reading_what_is_new_costs_what_is_new() -> None:
@@ -56,6 +70,28 @@ def test_reading_what_is_new_costs_what_is_new() -> None:
         assert [each.number for each in chain.since(count - 3)] == [count - 2, count - 1, count]
         costs[count] = dict(store.requests)
     assert costs[10] == costs[2500] == {"get": 4, "list": 1}
+
+
+def test_counting_costs_what_is_new() -> None:
+    store, chain = chain_of(0)
+    for number in range(1, 31):
+        item = landed(store, {number: b"{}"})
+        chain.append(manifest(number, {0: (number, number + 1) if number > 1 else (0, 2)}, objects=(item,)))
+        if number > 25:
+            store.forget_requests()
+            assert chain.records(chain.read(number)) == number
+            assert store.requests["get"] <= (30 if number == 26 else 6)
+    assert chain.records(chain.read(7)) == 7  # a reader that is behind counts from the beginning
+
+
+def test_a_mark_of_another_attempt_or_chain_is_not_counted_on() -> None:
+    store, chain = chain_of(3)
+    item = landed(store, {30: b"{}", 31: b"{}"})
+    chain.append(manifest(4, {0: (30, 40)}, objects=(item,)))
+    for mark in ({"chain": "old"}, {"attempt": "another"}, {"manifest": 9}, {"records": "many"}):
+        known = {"chain": "", "manifest": 4, "attempt": "attempt of 4", "records": 1000}
+        notes.write(store, names.note_key(PIPELINE, "counted", TOPIC), {**known, **mark})
+        assert Chain(store, PIPELINE, TOPIC).records(chain.read(4)) == 2
 
 
 def test_nothing_new_costs_two_requests() -> None:
@@ -151,17 +187,96 @@ def test_a_missing_number_is_not_filled_by_the_next_run(missing: int) -> None:
     assert key(missing) not in store.objects
 
 
+@pytest.mark.parametrize("count", [2, 3, 40])
+def test_a_chain_without_its_first_manifest_is_not_an_empty_one(count: int) -> None:
+    """Taken for empty, it would be begun again from offset 0, and an epoch opened in it that nobody applies."""
+    store, chain = chain_of(count)
+    del store.objects[key(1)]
+    store.forget_requests()
+    with pytest.raises(ManifestGapError, match=rf"manifest 1 of topic {TOPIC} is missing, though .*{2:020d}\.json is"):
+        chain.head()
+    assert store.requests["list"] == 1
+    with pytest.raises(ManifestGapError, match="manifest 1 of topic"):
+        chain.append(manifest(1, {0: (0, 10)}))
+
+
+def test_several_missing_manifests_are_not_filled_either() -> None:
+    store, chain = chain_of(9)
+    for number in (4, 5, 6):
+        del store.objects[key(number)]
+    with pytest.raises(ManifestGapError, match=r"manifest 4 of .* is missing"):
+        chain.append(manifest(4, {0: (30, 500)}))
+
+
+def test_a_later_chain_is_below_its_own_id() -> None:
+    store, chain = chain_of(3)
+    first = chain_id.renew(store, PIPELINE)
+    later = Chain(store, PIPELINE, TOPIC)
+    assert (later.id, later.head()) == (first, None)
+    with pytest.raises(ManifestGapError, match=f"belongs to chain without id, and is in chain {first}"):
+        later.append(manifest(1, {0: (0, 10)}))
+    later.append(manifest(1, {0: (0, 7)}, chain=first))
+    assert [each.next_offsets() for each in later.since(0)] == [{0: 7}]
+    assert chain.head() is not None, "a chain keeps the id that it was read with"
+    second = chain_id.renew(store, PIPELINE)
+    assert second not in ("", first)
+    assert Chain(store, PIPELINE, TOPIC).head() is None
+
+
+def test_a_manifest_that_was_copied_into_another_chain_is_noticed() -> None:
+    store, _ = chain_of(1)
+    copied = store.objects[key(1)].body
+    later = Chain(store, PIPELINE, TOPIC, chain_id.renew(store, PIPELINE))
+    store.write(later.key(1), copied)
+    with pytest.raises(ManifestGapError, match="it was copied there"):
+        list(later.since(0))
+
+
+def test_the_object_that_has_the_id_is_lost() -> None:
+    """The first chain's manifests are gone since the reset: it must not be begun again."""
+    store, _ = chain_of(0)
+    later = Chain(store, PIPELINE, TOPIC, chain_id.renew(store, PIPELINE))
+    later.append(manifest(1, {0: (0, 7)}, chain=later.id))
+    del store.objects[names.chain_key(PIPELINE)]
+    with pytest.raises(ManifestGapError, match=rf"manifest 1 .* is missing, though .*chain={later.id}/"):
+        Chain(store, PIPELINE, TOPIC).head()
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b'{"chain": "a/b", "began_at": "2024-01-01T00:00:00Z"}'])
+def test_a_damaged_id_is_said(body: bytes) -> None:
+    store, _ = chain_of(0)
+    store.write(names.chain_key(PIPELINE), body)
+    with pytest.raises(ObjectDamagedError, match=r"chains/shop\.json is damaged"):
+        Chain(store, PIPELINE, TOPIC).head()
+    assert Chain(store, PIPELINE, TOPIC, chain_id.renew(store, PIPELINE)).head() is None
+
+
+def test_two_resets_at_once() -> None:
+    store, _ = chain_of(0)
+    store.lose_answers()
+    mine = chain_id.renew(store, PIPELINE)
+    assert chain_id.current(store, PIPELINE) == mine
+
+    def rival(_: str) -> None:
+        store.before_put = None
+        chain_id.renew(store, PIPELINE)
+
+    store.before_put = rival
+    with pytest.raises(RaceLostError, match="another reset"):
+        chain_id.renew(store, PIPELINE)
+
+
 def test_a_checkpoint_past_the_chain_is_said() -> None:
     with pytest.raises(ObjectDamagedError, match=r"manifest 9 of topic .* is missing"):
         list(chain_of(3)[1].since(9))
 
 
-def test_a_manifest_that_was_landed_anew_is_not_the_one_that_was_applied() -> None:
+def test_a_manifest_that_was_landed_again_is_not_the_one_that_was_applied() -> None:
     """It can end at another offset: what follows on it would leave out records, or tell them twice."""
     store, chain = chain_of(3)
     applied = chain.read(3).attempt
     assert list(chain.since(3, applied)) == []
-    store.write(key(3), manifest(3, {0: (20, 25)}, attempt="anew").encode())
+    store.write(key(3), manifest(3, {0: (20, 25)}, attempt="again").encode())
     chain.append(manifest(4, {0: (25, 40)}))
     with pytest.raises(ManifestGapError, match=r"manifest 3 .* is another one than was applied .*cdc-lake reset shop"):
         list(chain.since(3, applied))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from cdc_lake.contract.manifest import LandedObject, Manifest, Span
+from cdc_lake.contract.manifest import LandedObject, LastRecord, Manifest, Span
 from cdc_lake.jobs.raw_writer import runs
 from cdc_lake_tests.unit.contract.landed import manifest
 
@@ -72,6 +72,36 @@ def test_an_object_outside_of_the_spans_is_refused(one: LandedObject) -> None:
 def test_objects_that_overlap_are_refused() -> None:
     with pytest.raises(ValidationError, match="overlaps"):
         manifest(1, {0: (0, 10)}, objects=(item(4, 9), item(0, 4)))
+
+
+OLD = """{
+ "version": 1, "number": 2, "attempt": "a", "pipeline": "shop", "topic": "t", "topic_id": "i", "epoch": 0,
+ "opens": null, "spans": [{"partition": 0, "first": 5, "next": 9}], "objects": [], "dead_letters": 0,
+ "watermark": null, "committed_at": "2024-01-01T00:00:00Z"
+}"""
+
+
+@pytest.mark.parametrize("version", [b"1", b"2"])
+def test_manifests_of_former_versions_are_read(version: bytes) -> None:
+    found = Manifest.decode(OLD.encode().replace(b'"version": 1', b'"version": ' + version))
+    assert (found.version, found.chain, found.last_records(), found.next_offsets()) == (int(version), "", {}, {0: 9})
+
+
+@pytest.mark.parametrize(
+    ("was", "now"), [(b'"number"', b'"chain": "x", "number"'), (b'"next": 9', b'"next": 9, "last": %b')]
+)
+def test_what_version_3_brought_is_refused_in_former_ones(was: bytes, now: bytes) -> None:
+    now = now.replace(b"%b", b'{"offset": 8, "fingerprint": "ff"}')
+    changed = OLD.encode().replace(was, now)
+    with pytest.raises(ValidationError, match="version 1 has no chain and no last records"):
+        Manifest.decode(changed)
+    assert Manifest.decode(changed.replace(b'"version": 1', b'"version": 3')).version == 3
+
+
+@pytest.mark.parametrize("offset", [-1, 9])
+def test_a_last_record_outside_of_what_is_landed_is_refused(offset: int) -> None:
+    with pytest.raises(ValidationError, match="its last record is not before offset 9"):
+        Span(partition=0, first=5, next=9, last=LastRecord(offset=offset, fingerprint="ff"))
 
 
 def test_an_unknown_field_is_refused() -> None:

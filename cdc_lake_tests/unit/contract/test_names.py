@@ -34,6 +34,20 @@ def test_keys_sort_as_offsets_do(one: int, other: int) -> None:
     assert (keys[0] < keys[1]) == (one < other)
 
 
+def test_manifests_of_a_chain_are_numbered_below_its_id() -> None:
+    first, later = names.manifest_key("p", "t", 7), names.manifest_key("p", "t", 7, "0ab9")
+    assert later == "raw/p/t/_manifests/chain=0ab9/00000000000000000007.json"
+    assert [names.manifest_number(key) for key in (first, later)] == [7, 7]
+    for other in (f"{first}-5b1c9e54", f"{names.manifest_prefix('p', 't')}x.json", "raw/p/t/partition=0/x.json"):
+        assert names.manifest_number(other) is None
+
+
+@pytest.mark.parametrize(("chain", "epoch"), [("", 0), ("0ab9", 0), ("", 3), ("0ab9", 3)])
+def test_an_objects_chain_and_epoch_are_part_of_its_name(chain: str, epoch: int) -> None:
+    name = ObjectName("p", "t", 1, 2, 3, "json", epoch, chain)
+    assert ObjectName.parse(name.key) == name
+
+
 @given(OFFSETS, OFFSETS)
 def test_manifest_keys_sort_as_numbers_do(one: int, other: int) -> None:
     assert (names.manifest_key("p", "t", one) < names.manifest_key("p", "t", other)) == (one < other)

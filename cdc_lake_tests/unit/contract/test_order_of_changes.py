@@ -94,7 +94,7 @@ def test_what_is_drawn_has_what_it_is_about() -> None:
 
 
 def test_what_is_drawn_to_be_swept_has_what_a_snapshot_leaves_out() -> None:
-    drawn = sample(300, 1, to_sweep())
+    drawn = sample(600, 1, to_sweep())
     newest = [(fold(each.events()), each.taken) for each in drawn]
     old = [[event for event in found.values() if event.committed[0] < taken] for found, taken in newest]
     assert sum(any(event.op != "d" for event in events) for events in old) > 50

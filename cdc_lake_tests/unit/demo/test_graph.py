@@ -45,6 +45,17 @@ def test_a_check_that_fails_says_why(shop: World, graph: Graph) -> None:
     assert "faults: 1" in done.failed["shop/source/orders:orders_have_customers"]
 
 
+def test_a_blocking_check_that_fails_is_a_result_too(shop: World, graph: Graph) -> None:
+    for number in range(3):
+        shop.order(number)
+    shop.land(shop.orders)
+    shop.bucket.delete([item.key for item in shop.bucket.scan("raw/shop/shop.sales.orders/partition=0/")])
+    done = graph.materialise("raw", "lake")
+    assert "missing_or_changed" in done.failed["shop/raw/orders:manifests_contiguous"]
+    assert "shop/lake/orders" not in done.metadata
+    assert "shop/raw/orders" in done.metadata
+
+
 def test_a_failed_step_is_named_with_its_cause(shop: World, graph: Graph) -> None:
     shop.order(1)
     shop.land(shop.orders)

@@ -15,6 +15,7 @@ from cdc_lake.demo.graph import Materialised
 from cdc_lake.demo.journal import Journal
 from cdc_lake.demo.steps import Demo
 from cdc_lake.samples.connection import ConnectionParameters
+from cdc_lake.samples.errors import LoadError
 from cdc_lake_tests.world import World
 
 STEPS = [
@@ -41,6 +42,7 @@ class Stage:
         self.fails_at: str | None = None
         self.red: set[str] = set()
         self.red_once: set[str] = set()
+        self.own_outbox = False
 
     def take(self, what: str) -> None:
         """Something is asked for."""
@@ -95,14 +97,16 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
 
     def load(_login: ConnectionParameters, sql_dir: Path | None) -> SimpleNamespace:
         made.take(f"load {sql_dir}" if sql_dir else "load")
-        return SimpleNamespace(tables={"orders": 3})
+        return SimpleNamespace(tables={"orders": 3}, own_outbox=made.own_outbox)
 
     def reset(*_parts: object) -> Iterator[str]:
         made.take("reset")
         yield "topic a"
 
     monkeypatch.setattr(ConnectionParameters, "connect", lambda _self: SimpleNamespace(close=lambda: None))
-    monkeypatch.setattr(steps, "loader", SimpleNamespace(load=load, unload=lambda _connection: True))
+    monkeypatch.setattr(
+        steps, "loader", SimpleNamespace(load=load, unload=lambda _connection: True, OUTBOX="cdc_events")
+    )
     monkeypatch.setattr(steps, "reset", reset)
     stories = {name: made.story(name) for name in ("ship", "insert", "delete")}
     monkeypatch.setattr(steps, "stories", SimpleNamespace(**stories, Story=dict))
@@ -189,3 +193,9 @@ def test_a_finished_demo_resumed_does_nothing(shop: World, stage: Stage) -> None
 def test_someones_own_scripts(shop: World, stage: Stage, tmp_path: Path) -> None:
     demo(filled(shop), stage, sql_dir=tmp_path).run()
     assert stage.calls[1] == f"load {tmp_path}"
+
+
+def test_scripts_with_an_outbox_of_their_own_are_refused(shop: World, stage: Stage, tmp_path: Path) -> None:
+    stage.own_outbox = True
+    with pytest.raises(LoadError, match=r"Cannot run the demo with the scripts in .*an outbox of their own"):
+        demo(filled(shop), stage, sql_dir=tmp_path).run()

@@ -100,15 +100,15 @@ def test_a_step_is_told_as_it_was_asked_for(aws: Served) -> None:
 
 
 def test_the_request_does_not_say_where_a_run_takes_place(aws: Served) -> None:
-    own = ["spark.master=yarn", "spark.hadoop.fs.s3a.endpoint=http://other", "spark.pyspark.python=/opt/python"]
+    own = ["spark.master=yarn", "spark.driver.memory=8g", "spark.pyspark.python=/opt/python"]
     program = "import os, json\nprint('environ', json.dumps(dict(os.environ)))"
-    options = [part for value in (*own, "spark.x=a b=c") for part in ("--conf", value)]
+    options = [part for value in (*own, "spark.app.name=a b=c") for part in ("--conf", value)]
     run_id = add(aws, program, *options)
     step(aws, run_id, "COMPLETED")
     settings = json.loads(output(aws, run_id).partition("settings ")[2].partition("\n")[0])
     assert settings["spark.master"] == "local[2]"
     assert settings["spark.hadoop.fs.s3a.endpoint"] == aws.s3.url
-    assert settings["spark.x"] == "a b=c"
+    assert settings["spark.app.name"] == "a b=c"
     assert settings["spark.driver.memory"] == "1g"
     assert "spark.pyspark.python" not in settings
     assert "S3SECRET" not in json.dumps(settings)
@@ -206,12 +206,12 @@ def test_clusters_and_what_is_not_there(aws: Served) -> None:
 
 
 def test_a_job_run_is_told_as_it_was_asked_for_and_once_for_a_token(aws: Served) -> None:
-    run_id = start(aws, "print('done')", sparkSubmitParameters="--conf 'spark.x=a b'")
+    run_id = start(aws, "print('done')", sparkSubmitParameters="--conf 'spark.app.name=a b'")
     assert start(aws, "print('done')") == run_id
     found = job_run(aws, run_id, "SUCCESS", "FAILED")
     assert (found["state"], found["name"], found["executionRole"]) == ("SUCCESS", "run", ROLE)
     assert found["arn"].endswith(f"/applications/{APPLICATION}/jobruns/{run_id}")
-    assert '"spark.x": "a b"' in output(aws, run_id)
+    assert '"spark.app.name": "a b"' in output(aws, run_id)
     log = f"{LOGS}applications/{APPLICATION}/jobs/{run_id}/SPARK_DRIVER/stdout.gz"
     assert log.removeprefix("s3://") in aws.s3.objects
     listed = aws.client("emr-serverless").list_job_runs(applicationId=APPLICATION, states=["SUCCESS", "FAILED"])

@@ -16,7 +16,7 @@ def _run(trino: Trino) -> Outcome:
 
 def test_an_engine_that_does_not_answer_is_no_fault_of_the_query() -> None:
     with pytest.raises(QueryFailed, match="did not answer") as failed:
-        _run(Trino(NOBODY))
+        _run(Trino(NOBODY, "token"))
 
     assert failed.value.category == SYSTEM
     assert failed.value.retryable
@@ -34,7 +34,7 @@ def test_a_query_waits_for_the_first_worker(monkeypatch: pytest.MonkeyPatch) -> 
             raise answer
         return answer
 
-    trino = Trino(NOBODY)
+    trino = Trino(NOBODY, "token")
     monkeypatch.setattr(trino, "_run_once", once)
 
     assert _run(trino).columns == []
@@ -43,4 +43,4 @@ def test_a_query_waits_for_the_first_worker(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_an_address_without_a_port_is_refused() -> None:
     with pytest.raises(ValueError, match=r"http://127\.0\.0\.1:8080"):
-        Trino("trino")
+        Trino("trino", "token")

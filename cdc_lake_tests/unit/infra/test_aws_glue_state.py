@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,7 +64,7 @@ def test_a_failed_write_leaves_the_file_as_it_was(backend: GlueBackend, tmp_path
     backend.create_database("lake", {"Name": "lake"})
     state.save()
     before = (tmp_path / "glue.json").read_text()
-    (tmp_path / "glue.new").mkdir()  # the new file can't be opened
+    (tmp_path / f".glue.json.{os.getpid()}.tmp").mkdir()  # the new file can't be opened
     backend.create_database("other", {"Name": "other"})
 
     with pytest.raises(OSError, match="directory"):

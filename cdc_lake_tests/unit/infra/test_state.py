@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
 import pytest
 
+from cdc_lake.demo.journal import Journal
 from infra.local.errors import StackError
 from infra.local.files import write_atomic
 from infra.local.home import StackHome, find_home
@@ -65,6 +67,21 @@ def test_an_atomic_write_leaves_nothing_beside_it_and_sets_the_mode(tmp_path: Pa
     assert [path.name for path in tmp_path.glob("*")] == ["f"] or set(tmp_path.iterdir()) >= {tmp_path / "f"}
     assert (tmp_path / "f").read_text() == "two"
     assert mode(tmp_path / "f") == 0o640
+
+
+def test_files_of_the_state_are_for_their_owner(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        write_atomic(tmp_path / "f", "x")
+        StateFile(tmp_path / "stack.json").save_ports({"kafka": 1})
+        Journal(tmp_path / "demo.json", resume=False).step("load", lambda: 1)
+    finally:
+        os.umask(before)
+    assert {path.name: mode(path) for path in tmp_path.iterdir() if path.is_file()} == {
+        "f": 0o600,
+        "stack.json": 0o600,
+        "demo.json": 0o600,
+    }
 
 
 def test_the_home_lies_in_the_project_unless_told_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

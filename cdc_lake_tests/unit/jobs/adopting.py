@@ -69,6 +69,8 @@ class Adopting:
             topic_id=self.topic_id,
             begins=self.topic.begins,
             ends=self.topic.ends,
+            chain="",
+            head=self.chain.length(),
             kafka={},
             watermark=self.watermark,
         )

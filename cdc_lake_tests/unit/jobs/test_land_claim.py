@@ -20,7 +20,7 @@ KEY = names.landing_lease_key("shop", "orders")
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
     """A bucket; Spark writes nothing into it."""
-    monkeypatch.setattr(land, "_write", lambda _spark, _spec, _spans: ((), []))
+    monkeypatch.setattr(land, "_write", lambda _spark, _spec, spans: (spans, (), []))
     return MemoryStore()
 
 
@@ -28,7 +28,8 @@ def run(store: MemoryStore, claim: lease.Claim | None) -> land.LandReport:
     """The job, on a topic that holds transaction markers only."""
     location = cast(S3Location, MemoryLocation(store))
     return land.run(
-        cast(SparkSession, None), land.LandSpec(location, "shop", "orders", "id-1", {0: 0}, {0: 3}, {}, claim=claim)
+        cast(SparkSession, None),
+        land.LandSpec(location, "shop", "orders", "id-1", {0: 0}, {0: 3}, "", 0, {}, claim=claim),
     )
 
 

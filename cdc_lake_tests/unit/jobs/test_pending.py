@@ -11,16 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc_lake.contract.errors import OffsetsExpiredError, TopicRecreatedError
-from cdc_lake.contract.manifest import Manifest
+from cdc_lake.contract.manifest import LastRecord, Manifest, Span
 from cdc_lake.contract.store import S3Location
 from cdc_lake.jobs import land
 from cdc_lake_tests.unit.contract.landed import PIPELINE, TOPIC, TOPIC_ID, manifest
 
-NOW = datetime(2024, 6, 1, 12, tzinfo=UTC)
 
-
-def spec(ends: Mapping[int, int], begins: Mapping[int, int] | None = None) -> land.LandSpec:
-    """A run that was told these offsets at NOW."""
+def spec(ends: Mapping[int, int], begins: Mapping[int, int] | None = None, head: int = 1) -> land.LandSpec:
+    """A run that read these offsets after the manifest of this number."""
     return land.LandSpec(
         location=S3Location("bucket"),
         pipeline=PIPELINE,
@@ -28,15 +26,15 @@ def spec(ends: Mapping[int, int], begins: Mapping[int, int] | None = None) -> la
         topic_id=TOPIC_ID,
         begins=begins or dict.fromkeys(ends, 0),
         ends=ends,
+        chain="",
+        head=head,
         kafka={},
-        fixed_at=NOW,
     )
 
 
-def head(ends: Mapping[int, int], minutes_ago: float = 60) -> Manifest:
-    """A chain's end, committed some time before NOW."""
-    spans = {partition: (0, end) for partition, end in ends.items()}
-    return manifest(1, spans, committed_at=NOW - timedelta(minutes=minutes_ago))
+def head(ends: Mapping[int, int], committed_at: datetime | None = None) -> Manifest:
+    """A chain's end."""
+    return manifest(1, {partition: (0, end) for partition, end in ends.items()}, committed_at=committed_at)
 
 
 def spans(before: Manifest | None, of: land.LandSpec) -> dict[int, tuple[int, int]]:
@@ -89,7 +87,51 @@ def test_a_topic_that_lost_a_partition_is_refused() -> None:
         land.pending(head({0: 5, 1: 5}), spec({0: 9}))
 
 
-@pytest.mark.parametrize("minutes_ago", [-10, 0, 0.5])
-def test_what_another_run_landed_meanwhile_is_not_taken_for_a_loss(minutes_ago: float) -> None:
+def test_what_another_run_landed_meanwhile_is_not_taken_for_a_loss() -> None:
     """The ends were read before the other run committed: nothing is left here, and nothing is wrong."""
-    assert spans(head({0: 8, 1: 5, 2: 3}, minutes_ago), spec({0: 6, 1: 7})) == {0: (8, 8), 1: (5, 7), 2: (3, 3)}
+    assert spans(head({0: 8, 1: 5, 2: 3}), spec({0: 6, 1: 7}, head=0)) == {0: (8, 8), 1: (5, 7), 2: (3, 3)}
+
+
+@pytest.mark.parametrize("days", [-1, 1])
+def test_the_clocks_of_landers_may_differ(days: int) -> None:
+    """What counts is which manifest was there when the ends were read, not when it says that it was committed."""
+    at = datetime.now(UTC) + timedelta(days=days)
+    assert spans(head({0: 8}, at), spec({0: 6}, head=0)) == {0: (8, 8)}
+    with pytest.raises(TopicRecreatedError, match="partition 0 ends at offset 6, but offsets up to 8 are landed"):
+        land.pending(head({0: 8}, at), spec({0: 6}, head=1))
+
+
+LAST = LastRecord(offset=7, fingerprint="f" * 16)
+
+
+@pytest.mark.parametrize(
+    ("found", "what"),
+    [
+        (None, "has no record there any more"),
+        (LastRecord(offset=7, fingerprint="0" * 16), "has another record there"),
+        (LastRecord(offset=8, fingerprint="f" * 16), "has another record at offset 8"),
+    ],
+)
+def test_another_record_before_the_first_new_one_stops(found: LastRecord | None, what: str) -> None:
+    span = Span(partition=3, first=9, next=12, last=LAST)
+    with pytest.raises(TopicRecreatedError, match=rf"partition 3 lost records .* {what}\. .*cdc-lake resnapshot shop"):
+        land.require_unchanged(spec({3: 12}), span, found)
+
+
+def test_the_same_record_or_one_that_is_not_known_goes_on() -> None:
+    span = Span(partition=3, first=9, next=12, last=LAST)
+    land.require_unchanged(spec({3: 12}), span, LAST)
+    land.require_unchanged(spec({3: 12}), span.model_copy(update={"last": None}), LAST)
+
+
+@given(st.integers(0, 9), st.integers(0, 12))
+def test_a_batch_carries_the_last_record_on_and_reads_from_it_while_it_is_there(begin: int, end: int) -> None:
+    before = manifest(1, {0: (0, 9)}).model_copy(update={"spans": (Span(partition=0, first=0, next=9, last=LAST),)})
+    if end < 9:
+        with pytest.raises(TopicRecreatedError):
+            land.pending(before, spec({0: end}, {0: begin}))
+        return
+    run = spec({0: end}, {0: begin})
+    [span] = land.pending(before, run)
+    assert span.last == LAST
+    assert land.read_from(run, span) == (7 if end > 9 and begin <= 7 else 9)

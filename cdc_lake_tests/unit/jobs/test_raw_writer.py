@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from cdc_lake.contract import dead_letters, json_lines
 from cdc_lake.contract.dead_letters import DeadLetter
 from cdc_lake.contract.errors import ObjectConflictError, TooManyDeadLettersError
-from cdc_lake.contract.manifest import LandedObject
+from cdc_lake.contract.manifest import LandedObject, LastRecord
 from cdc_lake.contract.names import ObjectName
 from cdc_lake.contract.store import S3Location
-from cdc_lake.jobs.raw_writer import RawWriter, runs
+from cdc_lake.contract.topic_record import fingerprint
+from cdc_lake.jobs.raw_writer import RawWriter, SeenRecord, runs
 from cdc_lake_tests.memory_store import MemoryLocation, MemoryStore
 from cdc_lake_tests.tried import Tried
 from cdc_lake_tests.unit.contract.landed import PIPELINE, TOPIC
@@ -86,6 +87,37 @@ def test_one_object_holds_the_records_of_several_batches(store: MemoryStore) -> 
     stored = store.objects[objects[0].key]
     assert stored.metadata == {"attempt": "attempt", "sha256": objects[0].sha256}
     assert (stored.etag, len(stored.body)) == (objects[0].etag, objects[0].bytes)
+
+
+def seen(store: MemoryStore, rows: Sequence[Row], firsts: dict[int, int]) -> dict[str, dict[int, LastRecord]]:
+    """What a writer reports of records to compare, by kind and partition; what it landed starts at `firsts`."""
+    location = cast(S3Location, MemoryLocation(store))
+    writer = RawWriter(location, PIPELINE, TOPIC, "a", 100, 9999, 0, LARGEST, LIMIT, "0ab9", firsts)
+    written = [row for one in writer([batch(rows)]) for row in one.to_pylist()]
+    objects = [LandedObject.model_validate_json(row["json"]) for row in written if row["kind"] == "object"]
+    assert all(item.first >= firsts[item.partition] for item in objects)
+    assert all("/chain=0ab9/" in item.key for item in objects)
+    found: dict[str, dict[int, LastRecord]] = {"before": {}, "last": {}}
+    for row in written:
+        if row["kind"] in found:
+            each = SeenRecord.model_validate_json(row["json"])
+            found[row["kind"]][each.partition] = each.record
+    return found
+
+
+def test_records_that_were_landed_before_are_reported_and_not_landed(store: MemoryStore) -> None:
+    rows: list[Row] = [(0, 7, b"1"), (0, 8, b'{"a": 1}'), (0, 10, b"3"), (1, 0, b"x"), (1, 4, None)]
+    found = seen(store, rows, {0: 10, 1: 0})
+    assert found["before"] == {0: LastRecord(offset=8, fingerprint=fingerprint(b'{"a":1}'))}
+    assert {partition: record.offset for partition, record in found["last"].items()} == {0: 10, 1: 4}
+    assert found["last"][1].fingerprint == fingerprint(None), "a dead letter is a record too"
+    assert [ObjectName.parse(key).first for key in store.objects if ObjectName.parse(key)] == [10, 0]
+
+
+def test_nothing_new_reports_what_was_landed_before(store: MemoryStore) -> None:
+    found = seen(store, [(0, 9, b"1")], {0: 10})
+    assert (found["before"][0].offset, found["last"]) == (9, {})
+    assert store.objects == {}
 
 
 def test_objects_are_cut_by_count(store: MemoryStore) -> None:

@@ -1,7 +1,11 @@
-"""Spark's settings against each other: what a batch of the largest records needs has to fit."""
+"""Spark's settings: what a batch of the largest records needs has to fit, and times are in UTC."""
 
 from __future__ import annotations
 
+import pytest
+
+from cdc_lake.contract import instants
+from cdc_lake.jobs.hudi import HudiTable
 from cdc_lake.jobs.raw_writer import RawWriter
 from cdc_lake.profile_local import JOBS
 from resources import spark_properties
@@ -18,3 +22,15 @@ def test_a_batch_of_the_largest_records_fits_in_the_memory_of_the_local_jvm() ->
     # A buffer grows to a power of two, by copying into one of twice the size.
     largest = 1 << (batch - 1).bit_length()
     assert tasks * (largest + largest // 2) <= memory
+
+
+@pytest.mark.parametrize("files", [["spark.properties"], ["spark.properties", "spark-local.properties"]])
+def test_each_jvm_runs_in_utc(files: list[str]) -> None:
+    """On EMR, which gets the first file, and in this process; a later file replaces an earlier one's options whole."""
+    settings = spark_properties.read([str(JOBS / name) for name in files])
+    for options in ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"):
+        assert "-Duser.timezone=UTC" in settings[options].split()
+
+
+def test_tables_are_made_with_instants_in_utc() -> None:
+    assert HudiTable("orders", "s3a://lake/orders", ["id"]).options()[instants.ZONE] == "UTC"

@@ -32,7 +32,7 @@ applying = st.builds(upsert.UpsertSpec, location=locations)
 ranges = st.builds(verify.KafkaRange, kafka=kafka)
 access = st.builds(verify.SourceAccess, password=st.just(PASSWORD))
 SPECS: dict[str, st.SearchStrategy[Any]] = {
-    "land": st.builds(land.LandSpec, location=locations, kafka=kafka, fixed_at=st.datetimes(timezones=st.just(UTC))),
+    "land": st.builds(land.LandSpec, location=locations, kafka=kafka),
     "upsert": applying,
     "verify": st.builds(
         verify.VerifySpec,

@@ -11,7 +11,7 @@ from cdc_lake.contract.errors import ContractError, ManifestGapError
 from cdc_lake.contract.store import S3Location
 from cdc_lake.contract.topic_record import print_of
 from cdc_lake.jobs.adopt import AdoptReport
-from cdc_lake.pipeline import adoption, stream, topic_state
+from cdc_lake.pipeline import adoption, stream
 from cdc_lake.pipeline.adoption import KafkaRecord
 from cdc_lake.pipeline.checks import landing
 from cdc_lake.pipeline.flow import Flow
@@ -46,8 +46,7 @@ def write(shop: World, first: int, last: int) -> str:
 
 def take(shop: World) -> AdoptReport:
     """What raw does."""
-    state = topic_state.now(shop.kafka, shop.orders)
-    spec = stream.land_spec(shop.orders, state, S3Location("shop"), "nowhere")
+    spec = stream.landing(shop.orders, shop.kafka, S3Location("shop")).spec
     report = adoption.land(shop.orders, shop.kafka, spec, shop.spark.run)
     assert isinstance(report, AdoptReport)
     return report
@@ -79,7 +78,7 @@ def test_a_missing_object_turns_the_check_red_and_one_with_more_does_not(sunk: W
     write(sunk, 0, 6)
     assert check(sunk, "manifests_contiguous").passed
     sunk.bucket.delete([key])
-    found = check(sunk, "manifests_contiguous")
+    found = check(sunk, "manifests_whole")
     assert (found.passed, found.metadata["missing_or_changed"].value) == (False, [key])
 
 

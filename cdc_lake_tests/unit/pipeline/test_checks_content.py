@@ -23,6 +23,7 @@ def check(shop: World, name: str) -> dg.AssetCheckResult:
         "equals_source": {
             "postgres": shop.postgres,
             "kafka": shop.kafka,
+            "connect": shop.connect,
             "store": shop.store,
             "spark": shop.spark,
             "deployment": shop.deployment,
@@ -64,6 +65,7 @@ def test_equals_source(shop: World, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.passed
     assert (found.metadata["compared"].value, found.metadata["pending"].value) == (2, 1)
     assert found.metadata["seconds_source"].value == 0.5
+    assert found.description == "Pending, not judged: 1 of 3 keys"
     assert asked == [(shop.orders, shop.deployment.stream_seconds)]
 
 
@@ -72,6 +74,24 @@ def test_nothing_to_compare_is_not_green(shop: World, monkeypatch: pytest.Monkey
     found = check(filled(shop), "equals_source")
     assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.WARN)
     assert "Nothing could be compared" in (found.description or "")
+
+
+def test_a_key_that_is_never_judged_is_red(shop: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = {"order_id": "7"}
+    report = VerifyReport(3, 3, 2, 0, 1, 0, 0, 0, 0, (), {}, pending_keys={"ab12": key}, never_judged=[key])
+    verified(monkeypatch, report)
+    found = check(filled(shop), "equals_source")
+    assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.ERROR)
+    assert (found.description or "").startswith("Cannot judge 1 key of orders, the first one order_id=7: in each of")
+    assert "Run `cdc-lake verify shop`" in (found.description or "")
+    assert found.metadata["not_judged"].value == found.metadata["never_judged"].value == [key]
+
+
+def test_keys_that_are_never_judged_are_red_where_nothing_is(shop: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = {"order_id": "7"}
+    verified(monkeypatch, VerifyReport(1, 1, 0, 0, 1, 0, 0, 0, 0, (), {}, {"ab12": key}, [key]))
+    found = check(filled(shop), "equals_source")
+    assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.ERROR)
 
 
 def test_a_cell_differs(shop: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,6 +156,7 @@ def totals(shop: World) -> dg.AssetCheckResult:
         made,
         postgres=shop.postgres,
         kafka=shop.kafka,
+        connect=shop.connect,
         store=shop.store,
         athena=shop.athena,
         deployment=shop.deployment,

@@ -6,7 +6,7 @@ import json
 
 import dagster as dg
 
-from cdc_lake.contract import dead_letters, names
+from cdc_lake.contract import chain_id, dead_letters, names
 from cdc_lake.pipeline.checks import landing
 from cdc_lake_tests.fakes.dagster import evaluate
 from cdc_lake_tests.world import World
@@ -81,6 +81,68 @@ def test_an_object_was_changed(shop: World) -> None:
     found = check(shop, "manifests_contiguous")
     assert not found.passed
     assert found.metadata["missing_or_changed"].value == [changed]
+
+
+def requests(shop: World, name: str) -> int:
+    """Requests to the store that a check takes, once it has run."""
+    shop.bucket.forget_requests()
+    assert check(shop, name).passed
+    return shop.bucket.total
+
+
+def test_a_check_of_what_is_new_costs_what_is_new(shop: World) -> None:
+    costs = []
+    for batches in (1, 2, 40):
+        landed(shop, batches)
+        check(shop, "manifests_contiguous")
+        landed(shop, 1)
+        costs.append(requests(shop, "manifests_contiguous"))
+    assert costs[0] == costs[1] == costs[2] <= 8
+    found = check(shop, "manifests_contiguous")
+    assert (found.metadata["manifests"].value, found.metadata["verified_to"].value) == (0, 46)
+
+
+def test_the_whole_chain_is_verified_on_request(shop: World) -> None:
+    landed(shop)
+    assert check(shop, "manifests_contiguous").passed
+    shop.bucket.delete([raw_objects(shop)[0]])
+    assert check(shop, "manifests_contiguous").passed
+    found = check(shop, "manifests_whole")
+    assert (found.passed, found.metadata["manifests"].value, found.metadata["objects"].value) == (False, 3, 3)
+    assert "partition=0/shop.sales.orders" in str(found.metadata["missing_or_changed"].value)
+
+
+def test_what_is_damaged_stays_red_until_it_is_repaired(shop: World) -> None:
+    landed(shop)
+    check(shop, "manifests_contiguous")
+    shop.order(7)
+    shop.land(shop.orders)
+    key = raw_objects(shop)[-1]
+    lost = shop.bucket.objects.pop(key)
+    for _ in range(2):
+        assert check(shop, "manifests_contiguous").metadata["missing_or_changed"].value == [key]
+        shop.order(8)
+        shop.land(shop.orders)
+    shop.bucket.objects[key] = lost
+    found = check(shop, "manifests_contiguous")
+    assert (found.passed, found.metadata["manifests"].value) == (True, 3)
+
+
+def test_a_verified_manifest_that_was_replaced(shop: World) -> None:
+    third = landed(shop)[2]
+    check(shop, "manifests_contiguous")
+    replaced = json.loads(shop.bucket.objects[third].body) | {"attempt": "another"}
+    shop.bucket.write(third, json.dumps(replaced).encode())
+    found = check(shop, "manifests_contiguous")
+    assert not found.passed
+    assert "manifest 3 of topic shop.sales.orders is another one" in str(found.metadata["fault"].value)
+
+
+def test_a_reset_begins_the_verification_again(shop: World) -> None:
+    landed(shop)
+    check(shop, "manifests_contiguous")
+    chain_id.renew(shop.bucket, "shop")
+    assert check(shop, "manifests_contiguous").metadata["verified_to"].value == 0
 
 
 def test_landed_to_the_end(shop: World) -> None:

@@ -91,7 +91,13 @@ def test_a_key_in_the_stream_is_the_key_at_the_source(streams: object, column: s
 def compare(shop: World) -> Comparison:
     """Orders at the source and in the lake."""
     return comparison.compare(
-        shop.orders, shop.postgres, shop.kafka, shop.bucket, shop.athena, shop.deployment.snapshot_seconds
+        shop.orders,
+        shop.postgres,
+        shop.kafka,
+        shop.connect,
+        shop.bucket,
+        shop.athena,
+        shop.deployment.snapshot_seconds,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -52,6 +53,11 @@ def skip_a_beat(shop: World) -> None:
     beat(shop)
 
 
+def slot_ahead(shop: World, halt: Callable[[], object]) -> None:
+    halt()
+    shop.postgres.put_slot(shop.flow.slot, confirmed_flush_lsn=996)
+
+
 def count_from_one(shop: World) -> None:
     shop.beats = 0
     beat(shop)
@@ -63,8 +69,18 @@ def recreate_heartbeats(shop: World) -> None:
 
 FAULTS: dict[str, tuple[Callable[[World], object], str]] = {
     "slot_dropped": (lambda shop: shop.postgres.drop_slot(shop.flow.slot), "replication slot cdc_lake_shop is gone"),
-    "slot_made_again": (
-        lambda shop: shop.postgres.put_slot(shop.flow.slot, confirmed_flush_lsn=996),
+    "slot_made_again_while_it_is_stopped": (
+        lambda shop: slot_ahead(shop, lambda: shop.connect.halt(shop.flow.connector, {})),
+        "begins at 0/3E4, after 0/3E3, where connector cdc-lake-shop stands",
+    ),
+    "slot_made_again_and_its_task_has_failed": (
+        lambda shop: slot_ahead(shop, lambda: shop.connect.fail(shop.flow.connector, "the slot is ahead")),
+        "begins at 0/3E4, after 0/3E3, where connector cdc-lake-shop stands",
+    ),
+    "slot_made_again_and_the_connector_has_failed": (
+        lambda shop: slot_ahead(
+            shop, lambda: shop.connect.fail(shop.flow.connector, "the slot is ahead", connector_too=True)
+        ),
         "begins at 0/3E4, after 0/3E3, where connector cdc-lake-shop stands",
     ),
     "slot_invalidated": (
@@ -138,6 +154,47 @@ def test_what_is_no_fault(begun: World) -> None:
     assert examine(begun) == ()
 
 
+def test_a_running_connector_confirms_to_the_slot_before_connect_stores_its_offset(begun: World) -> None:
+    """Without exactly-once: by up to one flush interval, again and again."""
+    for stored in (995, 995, 1005):
+        begun.connect.store(begun.flow.connector, {"lsn": stored})
+        begun.postgres.put_slot(begun.flow.slot, confirmed_flush_lsn=stored + 5)
+        assert examine(begun) == ()
+
+
+def test_a_first_snapshot_has_no_offset_for_a_while(shop: World) -> None:
+    """Without exactly-once: until the first flush, after which it can be lost."""
+    shop.postgres.ensure_publication(PUBLICATION, TABLES)
+    shop.connect.delete(shop.flow.connector)
+    shop.postgres.drop_slot(shop.flow.slot)
+    continuity.begin(shop.flow, shop.postgres, shop.connect, shop.bucket)
+    shop.connect.put(shop.flow.connector, {"connector.class": "Debezium"})
+    shop.connect.store(shop.flow.connector, None)
+    shop.postgres.put_slot(shop.flow.slot)
+    beat(shop)
+    assert examine(shop) == ()
+    Epochs(shop.bucket, "shop").complete(0, Completion(snapshot_lsn=1001, completed_at=datetime.now(UTC)))
+    assert examine(shop) == ()
+    shop.connect.store(shop.flow.connector, {"lsn": 995})
+    assert examine(shop) == ()
+    shop.connect.store(shop.flow.connector, None)
+    assert "has no offset of connector" in examine(shop)[0]
+
+
+@pytest.mark.parametrize(("support", "stored", "noted"), [("required", 995, None), ("requested", 995, 995)])
+def test_up_to_where_kafka_has_everything_is_noted_without_exactly_once(
+    begun: World, support: str, stored: int, noted: int | None
+) -> None:
+    begun.connect.put(begun.flow.connector, {"exactly.once.support": support})
+    begun.connect.store(begun.flow.connector, {"lsn": stored, "lsn_proc": stored - 1})
+    assert examine(begun) == ()
+    assert sightings.acknowledged(begun.bucket, "shop", 0) == noted
+    assert sightings.acknowledged(begun.bucket, "shop", 1) is None
+    begun.connect.delete(begun.flow.connector, offsets=False)  # it stays so while there is none to ask
+    assert examine(begun) == ()
+    assert sightings.acknowledged(begun.bucket, "shop", 0) == noted
+
+
 def test_what_was_delivered_twice_is_no_gap(begun: World) -> None:
     records = [message.value for message in begun.kafka.peek(HEARTBEATS)]
     beat(begun)
@@ -205,6 +262,20 @@ def test_the_next_epoch_starts_clean(begun: World) -> None:
         continuity.require_finished(begun.flow, epochs, after)
     epochs.complete(1, Completion(snapshot_lsn=1, completed_at=datetime.now(UTC)))
     continuity.require_finished(begun.flow, epochs, after)
+
+
+def test_what_an_older_version_has_kept_is_replaced(begun: World) -> None:
+    """It wrote fewer fields: the next look adds them, and goes on from there."""
+    [key] = [key for key in begun.bucket.objects if key.endswith("_continuity.json")]
+    older = json.loads(begun.bucket.get(key).body)  # type: ignore[union-attr]  # it is there
+    del older["offset"], older["acknowledged"]
+    stored = begun.bucket.get(key)
+    assert stored is not None
+    begun.bucket.replace(key, json.dumps(older).encode(), stored.etag)
+    assert examine(begun) == ()
+    found = sightings.load(begun.bucket, "shop")
+    assert found is not None
+    assert (found.offset, found.acknowledged) == (True, 995)
 
 
 def test_nobody_else_overwrites_what_was_seen_later(begun: World) -> None:

@@ -12,22 +12,19 @@ import pytest
 import yaml
 from pydantic import PrivateAttr
 
-from cdc_lake.dashboard import DashboardError
-from cdc_lake.pipeline import refresh
+from cdc_lake.pipeline import refresh, stream
+from cdc_lake.pipeline.jobs import Jobs
 from cdc_lake.pipeline.quicksight import QuickSightDashboards
 from cdc_lake.pipeline.report import UNCHANGED
-from cdc_lake.pipeline.reset import reset
 from cdc_lake.pipeline.stages import dashboard
 from cdc_lake_tests.fakes.dagster import QUIET, bound
 from cdc_lake_tests.fakes.quicksight import OWNER, SESSION, Served, served
 from cdc_lake_tests.unit.pipeline.sensors.daemon import Clock
 from cdc_lake_tests.unit.pipeline.test_dashboard_stage import SALES
 from cdc_lake_tests.world import World
-from infra.local.aws_endpoint.engine import USER_ERROR, QueryFailed
 from infra.local.aws_endpoint.quicksight_state import ACCOUNT
 from resources.athena import Athena, QueryResult
 from resources.quicksight import QuickSight
-from resources.quicksight_ingestions import IngestionFailed
 
 THERE = {
     "sql": "SELECT name, revenue FROM sales",
@@ -134,9 +131,15 @@ def test_so_soon_after_the_last_time_new_rows_wait_for_a_later_run(materialise: 
 def test_rows_that_wait_are_read_once_their_time_has_come(
     shop: World, materialise: Materialise, aws: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    flow = replace(shop.flow, spec=shop.flow.spec.model_copy(update={"dashboards": ["sales.yaml"]}))
+    spec = shop.flow.spec.model_copy(update={"dashboards": ["sales.yaml"], "datasets": []})
+    flow = replace(shop.flow, spec=spec)
+    jobs, key = Jobs(flow, []), flow.key("dashboard", "sales")
+    shop.order(1)
+    shop.land(shop.orders)
+    shop.apply(shop.orders)
     clock = Clock()
     monkeypatch.setattr(refresh, "time", clock)
+    commits = dg.MetadataValue.json(stream.lake_commits(shop.bucket, flow))
 
     def looked() -> dg.SensorResult | dg.SkipReason:
         resources = bound(store=shop.store)
@@ -144,72 +147,19 @@ def test_rows_that_wait_are_read_once_their_time_has_come(
             dg.DagsterInstance.ephemeral() as instance,
             dg.build_sensor_context(instance=instance, resources=resources, sensor_name="refresh") as context,
         ):
-            found = refresh.build(flow)(context)
+            instance.report_runless_asset_event(dg.AssetMaterialization(key, metadata={refresh.COMMITS: commits}))
+            found = refresh.build(flow, jobs, [], 5)(context)
         assert isinstance(found, dg.SensorResult | dg.SkipReason)
         return found
 
     materialise()
-    waits = looked()
-    assert isinstance(waits, dg.SkipReason)
-    assert waits.skip_message == "no rows wait to be read"
+    assert isinstance(looked(), dg.SkipReason)
     aws.engine.rows.append(["Carol", 8])
     materialise(pause=3600)
-    waits = looked()
-    assert isinstance(waits, dg.SkipReason)
-    assert "the next rows are read in 3" in (waits.skip_message or "")
+    assert isinstance(looked(), dg.SkipReason)
     clock.go(3601)
-    due = looked()
-    assert isinstance(due, dg.SensorResult)
-    [request] = due.run_requests or ()
-    assert request.asset_selection == [flow.key("dashboard", "sales")]
+    ready = looked()
+    assert isinstance(ready, dg.SensorResult)
+    [request] = ready.run_requests or ()
+    assert request.asset_selection == (key,)
     assert materialise()["rows_ingested"] == 3
-    waits = looked()
-    assert isinstance(waits, dg.SkipReason)
-    assert waits.skip_message == "no rows wait to be read"
-
-
-def test_rows_that_could_not_be_read_are_tried_again(materialise: Materialise, aws: Served) -> None:
-    materialise()
-    aws.engine.rows.append(["Carol", 8])
-    aws.engine.failure = QueryFailed("SYNTAX_ERROR: line 1:8: no", USER_ERROR)
-    with pytest.raises(IngestionFailed, match=rf"data set arn:.*dataset/{ID} is FAILED: SQL_EXCEPTION: SYNTAX_ERROR"):
-        materialise()
-    aws.changes()
-    aws.engine.failure = None
-    with pytest.raises(IngestionFailed, match="SQL_EXCEPTION"):
-        materialise(pause=3600)
-    assert aws.changes() == [], "one that failed counts towards the day's: the next has to wait too"
-    assert materialise()["rows_ingested"] == 3
-
-
-def test_a_reset_leaves_nothing_of_it(shop: World, materialise: Materialise, aws: Served) -> None:
-    materialise()
-    there = QuickSight(endpoint_url=aws.url, account_id=ACCOUNT, principal=OWNER, attempts=1, poll_seconds=0.01)
-    there._session = SESSION
-    dashboards = QuickSightDashboards(quicksight=there)
-    spec = shop.flow.spec.model_copy(update={"dashboards": ["sales.yaml"]})
-    parts = (shop.postgres, shop.kafka, shop.connect, shop.glue, shop.bucket, shop.deployment, dashboards)
-    assert list(dashboards.delete("shop", [])) == []
-    said = list(reset(replace(shop.flow, spec=spec), *parts))
-    removed = [line.partition(" arn:")[0] for line in said if "quicksight" in line]
-    assert removed == ["dashboard", "analysis", "data set", "data source"]
-    assert list(dashboards.delete("shop", ["sales"])) == []
-    assert materialise()["changes"].startswith("data source created, data set created")
-
-
-def test_direct_queries_need_no_reading(materialise: Materialise, aws: Served) -> None:
-    assert "rows read" not in materialise(import_mode="DIRECT_QUERY")["changes"]
-    aws.engine.rows.append(["Carol", 8])
-    assert materialise(import_mode="DIRECT_QUERY")["changes"] == UNCHANGED
-    assert aws.engine.asked == []
-
-
-def test_without_a_word_to_quicksight_it_says_what_to_add(shop: World, aws: Served) -> None:
-    (shop.flow.folder / "sales.yaml").write_text(yaml.safe_dump(SALES))
-    asset = dashboard.build(shop.flow, "sales.yaml")
-    there = QuickSight(endpoint_url=aws.url, account_id=ACCOUNT, principal=OWNER)
-    dashboards = QuickSightDashboards(quicksight=there)
-    resources = bound(athena=CountingAthena().of(aws), dashboards=dashboards, store=shop.store)
-    with dg.DagsterInstance.ephemeral() as instance, pytest.raises(DashboardError, match="add the field quicksight"):
-        dg.materialize([asset], instance=instance, resources=resources, run_config=QUIET)
-    assert aws.calls == []

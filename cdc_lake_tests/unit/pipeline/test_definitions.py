@@ -17,12 +17,20 @@ from syrupy.assertion import SnapshotAssertion
 
 from cdc_lake import profile, profile_local
 from cdc_lake.definitions import defs
+from cdc_lake.pipeline import checks
 from cdc_lake.pipeline.component import CdcPipeline
+from cdc_lake.pipeline.jobs import Jobs
+from cdc_lake.pipeline.load import load
 from infra.local.endpoints import Endpoints
 from resources.errors import ResourceError
 from resources.sqs import Sqs
 
-SECRETS = ("CDC_LAKE_POSTGRES_PASSWORD", "CDC_LAKE_S3_ACCESS_KEY", "CDC_LAKE_S3_SECRET_KEY")
+SECRETS = (
+    "CDC_LAKE_POSTGRES_PASSWORD",
+    "CDC_LAKE_CONNECT_PASSWORD",
+    "CDC_LAKE_S3_ACCESS_KEY",
+    "CDC_LAKE_S3_SECRET_KEY",
+)
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +57,23 @@ def name(key: dg.AssetKey) -> str:
     return "/".join(key.path)
 
 
+def check_name(key: dg.AssetCheckKey) -> str:
+    """`pipeline/stage/name:check`."""
+    return f"{name(key.asset_key)}:{key.name}"
+
+
+def selected(job: dg.JobDefinition) -> list[str]:
+    """The assets and checks that a job runs."""
+    layer = job.asset_layer
+    return sorted([*map(name, layer.executable_asset_keys), *map(check_name, layer.asset_graph.asset_check_keys)])
+
+
+def tier(spec: dg.AssetCheckSpec) -> str:
+    """When a check runs, and what its failure does."""
+    marks = [spec.metadata.get("tier", "light"), *(["blocking"] if spec.blocking else [])]
+    return ", ".join([*marks, *(["lateness"] if spec.metadata.get("judges") == "lateness" else [])])
+
+
 def test_everything_there_is(repository: dg.RepositoryDefinition, snapshot: SnapshotAssertion) -> None:
     graph = repository.asset_graph
     nodes = sorted((graph.get(key) for key in graph.get_all_asset_keys()), key=lambda node: tuple(node.key.path))
@@ -60,14 +85,32 @@ def test_everything_there_is(repository: dg.RepositoryDefinition, snapshot: Snap
                 "owners": list(node.owners),
                 "deps": sorted(name(key) for key in node.parent_keys),
                 "pools": sorted(node.pools or ()),
+                "tags": dict(node.tags),
             }
             for node in nodes
         },
-        "checks": sorted(f"{name(key.asset_key)}:{key.name}" for key in graph.asset_check_keys),
-        "jobs": sorted(job.name for job in repository.get_all_jobs() if not job.name.startswith("__")),
-        "sensors": {each.name: str(each.default_status.value) for each in repository.sensor_defs},
+        "checks": {check_name(key): tier(graph.get_check_spec(key)) for key in sorted(graph.asset_check_keys)},
+        "jobs": {job.name: selected(job) for job in repository.get_all_jobs() if not job.name.startswith("__")},
+        "sensors": {
+            each.name: {"status": str(each.default_status.value), "jobs": sorted(to.job_name for to in each.targets)}
+            for each in repository.sensor_defs
+        },
         "schedules": [each.name for each in repository.schedule_defs],
     } == snapshot
+
+
+def test_a_request_runs_exactly_the_checks_that_it_names(repository: dg.RepositoryDefinition) -> None:
+    """As the daemon resolves it: a request that names assets only gets all of their checks, of any tier."""
+    flow = load("northwind")
+    lake = flow.tables[0].key("lake")
+    request = Jobs(flow, checks.build(flow)).apply.only(lake).request("key", {})
+    job = repository.get_job(str(request.job_name))
+    named = job.get_subset(
+        asset_selection=set(request.asset_selection or ()), asset_check_selection=set(request.asset_check_keys or ())
+    )
+    assert selected(named) == ["northwind/lake/cdc_events", "northwind/lake/cdc_events:watermark_fresh"]
+    unnamed = job.get_subset(asset_selection=set(request.asset_selection or ()))
+    assert "northwind/lake/cdc_events:equals_source" in selected(unnamed)
 
 
 def test_every_asset_is_described_and_owned_and_watched(repository: dg.RepositoryDefinition) -> None:
@@ -133,7 +176,7 @@ def test_another_profile_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch)
         profile.resources()
 
 
-PASSWORD, ACCESS, SECRET = "pg-pa55word", "s3-acc355", "s3-53cret"
+PASSWORD, CONNECT, ACCESS, SECRET = "pg-pa55word", "c0nnect-pa55word", "s3-acc355", "s3-53cret"
 
 
 @pytest.fixture
@@ -148,6 +191,7 @@ def started(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         postgres_password=SecretStr(PASSWORD),
         kafka_bootstrap="127.0.0.1:9",
         connect_url=nowhere,
+        connect_password=SecretStr(CONNECT),
         connect_secrets_file=home / "connect.properties",
         s3_endpoint=nowhere,
         s3_access_key=ACCESS,
@@ -173,14 +217,15 @@ def test_secrets_are_shown_nowhere() -> None:
         run = instance.get_run_by_id(result.run_id)
     assert not result.success
     everything = shown + json.dumps([serialize_value(event) for event in events]) + serialize_value(run)
-    assert "PostgreSQL at 127.0.0.1:9 can't be reached" in everything
-    assert [value for value in (PASSWORD, ACCESS, SECRET) if value in everything] == []
+    assert "The object store at http://127.0.0.1:9 does not answer" in everything
+    assert [value for value in (PASSWORD, CONNECT, ACCESS, SECRET) if value in everything] == []
 
 
 @pytest.mark.usefixtures("started")
 def test_outside_of_a_run_the_secrets_are_looked_up() -> None:
     found = profile.resolved()
     assert "spark" not in found
-    assert (found["postgres"].password, found["store"].secret_key) == (PASSWORD, SECRET)
-    assert PASSWORD not in repr(found)
+    assert (found["postgres"].password, found["store"].aws_secret_access_key) == (PASSWORD, SECRET)
+    assert found["connect"].password == CONNECT
+    assert not any(secret in repr(found) for secret in (PASSWORD, CONNECT))
     assert SECRET not in repr(found)

@@ -35,6 +35,7 @@ class Stack:
             postgres_password=SecretStr(f"pg-{offset}"),
             kafka_bootstrap=f"127.0.0.1:{offset + 1}",
             connect_url=f"http://127.0.0.1:{offset + 2}",
+            connect_password=SecretStr(f"connect-{offset}"),
             connect_secrets_file=self._home / "connect.properties",
             s3_endpoint=f"http://127.0.0.1:{offset + 3}",
             s3_access_key=f"access-{offset}",
@@ -94,7 +95,7 @@ def test_an_asset_gets_the_addresses_and_keys_of_now(stack: Stack) -> None:
 
     @dg.asset
     def probe(kafka: Kafka, postgres: Postgres, store: ObjectStore, spark: LocalSpark) -> None:
-        keys = (store.access_key, store.secret_key, *spark.store.hadoop_secrets().values())
+        keys = (store.aws_access_key_id, store.aws_secret_access_key, *spark.store.hadoop_secrets().values())
         found.append(" ".join(map(str, (kafka.bootstrap, postgres.password, *keys, Path(spark.java_home).name))))
 
     job = dg.Definitions(assets=[probe], resources=profile.bound()).resolve_implicit_global_asset_job_def()
@@ -131,5 +132,5 @@ def test_what_stayed_is_made_once_and_the_secrets_are_set_each_time(
         stack.up(port)
         for _ in range(3):
             monkeypatch.setenv("CDC_LAKE_S3_ACCESS_KEY", "")
-            assert profile.resolved()["store"].access_key == f"access-{port}"
+            assert profile.resolved()["store"].aws_access_key_id == f"access-{port}"
     assert [java.name for java in looked] == ["java-42000", "java-43000"]

@@ -39,6 +39,7 @@ def test_hard_deletes_are_purged_daily_of_the_tables_that_ask(shop: World, tmp_p
     made = dg.Definitions(
         jobs=built.jobs,
         assets=built.assets,
+        asset_checks=built.asset_checks,
         resources=bound(**{**shop.resources, "spark": FakeSpark({purge.run: purged})}),
     )
     with dg.DagsterInstance.ephemeral() as instance:

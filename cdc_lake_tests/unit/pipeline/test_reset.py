@@ -5,13 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from typing import cast
 
 import dagster as dg
 import pytest
+from pyspark.sql import SparkSession
 
 from cdc_lake.contract import dead_letters, lease, names
-from cdc_lake.contract.errors import LeaseHeldError
+from cdc_lake.contract.chain import Chain
+from cdc_lake.contract.errors import LeaseHeldError, LeaseLostError
+from cdc_lake.contract.store import S3Location
 from cdc_lake.jobs import land as landing
+from cdc_lake.jobs import upsert
 from cdc_lake.jobs.land import LandReport, LandSpec
 from cdc_lake.pipeline import continuity, stream
 from cdc_lake.pipeline.flow import Flow
@@ -21,7 +26,7 @@ from cdc_lake.pipeline.spec import LandingSpec
 from cdc_lake.pipeline.stages import raw
 from cdc_lake_tests.fakes.dagster import bound
 from cdc_lake_tests.fakes.steps import CutOff, Steps
-from cdc_lake_tests.memory_store import MemoryStore
+from cdc_lake_tests.memory_store import MemoryLocation, MemoryStore
 from cdc_lake_tests.shop_pipeline import HEARTBEATS
 from cdc_lake_tests.world import World
 
@@ -156,7 +161,7 @@ def test_everything_goes_in_an_order_that_leaves_nothing_behind(full: World) -> 
 
 
 def test_offsets_that_outlived_their_connector_go_too(full: World) -> None:
-    full.connect.put(full.flow.connector, {"connector.class": "Debezium"})
+    full.connect.put(full.flow.connector, {"connector.class": "Debezium", "exactly.once.support": "required"})
     continuity.begin(full.flow, full.postgres, full.connect, full.bucket)
     full.connect.store(full.flow.connector, {"lsn": 995})
     full.connect.delete(full.flow.connector, offsets=False)
@@ -172,7 +177,7 @@ def test_neighbours_and_the_source_stay(full: World) -> None:
     assert full.connect.status("cdc-lake-stall") is not None
     assert full.postgres.slot("cdc_lake_stall") is not None
     left = {key.partition("/")[0] for key in full.bucket.objects}
-    assert left == {"raw", "lake", "dlq", "dlq-closed", "athena-results", "leases"}
+    assert left == {"raw", "lake", "dlq", "dlq-closed", "athena-results", "leases", "chains"}
     assert (full.pages / "stall").is_dir()
     assert full.postgres.row_count("sales", "orders") == before
 
@@ -269,6 +274,40 @@ def test_a_landing_in_flight_is_waited_for_and_leaves_nothing_behind(
     assert any(manifest.number == 2 for manifest in stream.manifests(full.bucket, full.orders))
     run(full)
     assert leftovers(full) == NOTHING
+
+
+def test_a_landing_that_is_paused_before_its_manifest_leaves_nothing_in_the_next_chain(
+    full: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has checked its lease for the last time, sleeps through it and a reset, and puts its manifest then."""
+    key = names.landing_lease_key("shop", full.orders.topic)
+
+    def paused(at: str) -> None:
+        if "/_manifests/" not in at:
+            return
+        full.bucket.before_put = None
+        expired = lease.LeaseRecord.model_validate_json(full.bucket.objects[key].body)
+        full.bucket.write(key, expired.model_copy(update={"expires_at": 0.0}).model_dump_json().encode())
+        run(full)
+        for topic in (full.orders.topic, HEARTBEATS):
+            full.kafka.make(topic)
+
+    monkeypatch.setattr(landing, "_write", lambda _spark, _spec, spans: (spans, (), []))
+    full.order(9)
+    spec = stream.landing(full.orders, full.kafka, S3Location("shop")).spec
+    location = cast(S3Location, MemoryLocation(full.bucket))
+    full.bucket.before_put = paused
+    with pytest.raises(LeaseLostError), lease.held(full.bucket, key, "run 1") as held:
+        landing.run(cast(SparkSession, None), replace(spec, location=location, claim=held.claim))
+    [late] = [key for key in full.bucket.objects if "/_manifests/" in key]
+    assert late == names.manifest_key("shop", full.orders.topic, 2), "it is in the old chain"
+    chain = Chain(full.bucket, "shop", full.orders.topic)
+    assert chain.head() is None
+    for number in (1, 2):
+        full.order(number)
+        full.land(full.orders)
+    assert [manifest.number for manifest in chain.since(0)] == [1, 2]
+    assert upsert.new_manifests(full.bucket, full.orders.upsert_spec(S3Location("shop"), "t")) == list(chain.since(0))
 
 
 def test_a_landing_that_begins_in_a_reset_asks_the_topic_after_it(full: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,14 +8,22 @@ from typing import Any
 
 import pytest
 
-from cdc_lake.contract import failpoints, lease, names
+from cdc_lake.contract import chain_id, failpoints, lease, names, timeline
 from cdc_lake.contract.chain import Chain
 from cdc_lake.contract.epochs import Completion, Epochs
-from cdc_lake.contract.errors import ContractError, LeaseHeldError, SourceBrokenError, TooManyDeadLettersError
+from cdc_lake.contract.errors import (
+    ContractError,
+    EpochUnopenedError,
+    LeaseHeldError,
+    ManifestGapError,
+    SnapshotNotAppliedError,
+    SourceBrokenError,
+    TooManyDeadLettersError,
+)
 from cdc_lake.contract.store import S3Location
 from cdc_lake.jobs import land as landing
 from cdc_lake.jobs import sweep, upsert
-from cdc_lake.pipeline import continuity, stream, topic_state
+from cdc_lake.pipeline import carrying, continuity, stream
 from cdc_lake.pipeline.resnapshot import Systems, resnapshot
 from cdc_lake_tests.shop_pipeline import HEARTBEATS
 from cdc_lake_tests.world import World
@@ -34,7 +42,8 @@ class Engines:
     def run(self, job: Callable[[Any, Any], Any], spec: Any) -> Any:  # noqa: ANN401 - as the resource's
         """Run a job as LocalSpark does."""
         if job is landing.run:
-            if not any(span.first < span.next for span in landing.pending(self._head(spec), spec)):
+            head = self._head(spec)
+            if not landing.due(head, landing.pending(head, spec)):
                 return landing.LandReport(None, 0, 0, 0, 0, 0.0)
             return self.shop.land_by(spec)
         if job is upsert.run:
@@ -42,6 +51,9 @@ class Engines:
                 return upsert.UpsertReport(None, 0, 0, 0, 0, 0, 0, 0, 0, 0.0)
             return self.shop.apply_by(spec)
         assert job is sweep.run
+        commit = timeline.last_commit(self.shop.bucket, spec.table.prefix)
+        if commit is not None and commit.checkpoint is not None:
+            sweep.require_applied(self.shop.bucket, spec, commit.checkpoint)
         self.swept.append(spec)
         return sweep.SweepReport(None, 3, 0.0)
 
@@ -54,7 +66,7 @@ class Engines:
             connect=shop.connect,
             location=S3Location("shop"),
             run=self.run,
-            config={"connector.class": "Debezium"},
+            config={"connector.class": "Debezium", "exactly.once.support": "required"},
             snapshot_seconds=1.0,
             lease_wait_seconds=0.0,
             settle_seconds=0.1,
@@ -68,7 +80,7 @@ class Engines:
 def engines(shop: World, monkeypatch: pytest.MonkeyPatch) -> Engines:
     """The shop in epoch 0, with rows in the lake, whose slot is lost."""
     shop.postgres.ensure_publication("shop_publication", TABLES)
-    shop.connect.put(shop.flow.connector, {"connector.class": "Debezium"})
+    shop.connect.put(shop.flow.connector, {"connector.class": "Debezium", "exactly.once.support": "required"})
     continuity.begin(shop.flow, shop.postgres, shop.connect, shop.bucket)
     shop.order(1)
     shop.carry()
@@ -118,7 +130,7 @@ def check_done(engines: Engines) -> None:
     assert (current.number, current.reason) == (1, "the slot was lost")
     assert completion.swept == {"orders": 3, "customers": 3}
     assert {spec.lsn for spec in engines.swept} == {completion.snapshot_lsn}
-    assert opened(shop)["customers"] == [1]
+    assert opened(shop)["customers"] == [0, 1]
     assert opened(shop)["orders"] == [0, 0, 1, 1]
     assert upsert.new_manifests(shop.bucket, shop.orders.upsert_spec(S3Location("shop"), "t")) == []
     assert continuity.examine(shop.flow, shop.postgres, shop.kafka, shop.connect, shop.bucket) == ()
@@ -142,6 +154,90 @@ def test_cut_off_anywhere_it_goes_on(engines: Engines, monkeypatch: pytest.Monke
     monkeypatch.delenv(failpoints.VARIABLE)
     run(engines)
     check_done(engines)
+
+
+def test_a_chain_without_its_first_manifest_sweeps_nothing(engines: Engines) -> None:
+    """It would look empty: the epoch would be opened as manifest 1, which the upsert, at a later one, never applies,
+    and the sweep would make a tombstone of every row.
+    """
+    shop = engines.shop
+    shop.order(3)
+    shop.carry()
+    shop.bucket.delete([names.manifest_key("shop", shop.orders.topic, 1)])
+    with pytest.raises(ManifestGapError, match=r"manifest 1 of topic shop\.sales\.orders is missing"):
+        run(engines)
+    assert engines.swept == []
+
+
+def test_a_table_that_has_not_applied_the_epoch_is_not_swept(engines: Engines, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = engines.shop
+    skipped = upsert.UpsertReport(None, 0, 0, 0, 0, 0, 0, 0, 0, 0.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(shop, "apply_by", lambda _spec: skipped)
+        with pytest.raises(SnapshotNotAppliedError, match=r"epoch 1: it has applied manifest 1 of epoch 0"):
+            run(engines)
+    assert engines.swept == []
+    run(engines)
+    check_done(engines)
+
+
+def test_a_chain_that_ends_in_another_epoch_is_not_swept(engines: Engines, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its manifests were removed after the epoch was opened."""
+    shop = engines.shop
+    monkeypatch.setenv(failpoints.VARIABLE, "resnapshot.after_connector=raise")
+    failpoints._times.clear()
+    with pytest.raises(failpoints.FailpointReached):
+        run(engines)
+    chain = Chain(shop.bucket, "shop", shop.orders.topic)
+    with monkeypatch.context() as patch:
+        patch.setattr(carrying, "land", lambda *_: landing.LandReport(None, 0, 0, 0, 0, 0.0))
+        patch.setattr("cdc_lake.pipeline.resnapshot._open", lambda *_: False)
+        for number in range(chain.length(), 0, -1):
+            if chain.read(number).epoch == 1:
+                shop.bucket.delete([chain.key(number)])
+        with pytest.raises(SnapshotNotAppliedError, match="its manifest chain ends in epoch 0"):
+            run(engines)
+    assert engines.swept == []
+
+
+@pytest.mark.parametrize(
+    ("manifest", "attempt", "found"),
+    [
+        (4, None, None),
+        (5, None, None),
+        (0, None, "manifest 0 of epoch 0"),
+        (2, None, "manifest 2 of epoch 0"),
+        (3, None, "manifest 3, and the snapshot ends in manifest 4"),
+        (4, "another", "another manifest 4 than the chain has now"),
+    ],
+)
+def test_what_a_sweep_requires(engines: Engines, manifest: int, attempt: str | None, found: str | None) -> None:
+    shop = engines.shop
+    run(engines)
+    shop.order(5)
+    shop.land(shop.orders)
+    assert opened(shop)["orders"] == [0, 0, 1, 1, 1]
+    spec = sweep.SweepSpec(shop.orders.upsert_spec(S3Location("shop"), "t"), 1, 4, 1, 1)
+    applied = timeline.Checkpoint(topic="t", topic_id="x", manifest=manifest, attempt=attempt, schema_version=1)
+    if found is None:
+        sweep.require_applied(shop.bucket, spec, applied)
+        return
+    with pytest.raises(SnapshotNotAppliedError, match=f"^Cannot sweep table orders .* it has applied {found}"):
+        sweep.require_applied(shop.bucket, spec, applied)
+
+
+def test_a_resnapshot_that_was_paused_across_a_reset_opens_no_epoch_in_the_next_chain(
+    engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = engines.shop
+    monkeypatch.setattr(failpoints, "reached", lambda name: _renew(shop) if name == "resnapshot.after_epoch" else None)
+    with pytest.raises(EpochUnopenedError):
+        run(engines)
+    assert Chain(shop.bucket, "shop", shop.orders.topic).head() is None
+
+
+def _renew(shop: World) -> None:
+    chain_id.renew(shop.bucket, "shop")
 
 
 def test_another_one_begins_another_epoch(engines: Engines) -> None:
@@ -272,7 +368,7 @@ def test_a_pipeline_that_has_not_begun_is_refused(shop: World) -> None:
 def test_a_landing_of_the_epoch_before_commits_nothing(engines: Engines) -> None:
     """It had fixed its range before the epoch began."""
     shop = engines.shop
-    early = stream.land_spec(shop.orders, topic_state.now(shop.kafka, shop.orders), S3Location("shop"), {})
+    early = stream.landing(shop.orders, shop.kafka, S3Location("shop")).spec
     run(engines)
     with pytest.raises(ContractError, match="epoch 0 of pipeline shop has begun"):
         shop.land_by(early)

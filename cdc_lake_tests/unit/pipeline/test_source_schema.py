@@ -8,10 +8,10 @@ import pytest
 
 from cdc_lake.contract import schema
 from cdc_lake.contract.errors import ContractError, SchemaChangeError, UnsupportedTypeError
-from cdc_lake.pipeline import source_schema
+from cdc_lake.contract.store import S3Location
+from cdc_lake.pipeline import carrying, source_schema
 from cdc_lake.pipeline.checks import identity
 from cdc_lake.pipeline.source_schema import Look
-from cdc_lake_tests.fakes.dagster import evaluate
 from cdc_lake_tests.world import World
 from resources.postgres_catalog import ColumnInfo, Storage
 
@@ -37,6 +37,17 @@ def test_nothing_new(shop: World) -> None:
 def test_a_table_whose_rows_are_hidden_is_refused(shop: World) -> None:
     with pytest.raises(ContractError, match=r"row-level security hides rows of table sales\.orders from user"):
         look(shop, row_security=True)
+
+
+def test_a_key_that_was_made_deferrable_is_refused_with_the_next_apply(shop: World) -> None:
+    with pytest.raises(ContractError, match=r"the primary key of table sales\.orders is DEFERRABLE"):
+        look(shop, deferrable=True)
+    shop.order(1)
+    shop.land(shop.orders)
+    with pytest.raises(ContractError, match="make it NOT DEFERRABLE"):
+        carrying.apply(
+            shop.orders, shop.postgres, shop.orders.upsert_spec(S3Location("shop"), "test"), lambda _, spec: spec
+        )
 
 
 def test_a_partition_column_that_the_table_has_not_got_is_refused(shop: World) -> None:
@@ -132,7 +143,7 @@ def test_days_before_the_year_one(shop: World) -> None:
 
 
 def test_the_replica_identity(shop: World) -> None:
-    (check,) = identity.build(shop.orders)
-    assert not evaluate(check, postgres=shop.postgres).passed
+    (check,) = identity.light(shop.orders)
+    assert not check.find(postgres=shop.postgres).passed
     shop.postgres.set_replica_identity(*ORDERS, "full")
-    assert evaluate(check, postgres=shop.postgres).passed
+    assert check.find(postgres=shop.postgres).passed

@@ -113,6 +113,14 @@ FAULTS = [
     ("customers]", "customers, invoices]", "tables", "which are orders, customers, invoices"),
     ("[totals.sql, countries.sql]", "[orders.sql]", "datasets", "orders.sql would take the lake table's place; rename"),
     ("[totals.sql, countries.sql]", "[orders_current.sql]", "datasets", "would take the lake table's place"),
+    (
+        "  catalog:",
+        "  checks: { verify_every: sometimes }\n  catalog:",
+        "checks.verify_every",
+        "use off, hourly, daily",
+    ),
+    ("  catalog:", "  checks: { verify_every: yes }\n  catalog:", "checks.verify_every", "valid string"),
+    ("topic: 1m,", "topic: 1m, runs: 59s,", "freshness.runs", "use at least 1m"),
     ("  stream: { prefix: shop }", "  stream: shop", "stream", "give a mapping with prefix, format, partitions"),
     ("- name: orders\n      key: [order_id]", "- orders", "tables.0", "give a mapping with name, key, ordering"),
 ]
@@ -268,14 +276,25 @@ def test_another_pipeline_is_yaml_only(tmp_path: Path, monkeypatch: pytest.Monke
         "shop/dataset/countries": ["shop/lake/customers", "shop/lake/orders"],
     }
     assert sorted(sensor.name for sensor in repository.sensor_defs) == [
+        "shop_checks",
         "shop_connector",
         "shop_customers_apply",
         "shop_customers_land",
+        "shop_daily_checks",
         "shop_orders_apply",
         "shop_orders_land",
+        "shop_refresh",
         "shop_watch",
     ]
-    assert [job.name for job in repository.get_all_jobs() if not job.name.startswith("__")] == ["shop"]
+    assert sorted(job.name for job in repository.get_all_jobs() if not job.name.startswith("__")) == [
+        "shop",
+        "shop_apply",
+        "shop_checks",
+        "shop_connect",
+        "shop_daily_checks",
+        "shop_land",
+        "shop_refresh",
+    ]
 
 
 def test_names_that_follow(tmp_path: Path) -> None:
@@ -306,7 +325,16 @@ def test_what_becomes_of_values(tmp_path: Path, yaml: str, infinity: str, nan: s
     assert (values.infinity, values.nan) == (infinity, nan)
 
 
-@pytest.mark.parametrize(("text", "expected"), [("30s", 30), ("5m", 300), ("12h", 43200), ("7d", 604800)])
+@pytest.mark.parametrize("written", ["6h", "off", '"off"', "hourly", "daily", "45m"])
+def test_when_whole_tables_are_checked(tmp_path: Path, written: str) -> None:
+    """`off` is a boolean in YAML."""
+    write_shop(tmp_path, YAML.replace("  catalog:", f"  checks: {{ verify_every: {written} }}\n  catalog:"))
+    assert load("shop", tmp_path).spec.checks.verify_every == written.strip('"')
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("30s", 30), ("5m", 300), ("12h", 43200), ("7d", 604800), ("daily", 86400)]
+)
 def test_durations(text: str, expected: int) -> None:
     assert seconds(text) == expected
 
@@ -322,5 +350,5 @@ def parts(model: type[YamlPart]) -> Iterator[type[YamlPart]]:
 
 def test_every_field_is_described() -> None:
     found = list(parts(PipelineSpec))
-    assert len(found) == 8
+    assert len(found) == 9
     assert [name for part in found for name, field in part.model_fields.items() if not field.description] == []

@@ -11,14 +11,18 @@ import pytest
 
 from cdc_lake import profile
 from cdc_lake.definitions import defs
-from cdc_lake.pipeline import checks, sensors
+from cdc_lake.pipeline import checks, component
 from cdc_lake.pipeline.flow import STAGES
 from cdc_lake.pipeline.load import load
 from cdc_lake_tests.fakes.dagster import QUIET, bound, evaluate
 
 FLOW = load("northwind")
 CHECKS = {f"{each.check_key.asset_key.path[1]}:{each.check_key.name}": each for each in checks.build(FLOW)}
-SENSORS = {each.name: each for each in sensors.build(FLOW)}
+SENSORS = {
+    each.name: each
+    for each in component.build(FLOW).sensors or ()
+    if isinstance(each, dg.SensorDefinition) and not each.name.endswith(("_watch", "_checks"))
+}
 BOUND_SECONDS = 10.0  # on a busy machine; one second and less on an idle one
 
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from cdc_lake.contract import pending
 from cdc_lake.contract.epochs import Epoch, Epochs
 from cdc_lake.contract.errors import ContractError, SchemaUnexplainedError, SourceUnreadableError
 from cdc_lake.jobs import land, upsert, verify
@@ -56,7 +57,7 @@ class Oracle:
         """What a verification asks."""
         shop = self.shop
         spark = FakeSpark({land.run: shop.land_by, upsert.run: shop.apply_by, verify.run: self._run})
-        return Systems(shop.postgres, shop.kafka, shop.store, spark)  # type: ignore[arg-type]  # a fake
+        return Systems(shop.postgres, shop.kafka, shop.connect, shop.store, spark)  # type: ignore[arg-type]  # a fake
 
     @contextmanager
     def point(self, postgres: Postgres, slot: str) -> Iterator[HeldPoint]:
@@ -168,6 +169,22 @@ def test_a_difference_is_not_told_of_files_that_may_be_cleaned_away(oracle: Orac
     else:
         with pytest.raises(SourceUnreadableError, match=f"was written {commits} times and more while it was compared"):
             verify_applied(oracle.shop.orders, oracle.systems, seconds=1)
+
+
+def test_a_key_that_stays_pending_is_reported_until_a_run_judges_it(oracle: Oracle) -> None:
+    orders = oracle.shop.orders
+    hot, other = {"order_id": "1"}, {"order_id": "2"}
+    oracle.says = replace(EQUAL, pending=2, pending_keys={"aa": hot, "bb": other})
+    for _ in range(pending.RUNS - 1):
+        assert verify_applied(orders, oracle.systems, seconds=1).passed
+    oracle.says = replace(EQUAL, pending=1, pending_keys={"aa": hot})
+    found = verify_applied(orders, oracle.systems, seconds=1)
+    assert (found.clean, found.passed, found.never_judged) == (True, False, [hot])
+    # `cdc-lake verify` waits for the lake and sets nothing aside.
+    oracle.says = EQUAL
+    assert list(verify_tables(oracle.shop.flow, [orders], oracle.systems, seconds=5, apply=True)) == [(orders, EQUAL)]
+    oracle.says = replace(EQUAL, pending=1, pending_keys={"aa": hot})
+    assert verify_applied(orders, oracle.systems, seconds=1).passed
 
 
 def test_nothing_is_compared_within_a_resnapshot(oracle: Oracle) -> None:

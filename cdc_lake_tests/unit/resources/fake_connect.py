@@ -20,6 +20,7 @@ class FakeConnect:
     requests: list[str] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
     url: str = ""
+    authorization: str = ""
 
     def on(self, request: str, *answers: Answer) -> None:
         self.answers[request] = list(answers)
@@ -62,6 +63,7 @@ def fake_connect() -> Iterator[FakeConnect]:
 
     class Handler(BaseHTTPRequestHandler):
         def answer(self) -> None:
+            fake.authorization = self.headers.get("authorization", "")
             sent = self.rfile.read(int(self.headers.get("content-length", 0)))
             code, body = fake.take(f"{self.command} {self.path}", sent)
             raw = b"" if body is None else json.dumps(body).encode()

@@ -32,6 +32,19 @@ def test_every_source_partition_has_its_own(kafka: FakeKafka) -> None:
     assert StoredOffsets(kafka, "offsets").of("shop") == ({"lsn": 2}, {"lsn": 9})
 
 
+def test_of_a_week_of_offsets_the_newest_records_are_read(kafka: FakeKafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    for lsn in range(500):
+        kafka.send("offsets", b'{"lsn":%d}' % lsn, 0, SHOP)
+
+    def whole(_: StoredOffsets) -> None:
+        raise AssertionError("the whole topic was read")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(StoredOffsets, "_records", whole)
+        assert StoredOffsets(kafka, "offsets").of("shop") == ({"lsn": 499},)
+    assert StoredOffsets(kafka, "offsets").of("other") == ({"lsn": 5},)
+
+
 def test_what_is_ended_is_one_connector_s(kafka: FakeKafka) -> None:
     stored = StoredOffsets(kafka, "offsets")
     assert stored.end("shop") == 1

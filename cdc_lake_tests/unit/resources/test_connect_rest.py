@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 
 import pytest
+from httpx import BasicAuth
 
 from cdc_lake_tests.unit.resources.fake_connect import FakeConnect, fake_connect, status
 from resources import kafka_connect
 from resources.errors import (
+    AccessRefused,
     ConnectorConfigInvalid,
     ConnectorFailed,
     ConnectorMissing,
@@ -36,6 +38,20 @@ def connect(worker: FakeConnect, rebalance_seconds: float = 2) -> KafkaConnect:
 def test_put_creates(worker: FakeConnect) -> None:
     worker.on(f"PUT {AT}/config", (201, {}))
     assert connect(worker).put("nw", CONFIG) == "created"
+
+
+def test_the_login_is_sent_and_a_refusal_says_who_was_refused(worker: FakeConnect) -> None:
+    worker.on("GET /connectors", (200, []))
+    signed = KafkaConnect(url=worker.url, user="cdc-lake", password="pa55word")
+    assert signed.names() == ()
+    assert worker.authorization == BasicAuth("cdc-lake", "pa55word")._auth_header
+    assert "pa55word" not in repr(signed)
+    worker.on("GET /connectors", (401, None))
+    with pytest.raises(AccessRefused, match=r"Cannot use Kafka Connect: .* refuses user cdc-lake and this password"):
+        signed.names()
+    with pytest.raises(AccessRefused, match=r"refuses requests without a password\. Run `cdc-lake up`"):
+        connect(worker).names()
+    assert worker.authorization == ""
 
 
 def test_put_of_what_runs_calls_nothing(worker: FakeConnect) -> None:

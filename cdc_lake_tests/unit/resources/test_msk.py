@@ -12,7 +12,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from cdc_lake_tests.fakes.server import listening
+from cdc_lake_tests.fakes.server import SIGNED, listening
 from infra.local.aws_endpoint.errors import AwsError
 from infra.local.aws_endpoint.gate import Gate
 from infra.local.aws_endpoint.kafka import KafkaApi
@@ -56,7 +56,7 @@ def local(broker: socket.socket) -> Iterator[Local]:
     """The API, with a broker behind it."""
     bootstrap = f"127.0.0.1:{broker.getsockname()[1]}"
     api = KafkaApi(KAFKA_CLUSTER, bootstrap, "4.3.1")
-    with listening(Gate(_moto, REGION, {"kafka": RestJson("kafka", api.operations)})) as url:
+    with listening(Gate(_moto, REGION, SIGNED.holds, {"kafka": RestJson("kafka", api.operations)})) as url:
         yield Local(url, bootstrap)
 
 
@@ -67,7 +67,7 @@ def msk(url: str, arn: str = KAFKA_CLUSTER) -> Msk:
 
 def aws(answers: dict[str, Operation]) -> Any:  # noqa: ANN401 - a context manager
     """MSK with prepared answers."""
-    return listening(Gate(_moto, REGION, {"kafka": RestJson("kafka", answers)}))
+    return listening(Gate(_moto, REGION, SIGNED.holds, {"kafka": RestJson("kafka", answers)}))
 
 
 def test_the_local_broker_is_found_by_the_clusters_arn(local: Local) -> None:

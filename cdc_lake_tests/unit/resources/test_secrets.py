@@ -12,9 +12,8 @@ import boto3
 import pytest
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
-from cdc_lake_tests.fakes.server import listening
+from cdc_lake_tests.fakes.server import SIGNED, listening
 from infra.local.aws_endpoint.gate import Environ, Gate, StartResponse
-from infra.local.aws_endpoint.signature import Signatures
 from resources.errors import AccessRefused, Unreachable
 from resources.postgres import Postgres
 from resources.postgres_connection import Login
@@ -31,7 +30,7 @@ class Counted:
         self.reads = 0
         self.url = ""
         moto = DomainDispatcherApplication(create_backend_app)
-        self._gate = Gate(moto, REGION, is_signed=Signatures("key", "secret").holds)
+        self._gate = Gate(moto, REGION, SIGNED.holds)
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Any:  # noqa: ANN401 - WSGI
         self.reads += environ.get("HTTP_X_AMZ_TARGET") == "secretsmanager.GetSecretValue"

@@ -1,7 +1,7 @@
 """The endpoint's process: `python -m infra.local.aws_endpoint --port N --trino-url … --connect-url … --state DIR …`.
 
-Here: arguments, wiring and the server. The S3 keys come through the environment (S3_ACCESS_KEY,
-S3_SECRET_KEY), so that `ps` doesn't show them.
+Here: arguments, wiring and the server. The S3 keys, Connect's password and Trino's token come through the environment
+(S3_ACCESS_KEY, S3_SECRET_KEY, CONNECT_PASSWORD, TRINO_TOKEN), so that `ps` doesn't show them.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def main() -> None:
             proxies={},
         ),
     )
-    trino = Trino(arguments.trino_url)
+    trino = Trino(arguments.trino_url, os.environ["TRINO_TOKEN"])
     serve_athena(Executions(trino, ResultStore(arguments.state / "results", s3)))
     moto = DomainDispatcherApplication(create_backend_app)
     own = services(
@@ -77,6 +77,7 @@ def main() -> None:
             url=f"http://{LOOPBACK}:{arguments.port}",
             trino=trino,
             connect_url=arguments.connect_url,
+            connect_password=os.environ["CONNECT_PASSWORD"],
             kafka_bootstrap=arguments.kafka_bootstrap,
             kafka_cluster=arguments.kafka_cluster,
             s3_endpoint=arguments.s3_endpoint,
@@ -87,7 +88,7 @@ def main() -> None:
         moto,
     )
     signatures = Signatures(os.environ["S3_ACCESS_KEY"], os.environ["S3_SECRET_KEY"])
-    gate = Gate(moto, arguments.region, own, signatures.holds)
+    gate = Gate(moto, arguments.region, signatures.holds, own)
     server = make_server(LOOPBACK, arguments.port, gate, threaded=True, request_handler=MotoRequestHandler)
     logging.getLogger("infra.local.aws_endpoint").info("Serving on %s:%d.", LOOPBACK, arguments.port)
     server.serve_forever()

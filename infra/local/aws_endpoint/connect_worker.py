@@ -6,7 +6,7 @@ Here: requests and what they come to. Not here: the states that AWS gives a conn
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import quote
 
@@ -61,9 +61,10 @@ class Worker(Protocol):
 
 @dataclass(frozen=True)
 class RestWorker:
-    """A worker by its address."""
+    """A worker by its address, with user and password."""
 
     url: str
+    login: tuple[str, str] = field(repr=False)
 
     def put(self, name: str, config: Mapping[str, str]) -> None:
         """See Worker."""
@@ -101,7 +102,9 @@ class RestWorker:
             retry=retry_if_result(lambda answer: answer.status_code in _REBALANCING),
         )
         try:
-            return again(httpx.request, method, self.url + path, json=body, timeout=_SECONDS, trust_env=False)
+            return again(
+                httpx.request, method, self.url + path, json=body, auth=self.login, timeout=_SECONDS, trust_env=False
+            )
         except RetryError as error:
             return self._checked(error.last_attempt.result())
         except httpx.TransportError as error:

@@ -12,15 +12,18 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from requests import PreparedRequest, Response, Session
+from requests.adapters import HTTPAdapter
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
+from trino.auth import JWTAuthentication
 from trino.client import ClientSession, TrinoQuery, TrinoRequest
 from trino.exceptions import HttpError, TrinoConnectionError, TrinoQueryError
 
 from infra.local.aws_endpoint.columns import Column
+from infra.local.components.trino import USER
 
 T = TypeVar("T")
 
-USER = "athena"
 # For up to five seconds after its start a server takes queries without counting itself as a worker for its
 # catalogs. Athena lets a query wait for capacity, and so it is here.
 NO_WORKER = "NO_NODES_AVAILABLE"
@@ -68,14 +71,26 @@ class Outcome:
     update_count: int | None
 
 
-class Trino:
-    """A Trino server at an address like `http://127.0.0.1:8080`."""
+class _BehindProxy(HTTPAdapter):
+    """Sends what a proxy in front of Trino would that ends TLS: Trino authenticates no client whose request comes
+    without TLS, and its answers contain https addresses.
+    """
 
-    def __init__(self, url: str) -> None:
+    def send(self, request: PreparedRequest, *arguments: Any, **options: Any) -> Response:  # noqa: ANN401 - as there
+        request.url = str(request.url).replace("https:", "http:", 1)
+        request.headers["X-Forwarded-Proto"] = "https"
+        return super().send(request, *arguments, **options)
+
+
+class Trino:
+    """A Trino server at an address like `http://127.0.0.1:8080`, and the token of its user."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self._token = token
         parts = urlsplit(url)
         if not parts.hostname or not parts.port:
             raise ValueError(f"A Trino address like http://127.0.0.1:8080 is needed, not {url!r}.")
-        self._host, self._port, self._scheme = parts.hostname, parts.port, parts.scheme
+        self._host, self._port = parts.hostname, parts.port
 
     def run(
         self,
@@ -108,7 +123,13 @@ class Trino:
                 query.cancel()
                 raise QueryStopped
 
-        request = TrinoRequest(self._host, self._port, session, http_scheme=self._scheme)
+        http = Session()
+        http.trust_env = False
+        http.mount("https://", _BehindProxy())
+        authentication = JWTAuthentication(self._token)
+        request = TrinoRequest(
+            self._host, self._port, session, http_scheme="https", http_session=http, auth=authentication
+        )
         # Raw values: Athena's texts are nearer to Trino's JSON than to Python's types.
         query = TrinoQuery(request, sql, legacy_primitive_types=True, stats_callback=watch)
         result = _translated(query.execute)

@@ -8,13 +8,14 @@ Not here: when to save (glue.py).
 from __future__ import annotations
 
 import json
-import os
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.glue.models import FakeDatabase, FakeTable, GlueBackend, glue_backends
+
+from infra.local.files import write_atomic
 
 _FORMAT = 1
 
@@ -37,12 +38,7 @@ class GlueState:
             "databases": [_database_to_json(each) for each in self._backend.databases.values()],
         }
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        new = self._path.with_suffix(".new")
-        with new.open("w", encoding="utf-8") as file:
-            json.dump(document, file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(self._path)
+        write_atomic(self._path, json.dumps(document, indent=1))
 
     def restore(self) -> None:
         """Put what the file has in place of what is in memory; no file, no catalog.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from infra.local.aws_endpoint.errors import AwsError
-from infra.local.files import PRIVATE, write_atomic
+from infra.local.files import write_atomic
 
 ACCOUNT = "123456789012"
 Kind = Literal["connector", "custom-plugin", "worker-configuration", "connector-operation"]
@@ -62,7 +62,7 @@ class Records:
     def save(self) -> None:
         """Write all of them: when this returns, the file has them."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(self._path, json.dumps(self._records, indent=1), mode=PRIVATE)
+        write_atomic(self._path, json.dumps(self._records, indent=1))
 
 
 def now() -> str:

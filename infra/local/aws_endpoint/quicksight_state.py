@@ -12,7 +12,7 @@ from threading import RLock
 from typing import Any, Literal
 
 from infra.local.aws_endpoint.errors import AwsError
-from infra.local.files import PRIVATE, write_atomic
+from infra.local.files import write_atomic
 
 ACCOUNT = "123456789012"
 Kind = Literal["DataSource", "DataSet", "Ingestion", "Analysis", "Dashboard"]
@@ -75,7 +75,7 @@ class Objects:
         if text == self._saved:
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(self._path, text, mode=PRIVATE)
+        write_atomic(self._path, text)
         self._saved = text
 
 

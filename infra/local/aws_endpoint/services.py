@@ -25,7 +25,7 @@ from infra.local.aws_endpoint.quicksight_state import Objects
 from infra.local.aws_endpoint.rest_json import RestJson
 from infra.local.aws_endpoint.spark_services import spark_services
 from infra.local.aws_endpoint.spark_submit import SparkHere
-from infra.local.endpoints import BUCKET
+from infra.local.endpoints import BUCKET, CONNECT_USER
 from infra.local.java import java_home
 from infra.local.jvm import jar_version
 from infra.local.spark_classes import java_options
@@ -48,6 +48,7 @@ class Engines:
     s3: Any
     access_key: str
     secret_key: str = field(repr=False)
+    connect_password: str = field(repr=False)
 
 
 def services(engines: Engines, moto: Application) -> Mapping[str, Application]:
@@ -61,7 +62,9 @@ def services(engines: Engines, moto: Application) -> Mapping[str, Application]:
 
 def _connect(engines: Engines, moto: Application) -> Mapping[str, Application]:
     records = Records(engines.state / "kafkaconnect.json", engines.region)
-    connect = KafkaConnectApi(records, RestWorker(engines.connect_url), Archives(engines.s3).fault)
+    connect = KafkaConnectApi(
+        records, RestWorker(engines.connect_url, (CONNECT_USER, engines.connect_password)), Archives(engines.s3).fault
+    )
     version = jar_version(folder_of("kafka"), "kafka-server")
     kafka = KafkaApi(engines.kafka_cluster, engines.kafka_bootstrap, version)
     return {
@@ -81,7 +84,7 @@ def _spark(engines: Engines) -> SparkHere:
     java, folder = java_home(17), jars("spark")
     # As the local profile has it. Not its daemon of Python workers: that does not see the uploaded packages.
     here = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -Djol.skipHotspotSAAttach=true"
-    options = " ".join(filter(None, (here, java_options(java, folder))))
+    options = " ".join(filter(None, ("-Duser.timezone=UTC", here, java_options(java, folder))))
     return SparkHere(
         java_home=str(java),
         jars=folder,

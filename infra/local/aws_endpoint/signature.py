@@ -1,7 +1,6 @@
-"""Whether a request was signed with the stack's keys (Signature Version 4).
+"""Verifies that a request is signed with the stack's keys (AWS Signature Version 4).
 
-Here: the check, for services that tell a secret. Not here: which those are (gate.py). Everything else that the endpoint
-serves, any user of this machine can read in another way.
+Not here: which requests need a signature (gate.py: all of them).
 """
 
 from __future__ import annotations
@@ -11,15 +10,19 @@ import hmac
 import io
 import re
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
+from werkzeug.wsgi import get_content_length
 
-_LARGEST = 2**20
+_LARGEST = 16 * 2**20
+_SKEW = timedelta(minutes=15)  # AWS allows 5 to 15 minutes, by service
+_DATE = "%Y%m%dT%H%M%SZ"
 _PARTS = re.compile(
-    r"AWS4-HMAC-SHA256 Credential=(?P<key>[^/,\s]+)/\d{8}/(?P<region>[^/]+)/(?P<service>[^/]+)/aws4_request,"
+    r"AWS4-HMAC-SHA256 Credential=(?P<key>[^/,\s]+)/\d{8}/(?P<region>[^/,\s]+)/(?P<service>[^/,\s]+)/aws4_request,"
     r"\s*SignedHeaders=(?P<headers>[^,\s]+),\s*Signature=(?P<signature>[0-9a-f]{64})"
 )
 
@@ -32,24 +35,40 @@ class Signatures:
     secret_key: str = field(repr=False)
 
     def holds(self, environ: dict[str, Any]) -> bool:
-        """Whether the request is signed with the keys, its body included; it can still be read afterwards."""
-        told = _PARTS.fullmatch(environ.get("HTTP_AUTHORIZATION", ""))
-        length = int(environ.get("CONTENT_LENGTH") or 0)
-        if told is None or told["key"] != self.access_key or length > _LARGEST:
+        """Whether the request is signed with the keys, its body included, in the last 15 minutes.
+
+        The body can still be read afterwards. Bodies above 16 MiB are not accepted.
+        """
+        parts = _PARTS.fullmatch(environ.get("HTTP_AUTHORIZATION", ""))
+        length = get_content_length(environ) or 0
+        if parts is None or parts["key"] != self.access_key or length > _LARGEST:
+            return False
+        headers = {name: _header(environ, name) for name in parts["headers"].split(";")}
+        if not {"host", "x-amz-date"} <= headers.keys() or not _is_recent(headers["x-amz-date"]):
             return False
         body = environ["wsgi.input"].read(length) if length else b""
         environ["wsgi.input"] = io.BytesIO(body)
-        headers = {name: _header(environ, name) for name in told["headers"].split(";")}
-        if not {"host", "x-amz-date"} <= headers.keys():
-            return False
-        if headers.get("x-amz-content-sha256", hashlib.sha256(body).hexdigest()) != hashlib.sha256(body).hexdigest():
+        digest = hashlib.sha256(body).hexdigest()
+        if headers.get("x-amz-content-sha256", digest) != digest:
             return False
         path = str(environ.get("REQUEST_URI") or environ["PATH_INFO"])
         request = AWSRequest(environ["REQUEST_METHOD"], f"http://{headers['host']}{path}", headers, body)
         request.context["timestamp"] = headers["x-amz-date"]
-        auth = SigV4Auth(Credentials(self.access_key, self.secret_key), told["service"], told["region"])
-        signed = auth.signature(auth.string_to_sign(request, auth.canonical_request(request)), request)
-        return hmac.compare_digest(signed, told["signature"])
+        auth = SigV4Auth(Credentials(self.access_key, self.secret_key), parts["service"], parts["region"])
+        expected = auth.signature(auth.string_to_sign(request, auth.canonical_request(request)), request)
+        return hmac.compare_digest(expected, parts["signature"])
+
+
+def _is_recent(date: str) -> bool:
+    try:
+        signed = datetime.strptime(date, _DATE).replace(tzinfo=UTC)
+    except ValueError:
+        return False
+    return abs(_now() - signed) <= _SKEW
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 def _header(environ: dict[str, Any], name: str) -> str:

@@ -26,7 +26,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from infra.local.aws_endpoint.spark_submit import CannotStartError, Wanted, place
-from infra.local.files import PRIVATE, write_atomic
+from infra.local.files import write_atomic
 
 log = logging.getLogger(__name__)
 
@@ -206,7 +206,7 @@ class SparkRuns:
         self._save()
 
     def _save(self) -> None:
-        write_atomic(self._file, json.dumps([asdict(run) for run in self._runs.values()], indent=1), mode=PRIVATE)
+        write_atomic(self._file, json.dumps([asdict(run) for run in self._runs.values()], indent=1))
 
     def _restored(self) -> dict[str, Run]:
         known = json.loads(self._file.read_text(encoding="utf-8")) if self._file.exists() else []

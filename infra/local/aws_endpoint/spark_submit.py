@@ -1,8 +1,8 @@
 """spark-submit as a step or a job run asks for it, and as it is run here.
 
 Here: which arguments are taken, and the command made of them: PySpark's own spark-submit, local[2], with this machine's
-object store. What says where the run takes place is the endpoint's and not the request's: master, jars, the store and
-its keys. The code is the one that was uploaded.
+object store. The endpoint and not the request decides where the run takes place: master, jars, the store and its keys.
+The code is the one that was uploaded. Not here: which of Spark's settings are taken (spark_settings.py).
 
 What differs from EMR: the jars that a request names have to be in S3, and those that the endpoint was started with are
 used; one Python has everything, so interpreters and archives that a request names are passed over.
@@ -21,12 +21,10 @@ from urllib.parse import urlsplit
 import pyspark
 from botocore.exceptions import BotoCoreError, ClientError
 
+from infra.local.aws_endpoint.spark_settings import passed_on, refused
+
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
 _LISTS = {"--py-files": "py_files", "--jars": "jars"}
-# Where a run takes place is not the request's to say.
-_OWN = ("spark.master", "spark.submit.deployMode", "spark.archives", "spark.pyspark.", "spark.emr-serverless.")
-_OWN_TOO = ("spark.hadoop.fs.s3a.endpoint", "spark.hadoop.fs.s3a.access.key", "spark.hadoop.fs.s3a.secret.key")
-_OWN_AS_WELL = ("spark.executorEnv.PYSPARK_PYTHON", "spark.driver.extraClassPath", "spark.executor.extraClassPath")
 
 
 class NotTakenError(Exception):
@@ -66,6 +64,11 @@ def parsed(options: Sequence[str], settings: Mapping[str, str] | None = None) ->
             )
     if not rest:
         raise NotTakenError("There is no program for spark-submit among the arguments.")
+    if names := refused(found["settings"]):
+        raise NotTakenError(
+            f"The local AWS endpoint does not take {', '.join(names)}: only the Spark settings that the jobs of "
+            "cdc-lake need (infra/local/aws_endpoint/spark_settings.py lists them)."
+        )
     wanted = Wanted(entry=rest[0], arguments=tuple(rest[1:]), **found)
     for uri in (wanted.entry, *wanted.py_files, *wanted.jars):
         place(uri)
@@ -107,17 +110,18 @@ class SparkHere:
             self._asked(uri, lambda bucket, key: self.s3.head_object(Bucket=bucket, Key=key))
         entry = self._fetched(wanted.entry, folder)
         packages = [self._fetched(uri, folder) for uri in wanted.py_files]
-        settings = {**self._left(wanted.settings), **self._own()}
+        scratch = folder / "scratch"
+        scratch.mkdir(mode=0o700)
+        settings = {**passed_on(wanted.settings), **self._own(), **_local_folders(scratch)}
         command = [str(self.submit)]
         for name, value in settings.items():
             command += ["--conf", f"{name}={value}"]
         if packages:
             command += ["--py-files", ",".join(map(str, packages))]
-        return [*command, str(entry), *wanted.arguments], self._environment(jars)
-
-    def _left(self, settings: Mapping[str, str]) -> dict[str, str]:
-        own = (*_OWN, *_OWN_TOO, *_OWN_AS_WELL)
-        return {name: value for name, value in settings.items() if not name.startswith(own)}
+        return [*command, str(entry), *wanted.arguments], {
+            **self._environment(jars),
+            "SPARK_LOCAL_DIRS": str(scratch),  # Hudi and Python's workers know this only
+        }
 
     def _own(self) -> dict[str, str]:
         s3a = "spark.hadoop.fs.s3a."
@@ -126,6 +130,7 @@ class SparkHere:
             "spark.submit.deployMode": "client",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
+            "spark.authenticate": "true",
             "spark.ui.enabled": "false",
             f"{s3a}endpoint": self.s3_endpoint,
             f"{s3a}path.style.access": "true",
@@ -163,3 +168,12 @@ class SparkHere:
             call(*place(uri))
         except (ClientError, BotoCoreError) as error:
             raise CannotStartError(f"{uri} can't be read: {error}") from error
+
+
+def _local_folders(folder: Path) -> dict[str, str]:
+    """Where a run keeps rows on disk while it works: not where every user may read them."""
+    return {
+        "spark.local.dir": str(folder),
+        "spark.hadoop.hadoop.tmp.dir": str(folder / "hadoop"),
+        "spark.hadoop.fs.s3a.buffer.dir": str(folder / "s3a"),
+    }

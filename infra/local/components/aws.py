@@ -12,6 +12,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from infra.local.component import LOOPBACK, Launch, StackContext
+from infra.local.components import trino
 from infra.local.components.postgres import SUPERUSER
 from infra.local.endpoints import BUCKET, DATABASE, DATABASE_SECRET, KAFKA_CLUSTER, REGION
 
@@ -55,6 +56,8 @@ class AwsComponent:
             env={
                 "S3_ACCESS_KEY": context.secrets.s3_access_key,
                 "S3_SECRET_KEY": context.secrets.s3_secret_key,
+                "CONNECT_PASSWORD": context.secrets.connect_password,
+                "TRINO_TOKEN": trino.token(context.secrets),
             },
         )
 

@@ -15,7 +15,7 @@ from infra.local.component import LOOPBACK, Launch, StackContext
 from infra.local.errors import StackError
 from infra.local.files import render, write_atomic
 from infra.local.java import java_home
-from infra.local.jvm import jar_version, java_command
+from infra.local.jvm import jar_version, java_command, temporary_option
 from infra.local.tools import run_tool
 
 HEAP = "512m"
@@ -35,6 +35,7 @@ class KafkaComponent:
     def prepare(self, context: StackContext) -> None:
         """Write the configuration; format the storage if that never came to its end."""
         folder = context.folder(self.name)
+        context.temporary(self.name)
         text = render(
             "kafka/server.properties",
             {
@@ -60,7 +61,8 @@ class KafkaComponent:
         return Launch(self._command(folder, "kafka.Kafka", (str(folder / "server.properties"),)))
 
     def _command(self, folder: Path, main: str, arguments: tuple[str, ...]) -> tuple[str, ...]:
-        options = (f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}", f"-Dkafka.logs.dir={folder}")
+        log4j = f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}"
+        options = (log4j, f"-Dkafka.logs.dir={folder}", temporary_option(folder))
         return java_command(self.class_path(), main, arguments, HEAP, options)
 
     def class_path(self) -> ClassPath:

@@ -15,12 +15,13 @@ from pathlib import Path
 import psutil
 import psycopg2
 from psycopg2 import errors, sql
+from psycopg2.extensions import encrypt_password
 
 from infra.local.accounts import require_access, unprivileged_user
 from infra.local.component import LOOPBACK, Launch, StackContext
-from infra.local.endpoints import DATABASE
+from infra.local.endpoints import CAPTURE_ROLE, DATABASE
 from infra.local.errors import ArtifactsMissing
-from infra.local.files import PRIVATE, render, write_atomic
+from infra.local.files import render, write_atomic
 from infra.local.tools import run_tool
 
 SUPERUSER = "postgres"
@@ -66,7 +67,11 @@ class PostgresComponent:
             "host": LOOPBACK,
             "port": context.ports["postgres"],
         }
-        write_atomic(folder / "postgresql.conf", render("postgres/postgresql.conf", values))
+        configuration = folder / "postgresql.conf"
+        write_atomic(configuration, render("postgres/postgresql.conf", values))
+        if user:
+            account = pwd.getpwnam(user)
+            os.chown(configuration, account.pw_uid, account.pw_gid)
 
     def _hand_over(self, folder: Path, user: str) -> None:
         account = pwd.getpwnam(user)
@@ -82,7 +87,7 @@ class PostgresComponent:
         draft, password = folder / "data.tmp", folder / "password.tmp"
         shutil.rmtree(draft, ignore_errors=True)
         try:
-            write_atomic(password, context.secrets.postgres_password, mode=PRIVATE)
+            write_atomic(password, context.secrets.postgres_password)
             if user:
                 account = pwd.getpwnam(user)
                 os.chown(password, account.pw_uid, account.pw_gid)
@@ -109,11 +114,28 @@ class PostgresComponent:
             return
 
     def after_ready(self, context: StackContext) -> None:
-        """Make the database."""
+        """Make the database, and the role that connectors sign in as."""
         with closing(_connect(context)) as connection:
             connection.autocommit = True
+            _ensure_capture_role(connection, context.secrets.debezium_password)
             with connection.cursor() as cursor, suppress(errors.DuplicateDatabase):
                 cursor.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
+
+
+def _ensure_capture_role(connection: psycopg2.extensions.connection, password: str) -> None:
+    """Make the role of connectors if it is missing, with this password and no right but to read the WAL.
+
+    What it may read of tables is granted by the pipelines. Row-level security does not apply to it: rows would be
+    missing in its snapshots, silently.
+    """
+    role = sql.Identifier(CAPTURE_ROLE)
+    # The server is given the hash only: a statement that fails is logged.
+    verifier = encrypt_password(password, CAPTURE_ROLE, connection, "scram-sha-256")
+    with connection.cursor() as cursor:
+        with suppress(errors.DuplicateObject):
+            cursor.execute(sql.SQL("CREATE ROLE {}").format(role))
+        rights = sql.SQL("ALTER ROLE {} LOGIN REPLICATION BYPASSRLS NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD %s")
+        cursor.execute(rights.format(role), (verifier,))
 
 
 def _connect(context: StackContext) -> psycopg2.extensions.connection:

@@ -13,9 +13,9 @@ from infra.local.class_path import ClassPath
 from infra.local.component import LOOPBACK, Launch, StackContext
 from infra.local.endpoints import BUCKET, REGION
 from infra.local.errors import StackError
-from infra.local.files import PRIVATE, render, write_atomic
+from infra.local.files import render, write_atomic
 from infra.local.java import java_home
-from infra.local.jvm import jar_version, java_command
+from infra.local.jvm import jar_version, java_command, temporary_option
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -43,6 +43,7 @@ class S3Component:
     def prepare(self, context: StackContext) -> None:
         """Write the configuration; remove what puts that a kill cut off have left."""
         folder = context.folder(self.name)
+        context.temporary(self.name)
         data = folder / "data"
         data.mkdir(exist_ok=True)
         _require_attributes(folder)
@@ -53,14 +54,16 @@ class S3Component:
             "secret_key": context.secrets.s3_secret_key,
             "data": data,
         }
-        write_atomic(folder / "s3proxy.properties", render("s3/s3proxy.properties", values), mode=PRIVATE)
+        write_atomic(folder / "s3proxy.properties", render("s3/s3proxy.properties", values))
         if swept := sweep(data):
             log.info("s3: removed %d unfinished puts", swept)
 
     def launch(self, context: StackContext) -> Launch:
         """The server's process."""
-        properties = context.folder(self.name) / "s3proxy.properties"
-        return Launch(java_command(self.class_path(), "org.gaul.s3proxy.Main", ("--properties", str(properties)), HEAP))
+        folder = context.folder(self.name)
+        arguments = ("--properties", str(folder / "s3proxy.properties"))
+        options = (temporary_option(folder),)
+        return Launch(java_command(self.class_path(), "org.gaul.s3proxy.Main", arguments, HEAP, options))
 
     def class_path(self) -> ClassPath:
         """s3proxy's jars."""

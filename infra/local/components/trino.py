@@ -7,17 +7,24 @@ Not here: Athena's API (aws.py).
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 import re
 from pathlib import Path
 
 from infra.local.artifacts import jars
 from infra.local.class_path import ClassPath
-from infra.local.component import LOOPBACK, Launch, StackContext
+from infra.local.component import LOOPBACK, Launch, Secrets, StackContext
 from infra.local.endpoints import REGION
 from infra.local.errors import StackError
+from infra.local.files import PRIVATE, write_atomic
 from infra.local.java import java_home
+from infra.local.jvm import temporary_option
 
 _CONFIG = Path(__file__).with_name("trino")
+USER = "athena"
+"""The one user of the server."""
 _JVM = (
     "-Xmx1g",
     # One user on few cores: this collector and compiler start sooner and take less memory.
@@ -49,7 +56,13 @@ class TrinoComponent:
         return match[1]
 
     def prepare(self, context: StackContext) -> None:
-        """Nothing: the configuration is read where it is, and no data is kept."""
+        """Make the folder for temporary files and the key of tokens, which Trino takes from a file only.
+
+        The other configuration is read where it is, and no data is kept.
+        """
+        context.temporary(self.name)
+        key = base64.b64encode(_derived(context.secrets, "trino-token")).decode()
+        write_atomic(_key_file(context), key, mode=PRIVATE)
 
     def launch(self, context: StackContext) -> Launch:
         """The server, with everything that is this stack's own in its environment."""
@@ -57,6 +70,8 @@ class TrinoComponent:
         environment = {
             "TRINO_HTTP_PORT": str(context.ports["trino"]),
             "TRINO_URL": _url(context),
+            "TRINO_TOKEN_KEY_FILE": str(_key_file(context)),
+            "TRINO_SHARED_SECRET": _derived(context.secrets, "trino-internal").hex(),
             "TRINO_PLUGIN_DIR": str(home / "plugin"),
             "TRINO_CATALOG_DIR": str(_CONFIG / "catalog"),
             "TRINO_LOG_LEVELS": str(_CONFIG / "log.properties"),
@@ -71,6 +86,7 @@ class TrinoComponent:
                 str(path.java / "bin" / "java"),
                 *path.options(),
                 *_JVM,
+                temporary_option(context.folder(self.name)),
                 f"-Dconfig={_CONFIG / 'config.properties'}",
                 "-cp",
                 f"{path.folders[0]}/*",
@@ -99,10 +115,26 @@ class TrinoComponent:
         from infra.local.aws_endpoint.engine import Progress, Trino  # noqa: PLC0415 - as above
 
         sql = "SELECT state, count(*), max(node_version) FROM system.runtime.nodes GROUP BY 1 ORDER BY 2"
-        answer = Trino(_url(context)).run(
+        answer = Trino(_url(context), token(context.secrets)).run(
             sql, catalog="system", schema=None, progress=Progress(), stopped=lambda: False
         )
         list(answer.rows)
+
+
+def token(secrets: Secrets) -> str:
+    """The token of the server's one user; it holds as long as the stack's keys."""
+    import jwt  # noqa: PLC0415 - `status` loads this module and needs none of it
+
+    return jwt.encode({"sub": USER}, _derived(secrets, "trino-token"), algorithm="HS256")
+
+
+def _derived(secrets: Secrets, purpose: str) -> bytes:
+    """A key for this purpose, from the secret that every stack has."""
+    return hmac.digest(secrets.s3_secret_key.encode(), purpose.encode(), hashlib.sha256)
+
+
+def _key_file(context: StackContext) -> Path:
+    return context.folder("trino") / "token.key"
 
 
 def _url(context: StackContext) -> str:

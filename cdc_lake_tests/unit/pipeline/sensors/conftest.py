@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import dagster as dg
 import pytest
 
-from cdc_lake.pipeline import launch, sensors, watch
+from cdc_lake.pipeline import check_schedule, launch, orphans, refresh, sensors, watch
 from cdc_lake_tests.unit.pipeline.sensors.daemon import Clock, Daemon
 from cdc_lake_tests.world import World
 
@@ -24,7 +24,7 @@ def instance() -> Iterator[dg.DagsterInstance]:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The sensors' clock."""
     made = Clock()
-    for module in (sensors, launch, watch):
+    for module in (sensors, launch, orphans, watch, refresh, check_schedule):
         monkeypatch.setattr(module, "time", SimpleNamespace(time=made.time))
     return made
 

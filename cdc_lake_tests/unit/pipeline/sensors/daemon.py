@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import dagster as dg
 from dagster._core.test_utils import create_run_for_test
 
-from cdc_lake.pipeline import sensors, watch
+from cdc_lake.contract import timeline
+from cdc_lake.pipeline import component
 from cdc_lake_tests.fakes.dagster import bound
 from cdc_lake_tests.world import World
 
@@ -42,7 +43,8 @@ class Daemon:
     @classmethod
     def of(cls, name: str, shop: World, instance: dg.DagsterInstance, clock: Clock) -> Daemon:
         """Evaluates the shop's sensor of that name."""
-        [found] = [each for each in (*sensors.build(shop.flow), watch.build(shop.flow)) if each.name == name]
+        [found] = [each for each in component.build(shop.flow).sensors or () if each.name == name]
+        assert isinstance(found, dg.SensorDefinition)
         return cls(shop, found, instance, clock)
 
     def tick(self) -> dg.SensorResult | dg.SkipReason:
@@ -85,6 +87,16 @@ class Daemon:
         self.clock.ahead = 0  # the run's end is noted with the real time
         self.instance.report_run_failed(run)
         return run
+
+
+def reported(shop: World, instance: dg.DagsterInstance) -> None:
+    """Materialisations report the newest commit of each lake table, as the stage does."""
+    for table in shop.flow.tables:
+        commit = timeline.last_commit(shop.bucket, table.lake_prefix)
+        if commit is not None:
+            instance.report_runless_asset_event(
+                dg.AssetMaterialization(table.key("lake"), metadata={"instant": commit.instant})
+            )
 
 
 def orders(shop: World, count: int, first: int = 1) -> None:

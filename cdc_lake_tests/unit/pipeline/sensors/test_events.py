@@ -17,14 +17,21 @@ from moto import mock_aws
 
 from cdc_lake import profile
 from cdc_lake.contract import names
-from cdc_lake.pipeline import component, events, launch, pace
+from cdc_lake.pipeline import checks, component, events, launch, pace
 from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.jobs import Jobs
 from cdc_lake.pipeline.pace import Pace
 from cdc_lake_tests.fakes.dagster import bound
 from cdc_lake_tests.sinks import LENSES, named, written
 from cdc_lake_tests.unit.pipeline.sensors.daemon import Clock, Daemon, orders
 from cdc_lake_tests.world import World, world
 from resources.sqs import Sqs
+
+
+def sensor(flow: Flow, built: dg.Definitions) -> dg.SensorDefinition:
+    """The sensor of one pipeline."""
+    definitions = {job.name: job for job in built.jobs or ()}
+    return events.build([(flow, Jobs(flow, checks.build(flow)))], definitions)
 
 
 @dataclass
@@ -72,10 +79,11 @@ class Hearing(Daemon):
 def repository(tmp_path_factory: pytest.TempPathFactory) -> dg.RepositoryDefinition:
     """The code location with the sensor, of which a tick needs the asset graph."""
     there = world(tmp_path_factory.mktemp("shop"), 0.0)
+    built = component.build(there.flow)
     own = dg.Definitions(
-        sensors=[events.build([there.flow])], resources=bound(**there.resources, queue=Sqs(queue_url=""))
+        sensors=[sensor(there.flow, built)], resources=bound(**there.resources, queue=Sqs(queue_url=""))
     )
-    found: dg.RepositoryDefinition = dg.Definitions.merge(component.build(there.flow), own).get_repository_def()
+    found: dg.RepositoryDefinition = dg.Definitions.merge(built, own).get_repository_def()
     return found
 
 
@@ -117,7 +125,15 @@ def hearing(
     policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 3})
     url = sqs.create_queue(QueueName="events", Attributes={"RedrivePolicy": policy})["QueueUrl"]
     queue = any_queue.model_copy(update={"queue_url": url})
-    yield Hearing(shop, events.build([shop.flow]), instance, clock, client=sqs, queue=queue, repository=repository)
+    yield Hearing(
+        shop,
+        sensor(shop.flow, component.build(shop.flow)),
+        instance,
+        clock,
+        client=sqs,
+        queue=queue,
+        repository=repository,
+    )
     for each in (url, dead):
         sqs.delete_queue(QueueUrl=each)
 
@@ -136,9 +152,8 @@ def test_a_manifest_launches_what_the_listing_sensor_would(shop: World, hearing:
     expected = apply.request()
     assert (request.run_key, request.tags) == (expected.run_key, expected.tags)
     assert request.asset_selection is not None
-    told = {"/".join(key.path) for key in request.asset_selection}
-    assert {"shop/lake/orders", "shop/dataset/totals"} <= told
-    assert not {"shop/raw/orders", "shop/lake/customers"} & told
+    assert (request.job_name, request.asset_selection) == (expected.job_name, expected.asset_selection)
+    assert request.asset_check_keys == expected.asset_check_keys
 
 
 def test_messages_are_deleted_after_the_request_was_kept(shop: World, hearing: Hearing) -> None:
@@ -197,7 +212,7 @@ def test_one_run_at_a_time_whoever_launches_it(shop: World, hearing: Hearing, ap
     key = landed(shop)
     run = apply.run()
     hearing.told(key)
-    assert f"run {run.run_id} of this sensor is under way" in hearing.skip()
+    assert f"run {run.run_id} of shop_orders_apply is under way" in hearing.skip()
     hearing.skip()
     assert hearing.messages == 0, "a long run must not send it to the dead letters"
     hearing.instance.report_run_canceling(run)
@@ -282,14 +297,14 @@ def write(shop: World, first: int, last: int) -> str:
 
 
 def test_a_sinks_object_launches_its_adoption(adopting: World, hearing: Hearing, clock: Clock) -> None:
-    hearing.sensor = events.build([adopting.flow])
+    hearing.sensor = sensor(adopting.flow, component.build(adopting.flow))
     land = Daemon.of("shop_orders_land", adopting, hearing.instance, clock)
     orders(adopting, 5)
     assert land.skip() == "what the topic has beyond what is landed is in no object yet"
     hearing.told(write(adopting, 0, 2))
     request, expected = hearing.request(), land.request()
     assert (request.run_key, request.tags) == (expected.run_key, expected.tags)
-    assert request.asset_selection == [adopting.orders.key("raw")]
+    assert request.asset_selection == (adopting.orders.key("raw"), adopting.orders.key("lake"))
 
 
 def test_the_bucket_is_listed_seldom_beside_a_queue(shop: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,12 +66,37 @@ def test_what_counts_as_under_way(shop: World, land: Daemon, status: str) -> Non
     assert "is under way" in land.skip()
 
 
-def test_other_sensors_runs_do_not_count(shop: World, land: Daemon, apply: Daemon) -> None:
+def test_nothing_is_landed_beside_a_run_that_applies(shop: World, land: Daemon, apply: Daemon) -> None:
+    """It would apply too, and wait for the lease."""
     orders(shop, 5)
     shop.land(shop.orders)
-    apply.run()
+    run = apply.run()
     orders(shop, 5, first=6)
+    assert land.skip() == f"run {run.run_id} of shop_orders_apply is under way"
+
+
+def test_other_tables_runs_do_not_count(shop: World, land: Daemon, instance: dg.DagsterInstance, clock: Clock) -> None:
+    for number in range(5):
+        shop.customer(f"ANNE{number}")
+    Daemon.of("shop_customers_land", shop, instance, clock).run()
+    orders(shop, 5)
     land.request()
+
+
+def test_one_run_lands_and_applies_with_the_light_checks_of_both(shop: World, land: Daemon) -> None:
+    orders(shop, 5)
+    request = land.request()
+    assert (request.job_name, request.asset_selection) == (
+        "shop_land",
+        (shop.orders.key("raw"), shop.orders.key("lake")),
+    )
+    assert {f"{key.asset_key.path[1]}:{key.name}" for key in request.asset_check_keys or ()} == {
+        "raw:manifests_contiguous",
+        "raw:landed_to_the_end",
+        "raw:dead_letters_empty",
+        "raw:watermark_fresh",
+        "lake:watermark_fresh",
+    }
 
 
 def test_a_failed_run_is_requested_again_after_a_pause_that_grows(shop: World, land: Daemon, clock: Clock) -> None:

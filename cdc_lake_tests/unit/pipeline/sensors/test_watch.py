@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import dagster as dg
@@ -9,24 +10,27 @@ import pytest
 
 from cdc_lake.contract.epochs import Completion, Epochs
 from cdc_lake.pipeline import continuity
-from cdc_lake.pipeline.watch import AGAIN_SECONDS
+from cdc_lake.pipeline.watch import AGAIN_SECONDS, SETTINGS_EVERY_SECONDS
 from cdc_lake_tests.unit.pipeline.sensors.daemon import Clock, Daemon
 from cdc_lake_tests.world import World
 from resources.errors import AccessRefused, Unreachable
 from resources.metrics import UNLANDED, WATERMARK_AGE
 
-CHECKS = 2 * 5  # of each table: connector and slot, and the watermark of three stages
+WATCHED = 2 * 5  # of each table: connector and slot, and the watermark of three stages
+CHECKS = WATCHED + 2 * 3  # and topic_contract, replica_identity_full, truncate_refused
 
 
 @pytest.fixture
 def begun(shop: World) -> World:
     """The shop after its first snapshot."""
-    shop.connect.put(shop.flow.connector, {"connector.class": "Debezium"})
+    shop.connect.put(shop.flow.connector, {"connector.class": "Debezium", "exactly.once.support": "required"})
     continuity.begin(shop.flow, shop.postgres, shop.connect, shop.bucket)
     Epochs(shop.bucket, "shop").complete(0, Completion(snapshot_lsn=1, completed_at=datetime.now(UTC)))
     for table in shop.flow.tables:
         shop.land(table)
         shop.apply(table)
+        shop.postgres.refuse_truncate("sales", table.name)
+        shop.postgres.set_replica_identity("sales", table.name, "full")
     shop.beat()
     return shop
 
@@ -37,6 +41,8 @@ def reported(daemon: Daemon) -> dict[str, bool]:
     assert isinstance(found, dg.SensorResult)
     assert not found.run_requests
     events = [event for event in found.asset_events if isinstance(event, dg.AssetCheckEvaluation)]
+    for event in events:  # as Dagster's daemon does
+        daemon.instance.report_runless_asset_event(event)
     return {f"{'/'.join(event.asset_key.path)}:{event.check_name}": event.passed for event in events}
 
 
@@ -45,15 +51,16 @@ def test_a_pipeline_that_has_not_begun_is_left_alone(shop: World, watching: Daem
     assert shop.metrics.told == []
 
 
-@pytest.mark.usefixtures("begun")
-def test_green_is_reported_once_and_again_after_a_while(watching: Daemon, clock: Clock) -> None:
+def test_green_is_reported_once_and_again_after_a_while(begun: World, watching: Daemon, clock: Clock) -> None:
     first = reported(watching)
     assert (len(first), set(first.values())) == (CHECKS, {True})
     assert reported(watching) == {}
-    clock.go(AGAIN_SECONDS - 5)
+    clock.go(AGAIN_SECONDS - 60)
+    begun.now = clock.time()
+    begun.beat()
     assert reported(watching) == {}
-    clock.go(5)
-    assert len(reported(watching)) == CHECKS
+    clock.go(60)
+    assert len(reported(watching)) == WATCHED
 
 
 def test_a_stopped_connector_turns_red_without_a_run(begun: World, watching: Daemon) -> None:
@@ -63,6 +70,46 @@ def test_a_stopped_connector_turns_red_without_a_run(begun: World, watching: Dae
     assert reported(watching) == red
     begun.connect.run(begun.flow.connector)
     assert reported(watching) == dict.fromkeys(red, True)
+
+
+def refuse_no_truncate(shop: World) -> None:
+    shop.postgres._guarded.clear()
+
+
+def keep_no_whole_rows(shop: World) -> None:
+    shop.postgres._full.clear()
+
+
+def compact_the_topic(shop: World) -> None:
+    shop.kafka._topics[shop.orders.topic].config["cleanup.policy"] = "compact"
+
+
+@pytest.mark.parametrize(
+    ("change", "red"),
+    [
+        (refuse_no_truncate, {f"shop/source/{table}:truncate_refused" for table in ("orders", "customers")}),
+        (keep_no_whole_rows, {f"shop/topic/{table}:replica_identity_full" for table in ("orders", "customers")}),
+        (compact_the_topic, {"shop/topic/orders:topic_contract"}),
+    ],
+)
+def test_what_only_a_person_changes_turns_red_in_steady_state(
+    begun: World, watching: Daemon, clock: Clock, change: Callable[[World], None], red: set[str]
+) -> None:
+    reported(watching)
+    change(begun)
+    assert reported(watching) == {}
+    clock.go(SETTINGS_EVERY_SECONDS)
+    assert reported(watching) == dict.fromkeys(red, False)
+
+
+def test_a_result_of_a_run_that_is_over_is_replaced(begun: World, watching: Daemon) -> None:
+    """A run found it red in between: the UI must not show that until the sensor's own result changes."""
+    reported(watching)
+    red = dg.AssetCheckEvaluation(
+        asset_key=begun.orders.key("topic"), check_name="slot_healthy", passed=False, metadata={}
+    )
+    watching.instance.report_runless_asset_event(red)
+    assert reported(watching) == {"shop/topic/orders:slot_healthy": True}
 
 
 def test_what_cannot_be_asked_is_red_with_the_cause(

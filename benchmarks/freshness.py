@@ -1,0 +1,162 @@
+"""Measure how long a committed change takes until Athena SQL shows it: Northwind's default YAML, by its sensors.
+
+Starts a stack of its own, materialises the graph, starts `cdc-lake dev`, and writes at a constant rate. Once a second a
+marker is committed: the shipped date of one order that the other traffic leaves alone. A query every 250 ms reads that
+date. A marker's latency is the time from the end of its commit to the first answer that contains it or a later one.
+
+    python benchmarks/freshness.py --minutes 8
+
+The peer, in the same run: the query alone, whose own time is part of each latency.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from pathlib import Path
+
+import psycopg2
+from psycopg2.extensions import make_dsn
+from rich.console import Console
+from rich.table import Table
+
+from cdc_lake.instance import dagster_home, instance
+from cdc_lake.profile import resolved
+from cdc_lake.samples.traffic import Traffic
+
+BIN = Path(sys.executable).parent
+ROOT = Path(__file__).parents[1]
+ORDER = 10250  # the traffic leaves orders alone whose number ends in 0
+FIRST_DAY = date(2000, 1, 1)
+QUERY = f"SELECT shipped_date FROM datalake.cdc_events WHERE order_id = {ORDER}"  # noqa: S608 - a constant
+QUERY_SECONDS = 0.25
+MARKER_SECONDS = 1.0
+STARTUP_SECONDS = 180.0
+
+
+@dataclass
+class Markers:
+    """Commit times of the markers 0, 1, … by the clock of this machine, and when each was seen."""
+
+    committed: list[float] = field(default_factory=list)
+    seen: list[float] = field(default_factory=list)
+    queries: list[float] = field(default_factory=list)
+    """Seconds that each query took."""
+
+    def write(self, dsn: str, over: threading.Event) -> None:
+        """Commit a marker each second until `over` is set."""
+        with closing(psycopg2.connect(dsn)) as connection:
+            while not over.wait(MARKER_SECONDS):
+                day = FIRST_DAY + timedelta(days=len(self.committed))
+                with connection, connection.cursor() as cursor:
+                    cursor.execute("update datalake.orders set shipped_date = %s where order_id = %s", (day, ORDER))
+                self.committed.append(time.monotonic())
+
+    def read(self, query: Callable[[], date | None], until: Callable[[], bool]) -> None:
+        """Query every 250 ms until `until` returns true; note which markers are visible."""
+        while not until():
+            started = time.monotonic()
+            day = query()
+            now = time.monotonic()
+            self.queries.append(now - started)
+            visible = 0 if day is None or day < FIRST_DAY else (day - FIRST_DAY).days + 1
+            self.seen += [now] * (visible - len(self.seen))
+            time.sleep(max(0.0, QUERY_SECONDS - (now - started)))
+
+    def latencies(self) -> list[float]:
+        """Seconds from commit to visible, for each marker; those that are not visible yet count with their age."""
+        now = time.monotonic()
+        seen = [*self.seen, *[now] * (len(self.committed) - len(self.seen))]
+        return [at - committed for committed, at in zip(self.committed, seen, strict=False)]
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value below which this share of the values lies."""
+    return sorted(values)[min(len(values) - 1, int(len(values) * share))]
+
+
+def measure(minutes: float, rate: float) -> dict[str, float]:
+    """Write and read for so long; seconds by name."""
+    found = resolved()
+    postgres, athena = found["postgres"], found["athena"]
+    dsn = make_dsn(
+        host=postgres.host, port=postgres.port, user=postgres.user, password=postgres.password, dbname="devdb"
+    )
+    over, markers, traffic = threading.Event(), Markers(), Traffic(dsn, seed=1, rate=rate - 1 / MARKER_SECONDS)
+    threads = [
+        threading.Thread(target=markers.write, args=(dsn, over)),
+        threading.Thread(target=traffic.run, args=(over.is_set,)),
+    ]
+    began = time.time()
+    ends = time.monotonic() + minutes * 60
+    for thread in threads:
+        thread.start()
+    try:
+        markers.read(lambda: athena.query(QUERY).rows[0][0], lambda: time.monotonic() > ends)
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    latencies = markers.latencies()
+    settled = latencies[len(latencies) // 4 :]  # the first runs start cold
+    with instance() as dagster:
+        runs = [run for run in dagster.get_run_records() if run.start_time and run.start_time > began]
+    return {
+        "changes_per_second": traffic.counts.rate + 1 / MARKER_SECONDS,
+        "markers": len(latencies),
+        "visible": len(markers.seen),
+        "p50": statistics.median(settled),
+        "p95": percentile(settled, 0.95),
+        "max": max(settled),
+        "query_p50": statistics.median(markers.queries),
+        "runs": len(runs),
+    }
+
+
+def main() -> int:
+    """Run it on a stack of its own; 0 where markers became visible."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=8.0)
+    parser.add_argument("--rate", type=float, default=20.0, help="changes a second")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="cdc-lake-bench-") as folder:
+        Path(folder).chmod(0o711)  # PostgreSQL's user must be able to pass through
+        os.environ["CDC_LAKE_HOME"] = str(Path(folder) / "home")
+        _run("cdc-lake", "demo", "--json")
+        os.environ["DAGSTER_HOME"] = str(dagster_home())
+        with (Path(folder) / "dev.log").open("wb") as log:
+            dev = subprocess.Popen(
+                [str(BIN / "cdc-lake"), "dev", "--port", "0"], cwd=ROOT, stdout=log, stderr=log, start_new_session=True
+            )
+        try:
+            result = measure(options.minutes, options.rate)
+        finally:
+            os.killpg(dev.pid, 2)
+            dev.wait(120)
+            _run("cdc-lake", "down")
+    console = Console(width=100)
+    table = Table("what", "value", title=f"commit to visible, {options.rate:g} changes/s, {options.minutes:g} min")
+    for name, value in result.items():
+        table.add_row(name, f"{value:,.2f}" if isinstance(value, float) else f"{value:,}")
+    console.print(table)
+    console.print_json(json.dumps(result))
+    return 0 if result["visible"] else 1
+
+
+def _run(*command: str) -> None:
+    subprocess.run([str(BIN / command[0]), *command[1:]], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

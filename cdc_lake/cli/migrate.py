@@ -1,0 +1,25 @@
+"""`cdc-lake migrate PIPELINE`: bring Hudi tables whose commits are named in local time to UTC."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command()(migrate)
+
+
+def migrate(pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")]) -> None:
+    """Set UTC in tables that an earlier release made in local time; waits until their newest commit is in the past."""
+    from cdc_lake.pipeline.flow import location
+    from cdc_lake.pipeline.load import load
+    from cdc_lake.pipeline.timeline_migration import to_utc
+    from cdc_lake.profile import resolved
+
+    flow = load(pipeline)
+    store = location(resolved()["store"]).store()
+    for line in to_utc(flow, store, owner=f"cdc-lake migrate {pipeline}"):
+        typer.echo(line)

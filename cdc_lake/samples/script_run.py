@@ -1,0 +1,112 @@
+"""Runs the scripts of a folder in the loader's transaction, in schema datalake.
+
+A folder may create the schema itself, grant rights to a role and set its database's search_path, as the folder
+data/sql of the data lake demo does whose outbox the sample's follows.
+Not here: reading and cutting scripts (sql_script.py), and the outbox (loader.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import psycopg2
+from psycopg2 import sql
+from psycopg2.extensions import cursor
+
+from cdc_lake.samples.errors import LoadError
+from cdc_lake.samples.sql_script import Script, Statement
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being loaded, how much of it is done, and how much there is."""
+
+_NAME = r'("[^"]+"|[\w$]+)'
+_CREATE_SCHEMA = re.compile(rf"CREATE\s+SCHEMA\s+(?:IF\s+NOT\s+EXISTS\s+)?{_NAME}", re.IGNORECASE)
+_CREATE_ROLE = re.compile(rf"CREATE\s+(?:ROLE|USER|GROUP)\s+(?!MAPPING\b){_NAME}", re.IGNORECASE)
+_ALTER_DATABASE = re.compile(rf"ALTER\s+DATABASE\s+{_NAME}", re.IGNORECASE)
+_GRANT = re.compile(r"GRANT\b.*\bTO\s+(.+?)(?:\s+(?:WITH|GRANTED\s+BY)\s.*)?$", re.IGNORECASE | re.DOTALL)
+_NO_ROLES = {"public", "current_role", "current_user", "session_user"}
+
+
+def use_schema(cur: cursor, schema: str) -> None:
+    """Undo what a script may have set, so that each starts alike, in this schema and nowhere else."""
+    cur.execute("SET SESSION AUTHORIZATION DEFAULT")
+    cur.execute("RESET ALL")
+    # Without public: a script's DROP TABLE IF EXISTS must not find somebody else's table.
+    cur.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(schema)))
+
+
+def creates_schema(script: Script, schema: str) -> bool:
+    """Whether the script has a CREATE SCHEMA for this schema."""
+    made = (_CREATE_SCHEMA.match(statement.text) for statement in script.statements)
+    return any(_folded(found.group(1)) == schema for found in made if found)
+
+
+def run(cur: cursor, script: Script, schema: str, progress: Progress) -> list[str]:
+    """Run a script. Returns the roles that were created because the script grants rights to them.
+
+    A role that exists is kept: a CREATE ROLE for it is skipped. Raises LoadError, with file and line, if a statement
+    fails or changes another database.
+    """
+    use_schema(cur, schema)
+    total = len(script.statements)
+    created: list[str] = []
+    for done, statement in enumerate(script.statements, start=1):
+        _refuse_another_database(cur, script, statement)
+        try:
+            created += _create_missing_roles(cur, statement)
+            if not _creates_existing_role(cur, statement):
+                cur.execute(statement.text)
+        except psycopg2.Error as error:
+            raise LoadError(
+                f"{script.path}, line {_line(statement, error)}: {str(error).strip()}\nNothing was loaded."
+            ) from error
+        if cur.connection.get_parameter_status("client_encoding") != "UTF8":
+            # A script may declare an encoding of its own; it has been read into UTF-8 by now.
+            cur.execute("SET client_encoding TO 'UTF8'")
+        if done % 100 == 0 or done == total:
+            progress(script.path.name, done, total)
+    return created
+
+
+def _refuse_another_database(cur: cursor, script: Script, statement: Statement) -> None:
+    found = _ALTER_DATABASE.match(statement.text)
+    here = cur.connection.info.dbname
+    if found and _folded(found.group(1)) != here:
+        name = _folded(found.group(1))
+        raise LoadError(
+            f"Cannot load {script.path}, line {statement.line}: it changes database {name}, and the load goes into "
+            f"{here}. Load into {name} (--dbname), or change the name in the script. Nothing was loaded."
+        )
+
+
+def _create_missing_roles(cur: cursor, statement: Statement) -> Iterator[str]:
+    """A server elsewhere has other roles: one without login lets the grant succeed and opens nothing."""
+    found = _GRANT.match(statement.text)
+    names = found.group(1).split(",") if found else []
+    for name in (_folded(re.sub(r"^\s*GROUP\s+", "", each, flags=re.IGNORECASE)) for each in names):
+        if name not in _NO_ROLES and not _is_role(cur, name):
+            cur.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(sql.Identifier(name)))
+            yield name
+
+
+def _creates_existing_role(cur: cursor, statement: Statement) -> bool:
+    found = _CREATE_ROLE.match(statement.text)
+    return found is not None and _is_role(cur, _folded(found.group(1)))
+
+
+def _is_role(cur: cursor, name: str) -> bool:
+    cur.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (name,))
+    return cur.fetchone() is not None
+
+
+def _folded(name: str) -> str:
+    """An identifier as PostgreSQL stores it."""
+    name = name.strip()
+    return name[1:-1] if name.startswith('"') else name.lower()
+
+
+def _line(statement: Statement, error: psycopg2.Error) -> int:
+    """Where PostgreSQL points to, or where the statement starts if it points nowhere."""
+    position = int(error.diag.statement_position or 1)
+    return statement.line + statement.text.count("\n", 0, position - 1)

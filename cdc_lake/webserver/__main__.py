@@ -1,0 +1,29 @@
+"""dagster-webserver with OwnPagesOnly (requests.py) around its application."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dagster_webserver import cli
+from dagster_webserver.app import create_app_from_workspace_process_context
+from starlette.applications import Starlette
+
+from cdc_lake.webserver.requests import OwnPagesOnly
+
+
+def application(*arguments: Any, **options: Any) -> Starlette:  # noqa: ANN401 - those of Dagster's function
+    """Dagster's application, with the middleware outermost."""
+    made = create_app_from_workspace_process_context(*arguments, **options)
+    made.add_middleware(OwnPagesOnly)
+    return made
+
+
+def main() -> None:
+    """Serve until the process is ended."""
+    # The function that the command makes its application by: it has no other place for a middleware.
+    cli.create_app_from_workspace_process_context = application  # type: ignore[attr-defined]
+    cli.main()  # type: ignore[no-untyped-call]
+
+
+if __name__ == "__main__":
+    main()

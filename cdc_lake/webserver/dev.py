@@ -1,0 +1,28 @@
+"""The command `dagster` whose `dev` starts our web server: `python -m cdc_lake.webserver.dev dev ARGUMENT…`.
+
+`dagster dev` starts `python -m dagster_webserver` and has no option for another one. So the function that it starts
+its processes by is wrapped here; daemon and code server are started as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from subprocess import Popen
+from typing import Any
+
+from dagster._cli import dev, main
+
+_start = dev.open_ipc_subprocess  # type: ignore[attr-defined]
+
+
+def start(command: Sequence[str], **options: Any) -> Popen[Any]:  # noqa: ANN401 - Popen's
+    """Start a process of `dagster dev`, the web server by our module."""
+    process: Popen[Any] = _start(
+        ["cdc_lake.webserver" if part == "dagster_webserver" else part for part in command], **options
+    )
+    return process
+
+
+if __name__ == "__main__":
+    dev.open_ipc_subprocess = start  # type: ignore[attr-defined,assignment]
+    main()  # type: ignore[no-untyped-call]

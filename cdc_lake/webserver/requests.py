@@ -1,0 +1,52 @@
+"""The ASGI middleware that refuses requests of foreign web pages.
+
+Here: the rules for Host, Origin and GraphQL over HTTP. Not here: the server that they are added to (__main__.py).
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import HTTPConnection
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+_HOSTS = ("127.0.0.1", "localhost")
+_GRAPHQL_TYPES = frozenset({"application/json", "application/graphql"})
+"""A page of another origin can send neither without a CORS preflight, which Dagster does not answer."""
+
+
+class OwnPagesOnly:
+    """Passes on what Dagster's own pages and programs send; answers 400 or 403 to the rest, websockets included.
+
+    - Host is a name of the loopback, with any port: a page that rebinds its own name to the loopback sends that name.
+    - Origin, where there is one, is our own.
+    - GraphQL is sent by POST as JSON: a link or an image of any page can send a GET, and without an Origin.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = TrustedHostMiddleware(app, _HOSTS, www_redirect=False)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or have it answered."""
+        fault = _fault(HTTPConnection(scope)) if scope["type"] in {"http", "websocket"} else None
+        answer = self._app if fault is None else PlainTextResponse(fault, status_code=403)
+        await answer(scope, receive, send)
+
+
+def _fault(request: HTTPConnection) -> str | None:
+    host = request.headers.get("host", "")
+    for origin in request.headers.getlist("origin"):
+        if urlsplit(origin).netloc != host:
+            return f"Cannot answer a page of {origin} at {host}. Open the address of Dagster's UI itself."
+    if request.scope["type"] == "http" and request.url.path.endswith("/graphql") and not _is_page_or_json(request):
+        return "Cannot run a GraphQL operation that is not JSON. Send it by POST as application/json."
+    return None
+
+
+def _is_page_or_json(request: HTTPConnection) -> bool:
+    """Whether it sends JSON, or asks for GraphiQL's page, for which Dagster runs nothing."""
+    if request.scope["method"] == "POST":
+        return request.headers.get("content-type", "").partition(";")[0].strip().lower() in _GRAPHQL_TYPES
+    return "text/html" in request.headers.get("accept", "")

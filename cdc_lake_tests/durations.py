@@ -1,0 +1,76 @@
+"""How long each file of tests took: pytest's durations (setup, test, teardown), summed.
+
+Each run stores its sums in pytest's cache; `python -m cdc_lake_tests.durations` prints those of CI's suites. Nothing is
+fetched while tests run, so the sums are those of a warm machine.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypedDict
+
+import pytest
+
+from cdc_lake_tests.tried import SUITES, suite_name
+
+SLOWEST = 10
+_STORE = "durations"
+_STARTED: pytest.StashKey[float] = pytest.StashKey()
+
+
+class Run(TypedDict):
+    """Seconds of one call of pytest, and of its files over all processes."""
+
+    seconds: float
+    files: Mapping[str, float]
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Note the time."""
+    session.config.stash[_STARTED] = time.monotonic()
+
+
+def store(reporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Store the run's seconds, in all and by file."""
+    cache = getattr(config, "cache", None)  # none with -p no:cacheprovider
+    if cache is not None:
+        taken = time.monotonic() - config.stash[_STARTED]
+        cache.set(f"{_STORE}/{suite_name(config)}", Run(seconds=taken, files=by_file(reporter.stats)))
+
+
+def by_file(stats: Mapping[str, list[object]]) -> Counter[str]:
+    """Return the seconds of each file, from the reports that pytest's summary is made of."""
+    seconds: Counter[str] = Counter()
+    for reports in stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                seconds[report.nodeid.split("::", 1)[0]] += report.duration
+    return seconds
+
+
+def lines(runs: Mapping[str, Run]) -> list[str]:
+    """Return the minutes of each suite, and the slowest files of all."""
+    files: Counter[str] = Counter()
+    for run in runs.values():
+        files.update(run["files"])
+    suites = ", ".join(f"{suite} {run['seconds'] / 60:.1f} min" for suite, run in runs.items())
+    slowest = [f"{seconds / 60:5.1f} min  {file}" for file, seconds in files.most_common(SLOWEST)]
+    return [f"tests, without what was fetched before them: {suites}", *slowest]
+
+
+def main() -> None:
+    """Print what the last runs of CI's suites took."""
+    runs = {}
+    for suite in SUITES:
+        file = Path(".pytest_cache/v", _STORE, suite)
+        if file.exists():
+            runs[suite] = json.loads(file.read_text())
+    print("\n".join(lines(runs)))
+
+
+if __name__ == "__main__":
+    main()

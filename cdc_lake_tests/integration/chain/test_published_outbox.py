@@ -1,0 +1,76 @@
+"""A folder that brings its own outbox, captured as it is: smallint key, bpchar customer, row triggers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from cdc_lake.pipeline.load import load as load_flow
+from cdc_lake.profile import resolved
+from cdc_lake.samples.connection import ConnectionParameters
+from cdc_lake.samples.loader import load, unload
+from cdc_lake_tests.integration.chain.conftest import NewLine
+from cdc_lake_tests.sql_scripts import write_published_folder
+
+YAML = """\
+type: cdc_lake.CdcPipeline
+attributes:
+  name: published
+  source: { kind: outbox, database: devdb, schema: datalake, tables: [cdc_events], publication: cdc_publication }
+  stream: { prefix: published }
+  tables: [{ name: cdc_events, key: [order_id] }]
+  catalog: published
+  datasets: [order_items.sql]
+"""
+
+
+@pytest.fixture
+def folder_loaded(stack: None, tmp_path: Path) -> Iterator[None]:  # noqa: ARG001 - it runs
+    """The folder, in the stack's own database, and away again."""
+    write_published_folder(tmp_path, "devdb")
+    postgres = resolved()["postgres"]
+    login = postgres.login()
+    server = ConnectionParameters(login.host, login.port, "devdb", login.user, login.password)
+    report = load(server, tmp_path)
+    assert (report.own_outbox, report.outbox_rows) == (True, 829)
+    yield
+    with closing(server.connect()) as connection:
+        unload(connection)
+
+
+@pytest.mark.usefixtures("folder_loaded")
+def test_an_outbox_that_a_folder_brings_is_captured_as_it_is(new_line: NewLine) -> None:
+    northwind = load_flow("northwind")
+    dataset = (northwind.folder / "order_items.sql").read_text()
+    line = new_line("published", {}, {"order_items.sql": dataset}, text=YAML)
+    line.materialise("source", "topic", "raw", "lake", "dataset")
+    assert dict(line.types("cdc_events")).items() >= {"order_id": "int", "customer_id": "string"}.items()
+    assert line.by_athena("SELECT count(*), count(DISTINCT order_id) FROM cdc_events_current") == [(829, 829)]
+    assert line.by_athena("SELECT count(*) FROM order_items") == [(2152,)]
+
+    line.execute("update orders set shipped_date = '1998-06-15' where order_id = 10249")
+    line.execute("update order_details set unit_price = 12500.55, quantity = 2, discount = 0 where order_id = 10248")
+    line.carry()
+    assert line.dead_letters() == []
+    order = "SELECT customer_id, CAST(shipped_date AS varchar) FROM cdc_events_current WHERE order_id = 10249"
+    assert line.by_athena(order) == [
+        (line.execute("select customer_id::text from orders where order_id = 10249")[0][0], "1998-06-15")
+    ]
+    assert set(line.by_athena("SELECT unit_price, revenue FROM order_items WHERE order_id = 10248")) == {
+        (Decimal("12500.55"), Decimal("25001.1000"))
+    }
+    # The tutorial's query, which reads the documents of either outbox.
+    tutorial = (Path(__file__).parents[3] / "docs" / "tutorial.md").read_text()
+    (revenue,) = re.findall(r'cdc-lake query "\n(WITH product .*?)"\n', tutorial, re.DOTALL)
+    source = (northwind.folder / "order_items.source.sql").read_text()
+    assert set(line.by_athena(revenue)) == set(
+        line.execute(
+            f"select category_name, country, sum(revenue) from ({source}) as line join products using (product_id) "
+            "join categories using (category_id) join suppliers using (supplier_id) group by 1, 2"
+        )
+    )

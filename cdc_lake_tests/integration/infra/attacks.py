@@ -1,0 +1,95 @@
+"""What another user of the machine, or a page in a browser of its own user, sends to the stack's servers.
+
+Here: the requests. Not here: what becomes of them (test_security.py).
+"""
+
+from __future__ import annotations
+
+import base64
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import boto3
+import httpx
+from botocore.config import Config
+
+from infra.local.endpoints import Endpoints
+from resources.waiting import until
+
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "athena": lambda client: client.list_work_groups(),
+    "cloudwatch": lambda client: client.list_metrics(),
+    "emr": lambda client: client.list_clusters(),
+    "emr-serverless": lambda client: client.list_applications(),
+    "glue": lambda client: client.get_databases(),
+    "kafka": lambda client: client.list_clusters_v2(),
+    "kafkaconnect": lambda client: client.list_connectors(),
+    "quicksight": lambda client: client.list_data_sets(AwsAccountId="123456789012"),
+    "secretsmanager": lambda client: client.list_secrets(),
+    "sts": lambda client: client.get_caller_identity(),
+}
+"""A call of each service of the AWS endpoint."""
+
+HOST = "evil.example"
+PAGES = {
+    "a rebound name": {"Host": HOST},
+    "a rebound name with its origin": {"Host": f"{HOST}:1", "Origin": f"http://{HOST}:1"},
+    "another origin": {"Origin": f"http://{HOST}"},
+    "a sandboxed frame": {"Origin": "null"},
+}
+"""Headers of requests that a browser sends for pages that are not ours."""
+
+
+def client(at: Endpoints, service: str, secret: str | None = None) -> Any:  # noqa: ANN401 - not all have stubs
+    """boto3's client of the AWS endpoint with the stack's keys, or with this secret key."""
+    make: Any = boto3.client
+    return make(
+        service,
+        endpoint_url=at.aws_endpoint,
+        region_name=at.region,
+        aws_access_key_id=at.s3_access_key,
+        aws_secret_access_key=secret or at.s3_secret_key.get_secret_value(),
+        config=Config(retries={"total_max_attempts": 1}, proxies={}),
+    )
+
+
+def send(method: str, url: str, headers: dict[str, str], **more: Any) -> httpx.Response:  # noqa: ANN401 - httpx's
+    """A request without credentials, with these headers."""
+    return httpx.request(method, url, headers=headers, timeout=30, trust_env=False, **more)
+
+
+def upgrade(url: str, headers: dict[str, str]) -> int:
+    """The status of the answer to a request for a websocket of GraphQL subscriptions."""
+    own = {"Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": base64.b64encode(bytes(16)).decode()}
+    wanted = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Protocol": "graphql-ws"}
+    with httpx.stream("GET", url, headers={**own, **wanted, **headers}, timeout=30, trust_env=False) as answer:
+        return answer.status_code
+
+
+@contextmanager
+def dagster_webserver(folder: Path) -> Iterator[str]:
+    """Our web server of Dagster without a code location; its address."""
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    arguments = ("-m", "cdc_lake.webserver", "--empty-workspace", "--port", str(port))
+    process = subprocess.Popen([sys.executable, *arguments], env={"DAGSTER_HOME": str(folder)}, cwd=folder)
+
+    def answers() -> bool:
+        try:
+            return httpx.get(f"{url}/server_info", trust_env=False).is_success
+        except httpx.TransportError:
+            return False
+
+    try:
+        until(answers, bool, seconds=120, what="Dagster's web server to answer", pause_seconds=0.2)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(30)

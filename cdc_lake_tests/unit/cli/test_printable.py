@@ -1,0 +1,155 @@
+"""Data from outside is printed without a terminal's escape sequences, and CSV without formulas."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from decimal import Decimal
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from cdc_lake.cli import printable, query_output, topic, verify
+from cdc_lake.cli.app import app
+from cdc_lake.cli.northwind import show
+from cdc_lake.contract import dead_letters
+from cdc_lake.contract.dead_letters import DeadLetter
+from cdc_lake.jobs.verify import Difference, VerifyReport
+from cdc_lake_tests.world import World
+from infra.local.home import find_home
+from resources.athena import QueryResult
+from resources.kafka_records import Message
+
+HOSTILE = "\x1b]0;owned\x07\x9b2J\r\u202eé"
+ESCAPED = "\\u001b]0;owned\\u0007\\u009b2J\\u000d\\u202eé"
+
+
+def clean(text: str) -> bool:
+    """Whether a terminal has nothing in it to obey."""
+    return not any(unicodedata.category(each) in {"Cc", "Cf"} and each not in "\n\t" for each in text)
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Standard output is a terminal for those who ask."""
+    monkeypatch.setattr(printable, "sys", SimpleNamespace(stdout=SimpleNamespace(isatty=lambda: True)))
+
+
+def result(*row: object) -> QueryResult:
+    columns = tuple((f"{HOSTILE}{number}", "varchar") for number, _ in enumerate(row))
+    return QueryResult(columns, (row,), "q", 0, 0.1)
+
+
+def test_every_control_character_is_escaped_and_nothing_else() -> None:
+    every = "".join(map(chr, [*range(0x3000), 0xD800, 0xDFFF, 0x1F600]))
+    escaped = printable.printable(every)
+    gone = {each for each in every if each not in escaped}
+    assert gone == {each for each in every if unicodedata.category(each) in {"Cc", "Cs"} and each not in "\n\t"} | set(
+        "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+    )
+
+
+def test_a_querys_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    query_output.print_table(result(HOSTILE, [HOSTILE]))
+    shown = capsys.readouterr().out
+    assert clean(shown)
+    assert ESCAPED in shown
+    text = query_output.json_text(result(HOSTILE, [HOSTILE]))
+    assert clean(text)
+    assert json.loads(text) == [{f"{HOSTILE}0": HOSTILE, f"{HOSTILE}1": [HOSTILE]}]
+
+
+@pytest.mark.usefixtures("terminal")
+def test_csv_and_raw_records_on_a_terminal() -> None:
+    assert clean("".join(printable.for_output(line) for line in query_output.csv_lines(result(HOSTILE))))
+
+
+def test_csv_and_raw_records_in_a_pipe_are_whole(commands: World) -> None:
+    value = b'{"order_id": 1, "note": "\x9b\x7f"}'.replace(b"\x9b", "\x9b".encode())
+    commands.kafka.send(commands.orders.topic, value)
+    commands.land(commands.orders)
+    assert CliRunner().invoke(app, ["raw", "cat", "shop"]).stdout == value.decode() + "\n"
+
+
+@pytest.mark.usefixtures("terminal")
+def test_raw_records_on_a_terminal(commands: World) -> None:
+    commands.kafka.send(commands.orders.topic, HOSTILE.encode())
+    commands.land(commands.orders)
+    assert CliRunner().invoke(app, ["raw", "cat", "shop"]).stdout == ESCAPED + "\n"
+
+
+def test_a_topics_records(capsys: pytest.CaptureFixture[str]) -> None:
+    raw = HOSTILE.encode()
+    messages = [
+        Message(0, 0, 0, raw, raw, ((HOSTILE, raw),)),
+        Message(0, 1, 0, None, json.dumps({"note": HOSTILE}, ensure_ascii=False).encode()),
+    ]
+    topic._print_pretty(messages)
+    assert clean(capsys.readouterr().out)
+    topic._print_lines("t", messages)
+    lines = capsys.readouterr().out
+    assert clean(lines)
+    assert [json.loads(line)["value"] for line in lines.splitlines()] == [HOSTILE, {"note": HOSTILE}]
+
+
+def test_dead_letters(commands: World) -> None:
+    letter = DeadLetter.of(commands.orders.topic, 0, 1, f"not read: {HOSTILE}", HOSTILE.encode(), key=HOSTILE.encode())
+    dead_letters.keep_value(commands.bucket, "shop", letter, HOSTILE.encode())
+    dead_letters.put(commands.bucket, "shop", [letter])
+    for command in (["list", "shop"], ["list", "shop", "--json"], ["show", "shop", letter.id]):
+        found = CliRunner().invoke(app, ["dlq", *command])
+        assert found.exit_code == 0, found.output
+        assert clean(found.stdout), command
+        assert "owned" in found.stdout
+
+
+def test_differences_that_verify_found(capsys: pytest.CaptureFixture[str]) -> None:
+    one = Difference("different", {"id": HOSTILE}, {HOSTILE: (HOSTILE, None)})
+    report = VerifyReport(**{**dict.fromkeys(VerifyReport.__dataclass_fields__, 0), "differences": (one,)})
+    Console(width=1000).print(verify._differences("orders", report))
+    shown = capsys.readouterr().out
+    assert clean(shown)
+    assert ESCAPED in shown
+
+
+def test_the_demos_summary(capsys: pytest.CaptureFixture[str]) -> None:
+    summary = {
+        "stages": {"source": 1},
+        "records": {},
+        "seconds": {"source": 1.0},
+        "stories": {"grows": {"ok": True, "order_id": 1, "customer": f"[red]{HOSTILE}"}},
+        "checks": {"passed": 1, "failed": 1, "faults": {"equals_source": HOSTILE}},
+        "dashboard": "here",
+    }
+    show(Console(width=1000), summary)
+    shown = capsys.readouterr().out
+    assert clean(shown)
+    assert f"[red]{ESCAPED}" in shown
+
+
+def test_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CDC_LAKE_HOME", str(tmp_path))
+    log = find_home().log("kafka")
+    log.parent.mkdir(parents=True)
+    log.write_text(f"a topic named {HOSTILE}\n")
+    shown = CliRunner().invoke(app, ["logs", "kafka"]).stdout
+    assert clean(shown)
+    assert "owned" in shown
+
+
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "-", "+49 30 123", "=HYPERLINK(1)"]
+)
+def test_csv_has_no_formula(text: str) -> None:
+    _, line = query_output.csv_lines(result(text))
+    assert line.lstrip('"').startswith("'" + text)
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"), [(-1.5, "-1.5"), (-2, "-2"), (Decimal("-1.50"), "-1.50"), ("-1.5", "-1.5"), ("+3e-7", "+3e-7")]
+)
+def test_csv_keeps_numbers(value: object, cell: str) -> None:
+    assert query_output.csv_lines(result(value))[1] == cell

@@ -1,0 +1,63 @@
+"""What the product uses of Dagster that is not public, which an upgrade may move: named here, with what to do then."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import dagster as dg
+
+import cdc_lake
+
+ROOT = Path(cdc_lake.__file__).parents[1]
+PRODUCT = [file for package in ("cdc_lake", "resources", "infra") for file in (ROOT / package).rglob("*.py")]
+
+
+IMPORTED = {"cdc_lake/webserver/dev.py": ["dagster._cli.dev", "dagster._cli.main"]}
+
+
+def test_no_other_private_module_is_imported() -> None:
+    found = {str(file.relative_to(ROOT)): private for file in PRODUCT if (private := private_imports(file))}
+    assert found == IMPORTED
+
+
+def test_dagster_dev_starts_the_web_server_where_it_is_replaced() -> None:
+    """webserver/dev.py wraps `dagster._cli.dev.open_ipc_subprocess`, which is given `-m dagster_webserver`."""
+    advice = (
+        "Dagster starts its web server another way: correct cdc_lake/webserver/dev.py, whose server checks requests."
+    )
+    command = inspect.getsource(importlib.import_module("dagster._cli.dev").dev_command_impl)
+    assert re.search(r'open_ipc_subprocess\(\s*\[sys.executable, "-m", "dagster_webserver"\]', command), advice
+
+
+def test_the_function_of_a_check_is_found() -> None:
+    """pipeline/watch.py and fakes/dagster.py call `AssetChecksDefinition.op.compute_fn.decorated_fn`.
+
+    There is no public way to the function below @asset_check: a call of the check makes its resources again.
+    """
+
+    @dg.asset_check(asset="orders")
+    def complete() -> dg.AssetCheckResult:
+        return dg.AssetCheckResult(passed=True, description="as written")
+
+    function = getattr(getattr(complete.op, "compute_fn", None), "decorated_fn", None)
+    assert function is not None, (
+        "Dagster has moved the decorated function of a check. Find it in dagster/_core/definitions/decorators/"
+        "op_decorator.py (DecoratedOpFunction) and correct pipeline/watch.py and cdc_lake_tests/fakes/dagster.py, or "
+        "let the checks' builders return the functions beside their definitions."
+    )
+    assert function().description == "as written"
+
+
+def private_imports(file: Path) -> list[str]:
+    """Return the modules of Dagster with a leading underscore that a file imports."""
+    imported = []
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            imported += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            imported += [f"{node.module}.{alias.name}" for alias in node.names]
+    return [name for name in imported if name.startswith("dagster") and "._" in name]

@@ -1,0 +1,86 @@
+"""Dagster's `dg` on a copy of the project: it finds the component, scaffolds a valid pipeline, writes the schema."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import dagster as dg
+import jsonschema
+import pytest
+import yaml
+
+from cdc_lake.contract.errors import ContractError
+from cdc_lake.pipeline.load import load
+from cdc_lake.pipeline.scaffold import PipelineScaffolder
+
+ROOT = Path(__file__).parents[3]
+# One process for all: each would load Dagster again, for seconds.
+COMMANDS = """
+import json, sys
+from click.testing import CliRunner
+from dagster_dg_cli.cli import cli
+def run(*arguments):
+    done = CliRunner().invoke(cli, arguments)
+    return {"code": done.exit_code, "stdout": done.stdout, "output": done.output, "fault": repr(done.exception)}
+print(json.dumps({" ".join(each): run(*each) for each in json.loads(sys.argv[1])}))
+"""
+SCAFFOLD, AGAIN = "scaffold defs cdc_lake.CdcPipeline shop", "scaffold defs cdc_lake.CdcPipeline my-shop"
+CHECK, LIST, SCHEMA = "check yaml", "list components --json", "utils generate-component-schema"
+
+
+def install(folder: Path) -> None:
+    """Copy the project, with the metadata that its installation writes."""
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    shutil.copytree(ROOT / "cdc_lake", folder / "cdc_lake", ignore=shutil.ignore_patterns("__pycache__"))
+    points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
+    metadata = folder / "cdc_lake-0.1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: cdc-lake\nVersion: 0.1.0\n")
+    lines = [f"[{group}]\n" + "\n".join(f"{name} = {each[name]}" for name in each) for group, each in points.items()]
+    (metadata / "entry_points.txt").write_text("\n".join(lines))
+
+
+def test_commands(tmp_path: Path) -> None:
+    install(tmp_path)
+    commands = [each.split() for each in (SCAFFOLD, CHECK, LIST, SCHEMA, AGAIN)]
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", COMMANDS, json.dumps(commands)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}", "VIRTUAL_ENV": sys.prefix},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert all(found[each]["code"] == 0 for each in (SCAFFOLD, CHECK, LIST, SCHEMA)), found
+    assert "cdc_lake.CdcPipeline" in {each["key"] for each in json.loads(found[LIST]["stdout"])["items"]}
+    assert [table.name for table in load("shop", tmp_path / "cdc_lake" / "defs").tables] == ["shop"]
+    schema = json.loads((tmp_path / ".dg" / "schema.json").read_text())
+    assert {"name", "source", "tables"} <= schema["$defs"]["PipelineSpec"]["properties"].keys()
+    only_ours = {**schema, "anyOf": [{"$ref": "#/$defs/CdcPipeline"}]}
+    for file in (tmp_path / "cdc_lake" / "defs").glob("*/defs.yaml"):
+        jsonschema.validate(yaml.safe_load(file.read_text()), only_ours)
+    assert found[AGAIN]["code"] == 1
+    assert "Cannot scaffold pipeline 'my-shop'" in found[AGAIN]["fault"]
+
+
+@pytest.mark.parametrize(
+    ("name", "ways", "message"),
+    [
+        ("shop", {"scaffold_format": "python"}, r"Cannot scaffold pipeline shop: it is one YAML file"),
+        ("shop", {"append": True}, r"Cannot scaffold pipeline shop: .*defs.yaml exists"),
+        ("cdc_heartbeat", {}, r"Cannot scaffold pipeline 'cdc_heartbeat': tables: .*own table"),
+    ],
+)
+def test_refusals(tmp_path: Path, name: str, ways: dict[str, object], message: str) -> None:
+    request = {"scaffold_format": "yaml", "append": False, "project_root": None, "params": None, **ways}
+    asked = dg.ScaffoldRequest(type_name="cdc_lake.CdcPipeline", target_path=tmp_path / name, **request)  # type: ignore[arg-type]
+    with pytest.raises(ContractError, match=message):
+        PipelineScaffolder().scaffold(asked)
+    assert not (tmp_path / name / "defs.yaml").exists()

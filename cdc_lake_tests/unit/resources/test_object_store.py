@@ -1,0 +1,37 @@
+"""The object store's resource: an S3Resource of dagster-aws, whose client works, and which shows no secret."""
+
+import dagster as dg
+from dagster_aws.s3 import S3Resource
+
+from cdc_lake_tests.fakes.s3 import served_s3
+from resources.object_store import ObjectStore
+
+
+def test_assets_get_the_resource_and_its_client() -> None:
+    found = []
+
+    @dg.asset
+    def report(context: dg.AssetExecutionContext, store: ObjectStore) -> None:
+        assert isinstance(store, S3Resource)
+        assert context.resources.store is store, "Dagster would hand out the client there"
+        store.get_client().put_object(Bucket=store.bucket, Key="reports/today", Body=b"fine")
+        found.append(store)
+
+    with served_s3() as s3:
+        store = ObjectStore(
+            bucket="shop", endpoint_url=s3.url, aws_access_key_id="key", aws_secret_access_key="secret", max_attempts=1
+        )
+        assert dg.materialize([report], resources={"store": store}).success
+        assert s3.objects == {"shop/reports/today": b"fine"}
+    assert found
+
+
+def test_what_spark_needs() -> None:
+    store = ObjectStore(
+        bucket="shop", endpoint_url="http://127.0.0.1:9", aws_access_key_id="key", aws_secret_access_key="hidden"
+    )
+    assert store.hadoop_secrets() == {"fs.s3a.access.key": "key", "fs.s3a.secret.key": "hidden"}
+    assert store.spark_options()["spark.hadoop.fs.s3a.endpoint"] == "http://127.0.0.1:9"
+    assert "hidden" not in repr(store)
+    on_aws = ObjectStore(bucket="shop")
+    assert (on_aws.hadoop_secrets(), on_aws.spark_options()) == ({}, {})
