@@ -17,10 +17,12 @@ def of(
 ) -> dg.TableColumnLineage:
     """The lineage of a query's columns.
 
-    `sources` maps each table or view that the SQL may name to the asset behind it and its columns. A column that
-    comes from no source (a constant) has no dependencies. Raises sqlglot's errors for SQL that it can't resolve.
+    `sources` maps each table or view that the SQL may name to the asset behind it and its columns (none for a table
+    that does not exist yet). A column that comes from no source (a constant) has no dependencies. Raises sqlglot's
+    errors for SQL that it can't resolve.
     """
-    schema = {name: dict.fromkeys(known, "varchar") for name, (_, known) in sources.items()}
+    # sqlglot refuses a schema with a table of no columns.
+    schema = {name: dict.fromkeys(known, "varchar") for name, (_, known) in sources.items() if known}
     return dg.TableColumnLineage({column: _origins(column, sql, schema, sources) for column in columns})
 
 

@@ -29,3 +29,9 @@ def test_a_column_of_two_tables_and_one_of_none() -> None:
     found = lineage.of("SELECT a.x + b.y AS total, 1 AS one FROM a JOIN b ON a.k = b.k", ["total", "one"], sources)
     assert [(dep.asset_key, dep.column_name) for dep in found.deps_by_column["total"]] == [(LAKE, "x"), (other, "y")]
     assert list(found.deps_by_column["one"]) == []
+
+
+def test_a_table_that_is_not_there_yet_has_no_columns() -> None:
+    sources = {"a": (LAKE, ["x"]), "b": (dg.AssetKey(["p", "lake", "b"]), [])}
+    found = lineage.of("SELECT x FROM a", ["x"], sources)
+    assert [(dep.asset_key, dep.column_name) for dep in found.deps_by_column["x"]] == [(LAKE, "x")]
