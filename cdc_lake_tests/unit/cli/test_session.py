@@ -42,8 +42,9 @@ if "fail" in sys.argv:
 time.sleep(600)
 """
 COMMAND = """
-import sys
+import signal, sys
 from cdc_lake.cli import session
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored where the tests run under nohup
 sys.exit(session.run(sys.argv[2:], rest_seconds=float(sys.argv[1])))
 """
 
