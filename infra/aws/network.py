@@ -44,10 +44,10 @@ class NetworkStack(LakeStack):
         self.access = PrivateAccess(self, "Access", self.vpc, self.groups.access, size)
 
     def _endpoints(self) -> None:
-        """S3 by a gateway, which costs nothing and takes nearly all bytes; the others by interfaces.
+        """Add a gateway endpoint for S3, which is free and takes nearly all bytes, and interface endpoints.
 
-        The rest (MSK's, EMR's, Athena's APIs, logs, images) goes through NAT: few bytes, and an interface costs as
-        much while idle as a quarter of a NAT gateway.
+        Everything else (the APIs of MSK, EMR and Athena, logs, images) goes through NAT: it is few bytes, and each
+        interface endpoint is billed by the hour in each zone.
         """
         self.vpc.add_gateway_endpoint("S3", service=ec2.GatewayVpcEndpointAwsService.S3)
         for name, service in (
