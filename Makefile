@@ -10,7 +10,7 @@ BIN    := $(VENV)/bin
 
 .PHONY: help
 help: ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 20
 
 # Made anew each time: over one that another Python made, venv would leave a mix of both, which starts neither.
 $(VENV)/.runtime: requirements.lock requirements-uv.lock pyproject.toml
@@ -54,11 +54,20 @@ test: $(VENV)/.dev ## lint and unit tests, then those on stacks of their own; FA
 	$(MAKE) --no-print-directory stacks
 
 .PHONY: lint
-lint: $(VENV)/.dev ## ruff, mypy and a scan for secrets
+lint: $(VENV)/.dev secrets ## ruff, mypy and a scan for secrets
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m infra.audit.committed
+
+# Findings that are not secrets are listed in .secrets.baseline. The scan sends nothing over the network.
+.PHONY: secrets
+secrets: $(VENV)/.dev ## secrets in the files that git tracks
+	git ls-files -z | xargs -0 $(BIN)/detect-secrets-hook --no-verify --baseline .secrets.baseline
+
+.PHONY: secrets-baseline
+secrets-baseline: $(VENV)/.dev ## write .secrets.baseline again: look at each new finding before you commit it
+	$(BIN)/detect-secrets scan --no-verify --slim --exclude-files '\.(lock|ambr|baseline)$$' > .secrets.baseline
+	git add .secrets.baseline
 
 # Half of their time they wait.
 .PHONY: unit
@@ -94,9 +103,9 @@ needs-node:
 	@command -v node >/dev/null || { echo "make infra needs Node.js, in which the CDK's libraries run, and there is no 'node' on PATH: install Node.js 22 or newer (20 still works), then run it again"; exit 1; }
 
 .PHONY: audit
-audit: $(VENV)/.dev ## known vulnerabilities of what is locked, secrets in what is committed
-	$(BIN)/python -m infra.audit.committed
-	$(BIN)/python -m infra.audit requirements.lock requirements-dev.lock requirements-infra.lock $(ARGS)
+audit: $(VENV)/.dev secrets ## known vulnerabilities of the locked packages, and a scan for secrets
+	$(BIN)/pip-audit --strict --disable-pip --require-hashes \
+		-r requirements.lock -r requirements-dev.lock -r requirements-infra.lock $(ARGS)
 
 .PHONY: aws-smoke
 aws-smoke: setup ## Northwind once through your AWS account (docs/aws.md); it asks first, and with YES=1 it doesn't

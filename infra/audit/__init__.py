@@ -1,1 +1,0 @@
-"""`make audit`: whether what is locked has known vulnerabilities."""
