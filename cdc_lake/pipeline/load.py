@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.spec import PipelineSpec
-from cdc_lake.pipeline.yaml_faults import lines
+from cdc_lake.yaml_model import error_lines
 
 DEFS = Path(__file__).parents[1] / "defs"
 FILE = "defs.yaml"
@@ -38,7 +38,7 @@ def load(name: str, defs: Path = DEFS) -> Flow:
     try:
         spec = PipelineSpec.model_validate(content["attributes"])
     except ValidationError as error:
-        raise ContractError(f"{path} is not valid: {'; '.join(lines(error))}") from error
+        raise ContractError(f"{path} is not valid: {'; '.join(error_lines(error))}") from error
     return flow(spec, path.parent)
 
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline.load import FILE
 from cdc_lake.pipeline.spec import PipelineSpec
-from cdc_lake.pipeline.yaml_faults import lines
+from cdc_lake.yaml_model import error_lines
 
 _YAML = """\
 type: {type}
@@ -47,6 +47,6 @@ class PipelineScaffolder(dg.Scaffolder):
             PipelineSpec.model_validate(yaml.safe_load(text)["attributes"])
         except ValidationError as error:
             raise ContractError(
-                f"Cannot scaffold pipeline {name!r}: {next(lines(error))}. Choose another folder's name."
+                f"Cannot scaffold pipeline {name!r}: {next(error_lines(error))}. Choose another folder's name."
             ) from None
         file.write_text(text)

@@ -1,7 +1,7 @@
 """What a pipeline's YAML may say (design, section 2), validated when the definitions load.
 
 Here: fields, defaults and what is allowed. Not here: names that follow from them (flow.py), and how a fault is
-worded (yaml_faults.py).
+worded (cdc_lake/yaml_model.py).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.sink_names import Layout
 from cdc_lake.jobs.sink_listing import Sink
-from cdc_lake.pipeline.yaml_faults import YamlPart, refuse
+from cdc_lake.yaml_model import YamlModel, field_error
 
 HEARTBEAT_TABLE = "cdc_heartbeat"
 """The table that a pipeline adds to the source's schema: no other table may have its name."""
@@ -80,7 +80,7 @@ def seconds(duration: str) -> int:
     return int(timedelta(**{_UNITS[duration[-1]]: int(duration[:-1])}).total_seconds())
 
 
-class SourceSpec(YamlPart):
+class SourceSpec(YamlModel):
     """The PostgreSQL side: what is captured and by which publication."""
 
     kind: Literal["outbox", "log"] = Field(description="outbox (a table that triggers fill) or log (tables themselves)")
@@ -91,7 +91,7 @@ class SourceSpec(YamlPart):
     checks: SqlFiles = Field(default_factory=list, description="SELECTs whose every row is a fault, on the source")
 
 
-class StreamSpec(YamlPart):
+class StreamSpec(YamlModel):
     """The Kafka side: the topics' prefix and the format of their records."""
 
     prefix: Identifier = Field(description="what the topics' names begin with")
@@ -99,7 +99,7 @@ class StreamSpec(YamlPart):
     partitions: Annotated[Count, Field(le=64)] = Field(default=1, description="partitions of a topic, 1 to 64")
 
 
-class SinkSpec(YamlPart):
+class SinkSpec(YamlModel):
     """The S3 sink connector that writes a pipeline's raw objects in the land job's place."""
 
     layout: Layout = Field(description="lenses, lenses_by_field, confluent or aiven")
@@ -117,11 +117,11 @@ class SinkSpec(YamlPart):
         try:
             Sink(self.layout, self.prefix, self.envelope)
         except ContractError as error:
-            raise refuse(type(self).__name__, "envelope", self.envelope, error.user_message) from None
+            raise field_error(type(self).__name__, "envelope", self.envelope, error.user_message) from None
         return self
 
 
-class LandingSpec(YamlPart):
+class LandingSpec(YamlModel):
     """When and how raw objects are written."""
 
     format: Literal["json"] = Field(default="json", description="json")
@@ -139,7 +139,7 @@ def _null(given: object) -> object:
     return "null" if given is None else given
 
 
-class ValuesSpec(YamlPart):
+class ValuesSpec(YamlModel):
     """What becomes of values that PostgreSQL has and the lake's types have not."""
 
     infinity: Annotated[Literal["dead_letter", "null", "max"], BeforeValidator(_null)] = Field(
@@ -151,7 +151,7 @@ class ValuesSpec(YamlPart):
     )
 
 
-class TableSpec(YamlPart):
+class TableSpec(YamlModel):
     """One lake table."""
 
     name: Identifier = Field(description="the table's name, as at the source")
@@ -170,7 +170,7 @@ def _off(given: object) -> object:
     return "off" if given is False else given
 
 
-class ChecksSpec(YamlPart):
+class ChecksSpec(YamlModel):
     """When the checks run that read whole tables; the others run with each materialisation."""
 
     verify_every: Annotated[
@@ -186,7 +186,7 @@ def _a_minute(duration: str) -> str:
     return duration
 
 
-class FreshnessSpec(YamlPart):
+class FreshnessSpec(YamlModel):
     """How old the newest heartbeat that passed a stage may be, and how far apart the runs of a stage."""
 
     topic: Duration = Field(default="2m", description="a duration such as 2m")
@@ -197,7 +197,7 @@ class FreshnessSpec(YamlPart):
     )
 
 
-class PipelineSpec(YamlPart):
+class PipelineSpec(YamlModel):
     """A whole pipeline, as its YAML's `attributes` say."""
 
     name: Identifier = Field(description="the pipeline's name, which is that of its folder")
@@ -234,4 +234,4 @@ class PipelineSpec(YamlPart):
         return self
 
     def _refused(self, field: str, given: object, reason: str) -> ValueError:
-        return refuse(type(self).__name__, field, given, reason)
+        return field_error(type(self).__name__, field, given, reason)

@@ -13,7 +13,7 @@ import pytest
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline.load import load, names
 from cdc_lake.pipeline.spec import PipelineSpec, seconds
-from cdc_lake.pipeline.yaml_faults import YamlPart
+from cdc_lake.yaml_model import YamlModel
 from cdc_lake_tests.shop_pipeline import YAML, write_shop
 
 Refused = Callable[[str], str]
@@ -339,12 +339,12 @@ def test_durations(text: str, expected: int) -> None:
     assert seconds(text) == expected
 
 
-def parts(model: type[YamlPart]) -> Iterator[type[YamlPart]]:
+def parts(model: type[YamlModel]) -> Iterator[type[YamlModel]]:
     """A part of the YAML and those below it."""
     yield model
     for field in model.model_fields.values():
         for kind in (field.annotation, *getattr(field.annotation, "__args__", ())):
-            if isinstance(kind, type) and issubclass(kind, YamlPart):
+            if isinstance(kind, type) and issubclass(kind, YamlModel):
                 yield from parts(kind)
 
 
