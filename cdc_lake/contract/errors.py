@@ -105,3 +105,7 @@ class SourceUnreadableError(ContractError):
 
 class SecretUnreadableError(ContractError):
     """A secret that a job needs can't be read where it is kept."""
+
+
+class NotPortableError(ContractError):
+    """A job's spec or report can't be written as JSON, or read from it."""

@@ -24,8 +24,8 @@ from botocore.exceptions import (
 )
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from cdc_lake.contract import withheld
 from cdc_lake.contract.errors import ContractError, StoreRefusedError, StoreUnreachableError
+from cdc_lake.contract.secret_fields import RoleKey
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
@@ -102,8 +102,8 @@ class S3Location:
     bucket: str
     endpoint_url: str | None = None
     region: str | None = None
-    access_key: str | None = field(default=None, repr=False, metadata=withheld.OF_THE_ROLE)
-    secret_key: str | None = field(default=None, repr=False, metadata=withheld.OF_THE_ROLE)
+    access_key: RoleKey = field(default=None, repr=False)
+    secret_key: RoleKey = field(default=None, repr=False)
 
     def store(self) -> S3Store:
         """A store with a client of its own: clients don't travel to executors, locations do."""

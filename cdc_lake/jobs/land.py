@@ -15,11 +15,12 @@ from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc_lake.contract import dead_letters, failpoints, lease, withheld
+from cdc_lake.contract import dead_letters, failpoints, lease
 from cdc_lake.contract.chain import Chain
 from cdc_lake.contract.errors import EpochUnopenedError, OffsetsExpiredError, RaceLostError, TopicRecreatedError
 from cdc_lake.contract.manifest import LandedObject, LastRecord, Manifest, Span
 from cdc_lake.contract.position import Watermark
+from cdc_lake.contract.secret_fields import OpenSettings
 from cdc_lake.contract.store import S3Location
 from cdc_lake.jobs import kafka_source
 from cdc_lake.jobs.executors import contract_errors
@@ -48,7 +49,7 @@ class LandSpec:
     ends: Mapping[int, int]
     chain: str
     head: int
-    kafka: Mapping[str, str] = field(metadata=withheld.WITHOUT_SECRETS)
+    kafka: OpenSettings
     watermark: Watermark | None = None
     epoch: int = 0
     records_per_object: int = 100_000

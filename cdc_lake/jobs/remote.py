@@ -1,7 +1,7 @@
 """A job that runs on another machine: its name, its spec as text, and what comes back as text, a report or an error.
 
-Here: what main.py and the one who starts it share (implements resources/spark_jobs.py: JobWire). Not here: how values
-become JSON (wire.py), and where the texts lie.
+Here: what main.py and the one who starts it share (implements resources/spark_jobs.py: JobTexts). Not here: how values
+become JSON (spec_json.py), and where the texts lie.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, get_type_hints
 
 from cdc_lake.contract import errors
-from cdc_lake.contract.errors import ContractError
-from cdc_lake.jobs import land, purge, replay, sweep, upsert, verify, wire
+from cdc_lake.contract.errors import ContractError, NotPortableError
+from cdc_lake.jobs import land, purge, replay, spec_json, sweep, upsert, verify
 
 Job = Callable[[Any, Any], Any]
 
@@ -46,21 +46,21 @@ class JobTexts:
     def request(self, job: Job, spec: object, secrets: Mapping[str, str]) -> str:
         """The spec; `secrets` are references to secrets by name. Raises NotPortableError, ValueError."""
         self.name(job)
-        return json.dumps(wire.encode(spec, secrets))
+        return json.dumps(spec_json.encode(spec, secrets))
 
     def report(self, job: Job, text: str) -> Any:  # noqa: ANN401 - each job has a class of its own
         """The report of a job that succeeded. Raises NotPortableError where the text is none of it."""
         told = _parsed(text)
         if "report" not in told:
-            raise wire.NotPortableError(f"there is no report of {self.name(job)} in what came back: {sorted(told)}")
-        return wire.decode(get_type_hints(job)["return"], told["report"])
+            raise NotPortableError(f"there is no report of {self.name(job)} in what came back: {sorted(told)}")
+        return spec_json.decode(get_type_hints(job)["return"], told["report"])
 
     def error(self, text: str) -> Exception | None:
         """What a job failed with: the contract's error as itself, another one as RemoteJobError; None for a report."""
         told = _parsed(text).get("error")
         if told is None:
             return None
-        kind = getattr(errors, told["kind"], None) or {"NotPortableError": wire.NotPortableError}.get(told["kind"])
+        kind = getattr(errors, told["kind"], None)
         if isinstance(kind, type) and issubclass(kind, ContractError):
             return kind(told["message"])
         return RemoteJobError(f"{told['kind']}: {told['message']}")
@@ -68,12 +68,12 @@ class JobTexts:
 
 def spec_of(job: Job, text: str, resolve: Callable[[str], str]) -> Any:  # noqa: ANN401 - each job has a class of its own
     """The spec of a request. Raises NotPortableError, and what looking a secret up raises."""
-    return wire.decode(get_type_hints(job)["spec"], _parsed(text), resolve)
+    return spec_json.decode(get_type_hints(job)["spec"], _parsed(text), resolve)
 
 
 def report_text(report: object) -> str:
     """What report() reads."""
-    return json.dumps({"report": wire.encode(report)})
+    return json.dumps({"report": spec_json.encode(report)})
 
 
 def error_text(error: Exception) -> str:
@@ -86,7 +86,7 @@ def _parsed(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise wire.NotPortableError(f"this is no JSON: {text[:80]!r}") from error
+        raise NotPortableError(f"this is no JSON: {text[:80]!r}") from error
     if not isinstance(found, dict):
-        raise wire.NotPortableError(f"this is no JSON object: {text[:80]!r}")
+        raise NotPortableError(f"this is no JSON object: {text[:80]!r}")
     return found

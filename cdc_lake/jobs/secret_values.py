@@ -1,6 +1,6 @@
 """Secrets that a spec refers to, from AWS Secrets Manager, by the role that the job runs under.
 
-Here: looking one up. Not here: which fields are secrets (contract/withheld.py).
+Here: looking one up. Not here: which fields are secrets (contract/secret_fields.py).
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cdc_lake.contract import withheld
 from cdc_lake.contract.schema import TableSchema
+from cdc_lake.contract.secret_fields import OpenSettings, SourcePassword
 from cdc_lake.contract.store import S3Location
 from cdc_lake.contract.values import STRICT, ValueRules
 from cdc_lake.contract.visibility import Point
@@ -22,7 +22,7 @@ class SourceAccess:
     port: int
     database: str
     user: str
-    password: str = field(repr=False, metadata=withheld.kept_as(withheld.SOURCE_PASSWORD))
+    password: SourcePassword = field(repr=False)
     connect_timeout_seconds: int = 10
 
 
@@ -54,7 +54,7 @@ class KafkaRange:
     topic: str
     begins: Mapping[int, int]
     ends: Mapping[int, int]
-    kafka: Mapping[str, str] = field(metadata=withheld.WITHOUT_SECRETS)
+    kafka: OpenSettings
     epoch: int = 0
 
 

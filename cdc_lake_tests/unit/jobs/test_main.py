@@ -14,7 +14,7 @@ from cdc_lake.jobs.upsert import UpsertReport, UpsertSpec
 from cdc_lake_tests.memory_store import MemoryStore
 
 SPEC = UpsertSpec(S3Location("lake"), "shop", "t", "s.t", "orders", ["id"])
-REPORT = UpsertReport(None, 0, 0, 0, 0, 0, 0, 0, 0, 1.5)
+REPORT = UpsertReport(None, 0, 0, 0, 0, 0, 0, 0, 0, 1.5, schema_changes=["a column was added"])
 TEXTS = remote.JobTexts()
 
 
