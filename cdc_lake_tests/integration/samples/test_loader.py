@@ -167,6 +167,9 @@ def test_wrong_password_missing_database_and_unreachable_server_say_what_to_do(s
         ("SELECT 1;\nVACUUM;", 2, "VACUUM cannot run inside a transaction block"),
         ("\n\nDO $$ BEGIN\nCOMMIT; END $$;", 3, "invalid transaction termination"),
         ("CREATE SCHEMA datalake;", 1, "already exists"),
+        ("SELECT 1;\n\nSELECT 'open;\nCOMMIT;", 3, "unterminated quoted string"),
+        ("SELECT 1;\nSELECT\n$q$ open;", 3, "unterminated dollar-quoted string"),
+        ("SELECT 1;\n\n/* open;", 3, "unterminated /* comment"),
     ],
 )
 def test_a_broken_script_is_named_with_its_line_and_leaves_nothing(
