@@ -30,16 +30,19 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
 
-from cdc_lake.contract import json_lines, schema
-from cdc_lake.contract.chain import Chain
-from cdc_lake.contract.manifest import LandedObject, LastRecord, Manifest, Span
-from cdc_lake.contract.names import ObjectName
-from cdc_lake.contract.schema import Column
-from cdc_lake.contract.store import S3Location
-from cdc_lake.contract.topic_record import fingerprint
-from cdc_lake.jobs import land, upsert
-from cdc_lake.pipeline import landed_objects, stream
-from cdc_lake.pipeline.flow import Flow, TableFlow, location
+from cdc_lake.contract.objects import json_lines
+from cdc_lake.contract.objects.chain import Chain
+from cdc_lake.contract.objects.manifest import LandedObject, LastRecord, Manifest, Span
+from cdc_lake.contract.objects.object_names import ObjectName
+from cdc_lake.contract.objects.store import S3Location
+from cdc_lake.contract.schema import captured_schema
+from cdc_lake.contract.schema.captured_schema import Column
+from cdc_lake.contract.source.topic_records import fingerprint
+from cdc_lake.jobs.apply import upsert
+from cdc_lake.jobs.landing import land
+from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline.checks import chain_verification
+from cdc_lake.pipeline.naming import Flow, TableFlow, location
 from cdc_lake.pipeline.spec import PipelineSpec
 from cdc_lake_tests.integration.jobs.engines import BUCKET, make_bucket, running_spark
 from cdc_lake_tests.stack import running_stack, scratch_home
@@ -82,7 +85,9 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.kafka.ensure_topic(self.table.topic, 1)
-        schema.capture(self.direct.store(), self.table.pipeline.name, self.table.source_table, COLUMNS, ("id",))
+        captured_schema.capture(
+            self.direct.store(), self.table.pipeline.name, self.table.source_table, COLUMNS, ("id",)
+        )
         self.producer = Producer({"bootstrap.servers": self.kafka.bootstrap})
 
     @property
@@ -110,7 +115,7 @@ class Bench:
         head = chain.head()
         if head is None or head.number != length or chain.records(head) != length:
             raise RuntimeError(f"Cannot write a history of {length} manifests: the chain ends at {head}.")
-        require_clean(landed_objects.verify_new(chain))
+        require_clean(chain_verification.verify_new(chain))
         upsert.run(self.spark, self.table.upsert_spec(self.direct, owner="bench"))
 
     def _write(self, offsets: range, topic_id: str) -> None:
@@ -146,23 +151,23 @@ class Bench:
 
     def land(self) -> None:
         """What the sensor and the stage raw do."""
-        found = stream.landing(self.table, self.kafka, self.store)
+        found = table_progress.landing(self.table, self.kafka, self.store)
         if found.behind <= 0:
             raise RuntimeError(f"Cannot measure a batch: topic {self.table.topic} has nothing new.")
-        found = stream.landing(self.table, self.kafka, self.store)
+        found = table_progress.landing(self.table, self.kafka, self.store)
         land.run(self.spark, found.spec)
         head = found.chain.head()
         if head is not None:
             found.chain.records(head)
-        stream.raw_watermark(self.store.store(), self.table, found.state)
+        table_progress.raw_watermark(self.store.store(), self.table, found.state)
 
     def check(self) -> None:
         """What the light check of the manifests does."""
-        require_clean(landed_objects.verify_new(self.chain))
+        require_clean(chain_verification.verify_new(self.chain))
 
     def whole(self) -> None:
         """What the check of the whole chain does."""
-        require_clean(landed_objects.verify_whole(self.chain))
+        require_clean(chain_verification.verify_whole(self.chain))
 
     def apply(self) -> None:
         """What the sensor and the stage lake do to the table's files."""
@@ -207,7 +212,7 @@ def parts(first: int, end: int) -> Iterator[range]:
     return (range(at, min(at + size, end)) for at in range(first, end, size))
 
 
-def require_clean(found: landed_objects.Verified) -> None:
+def require_clean(found: chain_verification.Verified) -> None:
     """Raise where the fixture's chain is damaged."""
     if found.damaged:
         raise RuntimeError(f"Cannot measure: {len(found.damaged)} objects are missing or changed: {found.damaged[:3]}.")

@@ -27,14 +27,14 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 from rich.console import Console
 from rich.table import Table
 
-from cdc_lake.contract.position import Position
-from cdc_lake.contract.schema import Column, TableSchema
-from cdc_lake.contract.store import S3Location
-from cdc_lake.contract.timeline import CHECKPOINT_KEY, Checkpoint, last_commit
-from cdc_lake.contract.visibility import Point
+from cdc_lake.contract.objects.store import S3Location
+from cdc_lake.contract.schema.captured_schema import Column, TableSchema
+from cdc_lake.contract.source.visibility import Point
+from cdc_lake.contract.table.event_order import Position
+from cdc_lake.contract.table.timeline import CHECKPOINT_KEY, Checkpoint, last_commit
 from cdc_lake.jobs import verify
-from cdc_lake.jobs.hudi import keyed
-from cdc_lake.jobs.upsert import UpsertSpec
+from cdc_lake.jobs.apply.upsert import UpsertSpec
+from cdc_lake.jobs.hudi.writer import keyed
 from cdc_lake.jobs.verify import LakeState, SourceAccess, SourceTable, VerifyReport, VerifySpec
 from cdc_lake.profile_local import JOBS
 from infra.local.attach import load_endpoints

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import dagster as dg
 
-from cdc_lake.pipeline import checks, events
-from cdc_lake.pipeline.apart import require_apart
-from cdc_lake.pipeline.jobs import Jobs
-from cdc_lake.pipeline.load import load, names
-from cdc_lake.pipeline.pace import QUEUE
+from cdc_lake.pipeline.automation import queue_sensor
+from cdc_lake.pipeline.automation.jobs import Jobs
+from cdc_lake.pipeline.automation.sensor_intervals import QUEUE
+from cdc_lake.pipeline.checks import all_checks
+from cdc_lake.pipeline.exclusive_names import require_apart
+from cdc_lake.pipeline.loading import load, names
 from cdc_lake.profile import bound
 
 
@@ -29,6 +30,6 @@ def defs() -> dg.Definitions:
     hearing = []
     if QUEUE in resources:
         jobs = {job.name: job for job in pipelines.jobs or ()}
-        hearing.append(events.build([(flow, Jobs(flow, checks.build(flow))) for flow in flows], jobs))
+        hearing.append(queue_sensor.build([(flow, Jobs(flow, all_checks.build(flow))) for flow in flows], jobs))
     own = dg.Definitions(sensors=hearing, resources=resources, executor=dg.in_process_executor, component_tree=tree)
     return dg.Definitions.merge(pipelines, own)

@@ -11,7 +11,8 @@ from typing import Any
 
 import dagster as dg
 
-from cdc_lake import profile_local, run_host
+from cdc_lake import profile_local
+from cdc_lake.pipeline.automation import run_host
 from resources.errors import ResourceError
 from resources.spark_jobs import SparkJobs
 

@@ -12,9 +12,9 @@ from typing import Any
 import dagster as dg
 
 from cdc_lake.aws_settings import AwsSettings
-from cdc_lake.jobs import remote
-from cdc_lake.pipeline.flow import connector_name
-from cdc_lake.pipeline.quicksight import QuickSightDashboards
+from cdc_lake.jobs.remote import job_call
+from cdc_lake.pipeline.naming import connector_name
+from cdc_lake.pipeline.publishing.quicksight import QuickSightDashboards
 from cdc_lake.profile_local import JOBS
 from infra.local.artifacts import jars
 from resources import msk_iam
@@ -123,12 +123,12 @@ def _spark(told: AwsSettings) -> EmrSteps | EmrServerlessSpark:
         "files": JobFiles(region=told.region, bucket=told.artifacts_bucket),
         "code": EmrCode(
             root=str(JOBS.parents[1]),
-            packages=list(remote.PACKAGES),
-            entry=str(JOBS / "main.py"),
+            packages=list(job_call.PACKAGES),
+            entry=str(JOBS / "remote" / "main.py"),
             jars=str(jars("spark")),
             more_jars=[*_iam_jars(told), *told.emr_more_jars],
         ),
-        "texts": remote.JobTexts(),
+        "texts": job_call.JobTexts(),
         "properties": [str(JOBS / "spark.properties")],
         "settings": {f"spark.cdc_lake.kafka.{name}": value for name, value in iam.items()},
         "secrets": {"source-password": told.source_secret},

@@ -12,7 +12,7 @@ from typing import Any
 
 import dagster as dg
 
-from cdc_lake.pipeline.pages import Pages
+from cdc_lake.pipeline.publishing.html_pages import Pages
 from infra.local.attach import load_endpoints
 from infra.local.endpoints import CAPTURE_ROLE, CONNECT_USER, DATABASE, REGION, Endpoints
 from infra.local.errors import ArtifactsMissing, StackDown

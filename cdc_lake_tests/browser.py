@@ -1,7 +1,4 @@
-"""A real browser for tests of pages: the machine's own Chromium, driven by Playwright.
-
-Here: finding and starting it. Not here: what is looked at.
-"""
+"""A real browser for tests of pages: the machine's own Chromium, driven by Playwright."""
 
 from __future__ import annotations
 

@@ -23,11 +23,11 @@ from decimal import Decimal
 import numpy as np
 from psycopg2 import sql as pg
 
-from cdc_lake.contract import schema
-from cdc_lake.contract.chain import Chain
-from cdc_lake.contract.store import ObjectStore
-from cdc_lake.pipeline import stream
-from cdc_lake.pipeline.flow import TableFlow
+from cdc_lake.contract.objects.chain import Chain
+from cdc_lake.contract.objects.store import ObjectStore
+from cdc_lake.contract.schema import captured_schema
+from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline.naming import TableFlow
 from resources.athena import Athena
 from resources.connectors import Connectors
 from resources.kafka import Kafka
@@ -65,12 +65,12 @@ def compare(
     seconds: float,
 ) -> Comparison:
     """Compare the source table with the lake's view. Waits up to `seconds` for the stream to pass the snapshot."""
-    columns = schema.latest(store, table.pipeline.name, table.source_table).columns
+    columns = captured_schema.latest(store, table.pipeline.name, table.source_table).columns
     # Before the source's snapshot: what another run applies from here on counts as changed since.
-    applied = stream.checkpoint(store, table)
+    applied = table_progress.checkpoint(store, table)
     postgres = table.pipeline.at_source(postgres)
     source = _source_rows(table, columns, postgres)
-    stream.barrier(postgres, kafka, connect, table.pipeline, seconds)
+    table_progress.barrier(postgres, kafka, connect, table.pipeline, seconds)
     lake = _lake_rows(table, columns, athena)
     changed = _changed_since(table, columns, kafka, store, applied.manifest if applied else 0)
     keys = (source.keys() | lake.keys()) - changed
@@ -89,7 +89,7 @@ def compare(
     )
 
 
-def _source_rows(table: TableFlow, columns: Sequence[schema.Column], postgres: Postgres) -> dict[Key, Row]:
+def _source_rows(table: TableFlow, columns: Sequence[captured_schema.Column], postgres: Postgres) -> dict[Key, Row]:
     names = [
         pg.SQL("{}::text" if column.lake_type == "string" else "{}").format(pg.Identifier(column.name))
         for column in columns
@@ -100,14 +100,14 @@ def _source_rows(table: TableFlow, columns: Sequence[schema.Column], postgres: P
         return _by_key(table, columns, cursor.fetchall())
 
 
-def _lake_rows(table: TableFlow, columns: Sequence[schema.Column], athena: Athena) -> dict[Key, Row]:
+def _lake_rows(table: TableFlow, columns: Sequence[captured_schema.Column], athena: Athena) -> dict[Key, Row]:
     names = ", ".join(f'"{column.name.lower()}"' for column in columns)
     found = athena.query(f'SELECT {names} FROM "{table.pipeline.spec.catalog}"."{table.view}"')
     return _by_key(table, columns, found.rows)
 
 
 def _changed_since(
-    table: TableFlow, columns: Sequence[schema.Column], kafka: Kafka, store: ObjectStore, manifest: int
+    table: TableFlow, columns: Sequence[captured_schema.Column], kafka: Kafka, store: ObjectStore, manifest: int
 ) -> set[Key]:
     """The keys with records after the manifest that the lake applied last."""
     applied = Chain(store, table.pipeline.name, table.topic).read(manifest).next_offsets() if manifest else {}
@@ -123,7 +123,9 @@ def _changed_since(
     return changed
 
 
-def _by_key(table: TableFlow, columns: Sequence[schema.Column], rows: Sequence[Sequence[object]]) -> dict[Key, Row]:
+def _by_key(
+    table: TableFlow, columns: Sequence[captured_schema.Column], rows: Sequence[Sequence[object]]
+) -> dict[Key, Row]:
     places = [[column.name for column in columns].index(name) for name in table.spec.key]
     kinds = [column.lake_type for column in columns]
     values = [tuple(normal(value, kind) for value, kind in zip(row, kinds, strict=True)) for row in rows]
@@ -151,8 +153,8 @@ def normal(value: object, lake_type: str) -> object:
     return result
 
 
-def streamed(value: object, column: schema.Column) -> object:
-    """A value of a record of the topic as normal() spells it: what jobs/decode.py does in Spark, for keys."""
+def streamed(value: object, column: captured_schema.Column) -> object:
+    """A value of a record of the topic as normal() spells it: what jobs/apply/decode.py does in Spark, for keys."""
     short = bool(column.arguments) and column.arguments[0] <= 3
     match column.base, value:
         case "date", int():

@@ -1,7 +1,4 @@
-"""How Debezium spells PostgreSQL's values in JSON: measured on the real chain (integration/pipeline/test_types.py).
-
-Here: from a value in Python to the field. Not here: reading it back, which is what is tested with this.
-"""
+"""How Debezium spells PostgreSQL's values in JSON: measured on the real chain (integration/pipeline/test_types.py)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Ways in which a history's events arrive: cut into batches, late, early, doubled, told once more.
-
-Here: deliveries for Hypothesis to draw, many at once, and one made smaller. Not here: histories (histories.py).
-"""
+"""Ways in which a history's events arrive: cut into batches, late, early, doubled, told once more."""
 
 from __future__ import annotations
 

@@ -2,9 +2,6 @@
 
 In a history the connector's snapshot falls between transactions; a later connector (the next epoch) snapshots again.
 The fold goes by the order of commits alone: it shares no rule and no code with the product.
-
-Here: histories, the fold. Not here: the source that they happen to (little_source.py), how they arrive (deliveries.py),
-carrying them to a table (integration/jobs/).
 """
 
 from __future__ import annotations

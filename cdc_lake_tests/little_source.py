@@ -2,8 +2,6 @@
 
 Its events are those that Debezium would send. Each knows when it committed, which the product has to find out from
 epoch, snapshot and LSN.
-
-Here: the source, one step at a time. Not here: which steps (histories.py).
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from cdc_lake.contract.values import PLACEHOLDER
+from cdc_lake.contract.schema.special_values import PLACEHOLDER
 
 KEYS = 4
 NOTES = (None, "", "a", "ß→🦆", '{"json": [1, "x"]}', "tab\tbreak\nquote\"'", "null")

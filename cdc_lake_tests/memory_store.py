@@ -1,7 +1,4 @@
-"""An ObjectStore in memory, with true conditional semantics, faults on demand and every request counted.
-
-Here: what a test of the contract needs of a bucket. Not here: what the real servers do (integration tests).
-"""
+"""An ObjectStore in memory, with true conditional semantics, faults on demand and every request counted."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from cdc_lake.contract.store import ObjectInfo, PreconditionFailedError, StoredObject
+from cdc_lake.contract.objects.store import ObjectInfo, PreconditionFailedError, StoredObject
 
 PAGE = 1000
 

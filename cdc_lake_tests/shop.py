@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cdc_lake.contract.store import S3Location
-from cdc_lake.pipeline import verification
+from cdc_lake.contract.objects.store import S3Location
+from cdc_lake.pipeline.operations import verification
 from cdc_lake_tests.world import World, world
 
 

@@ -1,7 +1,4 @@
-"""The made-up shop's pipeline: its YAML, its SQL, and the columns of its tables at the source.
-
-Here: what is declared. Not here: events that flow through it (world.py).
-"""
+"""The made-up shop's pipeline: its YAML, its SQL, and the columns of its tables at the source."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from cdc_lake.contract.topic_record import print_of
-from cdc_lake.jobs.sink_listing import Sink
+from cdc_lake.contract.source.topic_records import print_of
+from cdc_lake.jobs.adoption.listing import Sink
 
 Record = tuple[int, bytes]
 """Offset and value."""

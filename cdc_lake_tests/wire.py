@@ -1,8 +1,4 @@
-"""An HTTP proxy in front of an S3 server that does to a request what a network or a busy store can do.
-
-Here: the faults of the wire, and which requests met one. Not here: what a client makes of them (contract/store.py,
-Hadoop's S3A), and which faults a test wants (its rule).
-"""
+"""An HTTP proxy in front of an S3 server that does to a request what a network or a busy store can do."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""A made-up shop's pipeline, and its changes flowing through fakes: source, topic, raw objects, lake.
-
-Here: moving events on as the real parts do. Not here: what the shop declares (shop_pipeline.py), the fakes (fakes/),
-the object store (memory_store.py).
-"""
+"""A made-up shop's pipeline, and its changes flowing through fakes: source, topic, raw objects, lake."""
 
 from __future__ import annotations
 
@@ -14,14 +10,17 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from cdc_lake.contract import json_lines
-from cdc_lake.contract.store import S3Location
-from cdc_lake.jobs import land as landing
-from cdc_lake.jobs import sweep, upsert, verify
-from cdc_lake.pipeline import source_schema, stream
-from cdc_lake.pipeline.flow import Flow, TableFlow
-from cdc_lake.pipeline.load import load
-from cdc_lake.pipeline.pages import Pages
+from cdc_lake.contract.objects import json_lines
+from cdc_lake.contract.objects.store import S3Location
+from cdc_lake.jobs import verify
+from cdc_lake.jobs.apply import upsert
+from cdc_lake.jobs.landing import land as landing
+from cdc_lake.jobs.maintenance import sweep
+from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline.loading import load
+from cdc_lake.pipeline.naming import Flow, TableFlow
+from cdc_lake.pipeline.publishing.html_pages import Pages
+from cdc_lake.pipeline.source_health import schema_capture
 from cdc_lake_tests.fakes import jobs
 from cdc_lake_tests.fakes.athena import FakeAthena
 from cdc_lake_tests.fakes.connect import FakeConnect
@@ -127,7 +126,7 @@ class World:
         self.connect.put(self.flow.connector, {"exactly.once.support": "required"})
         self.postgres.put_slot(self.flow.slot)
         for table in self.flow.tables:
-            source_schema.look(table, self.postgres, self.bucket)
+            schema_capture.look(table, self.postgres, self.bucket)
             self.apply(table)
         return self
 
@@ -151,7 +150,7 @@ class World:
 
     def land(self, table: TableFlow) -> landing.LandReport:
         """What raw does."""
-        return self.land_by(stream.landing(table, self.kafka, S3Location("shop")).spec)
+        return self.land_by(table_progress.landing(table, self.kafka, S3Location("shop")).spec)
 
     def land_by(self, spec: landing.LandSpec) -> landing.LandReport:
         """The land job, without Spark."""
@@ -202,7 +201,7 @@ class World:
     def raw_events(self, table: str) -> list[dict[str, Any]]:
         """Everything that is landed of a table."""
         flow = next(each for each in self.flow.tables if each.name == table)
-        items = (item for manifest in stream.manifests(self.bucket, flow) for item in manifest.objects)
+        items = (item for manifest in table_progress.manifests(self.bucket, flow) for item in manifest.objects)
         return [json.loads(value) for item in items for _, value in json_lines.records(self.bucket, item)]
 
     def _change(self, table: str, row: Mapping[str, object], snapshot: str) -> None:

@@ -1,8 +1,4 @@
-"""What a pipeline says of itself in figures, for alarms that see it when Dagster is down.
-
-Here: putting figures into CloudWatch, or nowhere. Not here: the figures (cdc_lake/pipeline/figures.py), and the alarms
-(infra/aws/alarms.py).
-"""
+"""Metrics of pipelines in CloudWatch, for alarms that work while Dagster is down."""
 
 from __future__ import annotations
 

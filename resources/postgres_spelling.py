@@ -1,6 +1,6 @@
 """A constant of a PostgreSQL type as Debezium would spell it in a record.
 
-Here: one value, by SQL. Not here: which types there are for the lake (cdc_lake/contract/types.py).
+Here: one value, by SQL. Not here: which types there are for the lake (cdc_lake/contract/schema/column_types.py).
 """
 
 from __future__ import annotations

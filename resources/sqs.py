@@ -4,7 +4,7 @@ A message that is received is hidden for the queue's visibility timeout; not del
 `maxReceiveCount` times goes to the dead-letter queue, where the redrive policy names one. Standard queues give a
 message at least once and in any order.
 
-Here: the queue. Not here: what its messages say (cdc_lake/contract/s3_events.py).
+Here: the queue. Not here: what its messages say (cdc_lake/contract/sinks/s3_events.py).
 """
 
 from __future__ import annotations

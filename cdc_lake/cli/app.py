@@ -1,8 +1,4 @@
-"""The Typer application: which commands there are, and how errors reach the user.
-
-Here: registration and the outermost error handling. Not here: what a command does (one module each).
-Commands import what is heavy when they run, so that `cdc-lake status` answers at once.
-"""
+"""The Typer application: which commands there are, and how errors reach the user."""
 
 from __future__ import annotations
 

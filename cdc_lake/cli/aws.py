@@ -1,8 +1,4 @@
-"""`cdc-lake aws`: what has to be in an AWS account before a pipeline runs there, and CDK doesn't make.
-
-Here: options and printing. Not here: a run through an account (aws_smoke.py), how plugins are made (connect_plugin.py,
-msk_connect_plugins.py).
-"""
+"""`cdc-lake aws`: what has to be in an AWS account before a pipeline runs there, and CDK doesn't make."""
 
 from __future__ import annotations
 

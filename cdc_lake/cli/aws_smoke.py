@@ -1,8 +1,4 @@
-"""`cdc-lake aws smoke`: Northwind once through a real account, from an empty database to the dashboard.
-
-Here: whose account it is, the question, and what is printed. Not here: the steps, which are the demo's (northwind.py).
-What only this can prove is in docs/aws.md.
-"""
+"""`cdc-lake aws smoke`: Northwind once through a real account, from an empty database to the dashboard."""
 
 from __future__ import annotations
 
@@ -104,8 +100,8 @@ def _question(told: AwsSettings) -> str:
 
 def _verified(console: Any) -> dict[str, dict[str, Any]]:  # noqa: ANN401 - rich is imported late
     """By table: whether the lake is what the source is, and how many rows that was asked of."""
-    from cdc_lake.pipeline.load import load
-    from cdc_lake.pipeline.verification import Systems, verify_tables
+    from cdc_lake.pipeline.loading import load
+    from cdc_lake.pipeline.operations.verification import Systems, verify_tables
     from cdc_lake.profile import resolved, spark
 
     flow, bound = load(PIPELINE), resolved()

@@ -1,8 +1,4 @@
-"""`cdc-lake connectors lint`: connectors' data files, before anybody deploys them.
-
-Here: which files, which worker is asked, and what is shown. Not here: what is wrong with one (connector_validation.py,
-connector_lint.py and connector_policy.py in resources).
-"""
+"""`cdc-lake connectors lint`: connectors' data files, before anybody deploys them."""
 
 from __future__ import annotations
 
@@ -57,7 +53,7 @@ def lint(
 
     A connector whose plugin is on the worker is judged by the plugin itself, another one by what is known of it.
     """
-    from cdc_lake.pipeline.stages.topic import CONNECTORS
+    from cdc_lake.pipeline.assets.topic import CONNECTORS
     from resources.connector_lint import Settings
     from resources.errors import ConnectorConfigInvalid
 

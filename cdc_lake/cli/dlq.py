@@ -1,7 +1,4 @@
-"""`cdc-lake dlq`: the dead letters of a pipeline: what they are, and what to do about them.
-
-Here: options and printing. Not here: what a letter is (contract/dead_letters.py), and applying one (jobs/replay.py).
-"""
+"""`cdc-lake dlq`: the dead letters of a pipeline: what they are, and what to do about them."""
 
 from __future__ import annotations
 
@@ -14,10 +11,10 @@ import typer
 from cdc_lake.cli.printable import json_text, printable
 
 if TYPE_CHECKING:
-    from cdc_lake.contract.dead_letters import DeadLetter
-    from cdc_lake.contract.store import ObjectStore
-    from cdc_lake.jobs.replay import ReplayReport
-    from cdc_lake.pipeline.flow import TableFlow
+    from cdc_lake.contract.objects.dead_letters import DeadLetter
+    from cdc_lake.contract.objects.store import ObjectStore
+    from cdc_lake.jobs.maintenance.replay import ReplayReport
+    from cdc_lake.pipeline.naming import TableFlow
 
 _ROW = 16  # bytes of a line of a hex dump
 _SHOWN = 4096
@@ -49,7 +46,7 @@ def list_(
     from rich.table import Column, Table
     from rich.text import Text
 
-    from cdc_lake.contract import dead_letters
+    from cdc_lake.contract.objects import dead_letters
 
     found = list(dead_letters.letters(_store(pipeline), pipeline, closed))
     if as_json:
@@ -80,7 +77,7 @@ def show(
     """Show one dead letter: where its record came from, why it could not be read, and its value, whole."""
     import base64
 
-    from cdc_lake.contract import dead_letters
+    from cdc_lake.contract.objects import dead_letters
 
     store = _store(pipeline)
     found = dead_letters.find(store, pipeline, letter)
@@ -111,11 +108,11 @@ def replay(
 
     An old record overwrites nothing newer. What can't be read stays, with its reason.
     """
-    from cdc_lake.contract import dead_letters
     from cdc_lake.contract.errors import ContractError
-    from cdc_lake.jobs import replay as job
-    from cdc_lake.pipeline.flow import location
-    from cdc_lake.pipeline.load import load
+    from cdc_lake.contract.objects import dead_letters
+    from cdc_lake.jobs.maintenance import replay as job
+    from cdc_lake.pipeline.loading import load
+    from cdc_lake.pipeline.naming import location
     from cdc_lake.profile import resolved, spark
 
     flow = load(pipeline)
@@ -150,8 +147,8 @@ def edit(
     value: Annotated[Path, typer.Option(help="A file with the whole value that the record should have had.")],
 ) -> None:
     """Put a mended value in the record's place, for `dlq replay`; the original is kept."""
-    from cdc_lake.contract import dead_letters
     from cdc_lake.contract.errors import ContractError
+    from cdc_lake.contract.objects import dead_letters
 
     store = _store(pipeline)
     found = dead_letters.find(store, pipeline, letter)
@@ -171,7 +168,7 @@ def drop(
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
 ) -> None:
     """Give records up: the lake will never have them. They stay in `dlq list --closed`."""
-    from cdc_lake.contract import dead_letters
+    from cdc_lake.contract.objects import dead_letters
 
     store = _store(pipeline)
     found = [dead_letters.find(store, pipeline, each) for each in dict.fromkeys(letter)]
@@ -185,8 +182,8 @@ def drop(
 
 
 def _store(pipeline: str) -> ObjectStore:
-    from cdc_lake.pipeline.flow import location
-    from cdc_lake.pipeline.load import load
+    from cdc_lake.pipeline.loading import load
+    from cdc_lake.pipeline.naming import location
     from cdc_lake.profile import resolved
 
     load(pipeline)  # says which pipelines there are where there is none of this name

@@ -1,7 +1,4 @@
-"""Output for people that stays readable on a narrow terminal, and whole in a pipe.
-
-Here: where a text that is too wide may be broken, and tables made of such texts. Not here: what is printed.
-"""
+"""Output for people that stays readable on a narrow terminal, and whole in a pipe."""
 
 from __future__ import annotations
 

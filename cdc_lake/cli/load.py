@@ -1,7 +1,4 @@
-"""`cdc-lake load`: the sample database, or one's own scripts and the outbox, into any PostgreSQL server.
-
-Here: options, questions and what is printed. The work is cdc_lake.samples.loader's.
-"""
+"""`cdc-lake load`: the sample database, or one's own scripts and the outbox, into any PostgreSQL server."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Commands that are about the embedded stack, which only the local profile uses.
-
-Here: refusing them where the pipelines run elsewhere. Not here: the commands.
-"""
+"""Commands that are about the embedded stack, which only the local profile uses."""
 
 from __future__ import annotations
 

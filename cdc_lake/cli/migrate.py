@@ -14,9 +14,9 @@ def register(app: typer.Typer) -> None:
 
 def migrate(pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")]) -> None:
     """Set UTC in tables that an earlier release made in local time; waits until their newest commit is in the past."""
-    from cdc_lake.pipeline.flow import location
-    from cdc_lake.pipeline.load import load
-    from cdc_lake.pipeline.timeline_migration import to_utc
+    from cdc_lake.pipeline.loading import load
+    from cdc_lake.pipeline.naming import location
+    from cdc_lake.pipeline.operations.timeline_migration import to_utc
     from cdc_lake.profile import resolved
 
     flow = load(pipeline)

@@ -1,8 +1,4 @@
-"""Northwind's run from nothing to a dashboard, as `demo` and `aws smoke` show it.
-
-Here: running the steps on what the profile names, and printing. Not here: the steps (cdc_lake/demo), what comes before
-and after them (demo.py, aws_smoke.py).
-"""
+"""Northwind's run from nothing to a dashboard, as `demo` and `aws smoke` show it."""
 
 from __future__ import annotations
 
@@ -30,7 +26,7 @@ def run(console: Any, sql_dir: Path | None, journal: Any, again: Sequence[str]) 
     from cdc_lake.demo.graph import Graph
     from cdc_lake.demo.steps import Demo
     from cdc_lake.instance import instance
-    from cdc_lake.pipeline.load import load
+    from cdc_lake.pipeline.loading import load
     from cdc_lake.profile import resolved
 
     def graph() -> Graph:

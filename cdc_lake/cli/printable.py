@@ -1,8 +1,7 @@
 """Text from outside (rows, records, engines' messages), made safe to print on a terminal.
 
 A terminal executes escape sequences that are printed: they can rewrite lines that are already shown, change the
-window's title or fill the clipboard. Here: which characters are escaped. Not here: how rows become text
-(query_output.py), and tables (layout.py).
+window's title or fill the clipboard.
 """
 
 from __future__ import annotations

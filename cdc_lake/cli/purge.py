@@ -14,9 +14,9 @@ def register(app: typer.Typer) -> None:
 
 def purge(pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")]) -> None:
     """Remove tombstones older than the replay window from tables with `deletes: hard`. The daily schedule's job."""
-    from cdc_lake.jobs import purge as job
-    from cdc_lake.pipeline.flow import location
-    from cdc_lake.pipeline.load import load
+    from cdc_lake.jobs.maintenance import purge as job
+    from cdc_lake.pipeline.loading import load
+    from cdc_lake.pipeline.naming import location
     from cdc_lake.profile import resolved, spark
 
     flow = load(pipeline)

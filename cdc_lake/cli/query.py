@@ -1,8 +1,4 @@
-"""`cdc-lake query`: any Athena SQL from the command line; reading only, unless told otherwise.
-
-Here: the command, what is no statement at all, and which statements read.
-Not here: how results are printed (query_output.py) and running them (resources/athena.py).
-"""
+"""`cdc-lake query`: any Athena SQL from the command line; reading only, unless told otherwise."""
 
 from __future__ import annotations
 

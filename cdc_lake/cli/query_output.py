@@ -1,8 +1,4 @@
-"""Query results as text: a table for people, CSV and JSON for programs.
-
-Here: how each Python type is written in each format.
-Not here: running the query (query.py).
-"""
+"""Query results as text: a table for people, CSV and JSON for programs."""
 
 from __future__ import annotations
 

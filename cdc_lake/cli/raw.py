@@ -66,8 +66,8 @@ def cat(
     limit: Annotated[int, typer.Option(min=0, help="At most so many records; 0 for all.")] = 0,
 ) -> None:
     """Print landed records, one JSON object a line, as Kafka held them."""
-    from cdc_lake.contract import json_lines
     from cdc_lake.contract.errors import ContractError
+    from cdc_lake.contract.objects import json_lines
 
     wanted = _conditions(where or [])
     store, manifests = _chain(pipeline)
@@ -125,11 +125,11 @@ def _objects(pipeline: str) -> Iterator[dict[str, Any]]:
 
 
 def _chain(pipeline: str) -> tuple[Any, list[Any]]:
-    from cdc_lake.pipeline import stream
-    from cdc_lake.pipeline.flow import location
-    from cdc_lake.pipeline.load import load
+    from cdc_lake.pipeline import table_progress
+    from cdc_lake.pipeline.loading import load
+    from cdc_lake.pipeline.naming import location
     from cdc_lake.profile import resolved
 
     flow = load(pipeline)
     store = location(resolved()["store"]).store()
-    return store, [manifest for table in flow.tables for manifest in stream.manifests(store, table)]
+    return store, [manifest for table in flow.tables for manifest in table_progress.manifests(store, table)]

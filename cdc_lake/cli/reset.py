@@ -18,9 +18,9 @@ def reset(
 ) -> None:
     """Remove a pipeline's connector, offsets, slot, topics, dashboards, catalog entries, tables and raw objects."""
     from cdc_lake.cli.northwind import JOURNALS, PIPELINE
-    from cdc_lake.pipeline.flow import location
-    from cdc_lake.pipeline.load import load
-    from cdc_lake.pipeline.reset import reset as start_over
+    from cdc_lake.pipeline.loading import load
+    from cdc_lake.pipeline.naming import location
+    from cdc_lake.pipeline.operations.reset import reset as start_over
     from cdc_lake.profile import resolved
     from infra.local.home import find_home
 

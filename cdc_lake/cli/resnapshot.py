@@ -18,11 +18,11 @@ def resnapshot(
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
 ) -> None:
     """Begin a new epoch: a new slot and snapshot, deletes found by comparison; lake tables stay readable meanwhile."""
-    from cdc_lake.contract.epochs import Epochs
-    from cdc_lake.pipeline import resnapshot as steps
-    from cdc_lake.pipeline.flow import location
-    from cdc_lake.pipeline.load import load
-    from cdc_lake.pipeline.stages.topic import connector_config
+    from cdc_lake.contract.source.epochs import Epochs
+    from cdc_lake.pipeline.assets.topic import connector_config
+    from cdc_lake.pipeline.loading import load
+    from cdc_lake.pipeline.naming import location
+    from cdc_lake.pipeline.operations import resnapshot as steps
     from cdc_lake.profile import resolved, spark
 
     flow = load(pipeline)

@@ -1,8 +1,4 @@
-"""`cdc-lake topic`: which topics there are, and what is in them.
-
-Here: options and printing. Not here: reading Kafka (resources/kafka.py). Nothing that these commands do
-moves anybody's offsets.
-"""
+"""`cdc-lake topic`: which topics there are, and what is in them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`cdc-lake verify PIPELINE`: is the lake what the source is? The oracle from the command line.
-
-Here: options, progress and printing. Not here: the comparison (pipeline/verification.py, jobs/verify).
-"""
+"""`cdc-lake verify PIPELINE`: is the lake what the source is? The oracle from the command line."""
 
 from __future__ import annotations
 
@@ -42,7 +39,7 @@ def verify(
     """
     from rich.console import Console
 
-    from cdc_lake.contract import pending
+    from cdc_lake.contract.table import pending_counts
 
     try:
         found = _compared(pipeline, table, apply, timeout, limit)
@@ -59,9 +56,9 @@ def verify(
         for name, report in found.items():
             if report.pending:
                 console.print(
-                    f"{name}: not judged: {report.pending:,} of {report.pending + report.compared:,} keys, because the "
-                    f"lake has not applied their newest changes; pending in each of the last {pending.RUNS} runs: "
-                    f"{len(report.never_judged):,}"
+                    f"{name}: not judged: {report.pending:,} of {report.pending + report.compared:,} keys, because "
+                    f"the lake has not applied their newest changes; pending in each of the last "
+                    f"{pending_counts.RUNS} runs: {len(report.never_judged):,}"
                 )
             if report.differences:
                 console.print(_differences(name, report))
@@ -76,8 +73,8 @@ def _compared(
     from rich.console import Console
 
     from cdc_lake.contract.errors import ContractError
-    from cdc_lake.pipeline.load import load
-    from cdc_lake.pipeline.verification import Systems, verify_tables
+    from cdc_lake.pipeline.loading import load
+    from cdc_lake.pipeline.operations.verification import Systems, verify_tables
     from cdc_lake.profile import resolved, spark
 
     flow = load(pipeline)

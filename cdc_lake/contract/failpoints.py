@@ -3,8 +3,6 @@
 `reached("land.before_manifest")` does nothing unless CDC_LAKE_FAILPOINTS names that place:
 `land.before_manifest=kill`, several separated by commas, `=kill@3` for the third time that a process gets there.
 The variable travels to Spark's Python workers with the environment; each process counts for itself.
-
-Here: the registry and what happens at a place. Not here: which faults are tried (the tests of faults).
 """
 
 from __future__ import annotations

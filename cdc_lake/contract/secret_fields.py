@@ -1,7 +1,7 @@
 """Types of dataclass fields that may hold a secret: the JSON of a spec never contains one.
 
-More people can read a spec on its way to another machine than may read its secrets. jobs/spec_json.py writes and reads
-the JSON.
+More people can read a spec on its way to another machine than may read its secrets. jobs/remote/spec_json.py writes and
+reads the JSON.
 """
 
 from __future__ import annotations

@@ -1,4 +1,1 @@
-"""The demo: Northwind from an empty database to the dashboard, the two stories, and the counts that prove it.
-
-Here: the steps and what they observe. Not here: printing (cli/demo.py).
-"""
+"""The demo: Northwind from an empty database to the dashboard, the two stories, and the counts that prove it."""

@@ -1,7 +1,4 @@
-"""Materialising parts of the asset graph in this process, as the UI would: one warm Spark session for all.
-
-Here: runs, their checks and their failures. Not here: what is materialised when (steps.py).
-"""
+"""Materialising parts of the asset graph in this process, as the UI would: one warm Spark session for all."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Which steps of a demo are done, so that one that was cut off goes on where it stopped.
-
-Here: the file, and the lock beside it that lets one demo at a time write it. Not here: the steps.
-"""
+"""Which steps of a demo are done, so that one that was cut off goes on where it stopped."""
 
 from __future__ import annotations
 

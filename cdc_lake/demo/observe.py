@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cdc_lake.contract import json_lines
-from cdc_lake.contract.events import identity
-from cdc_lake.contract.store import ObjectStore
-from cdc_lake.pipeline import stream
-from cdc_lake.pipeline.flow import TableFlow
+from cdc_lake.contract.objects import json_lines
+from cdc_lake.contract.objects.store import ObjectStore
+from cdc_lake.contract.source.change_event import identity
+from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.samples.connection import ConnectionParameters
 from resources.athena import Athena
 from resources.kafka import Kafka
@@ -64,7 +64,7 @@ class Observer:
 
     def raw_records(self) -> Iterable[Record]:
         """Every landed record, each object verified."""
-        for manifest in stream.manifests(self.store, self.table):
+        for manifest in table_progress.manifests(self.store, self.table):
             for item in manifest.objects:
                 for _, value in json_lines.records(self.store, item):
                     yield json.loads(value)

@@ -1,7 +1,4 @@
-"""The demo's steps, from an empty database to the summary.
-
-Here: the order of the steps. Not here: what each looks at (observe.py, stories.py) and how it is shown (cli/demo.py).
-"""
+"""The demo's steps, from an empty database to the summary."""
 
 from __future__ import annotations
 
@@ -15,8 +12,8 @@ from cdc_lake.demo import stories
 from cdc_lake.demo.graph import Graph
 from cdc_lake.demo.journal import Journal
 from cdc_lake.demo.observe import Observer
-from cdc_lake.pipeline.flow import STAGES, Flow, location
-from cdc_lake.pipeline.reset import reset
+from cdc_lake.pipeline.naming import STAGES, Flow, location
+from cdc_lake.pipeline.operations.reset import reset
 from cdc_lake.samples import loader
 from cdc_lake.samples.errors import LoadError
 

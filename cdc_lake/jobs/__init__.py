@@ -1,4 +1,1 @@
-"""The PySpark programs: `run(spark, spec) -> report`, the same on a laptop and on EMR.
-
-Here: what needs Spark. Not here: Dagster, and what the contract can say in plain Python.
-"""
+"""The PySpark programs: `run(spark, spec) -> report`, the same on a laptop and on EMR."""

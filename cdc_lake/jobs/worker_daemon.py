@@ -29,8 +29,8 @@ import pandas  # type: ignore[import-untyped]  # noqa: F401 - asked for in each 
 from pyspark import worker  # noqa: F401 - what a fork runs
 from pyspark.daemon import manager
 
-from cdc_lake.jobs import letter_writer, raw_reader, raw_writer  # noqa: F401 - what executors run, with boto3 and pyarrow
-from cdc_lake.jobs.verify import copying  # noqa: F401 - with psycopg2
+from cdc_lake.jobs.apply import dead_letter_writer, raw_reader  # noqa: F401 - what executors run, with boto3 and pyarrow
+from cdc_lake.jobs.verify import postgres_copy  # noqa: F401 - with psycopg2
 
 if __name__ == "__main__":
     manager()  # type: ignore[no-untyped-call]

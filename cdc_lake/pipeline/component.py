@@ -1,7 +1,4 @@
-"""cdc_lake.CdcPipeline: one YAML file, one pipeline of assets, checks and sensors.
-
-Here: putting the parts together. Not here: the parts (stages/, checks/, sensors/).
-"""
+"""cdc_lake.CdcPipeline: one YAML file, one pipeline of assets, checks and sensors."""
 
 from __future__ import annotations
 
@@ -11,15 +8,16 @@ from typing import Self
 import dagster as dg
 from pydantic import BaseModel
 
-from cdc_lake.pipeline import check_schedule, checks, maintenance, pace, refresh, sensors, tiers, watch
-from cdc_lake.pipeline.flow import Flow
-from cdc_lake.pipeline.jobs import Jobs
-from cdc_lake.pipeline.load import flow as flow_of
-from cdc_lake.pipeline.pace import Pace
+from cdc_lake.pipeline.assets import dashboard, dataset, lake, raw, source, topic
+from cdc_lake.pipeline.automation import dataset_refresh, health_sensor, purge_schedule, sensor_intervals, sensors
+from cdc_lake.pipeline.automation.jobs import Jobs
+from cdc_lake.pipeline.automation.sensor_intervals import Pace
+from cdc_lake.pipeline.checks import all_checks, check_schedule, tiers
+from cdc_lake.pipeline.checks.upstream_checks import upstream_of
+from cdc_lake.pipeline.loading import flow as flow_of
+from cdc_lake.pipeline.naming import Flow
 from cdc_lake.pipeline.scaffold import PipelineScaffolder
 from cdc_lake.pipeline.spec import PipelineSpec
-from cdc_lake.pipeline.stages import dashboard, dataset, lake, raw, source, topic
-from cdc_lake.pipeline.upstream_checks import upstream_of
 
 
 @dg.scaffold_with(PipelineScaffolder)
@@ -45,23 +43,28 @@ class CdcPipeline(dg.Component):
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """The pipeline's definitions; the resources are bound by the code location."""
-        return build(flow_of(self.spec, Path(context.path)), pace.of_profile())
+        return build(flow_of(self.spec, Path(context.path)), sensor_intervals.of_profile())
 
 
 def build(flow: Flow, looks: Pace = Pace()) -> dg.Definitions:  # noqa: B008 - it is frozen
     """The definitions of one pipeline, whose sensors look at this pace."""
-    made = checks.build(flow)
+    made = all_checks.build(flow)
     jobs = Jobs(flow, made)
     judged = tiers.of_content(made)
     datasets, dashboards = upstream_of("dataset", judged), upstream_of("dashboard", judged)
     assets = [stage.build(table) for table in flow.tables for stage in (source, topic, raw, lake)]
     assets += [dataset.build(flow, file, datasets) for file in flow.spec.datasets]
     assets += [dashboard.build(flow, file, dashboards) for file in flow.spec.dashboards]
-    follows = [refresh.build(flow, jobs, datasets, looks.listing_seconds)] if jobs.refresh.assets else []
+    follows = [dataset_refresh.build(flow, jobs, datasets, looks.listing_seconds)] if jobs.refresh.assets else []
     return dg.Definitions(
         assets=assets,
         asset_checks=made,
-        sensors=[*sensors.build(flow, jobs, looks), watch.build(flow), *follows, *check_schedule.build(flow, jobs)],
-        jobs=[*jobs.definitions.values(), *maintenance.jobs(flow)],
-        schedules=maintenance.schedules(flow),
+        sensors=[
+            *sensors.build(flow, jobs, looks),
+            health_sensor.build(flow),
+            *follows,
+            *check_schedule.build(flow, jobs),
+        ],
+        jobs=[*jobs.definitions.values(), *purge_schedule.jobs(flow)],
+        schedules=purge_schedule.schedules(flow),
     )

@@ -9,7 +9,7 @@ import yaml
 from pydantic import ValidationError
 
 from cdc_lake.contract.errors import ContractError
-from cdc_lake.pipeline.load import FILE
+from cdc_lake.pipeline.loading import FILE
 from cdc_lake.pipeline.spec import PipelineSpec
 from cdc_lake.yaml_model import error_lines
 

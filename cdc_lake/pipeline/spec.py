@@ -1,8 +1,4 @@
-"""What a pipeline's YAML may say (design, section 2), validated when the definitions load.
-
-Here: fields, defaults and what is allowed. Not here: names that follow from them (flow.py), and how a fault is
-worded (cdc_lake/yaml_model.py).
-"""
+"""What a pipeline's YAML may say (design, section 2), validated when the definitions load."""
 
 from __future__ import annotations
 
@@ -16,8 +12,8 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from cdc_lake.contract.errors import ContractError
-from cdc_lake.contract.sink_names import Layout
-from cdc_lake.jobs.sink_listing import Sink
+from cdc_lake.contract.sinks.sink_names import Layout
+from cdc_lake.jobs.adoption.listing import Sink
 from cdc_lake.yaml_model import YamlModel, field_error
 
 HEARTBEAT_TABLE = "cdc_heartbeat"

@@ -1,7 +1,4 @@
-"""What infra/aws makes in an account before a pipeline runs there, made at a stack's AWS endpoint; and its variables.
-
-Here: the surroundings. Not here: what the pipeline makes itself: connector, tables, queries, QuickSight's objects.
-"""
+"""What infra/aws creates in an account before a pipeline runs there, created at a stack's AWS endpoint."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Dagster's UI and daemon on the end-to-end stack, as `cdc-lake dev` starts them.
-
-Here: starting, ending, and asking. Not here: what a test does there.
-"""
+"""Dagster's UI and daemon on the end-to-end stack, as `cdc-lake dev` starts them."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cdc_lake.pipeline.load import load
+from cdc_lake.pipeline.loading import load
 from cdc_lake_tests.e2e.conftest import CommandLine
 from cdc_lake_tests.full import full_only
 from cdc_lake_tests.sql_scripts import write_scripts

@@ -1,7 +1,4 @@
-"""EMR's and EMR Serverless' local APIs, served over HTTP, with a small program in the place of spark-submit.
-
-Here: that program, a job for it, and the server. Not here: what the APIs answer (infra/local/aws_endpoint).
-"""
+"""EMR's and EMR Serverless' local APIs, served over HTTP, with a small program in the place of spark-submit."""
 
 from __future__ import annotations
 

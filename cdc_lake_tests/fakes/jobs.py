@@ -1,7 +1,4 @@
-"""The two jobs without Spark, in plain Python on the objects in memory: what they leave behind is the contract's.
-
-Here: one manifest's objects, one commit's timeline. Not here: the lake's rows (world.py).
-"""
+"""The two jobs without Spark, in plain Python on the objects in memory: what they leave behind is the contract's."""
 
 from __future__ import annotations
 
@@ -13,13 +10,14 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
 
-from cdc_lake.contract import json_lines, timeline
-from cdc_lake.contract.chain import Chain
-from cdc_lake.contract.manifest import LandedObject, LastRecord, Manifest
-from cdc_lake.contract.names import ObjectName
-from cdc_lake.contract.topic_record import fingerprint
-from cdc_lake.jobs import land as landing
-from cdc_lake.jobs import upsert
+from cdc_lake.contract.objects import json_lines
+from cdc_lake.contract.objects.chain import Chain
+from cdc_lake.contract.objects.manifest import LandedObject, LastRecord, Manifest
+from cdc_lake.contract.objects.object_names import ObjectName
+from cdc_lake.contract.source.topic_records import fingerprint
+from cdc_lake.contract.table import timeline
+from cdc_lake.jobs.apply import upsert
+from cdc_lake.jobs.landing import land as landing
 from cdc_lake_tests.fakes.kafka import FakeKafka
 from cdc_lake_tests.memory_store import MemoryStore
 from resources.kafka_records import Message

@@ -1,7 +1,4 @@
-"""Kafka as a fake in memory: topics, their records and offsets.
-
-Here: what the resource answers. Not here: whose records they are (world.py).
-"""
+"""Kafka as a fake in memory: topics, their records and offsets."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""MSK Connect's local API over a worker in memory, served over HTTP: boto3 talks to it as to AWS.
-
-Here: the worker, and the server. Not here: what the API answers (infra/local/aws_endpoint/kafkaconnect.py).
-"""
+"""MSK Connect's local API over a worker in memory, served over HTTP: boto3 talks to it as to AWS."""
 
 from __future__ import annotations
 

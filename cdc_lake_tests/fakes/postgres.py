@@ -1,7 +1,4 @@
-"""PostgreSQL as a fake in memory: the WAL's end, slots, publications, columns, and SQL that answers.
-
-Here: what the resource answers. Not here: how SQL is run (sql.py), what a change at the source sets off (world.py).
-"""
+"""PostgreSQL as a fake in memory: the WAL's end, slots, publications, columns, and SQL that answers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""QuickSight's local API over an engine in memory, served over HTTP: boto3 talks to it as to AWS.
-
-Here: the engine, the server, errors by script, and a look at each answer by the service's model. Not here: what the
-API answers (infra/local/aws_endpoint/quicksight.py).
-"""
+"""QuickSight's local API over an engine in memory, served over HTTP: boto3 talks to it as to AWS."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""S3 in memory, served over HTTP: what putting and reading whole objects takes, for boto3 and for child processes.
-
-Here: PUT (with If-None-Match), GET and HEAD. Not here: signatures, listings and everything else.
-"""
+"""S3 in memory, served over HTTP: what putting and reading whole objects takes, for boto3 and for child processes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""SQL for fakes: statements of Trino or PostgreSQL, run by SQLite, so that a check's SQL is tried and not just read.
-
-Here: translation, exact sums, and psycopg2's connection as far as it is used. Not here: the resources.
-"""
+"""SQL for fakes: statements of Trino or PostgreSQL, run by SQLite, so that a check's SQL is tried and not just read."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What the tests of faults work on: one stack with the sample database, writers on it, and a judge of the result.
-
-Here: the stack and what is asked of it. Not here: what a writer does (work.py), and faults.
-"""
+"""What the tests of faults work on: one stack with the sample database, writers on it, and a judge of the result."""
 
 from __future__ import annotations
 
@@ -16,12 +13,12 @@ from typing import Any
 
 from psycopg2.extensions import connection
 
-from cdc_lake.contract import dead_letters, json_lines
-from cdc_lake.contract.dead_letters import DeadLetter
-from cdc_lake.contract.store import ObjectStore
-from cdc_lake.pipeline import stream
-from cdc_lake.pipeline.flow import TableFlow, location
-from cdc_lake.pipeline.load import load
+from cdc_lake.contract.objects import dead_letters, json_lines
+from cdc_lake.contract.objects.dead_letters import DeadLetter
+from cdc_lake.contract.objects.store import ObjectStore
+from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline.loading import load
+from cdc_lake.pipeline.naming import TableFlow, location
 from cdc_lake.profile import resolved
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake_tests import comparison
@@ -90,7 +87,7 @@ class Bench:
         store = self.store
         landed = [
             ((item.partition, offset), _digest(value))
-            for manifest in stream.manifests(store, self.table)
+            for manifest in table_progress.manifests(store, self.table)
             for item in manifest.objects
             for offset, value in json_lines.records(store, item)
         ]

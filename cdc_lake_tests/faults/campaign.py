@@ -1,7 +1,4 @@
-"""A pipeline that runs by its sensors under traffic, while blows fall; then peace, and judgement.
-
-Here: the order of things, and the figures at the end. Not here: the blows (plan.py, chaos.py).
-"""
+"""A pipeline that runs by its sensors under traffic, while blows fall; then peace, and judgement."""
 
 from __future__ import annotations
 
@@ -12,9 +9,10 @@ from dataclasses import dataclass, field
 
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from cdc_lake.contract import timeline
-from cdc_lake.contract.chain import Chain
-from cdc_lake.pipeline import stream, topic_state
+from cdc_lake.contract.objects.chain import Chain
+from cdc_lake.contract.table import timeline
+from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline.source_health import topic_state
 from cdc_lake.samples.traffic import Counts
 from cdc_lake_tests.faults import work
 from cdc_lake_tests.faults.bench import FAULTS, Bench
@@ -26,7 +24,7 @@ from cdc_lake_tests.faults.traffic import traffic
 
 SETTLE_SECONDS = 600.0
 REST_SECONDS = 600.0
-"""More than a sensor waits after many runs that failed (pipeline/launch.py), and the run that follows."""
+"""Longer than the backoff of a sensor (pipeline/automation/run_requests.py) and the run that follows."""
 Say = Callable[[str], None]
 
 
@@ -164,11 +162,13 @@ def _settle(bench: Bench) -> float:
     began = time.monotonic()
     flow = bench.table.pipeline
     bound = bench.resources
-    beat = stream.barrier(flow.at_source(bound["postgres"]), bound["kafka"], bound["connect"], flow, SETTLE_SECONDS)
+    beat = table_progress.barrier(
+        flow.at_source(bound["postgres"]), bound["kafka"], bound["connect"], flow, SETTLE_SECONDS
+    )
 
     def there() -> bool:
         state = topic_state.now(bench.resources["kafka"], bench.table)
-        found = stream.lake_watermark(bench.store, bench.table, state)
+        found = table_progress.lake_watermark(bench.store, bench.table, state)
         return found is not None and found.lsn >= beat.lsn
 
     try:

@@ -1,7 +1,4 @@
-"""Killing what a plan says, and starting again what was killed, while the pipeline runs by its sensors.
-
-Here: blows and repairs. Not here: which blows (plan.py), and whether the result is right (bench.py).
-"""
+"""Killing what a plan says, and starting again what was killed, while the pipeline runs by its sensors."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`cdc-lake dev` of one stack: started, found again in the process table, started again when a fault ended it.
-
-Here: its processes. Not here: what kills them (chaos.py).
-"""
+"""`cdc-lake dev` of one stack: started, found again in the process table, started again when a fault ended it."""
 
 from __future__ import annotations
 

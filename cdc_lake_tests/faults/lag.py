@@ -1,7 +1,4 @@
-"""How far the lake is behind the source, over time: now less the commit time of the newest heartbeat that it has.
-
-Here: looking, every few seconds, faults or not. Not here: what a watermark means (pipeline/stream.py).
-"""
+"""How far the lake is behind the source, over time: now less the commit time of the newest heartbeat that it has."""
 
 from __future__ import annotations
 
@@ -9,8 +6,9 @@ import threading
 import time
 from collections.abc import Sequence
 
-from cdc_lake.contract.position import Watermark
-from cdc_lake.pipeline import stream, topic_state
+from cdc_lake.contract.table.event_order import Watermark
+from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline.source_health import topic_state
 from cdc_lake_tests.faults.bench import Bench
 
 _EVERY_SECONDS = 2.0
@@ -54,8 +52,8 @@ class LagWatch:
     def _look(self) -> None:
         bench = self._bench
         state = topic_state.now(bench.resources["kafka"], bench.table)
-        found = stream.lake_watermark(bench.store, bench.table, state)
-        checkpoint = stream.checkpoint(bench.store, bench.table)
+        found = table_progress.lake_watermark(bench.store, bench.table, state)
+        checkpoint = table_progress.checkpoint(bench.store, bench.table)
         if checkpoint is not None:
             self.checkpoints.add(checkpoint.manifest)
         if found is None:

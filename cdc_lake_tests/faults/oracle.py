@@ -1,7 +1,5 @@
 """What the oracle's tests let a writer do: ask as the check does, and what no job of ours does: change a row of the
 lake by a direct Hudi write, without event and checkpoint.
-
-Here: functions that writer.py is told by name.
 """
 
 from __future__ import annotations
@@ -13,9 +11,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
-from cdc_lake.jobs.upsert import UpsertSpec
-from cdc_lake.pipeline.flow import location
-from cdc_lake.pipeline.verification import Systems, verify_applied
+from cdc_lake.jobs.apply.upsert import UpsertSpec
+from cdc_lake.pipeline.naming import location
+from cdc_lake.pipeline.operations.verification import Systems, verify_applied
 from cdc_lake.profile import resolved, spark
 from cdc_lake_tests.faults import work
 

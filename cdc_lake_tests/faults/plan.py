@@ -1,7 +1,4 @@
-"""What is killed when: drawn from a seed, so that a run can be repeated as far as clocks allow.
-
-Here: the plan. Not here: finding processes and killing them (chaos.py).
-"""
+"""What is killed when: drawn from a seed, so that a run can be repeated as far as clocks allow."""
 
 from __future__ import annotations
 

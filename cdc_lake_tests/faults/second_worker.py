@@ -1,7 +1,4 @@
-"""A second Kafka Connect worker on a running stack, without exactly-once, as MSK Connect's workers are.
-
-Here: its process and its client. Not here: what is tried on it (test_without_exactly_once.py).
-"""
+"""A second Kafka Connect worker on a running stack, without exactly-once, as MSK Connect's workers are."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A pipeline with one small table of its own, for faults that only a new snapshot mends: made, driven and judged here.
-
-Here: the pipeline and what is asked of it. Not here: faults (test_slot.py and the like).
-"""
+"""A pipeline with one small table of its own, for faults that only a new snapshot repairs."""
 
 from __future__ import annotations
 
@@ -12,14 +9,14 @@ from typing import Any
 import dagster as dg
 from psycopg2 import sql
 
-from cdc_lake.contract.epochs import Epoch, Epochs
-from cdc_lake.contract.store import ObjectStore
+from cdc_lake.contract.objects.store import ObjectStore
+from cdc_lake.contract.source.epochs import Epoch, Epochs
 from cdc_lake.demo.graph import Graph, Materialised
-from cdc_lake.pipeline import component, stream
-from cdc_lake.pipeline import resnapshot as steps
-from cdc_lake.pipeline.flow import TableFlow, location
-from cdc_lake.pipeline.load import load
-from cdc_lake.pipeline.stages.topic import connector_config
+from cdc_lake.pipeline import component, table_progress
+from cdc_lake.pipeline.assets.topic import connector_config
+from cdc_lake.pipeline.loading import load
+from cdc_lake.pipeline.naming import TableFlow, location
+from cdc_lake.pipeline.operations import resnapshot as steps
 from cdc_lake.profile import bound, resolved, spark
 from resources.kafka_connect import KafkaConnect
 from resources.postgres import Postgres
@@ -141,7 +138,7 @@ class Stall:
     def barrier(self) -> None:
         """Wait until everything that was committed by now is in Kafka."""
         found = self.resources
-        stream.barrier(self.flow.at_source(found["postgres"]), found["kafka"], found["connect"], self.flow, 60)
+        table_progress.barrier(self.flow.at_source(found["postgres"]), found["kafka"], found["connect"], self.flow, 60)
 
     def at_source(self) -> list[Row]:
         """The source's rows."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from cdc_lake.pipeline.load import load
+from cdc_lake.pipeline.loading import load
 from cdc_lake_tests.e2e.conftest import CommandLine
 from cdc_lake_tests.e2e.test_demo import check
 from cdc_lake_tests.faults.bench import Bench

@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from cdc_lake.contract.epochs import Epochs
 from cdc_lake.contract.failpoints import REGISTRY
+from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake_tests.faults import work
 from cdc_lake_tests.faults.bench import FAULTS, Bench
 from cdc_lake_tests.faults.writer import Died

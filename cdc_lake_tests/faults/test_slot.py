@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg2 names its class in lower case
 
-from cdc_lake.contract import failpoints, json_lines
-from cdc_lake.contract.epochs import Epochs
+from cdc_lake.contract import failpoints
 from cdc_lake.contract.errors import ContractError
-from cdc_lake.pipeline import stream
+from cdc_lake.contract.objects import json_lines
+from cdc_lake.contract.source.epochs import Epochs
+from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.checks import streaming
 from cdc_lake_tests.fakes.dagster import evaluate
 from cdc_lake_tests.faults.stall import Stall
@@ -258,7 +259,7 @@ def _streamed(stall: Stall) -> list[dict[str, Any]]:
     """What the present epoch's stream has brought to the raw objects."""
     records = [
         json.loads(value)
-        for manifest in stream.manifests(stall.store, stall.table)
+        for manifest in table_progress.manifests(stall.store, stall.table)
         if manifest.epoch == stall.epoch.number
         for item in manifest.objects
         for _, value in json_lines.records(stall.store, item)

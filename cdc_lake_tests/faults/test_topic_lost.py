@@ -6,8 +6,8 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from cdc_lake.contract.chain import Chain
 from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.objects.chain import Chain
 from cdc_lake_tests.faults.stall import Stall
 from cdc_lake_tests.tried import Tried
 

@@ -10,8 +10,8 @@ import pytest
 from cdc_lake.demo.graph import Graph
 from cdc_lake.jobs.verify import VerifyReport
 from cdc_lake.pipeline import component
-from cdc_lake.pipeline.load import load
-from cdc_lake.pipeline.verification import Systems, verify_tables
+from cdc_lake.pipeline.loading import load
+from cdc_lake.pipeline.operations.verification import Systems, verify_tables
 from cdc_lake.profile import bound, resolved, spark
 from cdc_lake_tests.faults.bench import Bench
 from cdc_lake_tests.tried import Tried

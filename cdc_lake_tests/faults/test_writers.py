@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cdc_lake.contract import timeline
-from cdc_lake.contract.chain import Chain
+from cdc_lake.contract.objects.chain import Chain
+from cdc_lake.contract.table import timeline
 from cdc_lake.instance import dagster_home
 from cdc_lake_tests.faults import work
 from cdc_lake_tests.faults.bench import Bench

@@ -1,8 +1,4 @@
-"""The sample's traffic in a thread of its own, through everything that breaks its connections.
-
-Here: beginning and ending it. Not here: what it writes (cdc_lake/samples/shop.py). A commit whose answer was lost
-has happened or not: nobody asks, for the source is the judge.
-"""
+"""The sample's traffic in a thread of its own, through everything that breaks its connections."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What a writer can do: the product's own steps, in the writer's process.
-
-Here: functions that writer.py is told by name. Leases are short, so that a killed writer's is over soon.
-"""
+"""What a writer can do: the product's own steps, in the writer's process."""
 
 from __future__ import annotations
 
@@ -15,17 +12,18 @@ from typing import Any
 
 import dagster as dg
 
-from cdc_lake.contract import lease
+from cdc_lake.contract.table import lease
 from cdc_lake.definitions import defs
 from cdc_lake.demo.graph import Graph
 from cdc_lake.instance import dagster_home
-from cdc_lake.jobs import land, upsert
-from cdc_lake.pipeline import reset as resetting
-from cdc_lake.pipeline import resnapshot as resnapshotting
-from cdc_lake.pipeline import stream
-from cdc_lake.pipeline.flow import TableFlow, location
-from cdc_lake.pipeline.load import load
-from cdc_lake.pipeline.stages.topic import connector_config
+from cdc_lake.jobs.apply import upsert
+from cdc_lake.jobs.landing import land
+from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline.assets.topic import connector_config
+from cdc_lake.pipeline.loading import load
+from cdc_lake.pipeline.naming import TableFlow, location
+from cdc_lake.pipeline.operations import reset as resetting
+from cdc_lake.pipeline.operations import resnapshot as resnapshotting
 from cdc_lake.profile import bound, resolved, spark
 
 PIPELINE = "northwind"
@@ -96,7 +94,7 @@ def carry(*stages: str) -> None:
 def barrier() -> None:
     """Wait until everything that the source has committed is in Kafka."""
     flow, found = load(PIPELINE), resolved()
-    stream.barrier(flow.at_source(found["postgres"]), found["kafka"], found["connect"], flow, 60)
+    table_progress.barrier(flow.at_source(found["postgres"]), found["kafka"], found["connect"], flow, 60)
 
 
 def metadata(stage: str) -> Mapping[str, Any]:
@@ -140,5 +138,5 @@ def land_through(endpoint: str) -> Mapping[str, Any]:
     found = resolved()
     at = replace(location(found["store"]), endpoint_url=endpoint)
     kafka = found["kafka"]
-    spec = stream.landing(table(), kafka, at).spec
+    spec = table_progress.landing(table(), kafka, at).spec
     return asdict(spark().run(land.run, replace(spec, records_per_object=20)))

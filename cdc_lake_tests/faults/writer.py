@@ -1,8 +1,4 @@
-"""A process that does a pipeline's work when it is told to, and that a fault may end or stop: the tests' writer.
-
-Here: starting one from a server that has everything imported, telling it what to do, hearing what became of it.
-Not here: what it can do (work.py).
-"""
+"""A process that does a pipeline's work when it is told to, and that a fault may end or stop: the tests' writer."""
 
 from __future__ import annotations
 

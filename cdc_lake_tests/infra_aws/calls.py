@@ -1,10 +1,4 @@
-"""Which operations of AWS our code calls, read out of its syntax trees.
-
-Here: boto3's operations as IAM's actions, and Kafka's. Not here: who may do them (test_rights.py).
-An operation counts where a module, or one of its family (`quicksight.py`, `quicksight_calls.py`), makes a client of the
-service and names the operation: as a method, a paginator's name, a text that getattr() takes, or a text with a kind of
-QuickSight's objects in it.
-"""
+"""Which operations of AWS our code calls, read out of its syntax trees."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Synthesized environments for tests of the CDK application, which only `make infra` installs: left alone without it.
-
-Here: synthesizing each environment once, and looking into templates. Not here: what should be in them.
-"""
+"""Synthesized environments for tests of the CDK application, which only `make infra` installs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Reading IAM statements out of templates, and the reference of actions to hold them against.
-
-Here: finding and flattening. Not here: judging (test_iam.py).
-"""
+"""Reading IAM statements out of templates, and the reference of actions to hold them against."""
 
 from __future__ import annotations
 

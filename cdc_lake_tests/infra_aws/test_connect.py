@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cdc_lake.pipeline.load import load
+from cdc_lake.pipeline.loading import load
 from cdc_lake_tests.infra_aws.conftest import Synthesized
 from cdc_lake_tests.infra_aws.statements import statements
 from infra.aws.connect import connector_name, offsets_topic, worker_properties

@@ -1,7 +1,4 @@
-"""The SQL that a person runs after the database stack, on a PostgreSQL that is as RDS is: its admin is no superuser.
-
-Here: a bare server of the test's own. Not here: the embedded stack.
-"""
+"""The SQL that a person runs after the database stack, on a PostgreSQL that is as RDS is: its admin is no superuser."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import pytest
 
 from cdc_lake import profile, profile_local
 from cdc_lake.aws_settings import AwsSettings
-from cdc_lake.pipeline.watch import EVERY_SECONDS
+from cdc_lake.pipeline.automation.health_sensor import EVERY_SECONDS
 from cdc_lake_tests.fakes.account import ACCOUNT, ENVIRONMENT, bind
 from infra.local.artifacts import folder_of
 from infra.local.errors import ArtifactsMissing

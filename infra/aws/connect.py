@@ -29,7 +29,7 @@ _WRITE_TOPIC = ["AlterTopicDynamicConfiguration", "CreateTopic", "DescribeTopic"
 
 
 def connector_name(pipeline: str) -> str:
-    """The name of a pipeline's source connector (the same as cdc_lake.pipeline.flow.Flow.connector)."""
+    """The name of a pipeline's source connector (the same as cdc_lake.pipeline.naming.Flow.connector)."""
     return f"cdc-lake-{pipeline}"
 
 

@@ -5,8 +5,6 @@ A fingerprint is two 64-bit hashes of all values, chained from different seeds, 
 against each other only, so what counts is the odds that one changed row keeps both hashes: 2^-128, a row; that any
 of 10^12 changed rows does: below 10^-26. (It is not the odds that some two of all rows meet, which grow with the
 square of their number.) xxHash is no protection against somebody who builds collisions on purpose.
-
-Here: hashing, matching, and naming what a key's case is. Not here: resolving keys that changed after the point.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
-from cdc_lake.jobs.verify.sides import GONE, REFUSED, SEEN
+from cdc_lake.jobs.verify.source_and_lake import GONE, REFUSED, SEEN
 
 CASE = "case"
 CHANGED = "changed"

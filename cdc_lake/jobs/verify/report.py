@@ -53,7 +53,7 @@ class VerifyReport:
     pending_keys: Mapping[str, Key] = field(default_factory=dict)
     """A sample of the pending keys by digest: those of the smallest digests, so that two runs sample the same keys."""
     never_judged: Sequence[Key] = ()
-    """Keys of the samples that were pending in each of the last runs (contract/pending.py says how many)."""
+    """Keys of the samples that were pending in each of the last pending_counts.RUNS runs."""
 
     @property
     def clean(self) -> bool:

@@ -11,13 +11,13 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
-from cdc_lake.jobs.executors import contract_errors
-from cdc_lake.jobs.verify import details, matching, resolving, sides
-from cdc_lake.jobs.verify.details import FAULTS, OURS, THEIRS
+from cdc_lake.jobs.executor_errors import contract_errors
+from cdc_lake.jobs.verify import cell_differences, changed_keys, matching, source_and_lake
+from cdc_lake.jobs.verify.cell_differences import FAULTS, OURS, THEIRS
+from cdc_lake.jobs.verify.changed_keys import APPLIED, AT_POINT, JUDGE, UNKNOWN
 from cdc_lake.jobs.verify.matching import CASE, CHANGED
 from cdc_lake.jobs.verify.report import PENDING_SAMPLED, Difference, VerifyReport
-from cdc_lake.jobs.verify.resolving import APPLIED, AT_POINT, JUDGE, UNKNOWN
-from cdc_lake.jobs.verify.sides import GONE
+from cdc_lake.jobs.verify.source_and_lake import GONE
 from cdc_lake.jobs.verify.spec import LakeState, VerifySpec
 
 
@@ -44,8 +44,8 @@ class _Run:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.columns = sides.names(self.spec.schema)
-        self.key = sides.key_names(self.spec.schema)
+        self.columns = source_and_lake.names(self.spec.schema)
+        self.key = source_and_lake.key_names(self.spec.schema)
 
     def report(self) -> VerifyReport:
         """Read, match, resolve, look up."""
@@ -67,7 +67,7 @@ class _Run:
                 *(self._resolved_differences(resolved) if resolved is not None and _faults(found) else []),
             ]
             pending = plain.get("pending", 0)
-            sampled = details.pending_keys(cases, self.spec.schema, PENDING_SAMPLED) if pending else {}
+            sampled = cell_differences.pending_keys(cases, self.spec.schema, PENDING_SAMPLED) if pending else {}
         faults = {case: plain.get(case, 0) + found.get(case, 0) for case in FAULTS}
         return VerifyReport(
             source_rows=source_rows,
@@ -85,16 +85,16 @@ class _Run:
         )
 
     def _source_rows(self) -> DataFrame:
-        return sides.source_rows(self.spark, self.spec)
+        return source_and_lake.source_rows(self.spark, self.spec)
 
     def _lake_rows(self) -> DataFrame:
-        return sides.lake_rows(self.spark, self.spec, self.spec.lake)
+        return source_and_lake.lake_rows(self.spark, self.spec, self.spec.lake)
 
     def _matched(self, source: DataFrame, lake: DataFrame) -> DataFrame:
         cases = matching.matched(source, lake, self.key)
         if self.spec.later is None:
             return cases
-        later = sides.later_keys(self.spark, self.spec, self.spec.later).withColumn("_later", F.lit(True))
+        later = source_and_lake.later_keys(self.spark, self.spec, self.spec.later).withColumn("_later", F.lit(True))
         joined = cases.join(later, self.key, "full")
         return joined.select(*self.key, F.when(F.col("_later"), "pending").otherwise(F.col(CASE)).alias(CASE))
 
@@ -108,28 +108,28 @@ class _Run:
         return judged.where(~F.col(UNKNOWN)).unionByName(self._judged(unknown, source, lake, None))
 
     def _judged(self, keys: DataFrame, source: DataFrame, lake: DataFrame, base: LakeState | None) -> DataFrame:
-        sums = resolving.folded(self.spark, self.spec, keys, base)
-        return self._keep(resolving.verdicts(sums, source, lake, self.columns, self.key))
+        sums = changed_keys.folded(self.spark, self.spec, keys, base)
+        return self._keep(changed_keys.verdicts(sums, source, lake, self.columns, self.key))
 
     def _plain_differences(self, cases: DataFrame) -> list[Difference]:
         schema = self.spec.schema
-        listed = self._keep(details.listed(cases, schema, self.spec.limit).withColumn(JUDGE, F.lit("source")))
-        ours = details.of_keys(self._source_rows(), listed, schema, OURS)
-        theirs = details.of_keys(self._lake_rows(), listed, schema, THEIRS)
-        return details.differences(listed.join(ours, self.key, "left").join(theirs, self.key, "left"), schema)
+        listed = self._keep(cell_differences.listed(cases, schema, self.spec.limit).withColumn(JUDGE, F.lit("source")))
+        ours = cell_differences.of_keys(self._source_rows(), listed, schema, OURS)
+        theirs = cell_differences.of_keys(self._lake_rows(), listed, schema, THEIRS)
+        return cell_differences.differences(listed.join(ours, self.key, "left").join(theirs, self.key, "left"), schema)
 
     def _resolved_differences(self, resolved: DataFrame) -> list[Difference]:
         schema = self.spec.schema
-        listed = self._keep(details.listed(resolved, schema, self.spec.limit))
-        source = details.of_keys(self._source_rows(), listed, schema, "_source")
-        lake = details.of_keys(self._lake_rows(), listed, schema, "_lake")
+        listed = self._keep(cell_differences.listed(resolved, schema, self.spec.limit))
+        source = cell_differences.of_keys(self._source_rows(), listed, schema, "_source")
+        lake = cell_differences.of_keys(self._lake_rows(), listed, schema, "_lake")
         joined = listed.join(source, self.key, "left").join(lake, self.key, "left")
         by_source = F.col(JUDGE) == "source"
         at_point, applied = (
-            F.struct(*(f"{side}.{name}" for name in self.columns), sides.nothing_refused())
+            F.struct(*(f"{side}.{name}" for name in self.columns), source_and_lake.nothing_refused())
             for side in (AT_POINT, APPLIED)
         )
-        return details.differences(
+        return cell_differences.differences(
             joined.withColumn(OURS, F.when(by_source, F.col("_source")).otherwise(applied)).withColumn(
                 THEIRS, F.when(by_source, at_point).otherwise(F.col("_lake"))
             ),

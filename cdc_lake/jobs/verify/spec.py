@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cdc_lake.contract.schema import TableSchema
+from cdc_lake.contract.objects.store import S3Location
+from cdc_lake.contract.schema.captured_schema import TableSchema
+from cdc_lake.contract.schema.special_values import STRICT, ValueRules
 from cdc_lake.contract.secret_fields import OpenSettings, SourcePassword
-from cdc_lake.contract.store import S3Location
-from cdc_lake.contract.values import STRICT, ValueRules
-from cdc_lake.contract.visibility import Point
+from cdc_lake.contract.source.visibility import Point
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,13 @@ import dataclasses
 
 import dagster as dg
 
-from cdc_lake.contract import pending
+from cdc_lake.contract.table import pending_counts
 from cdc_lake.jobs.verify import VerifyReport
-from cdc_lake.pipeline import report, tiers
-from cdc_lake.pipeline.flow import VERIFY_POOL, TableFlow, location
-from cdc_lake.pipeline.job_runs import JobRuns
-from cdc_lake.pipeline.verification import Systems, verify_applied
+from cdc_lake.pipeline.assets import standard_metadata
+from cdc_lake.pipeline.assets.job_metadata import JobRuns
+from cdc_lake.pipeline.checks import tiers
+from cdc_lake.pipeline.naming import VERIFY_POOL, TableFlow, location
+from cdc_lake.pipeline.operations.verification import Systems, verify_applied
 from resources.athena import Athena
 from resources.connectors import Connectors
 from resources.deployment import Deployment
@@ -48,7 +49,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         description=(
             f"Every row of {table.source_table} at a consistent point stands in {catalog}.{table.name} with the same "
             "values, and no other row does. Keys with changes that the lake has not applied yet are not judged, and "
-            f"counted as pending; one that is pending in {pending.RUNS} runs in a row fails the check. "
+            f"counted as pending; one that is pending in {pending_counts.RUNS} runs in a row fails the check. "
             "`cdc-lake verify` waits for the lake, and judges all keys."
         ),
         metadata=tiers.SCHEDULED,
@@ -74,8 +75,8 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
             severity=dg.AssetCheckSeverity.WARN if only_warn else dg.AssetCheckSeverity.ERROR,
             description=_not_judged(table, found, nothing),
             metadata={
-                **report.facts({name: getattr(found, name) for name in counts}),
-                **report.facts({f"seconds_{phase}": seconds for phase, seconds in found.seconds.items()}),
+                **standard_metadata.facts({name: getattr(found, name) for name in counts}),
+                **standard_metadata.facts({f"seconds_{phase}": seconds for phase, seconds in found.seconds.items()}),
                 **jobs.metadata(),
                 "differences": dg.MetadataValue.json([dataclasses.asdict(one) for one in found.differences]),
                 "not_judged": dg.MetadataValue.json([dict(key) for key in list(found.pending_keys.values())[:_SHOWN]]),
@@ -118,9 +119,10 @@ def _not_judged(table: TableFlow, found: VerifyReport, nothing: bool) -> str | N
         first = ", ".join(f"{name}={value}" for name, value in found.never_judged[0].items())
         keys = f"{len(found.never_judged)} key{'s' if len(found.never_judged) > 1 else ''}"
         return (
-            f"Cannot judge {keys} of {table.name}, the first one {first}: in each of the last {pending.RUNS} runs the "
-            f"lake had not applied the newest change. Run `cdc-lake verify {table.pipeline.name}`, which waits for the "
-            "lake and judges all keys, then this check again."
+            f"Cannot judge {keys} of {table.name}, the first one {first}: in each of the last "
+            f"{pending_counts.RUNS} runs the lake had not applied the newest change. "
+            f"Run `cdc-lake verify {table.pipeline.name}`, which waits for the lake and judges all keys, "
+            "then this check again."
         )
     if nothing:
         return "Nothing could be compared: every row has changes that the lake lacks"

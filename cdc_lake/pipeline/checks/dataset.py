@@ -9,11 +9,13 @@ from pathlib import PurePath
 import dagster as dg
 from psycopg2 import sql as pg
 
-from cdc_lake.contract.chain import Chain
-from cdc_lake.jobs import upsert
-from cdc_lake.pipeline import stream, tiers, topic_state
-from cdc_lake.pipeline.flow import Flow, location
-from cdc_lake.pipeline.stages.dataset import exact, totals
+from cdc_lake.contract.objects.chain import Chain
+from cdc_lake.jobs.apply import upsert
+from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline.assets.dataset import exact, totals
+from cdc_lake.pipeline.checks import tiers
+from cdc_lake.pipeline.naming import Flow, location
+from cdc_lake.pipeline.source_health import topic_state
 from resources.athena import Athena
 from resources.connectors import Connectors
 from resources.deployment import Deployment
@@ -77,12 +79,12 @@ def _on_the_way(
     flow: Flow, postgres: Postgres, kafka: Kafka, connect: Connectors, store: ObjectStore, seconds: float
 ) -> bool:
     """Whether something that is committed by now is not in the lake yet."""
-    stream.barrier(flow.at_source(postgres), kafka, connect, flow, seconds)
+    table_progress.barrier(flow.at_source(postgres), kafka, connect, flow, seconds)
     where = location(store)
     bucket = where.store()
     for table in flow.tables:
         head = Chain(bucket, flow.name, table.topic).head()
-        if stream.behind(head, topic_state.now(kafka, table)) > 0:
+        if table_progress.behind(head, topic_state.now(kafka, table)) > 0:
             return True
         if upsert.new_manifests(bucket, table.upsert_spec(where, owner="check")):
             return True

@@ -5,12 +5,14 @@ from itertools import islice
 
 import dagster as dg
 
-from cdc_lake.contract import dead_letters
-from cdc_lake.contract.chain import Chain
 from cdc_lake.contract.errors import ContractError
-from cdc_lake.pipeline import landed_objects, stream, tiers, topic_state
-from cdc_lake.pipeline.flow import TableFlow, location
-from cdc_lake.pipeline.landed_objects import Verified
+from cdc_lake.contract.objects import dead_letters
+from cdc_lake.contract.objects.chain import Chain
+from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline.checks import chain_verification, tiers
+from cdc_lake.pipeline.checks.chain_verification import Verified
+from cdc_lake.pipeline.naming import TableFlow, location
+from cdc_lake.pipeline.source_health import topic_state
 from resources.kafka import Kafka
 from resources.object_store import ObjectStore
 
@@ -30,7 +32,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         blocking=True,
     )
     def manifests_contiguous(store: ObjectStore) -> dg.AssetCheckResult:
-        return _verified(table, store, landed_objects.verify_new)
+        return _verified(table, store, chain_verification.verify_new)
 
     @dg.asset_check(
         asset=asset,
@@ -38,7 +40,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         metadata=tiers.DAILY,
     )
     def manifests_whole(store: ObjectStore) -> dg.AssetCheckResult:
-        return _verified(table, store, landed_objects.verify_whole)
+        return _verified(table, store, chain_verification.verify_whole)
 
     @dg.asset_check(
         asset=asset,
@@ -52,7 +54,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         # The chain before the topic: what is landed meanwhile is then no more than the topic has.
         head = Chain(location(store).store(), flow.name, table.topic).head()
         state = topic_state.now(kafka, table)
-        behind = stream.behind(head, state)
+        behind = table_progress.behind(head, state)
         same = head is None or head.topic_id == state.topic_id
         landed = {} if head is None else head.next_offsets()
         expired = sum(max(0, first - landed.get(partition, 0)) for partition, first in state.begins.items())

@@ -1,7 +1,4 @@
-"""Checks that cost little: runs evaluate them as asset checks, and the watch sensor without a run, by one function.
-
-Here: that pair. Not here: the checks (the other modules), and when the sensor evaluates them (watch.py).
-"""
+"""Checks that cost little: runs evaluate them as asset checks, and the watch sensor without a run, by one function."""
 
 from __future__ import annotations
 

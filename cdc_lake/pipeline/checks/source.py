@@ -4,9 +4,9 @@ from pathlib import PurePath
 
 import dagster as dg
 
-from cdc_lake.pipeline import tiers
+from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.checks.light import LightCheck, light_check
-from cdc_lake.pipeline.flow import Flow, TableFlow
+from cdc_lake.pipeline.naming import Flow, TableFlow
 from resources.postgres import Postgres
 
 _SHOWN = 10

@@ -2,10 +2,11 @@
 
 import dagster as dg
 
-from cdc_lake.contract.epochs import Epochs
-from cdc_lake.pipeline import continuity, tiers
+from cdc_lake.contract.source.epochs import Epochs
+from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.checks.light import LightCheck, light_check
-from cdc_lake.pipeline.flow import TableFlow, location
+from cdc_lake.pipeline.naming import TableFlow, location
+from cdc_lake.pipeline.source_health import stream_continuity
 from resources.connectors import Connectors
 from resources.kafka import Kafka
 from resources.object_store import ObjectStore
@@ -104,7 +105,7 @@ def _stream_whole(table: TableFlow) -> dg.AssetChecksDefinition:
         postgres: Postgres, kafka: Kafka, connect: dg.ResourceParam[Connectors], store: ObjectStore
     ) -> dg.AssetCheckResult:
         bucket = location(store).store()
-        faults = continuity.examine(flow, flow.at_source(postgres), kafka, connect, bucket)
+        faults = stream_continuity.examine(flow, flow.at_source(postgres), kafka, connect, bucket)
         epochs = Epochs(bucket, flow.name)
         epoch = epochs.current()
         unfinished = epoch is not None and epochs.completion(epoch.number) is None

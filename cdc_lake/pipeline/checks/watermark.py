@@ -8,11 +8,14 @@ from collections.abc import Callable
 
 import dagster as dg
 
-from cdc_lake.contract.position import Watermark
-from cdc_lake.contract.store import S3Store
-from cdc_lake.pipeline import report, stream, tiers, topic_state
+from cdc_lake.contract.objects.store import S3Store
+from cdc_lake.contract.table.event_order import Watermark
+from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline.assets import standard_metadata
+from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.checks.light import LightCheck, light_check
-from cdc_lake.pipeline.flow import TableFlow, location
+from cdc_lake.pipeline.naming import TableFlow, location
+from cdc_lake.pipeline.source_health import topic_state
 from cdc_lake.pipeline.spec import seconds
 from resources.kafka import Kafka
 from resources.object_store import ObjectStore
@@ -24,9 +27,9 @@ def light(table: TableFlow) -> list[LightCheck]:
     """One check for each of topic, raw and lake."""
     bounds = table.pipeline.spec.freshness
     return [
-        _check(table, "topic", bounds.topic, stream.streamed_watermark),
-        _check(table, "raw", bounds.raw, stream.raw_watermark),
-        _check(table, "lake", bounds.lake, stream.lake_watermark),
+        _check(table, "topic", bounds.topic, table_progress.streamed_watermark),
+        _check(table, "raw", bounds.raw, table_progress.raw_watermark),
+        _check(table, "lake", bounds.lake, table_progress.lake_watermark),
     ]
 
 
@@ -40,8 +43,8 @@ def _check(table: TableFlow, stage: str, bound: str, find: _Find) -> LightCheck:
     def watermark_fresh(kafka: Kafka, store: ObjectStore) -> dg.AssetCheckResult:
         found = find(location(store).store(), table, topic_state.now(kafka, table))
         return dg.AssetCheckResult(
-            passed=found is not None and report.age(found) <= seconds(bound),
-            metadata={"bound_seconds": seconds(bound), **report.watermark(found)},
+            passed=found is not None and standard_metadata.age(found) <= seconds(bound),
+            metadata={"bound_seconds": seconds(bound), **standard_metadata.watermark(found)},
         )
 
     return watermark_fresh

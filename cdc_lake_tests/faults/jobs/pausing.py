@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from cdc_lake.contract import failpoints
-from cdc_lake.contract.lease import Lease
-from cdc_lake.jobs.upsert import UpsertSpec
+from cdc_lake.contract.table.lease import Lease
+from cdc_lake.jobs.apply.upsert import UpsertSpec
 
 SECONDS = 2.0
 BOUND = 120.0

@@ -1,7 +1,4 @@
-"""Records that no pipeline should be stopped by, one of each kind; and a topic that they stand in among good ones.
-
-Here: what is produced, and what is to be made of it. Not here: the comparison (test_dead_letters.py).
-"""
+"""Records that no pipeline should be stopped by, one of each kind; and a topic that they stand in among good ones."""
 
 from __future__ import annotations
 
@@ -11,15 +8,19 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import Message, Producer
 
-from cdc_lake.contract import dead_letters, schema, timeline
-from cdc_lake.contract.chain import Chain
-from cdc_lake.contract.dead_letters import DeadLetter
-from cdc_lake.contract.schema import Column
-from cdc_lake.contract.store import S3Store
-from cdc_lake.jobs import land, replay, upsert
-from cdc_lake.jobs.land import LandReport, LandSpec
-from cdc_lake.jobs.replay import ReplayReport, ReplaySpec
-from cdc_lake.jobs.upsert import UpsertReport, UpsertSpec
+from cdc_lake.contract.objects import dead_letters
+from cdc_lake.contract.objects.chain import Chain
+from cdc_lake.contract.objects.dead_letters import DeadLetter
+from cdc_lake.contract.objects.store import S3Store
+from cdc_lake.contract.schema import captured_schema
+from cdc_lake.contract.schema.captured_schema import Column
+from cdc_lake.contract.table import timeline
+from cdc_lake.jobs.apply import upsert
+from cdc_lake.jobs.apply.upsert import UpsertReport, UpsertSpec
+from cdc_lake.jobs.landing import land
+from cdc_lake.jobs.landing.land import LandReport, LandSpec
+from cdc_lake.jobs.maintenance import replay
+from cdc_lake.jobs.maintenance.replay import ReplayReport, ReplaySpec
 from cdc_lake_tests.integration.jobs.engines import Engines
 from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
 
@@ -98,7 +99,7 @@ class PoisonedTopic:
 
     def __post_init__(self) -> None:
         self.engines.kafka.ensure_topic(self.name, 1)
-        schema.capture(self.store, self.name, SOURCE, self.columns, KEY)
+        captured_schema.capture(self.store, self.name, SOURCE, self.columns, KEY)
 
     @property
     def store(self) -> S3Store:

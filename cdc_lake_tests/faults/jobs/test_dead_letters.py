@@ -11,13 +11,17 @@ from itertools import count
 
 import pytest
 
-from cdc_lake.contract import dead_letters, failpoints, lease, names, schema
-from cdc_lake.contract.epochs import Completion, Epoch, Epochs
+from cdc_lake.contract import failpoints
 from cdc_lake.contract.errors import ContractError, LeaseHeldError, LeaseLostError, TooManyDeadLettersError
 from cdc_lake.contract.failpoints import FailpointReached
-from cdc_lake.contract.schema import Column
-from cdc_lake.jobs import replay, upsert
-from cdc_lake.jobs.replay import ReplaySpec
+from cdc_lake.contract.objects import dead_letters, object_names
+from cdc_lake.contract.schema import captured_schema
+from cdc_lake.contract.schema.captured_schema import Column
+from cdc_lake.contract.source.epochs import Completion, Epoch, Epochs
+from cdc_lake.contract.table import lease
+from cdc_lake.jobs.apply import upsert
+from cdc_lake.jobs.maintenance import replay
+from cdc_lake.jobs.maintenance.replay import ReplaySpec
 from cdc_lake_tests.faults.jobs.pausing import Pause
 from cdc_lake_tests.faults.jobs.poison import AT_LANDING, AT_READING, SOURCE, PoisonedTopic, good
 from cdc_lake_tests.integration.jobs.engines import Engines
@@ -120,7 +124,7 @@ def test_a_replay_after_the_schema_was_captured(poisoned: PoisonedTopic) -> None
     assert "added" in letter.reason
     assert poisoned.replay().failed.keys() == {letter.id}
     assert poisoned.rows().keys() == {1, 3}
-    schema.capture(poisoned.store, poisoned.name, SOURCE, (*COLUMNS, Column(name="added", type="text")), KEY)
+    captured_schema.capture(poisoned.store, poisoned.name, SOURCE, (*COLUMNS, Column(name="added", type="text")), KEY)
     with pytest.raises(ContractError, match=r"does not have the columns of schema version 2 yet: materialise \S+/lake"):
         poisoned.replay()
     poisoned.upsert()  # the migration
@@ -228,7 +232,7 @@ def test_a_row_that_only_an_interrupted_snapshot_told_does_not_come_back(poisone
 
 def test_one_writer_at_a_time(poisoned: PoisonedTopic) -> None:
     poisoned.deliver(good(1, 5), PRETTY)
-    key = names.lease_key(poisoned.name, "orders")
+    key = object_names.lease_key(poisoned.name, "orders")
     with lease.held(poisoned.store, key, "another"), pytest.raises(LeaseHeldError, match="another writes here"):
         poisoned.replay()
     assert len(poisoned.letters()) == 1

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from cdc_lake.contract import timeline
 from cdc_lake.contract.errors import StoreRefusedError, StoreUnreachableError
-from cdc_lake.contract.store import S3Location
+from cdc_lake.contract.objects.store import S3Location
+from cdc_lake.contract.table import timeline
 from cdc_lake_tests.faults.jobs.test_store_faults import fill, rows, shorten
 from cdc_lake_tests.integration.jobs.engines import Engines, make_bucket
 from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY

@@ -5,11 +5,11 @@ Which histories is fixed by SEED; CDC_LAKE_SEED and CDC_LAKE_HISTORIES try other
 
 from __future__ import annotations
 
-from cdc_lake.contract import dead_letters
-from cdc_lake.contract.position import Watermark
-from cdc_lake.jobs import purge, sweep
-from cdc_lake.jobs.purge import PurgeSpec
-from cdc_lake.jobs.sweep import SweepSpec
+from cdc_lake.contract.objects import dead_letters
+from cdc_lake.contract.table.event_order import Watermark
+from cdc_lake.jobs.maintenance import purge, sweep
+from cdc_lake.jobs.maintenance.purge import PurgeSpec
+from cdc_lake.jobs.maintenance.sweep import SweepSpec
 from cdc_lake_tests.deliveries import sample, to_purge, to_sweep
 from cdc_lake_tests.faults.jobs.test_upsert_history import HISTORIES, SEED, seeded
 from cdc_lake_tests.integration.jobs.conftest import NewTable

@@ -15,8 +15,8 @@ from itertools import count
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc_lake.contract import timeline
 from cdc_lake.contract.errors import ContractError, StoreRefusedError, StoreUnreachableError
+from cdc_lake.contract.table import timeline
 from cdc_lake_tests.full import is_full
 from cdc_lake_tests.integration.jobs.engines import Engines, make_bucket
 from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from cdc_lake.contract import dead_letters, timeline
-from cdc_lake.contract.dead_letters import DeadLetter
 from cdc_lake.contract.errors import SchemaUnexplainedError, TooManyDeadLettersError
+from cdc_lake.contract.objects import dead_letters
+from cdc_lake.contract.objects.dead_letters import DeadLetter
+from cdc_lake.contract.table import timeline
 from cdc_lake_tests.integration.jobs.conftest import NewTable
 from cdc_lake_tests.integration.jobs.tables import Event, LakeTable, wire
 from cdc_lake_tests.integration.jobs.typed import COLUMNS, KEY, record

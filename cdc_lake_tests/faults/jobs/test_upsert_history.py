@@ -12,7 +12,8 @@ from random import Random
 
 import pytest
 
-from cdc_lake.contract import failpoints, timeline
+from cdc_lake.contract import failpoints
+from cdc_lake.contract.table import timeline
 from cdc_lake_tests.deliveries import Delivery, in_order, sample, smaller
 from cdc_lake_tests.full import size
 from cdc_lake_tests.integration.jobs.conftest import NewTable

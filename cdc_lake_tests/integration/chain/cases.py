@@ -1,7 +1,4 @@
-"""Values of every type that the lake takes, as PostgreSQL is given them and as the lake must hold them.
-
-Here: a table of cases. Not here: carrying them (test_types.py). Days and microseconds since 1970 are numbers.
-"""
+"""Values of every type that the lake takes, as PostgreSQL is given them and as the lake must hold them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A pipeline on a whole stack, from a table made by SQL to the rows that Spark and Athena read: the real chain.
-
-Here: making, driving and reading it. Not here: values and changes, which the tests tell.
-"""
+"""A pipeline on a whole stack, from a table made by SQL to the rows that Spark and Athena read: the real chain."""
 
 from __future__ import annotations
 
@@ -12,15 +9,16 @@ from typing import Any
 import dagster as dg
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
-from cdc_lake.contract import dead_letters
-from cdc_lake.contract.dead_letters import DeadLetter
-from cdc_lake.contract.store import ObjectStore
+from cdc_lake.contract.objects import dead_letters
+from cdc_lake.contract.objects.dead_letters import DeadLetter
+from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.demo.graph import Graph, Materialised
-from cdc_lake.jobs.hudi import own_columns
-from cdc_lake.pipeline import component, resnapshot, stream
-from cdc_lake.pipeline.flow import TableFlow, location
-from cdc_lake.pipeline.load import load
-from cdc_lake.pipeline.stages.topic import connector_config
+from cdc_lake.jobs.hudi.writer import own_columns
+from cdc_lake.pipeline import component, table_progress
+from cdc_lake.pipeline.assets.topic import connector_config
+from cdc_lake.pipeline.loading import load
+from cdc_lake.pipeline.naming import TableFlow, location
+from cdc_lake.pipeline.operations import resnapshot
 from cdc_lake.profile import bound, resolved, spark
 
 YAML = """\
@@ -106,7 +104,9 @@ class Line:
     def carry(self) -> Materialised:
         """Bring everything that is committed by now to the lake, as the sensors do: the source is not looked at."""
         found = self.resources
-        stream.barrier(self.flow.at_source(found["postgres"]), found["kafka"], found["connect"], self.flow, seconds=120)
+        table_progress.barrier(
+            self.flow.at_source(found["postgres"]), found["kafka"], found["connect"], self.flow, seconds=120
+        )
         return self.materialise("raw", "lake")
 
     def resnapshot(self) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cdc_lake.pipeline import report
+from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake_tests.integration.chain.conftest import NewLine
 
 
@@ -13,7 +13,7 @@ def test_an_empty_table(new_line: NewLine) -> None:
     assert line.by_spark("goods") == {}
     assert line.by_athena("SELECT count(*) FROM goods_current") == [(0,)]
     assert line.by_athena("SELECT count(*) FROM named") == [(0,)]
-    assert line.materialise("raw").metadata["hollow/raw/goods"]["changes"] == report.UNCHANGED
+    assert line.materialise("raw").metadata["hollow/raw/goods"]["changes"] == standard_metadata.UNCHANGED
     line.execute("insert into goods values (1, 'a')")
     line.carry()
     assert {key: row["v"] for key, row in line.by_spark("goods").items()} == {1: "a"}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cdc_lake.pipeline.load import load as load_flow
+from cdc_lake.pipeline.loading import load as load_flow
 from cdc_lake.profile import resolved
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake.samples.loader import load, unload

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from cdc_lake.contract import schema
 from cdc_lake.contract.errors import ContractError, SchemaChangeError
-from cdc_lake.pipeline import report
+from cdc_lake.contract.schema import captured_schema
+from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake_tests.integration.chain.conftest import NewLine
 from cdc_lake_tests.integration.chain.line import Line
 from cdc_lake_tests.tried import Tried
@@ -99,7 +99,7 @@ def differences(line: Line, table: str) -> list[str]:
         if source.keys() != lake.keys()
         else []
     )
-    promised = schema.latest(line.store, line.flow.name, f"{line.flow.name}.{table}").lake_columns()
+    promised = captured_schema.latest(line.store, line.flow.name, f"{line.flow.name}.{table}").lake_columns()
     if sorted(promised) != sorted(line.types(table)):
         found.append(f"{table}: the schema promises {promised}, the files have {line.types(table)}")
     return found + [
@@ -182,7 +182,7 @@ def test_a_change_without_rows_is_applied_all_the_same(new_line: NewLine) -> Non
     line.execute("alter table goods add column n int not null default 42")
     changes = line.materialise("lake").metadata["silent/lake/goods"]["changes"]
     assert "n integer added (older rows show 42)" in changes
-    assert line.materialise("lake").metadata["silent/lake/goods"]["changes"] == report.UNCHANGED
+    assert line.materialise("lake").metadata["silent/lake/goods"]["changes"] == standard_metadata.UNCHANGED
     assert differences(line, "goods") == []
     assert {row["n"] for row in line.by_spark("goods").values()} == {42}
 

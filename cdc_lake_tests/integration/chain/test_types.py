@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cdc_lake.contract.errors import ContractError
-from cdc_lake.pipeline.stages.topic import connector_config
+from cdc_lake.pipeline.assets.topic import connector_config
 from cdc_lake_tests.integration.chain.cases import CASES, LONG, REFUSED, TYPES_SQL
 from cdc_lake_tests.integration.chain.conftest import NewLine
 from cdc_lake_tests.integration.chain.line import Line

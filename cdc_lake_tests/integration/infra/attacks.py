@@ -1,7 +1,4 @@
-"""What another user of the machine, or a page in a browser of its own user, sends to the stack's servers.
-
-Here: the requests. Not here: what becomes of them (test_security.py).
-"""
+"""What another user of the machine, or a page in a browser of its own user, sends to the stack's servers."""
 
 from __future__ import annotations
 

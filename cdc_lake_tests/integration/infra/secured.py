@@ -1,7 +1,4 @@
-"""A whole stack with secrets that were planted, used as people use it; and where those secrets are looked for.
-
-Here: the stack, the watch on command lines, the search. Not here: what may be found where (test_security.py).
-"""
+"""A whole stack with secrets that were planted, used as people use it; and where those secrets are looked for."""
 
 from __future__ import annotations
 

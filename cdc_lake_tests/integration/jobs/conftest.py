@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from cdc_lake.contract.schema import Column
+from cdc_lake.contract.schema.captured_schema import Column
 from cdc_lake_tests.integration.jobs.engines import Engines, running_engines
 from cdc_lake_tests.integration.jobs.tables import LakeTable
 

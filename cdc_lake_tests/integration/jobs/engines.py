@@ -1,7 +1,4 @@
-"""What the jobs' tests run on: the stack's S3 and Kafka, and one Spark session, all started once.
-
-Here: the fixtures' insides. Not here: tables and topics, of which each test has its own (tables.py, topics.py).
-"""
+"""What the jobs' tests run on: the stack's S3 and Kafka, and one Spark session, all started once."""
 
 from __future__ import annotations
 
@@ -13,8 +10,8 @@ from pathlib import Path
 import boto3
 from pyspark.sql import SparkSession
 
-from cdc_lake.contract.store import S3Location
-from cdc_lake.pipeline.flow import location
+from cdc_lake.contract.objects.store import S3Location
+from cdc_lake.pipeline.naming import location
 from cdc_lake.profile_local import JOBS
 from cdc_lake_tests.stack import running_stack
 from infra.local.attach import load_endpoints

@@ -1,13 +1,10 @@
-"""The columns of a small table, and its records as Debezium's flattening writes them.
-
-Here: one record. Not here: histories of them (cdc_lake_tests/histories.py), columns of every type (typed.py).
-"""
+"""The columns of a small table, and its records as Debezium's flattening writes them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from cdc_lake.contract.schema import Column
+from cdc_lake.contract.schema.captured_schema import Column
 
 COLUMNS = (
     Column(name="id", type="integer", nullable=False),

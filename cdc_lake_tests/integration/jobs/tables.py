@@ -1,7 +1,4 @@
-"""One table of one test: events delivered as landing would, upserted, and read back by two engines.
-
-Here: delivering through the real raw writer and manifests, without Kafka. Not here: what the events say.
-"""
+"""One table of one test: events delivered as landing would, upserted, and read back by two engines."""
 
 from __future__ import annotations
 
@@ -13,15 +10,15 @@ from datetime import UTC, datetime
 import pyarrow as pa
 from hudi import HudiTableBuilder
 
-from cdc_lake.contract import schema
-from cdc_lake.contract.chain import Chain
-from cdc_lake.contract.manifest import LandedObject, Manifest, Span
-from cdc_lake.contract.position import Watermark
-from cdc_lake.contract.schema import Column
-from cdc_lake.contract.store import S3Store
-from cdc_lake.jobs import upsert
-from cdc_lake.jobs.raw_writer import RawWriter
-from cdc_lake.jobs.upsert import UpsertReport, UpsertSpec
+from cdc_lake.contract.objects.chain import Chain
+from cdc_lake.contract.objects.manifest import LandedObject, Manifest, Span
+from cdc_lake.contract.objects.store import S3Store
+from cdc_lake.contract.schema import captured_schema
+from cdc_lake.contract.schema.captured_schema import Column
+from cdc_lake.contract.table.event_order import Watermark
+from cdc_lake.jobs.apply import upsert
+from cdc_lake.jobs.apply.upsert import UpsertReport, UpsertSpec
+from cdc_lake.jobs.landing.raw_writer import RawWriter
 from cdc_lake_tests.integration.jobs.engines import Engines
 
 TOPIC = "shop.public.orders"
@@ -47,11 +44,11 @@ class LakeTable:
     objects: list[LandedObject] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        schema.capture(self.store, self.name, SOURCE, self.columns, self.key)
+        captured_schema.capture(self.store, self.name, SOURCE, self.columns, self.key)
 
     def lake_columns(self) -> list[tuple[str, str]]:
         """Names and types that the captured schema promises."""
-        return schema.latest(self.store, self.name, SOURCE).lake_columns()
+        return captured_schema.latest(self.store, self.name, SOURCE).lake_columns()
 
     @property
     def store(self) -> S3Store:

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
-from cdc_lake.contract.schema import Column, TableSchema
-from cdc_lake.contract.values import PLACEHOLDER, STRICT, ValueRules
-from cdc_lake.jobs.decode import OFFSET, REASON, UNAVAILABLE, decode
+from cdc_lake.contract.schema.captured_schema import Column, TableSchema
+from cdc_lake.contract.schema.special_values import PLACEHOLDER, STRICT, ValueRules
+from cdc_lake.jobs.apply.decode import OFFSET, REASON, UNAVAILABLE, decode
 from cdc_lake_tests import debezium
 from cdc_lake_tests.integration.jobs.engines import Engines
 from cdc_lake_tests.integration.jobs.events import event

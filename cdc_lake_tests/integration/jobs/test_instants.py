@@ -10,10 +10,11 @@ import pytest
 from py4j.java_gateway import JVMView
 from pyspark.sql import SparkSession
 
-from cdc_lake.contract import instants, timeline
 from cdc_lake.contract.errors import LocalTimeError, TableAheadError
-from cdc_lake.jobs import purge, upsert
-from cdc_lake.jobs.purge import PurgeSpec
+from cdc_lake.contract.table import instants, timeline
+from cdc_lake.jobs.apply import upsert
+from cdc_lake.jobs.maintenance import purge
+from cdc_lake.jobs.maintenance.purge import PurgeSpec
 from cdc_lake_tests.integration.jobs.conftest import NewTable
 from cdc_lake_tests.integration.jobs.engines import Engines
 from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event

@@ -13,13 +13,13 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from cdc_lake.contract import dead_letters
-from cdc_lake.contract.chain import Chain
 from cdc_lake.contract.errors import ContractError, ObjectConflictError, TopicRecreatedError
-from cdc_lake.contract.manifest import Manifest
-from cdc_lake.contract.names import ObjectName
-from cdc_lake.jobs import land
-from cdc_lake.pipeline import topic_state
+from cdc_lake.contract.objects import dead_letters
+from cdc_lake.contract.objects.chain import Chain
+from cdc_lake.contract.objects.manifest import Manifest
+from cdc_lake.contract.objects.object_names import ObjectName
+from cdc_lake.jobs.landing import land
+from cdc_lake.pipeline.source_health import topic_state
 from cdc_lake_tests.integration.jobs.engines import Engines
 from cdc_lake_tests.integration.jobs.test_upsert_stops import NoSpark
 from cdc_lake_tests.integration.jobs.topics import Topic

@@ -8,11 +8,13 @@ from typing import Any, cast
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc_lake.contract import dead_letters, timeline
-from cdc_lake.contract.position import Watermark
-from cdc_lake.jobs import purge, upsert
-from cdc_lake.jobs.purge import PurgeReport, PurgeSpec
-from cdc_lake.jobs.upsert import UpsertSpec
+from cdc_lake.contract.objects import dead_letters
+from cdc_lake.contract.table import timeline
+from cdc_lake.contract.table.event_order import Watermark
+from cdc_lake.jobs.apply import upsert
+from cdc_lake.jobs.apply.upsert import UpsertSpec
+from cdc_lake.jobs.maintenance import purge
+from cdc_lake.jobs.maintenance.purge import PurgeReport, PurgeSpec
 from cdc_lake_tests.integration.jobs.conftest import NewTable
 from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.tables import LakeTable

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from cdc_lake.contract import lease, names, timeline
 from cdc_lake.contract.errors import LeaseHeldError, SnapshotNotAppliedError
-from cdc_lake.jobs import sweep
-from cdc_lake.jobs.sweep import SweepReport, SweepSpec
+from cdc_lake.contract.objects import object_names
+from cdc_lake.contract.table import lease, timeline
+from cdc_lake.jobs.maintenance import sweep
+from cdc_lake.jobs.maintenance.sweep import SweepReport, SweepSpec
 from cdc_lake_tests.integration.jobs.conftest import NewTable
 from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.tables import LakeTable
@@ -102,7 +103,7 @@ def test_a_table_that_has_not_applied_the_snapshot_is_refused(table: LakeTable) 
 
 
 def test_another_writer_is_not_disturbed(table: LakeTable) -> None:
-    key = names.lease_key(table.name, "orders")
+    key = object_names.lease_key(table.name, "orders")
     with lease.held(table.store, key, "dagster run 1"), pytest.raises(LeaseHeldError, match="dagster run 1"):
         swept(table)
     assert len(alive(table)) == 6

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from cdc_lake.contract import timeline
-from cdc_lake.jobs.hudi import HudiTable
+from cdc_lake.contract.table import timeline
+from cdc_lake.jobs.hudi.writer import HudiTable
 from cdc_lake_tests.integration.jobs.conftest import NewTable
 from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
 

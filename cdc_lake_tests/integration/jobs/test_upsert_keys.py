@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
-from cdc_lake.contract.position import Watermark
-from cdc_lake.contract.schema import Column
-from cdc_lake.jobs import purge
-from cdc_lake.jobs.purge import PurgeSpec
+from cdc_lake.contract.schema.captured_schema import Column
+from cdc_lake.contract.table.event_order import Watermark
+from cdc_lake.jobs.maintenance import purge
+from cdc_lake.jobs.maintenance.purge import PurgeSpec
 from cdc_lake_tests.integration.jobs.conftest import NewTable
 from cdc_lake_tests.integration.jobs.events import event
 from cdc_lake_tests.integration.jobs.tables import Event, LakeTable

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from cdc_lake.contract import schema, timeline
 from cdc_lake.contract.errors import SchemaUnexplainedError
-from cdc_lake.contract.schema import Column, TableSchema
-from cdc_lake.contract.values import PLACEHOLDER
-from cdc_lake.jobs.hudi import own_columns
+from cdc_lake.contract.schema import captured_schema
+from cdc_lake.contract.schema.captured_schema import Column, TableSchema
+from cdc_lake.contract.schema.special_values import PLACEHOLDER
+from cdc_lake.contract.table import timeline
+from cdc_lake.jobs.hudi.writer import own_columns
 from cdc_lake_tests.integration.jobs.conftest import NewTable
 from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.tables import SOURCE, LakeTable
@@ -25,7 +26,7 @@ NUMBERED = tuple(column.model_copy(update={"attnum": place}) for place, column i
 def look(table: LakeTable, *columns: Column, epoch: int = 0) -> TableSchema:
     """Capture what the source's catalog says now."""
     seen = TableSchema(version=0, table=SOURCE, columns=columns, key=KEY, oid=1, filenode=1, epoch=epoch)
-    return schema.record(table.store, table.name, seen)[0]
+    return captured_schema.record(table.store, table.name, seen)[0]
 
 
 def held(table: LakeTable, *names: str) -> dict[int, tuple[object, ...]]:

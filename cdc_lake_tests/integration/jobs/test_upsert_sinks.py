@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from cdc_lake.contract import dead_letters
-from cdc_lake.jobs import adopt
-from cdc_lake.jobs.adopt import AdoptReport, AdoptSpec
-from cdc_lake.jobs.land import LandSpec
-from cdc_lake.jobs.sink_listing import Sink
+from cdc_lake.contract.objects import dead_letters
+from cdc_lake.jobs.adoption import adopt
+from cdc_lake.jobs.adoption.adopt import AdoptReport, AdoptSpec
+from cdc_lake.jobs.adoption.listing import Sink
+from cdc_lake.jobs.landing.land import LandSpec
 from cdc_lake_tests.integration.jobs.conftest import NewTable
 from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.tables import TOPIC, LakeTable

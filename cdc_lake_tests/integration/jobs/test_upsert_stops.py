@@ -7,9 +7,10 @@ from typing import NoReturn, cast
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc_lake.contract import lease, names, timeline
 from cdc_lake.contract.errors import LeaseHeldError, ManifestGapError, ObjectDamagedError, TopicRecreatedError
-from cdc_lake.jobs import upsert
+from cdc_lake.contract.objects import object_names
+from cdc_lake.contract.table import lease, timeline
+from cdc_lake.jobs.apply import upsert
 from cdc_lake_tests.integration.jobs.conftest import NewTable
 from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.tables import LakeTable
@@ -50,7 +51,7 @@ def test_a_damaged_raw_object_stops_it_as_what_it_is(table: LakeTable, body: byt
 def test_a_table_that_another_writer_holds_is_left_alone(table: LakeTable) -> None:
     table.deliver([event(1, "c", 100)])
     with (
-        lease.held(table.store, names.lease_key(table.name, "orders"), "another writer"),
+        lease.held(table.store, object_names.lease_key(table.name, "orders"), "another writer"),
         pytest.raises(LeaseHeldError, match="another writer writes here"),
     ):
         table.upsert()
@@ -71,7 +72,7 @@ def assert_that_nothing_new_is_quick(table: LakeTable) -> None:
 
 def assert_that_another_manifest_of_that_number_is_noticed(table: LakeTable) -> None:
     """Someone removed manifests, and what was landed in their place was cut elsewhere."""
-    before, key = table.chain.read(1), names.manifest_key(table.name, table.spec.topic, 1)
+    before, key = table.chain.read(1), object_names.manifest_key(table.name, table.spec.topic, 1)
     bucket = table.engines.location.bucket
     for attempt in ("anew", before.attempt):
         body = before.model_copy(update={"attempt": attempt}).encode()
@@ -84,7 +85,7 @@ def assert_that_another_manifest_of_that_number_is_noticed(table: LakeTable) -> 
 def assert_that_a_recreated_topic_is_noticed(table: LakeTable) -> None:
     """Someone removed the raw objects, but not the table, and landed another topic of the name."""
     store = table.store
-    store.delete(item.key for item in store.scan(names.topic_prefix(table.name, table.spec.topic)))
+    store.delete(item.key for item in store.scan(object_names.topic_prefix(table.name, table.spec.topic)))
     table.topic_id, table.next_offset = "another", 0
     for _ in range(2):
         table.deliver([event(2, "c", 100)])

@@ -8,9 +8,9 @@ from typing import Any
 
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
-from cdc_lake.contract.schema import Column
-from cdc_lake.contract.values import PLACEHOLDER
-from cdc_lake.jobs.hudi import own_columns
+from cdc_lake.contract.schema.captured_schema import Column
+from cdc_lake.contract.schema.special_values import PLACEHOLDER
+from cdc_lake.jobs.hudi.writer import own_columns
 from cdc_lake_tests.integration.jobs.conftest import NewTable
 from cdc_lake_tests.integration.jobs.events import event
 from cdc_lake_tests.integration.jobs.tables import LakeTable

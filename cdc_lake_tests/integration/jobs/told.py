@@ -1,8 +1,4 @@
-"""Histories carried to one table: each in a key space of its own, so that a write of seconds tries hundreds.
-
-Here: delivering them batch by batch, epoch by epoch, and telling which of them the table holds wrongly. Not here:
-what they are (cdc_lake_tests/histories.py).
-"""
+"""Histories carried to one table: each in a key space of its own, so that a write of seconds tries hundreds."""
 
 from __future__ import annotations
 
@@ -11,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from cdc_lake.contract.epochs import Epoch, Epochs, Start
-from cdc_lake.contract.manifest import Manifest, Span
-from cdc_lake.contract.position import Watermark
+from cdc_lake.contract.objects.manifest import Manifest, Span
+from cdc_lake.contract.source.epochs import Epoch, Epochs, Start
+from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake_tests.deliveries import Delivery
 from cdc_lake_tests.histories import content, fold
 from cdc_lake_tests.integration.jobs.tables import TOPIC, LakeTable

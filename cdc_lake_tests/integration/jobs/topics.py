@@ -1,7 +1,4 @@
-"""A topic of one test, written by transactions, and what landing it should give.
-
-Here: producing, and reading back what was landed. Not here: what the tests compare.
-"""
+"""A topic of one test, written by transactions, and what landing it should give."""
 
 from __future__ import annotations
 
@@ -11,12 +8,12 @@ from dataclasses import dataclass, field, replace
 
 from confluent_kafka import Message, Producer
 
-from cdc_lake.contract import json_lines
-from cdc_lake.contract.chain import Chain
-from cdc_lake.contract.manifest import Manifest
-from cdc_lake.contract.store import S3Store
-from cdc_lake.jobs import land
-from cdc_lake.jobs.land import LandReport, LandSpec
+from cdc_lake.contract.objects import json_lines
+from cdc_lake.contract.objects.chain import Chain
+from cdc_lake.contract.objects.manifest import Manifest
+from cdc_lake.contract.objects.store import S3Store
+from cdc_lake.jobs.landing import land
+from cdc_lake.jobs.landing.land import LandReport, LandSpec
 from cdc_lake_tests.integration.jobs.engines import Engines
 from resources.waiting import until
 

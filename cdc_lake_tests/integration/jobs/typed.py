@@ -1,13 +1,10 @@
-"""A table with a column of each kind, and its records as Debezium spells them.
-
-Here: the columns and one good record, which tests change field by field.
-"""
+"""A table with a column of each kind, and its records as Debezium spells them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from cdc_lake.contract.schema import Column
+from cdc_lake.contract.schema.captured_schema import Column
 
 COLUMNS = (
     Column(name="id", type="integer", nullable=False),

@@ -9,11 +9,11 @@ from typing import Any, cast
 
 import pytest
 
-from cdc_lake.contract import dead_letters
-from cdc_lake.contract.schema import Column
-from cdc_lake.pipeline.flow import Flow, TableFlow, location
-from cdc_lake.pipeline.load import load
-from cdc_lake.pipeline.registration import register
+from cdc_lake.contract.objects import dead_letters
+from cdc_lake.contract.schema.captured_schema import Column
+from cdc_lake.pipeline.assets.catalog_tables import register
+from cdc_lake.pipeline.loading import load
+from cdc_lake.pipeline.naming import Flow, TableFlow, location
 from cdc_lake.pipeline.spec import TableSpec
 from cdc_lake_tests.integration.conftest import QueryStack
 from cdc_lake_tests.integration.jobs.engines import Engines, running_spark

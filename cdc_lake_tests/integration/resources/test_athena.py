@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cdc_lake.pipeline.load import load
+from cdc_lake.pipeline.loading import load
 from cdc_lake_tests.integration.conftest import QueryStack
 from resources.athena import Athena, AthenaQueryFailed
 from resources.errors import Unreachable, WaitTimedOut

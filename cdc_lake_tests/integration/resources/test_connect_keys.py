@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cdc_lake.contract.position import Position
+from cdc_lake.contract.table.event_order import Position
 from cdc_lake_tests.integration.resources.source_side import Source
 from cdc_lake_tests.tried import Tried
 

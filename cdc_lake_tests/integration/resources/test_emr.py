@@ -15,11 +15,14 @@ from typing import Any, cast
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc_lake.contract import lease, names
 from cdc_lake.contract.errors import LeaseHeldError
-from cdc_lake.contract.store import S3Location
-from cdc_lake.jobs import purge, remote, upsert
-from cdc_lake.jobs.purge import PurgeSpec
+from cdc_lake.contract.objects import object_names
+from cdc_lake.contract.objects.store import S3Location
+from cdc_lake.contract.table import lease
+from cdc_lake.jobs.apply import upsert
+from cdc_lake.jobs.maintenance import purge
+from cdc_lake.jobs.maintenance.purge import PurgeSpec
+from cdc_lake.jobs.remote import job_call
 from cdc_lake.profile_local import JOBS
 from cdc_lake_tests.fakes.server import listening
 from cdc_lake_tests.integration.jobs.engines import BUCKET, Engines, make_bucket
@@ -59,7 +62,7 @@ class Aws:
         root = JOBS.parents[1]
         code = EmrCode(
             root=str(root),
-            packages=list(remote.PACKAGES),
+            packages=list(job_call.PACKAGES),
             entry=str(JOBS / "main.py"),
             jars=str(self.at.spark_jars),
         )
@@ -69,7 +72,7 @@ class Aws:
             "endpoint_url": self.url,
             "files": JobFiles(bucket=BUCKET, endpoint_url=self.at.s3_endpoint, region=self.at.region, **keys),
             "code": code,
-            "texts": remote.JobTexts(),
+            "texts": job_call.JobTexts(),
             "properties": [str(JOBS / "spark.properties")],
             "settings": {"spark.sql.shuffle.partitions": "4"},
             "poll_seconds": 0.5,
@@ -155,7 +158,7 @@ def test_an_upsert_writes_the_table_and_its_report_comes_back(
 @both
 def test_an_error_of_the_contract_is_raised_as_itself(aws: Aws, make: Callable[[Aws], EmrJobs], name: str) -> None:
     table = aws.table(f"{name}-held")
-    key = names.lease_key(table.spec.pipeline, table.spec.table)
+    key = object_names.lease_key(table.spec.pipeline, table.spec.table)
     with (
         lease.held(table.store, key, "another writer"),
         pytest.raises(LeaseHeldError, match="another writer") as caught,

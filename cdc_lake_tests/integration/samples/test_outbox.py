@@ -16,7 +16,7 @@ import psycopg2
 import pytest
 from psycopg2.extensions import connection
 
-from cdc_lake.pipeline.load import load
+from cdc_lake.pipeline.loading import load
 from cdc_lake.samples.errors import LoadError
 from cdc_lake.samples.stories import delete_order, insert_order_with_lines, ship_order
 from resources.waiting import until

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
-from cdc_lake.contract import schema, timeline
-from cdc_lake.contract.values import STRICT, ValueRules
-from cdc_lake.contract.visibility import Point
+from cdc_lake.contract.schema import captured_schema
+from cdc_lake.contract.schema.special_values import STRICT, ValueRules
+from cdc_lake.contract.source.visibility import Point
+from cdc_lake.contract.table import timeline
 from cdc_lake.jobs import verify
 from cdc_lake.jobs.verify import LakeState, SourceAccess, VerifyReport, VerifySpec
 from cdc_lake.jobs.verify import SourceTable as SourceAtPoint
@@ -90,7 +91,7 @@ class Judged:
             pipeline=self.lake.name,
             topic=TOPIC,
             uri=self.lake.spec.uri(),
-            versions=schema.captured(self.lake.store, self.lake.name, SOURCE),
+            versions=captured_schema.captured(self.lake.store, self.lake.name, SOURCE),
             source=SourceAtPoint(access, point.snapshot_id, "public", self.source.name, pages),
             point=Point(0, point.lsn, point.horizon, point.snapshot.xmax, point.snapshot.in_progress),
             lake=self.state(),

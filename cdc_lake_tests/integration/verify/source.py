@@ -1,7 +1,4 @@
-"""A source table in a real PostgreSQL, whose changes are told as Debezium would, with their true ids and LSNs.
-
-Here: transactions and their events, without Kafka and Connect. Not here: what is made of them.
-"""
+"""A source table in a real PostgreSQL, whose changes are told as Debezium would, with their true ids and LSNs."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from typing import Any
 
 from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg2 names its class in lower case
 
-from cdc_lake.contract.schema import Column
+from cdc_lake.contract.schema.captured_schema import Column
 from resources import lsn
 from resources.postgres import Postgres
 

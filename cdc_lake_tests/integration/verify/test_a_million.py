@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.verify import Bench
-from cdc_lake.jobs.upsert import UpsertSpec
+from cdc_lake.jobs.apply.upsert import UpsertSpec
 from cdc_lake_tests.full import size
 from cdc_lake_tests.integration.verify.conftest import NewTable
 from cdc_lake_tests.tried import Tried

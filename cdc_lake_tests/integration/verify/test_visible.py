@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import product
 
-from cdc_lake.contract.position import Position
-from cdc_lake.contract.visibility import XIDS, Point
-from cdc_lake.jobs.verify.visible import seen
+from cdc_lake.contract.source.visibility import XIDS, Point
+from cdc_lake.contract.table.event_order import Position
+from cdc_lake.jobs.verify.snapshot_visibility import seen
 from cdc_lake_tests.integration.verify.conftest import NewTable
 from cdc_lake_tests.tried import Tried
 

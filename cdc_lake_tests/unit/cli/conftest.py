@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from cdc_lake import profile
-from cdc_lake.pipeline import load
-from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline import loading
+from cdc_lake.pipeline.naming import Flow
 from cdc_lake_tests.shop import shop
 from cdc_lake_tests.world import World
 
@@ -18,12 +18,12 @@ __all__ = ["commands", "shop"]
 @pytest.fixture
 def commands(shop: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     """The shop, as the commands find it."""
-    real = load.load
+    real = loading.load
 
     def named(name: str) -> Flow:
         return real(name, shop.flow.folder.parent)
 
-    monkeypatch.setattr(load, "load", named)
+    monkeypatch.setattr(loading, "load", named)
     monkeypatch.setattr(profile, "resolved", lambda: shop.resolved)
     monkeypatch.setenv("CDC_LAKE_HOME", str(tmp_path / "home"))
     return shop

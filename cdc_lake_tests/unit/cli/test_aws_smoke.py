@@ -21,7 +21,7 @@ from cdc_lake import instance
 from cdc_lake.cli.app import app
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.demo import steps
-from cdc_lake.pipeline import verification
+from cdc_lake.pipeline.operations import verification
 from cdc_lake_tests.fakes.account import ACCOUNT, ENVIRONMENT, bind
 from cdc_lake_tests.unit.cli.test_demo_command import SUMMARY
 

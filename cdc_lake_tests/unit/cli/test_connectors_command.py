@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from typer.testing import CliRunner
 
 from cdc_lake.cli.app import app
-from cdc_lake.pipeline.stages.topic import CONNECTORS
+from cdc_lake.pipeline.assets.topic import CONNECTORS
 from cdc_lake_tests.unit.resources.fake_connect import FakeConnect, fake_connect, validation
 from infra.local.endpoints import Endpoints
 from resources.errors import Unreachable

@@ -13,10 +13,10 @@ from typer.testing import CliRunner, Result
 
 from cdc_lake import profile
 from cdc_lake.cli.app import app
-from cdc_lake.contract import dead_letters
-from cdc_lake.contract.dead_letters import DeadLetter
 from cdc_lake.contract.errors import ContractError
-from cdc_lake.jobs.replay import ReplayReport, ReplaySpec
+from cdc_lake.contract.objects import dead_letters
+from cdc_lake.contract.objects.dead_letters import DeadLetter
+from cdc_lake.jobs.maintenance.replay import ReplayReport, ReplaySpec
 from cdc_lake_tests.world import World
 
 ORDERS, CUSTOMERS = "shop.sales.orders", "shop.sales.customers"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typer.testing import CliRunner
 
 from cdc_lake.cli.app import app
-from cdc_lake.contract import instants
+from cdc_lake.contract.table import instants
 from cdc_lake_tests.world import World
 
 

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 from cdc_lake.cli import printable, query_output, topic, verify
 from cdc_lake.cli.app import app
 from cdc_lake.cli.northwind import show
-from cdc_lake.contract import dead_letters
-from cdc_lake.contract.dead_letters import DeadLetter
+from cdc_lake.contract.objects import dead_letters
+from cdc_lake.contract.objects.dead_letters import DeadLetter
 from cdc_lake.jobs.verify import Difference, VerifyReport
 from cdc_lake_tests.world import World
 from infra.local.home import find_home

@@ -7,13 +7,13 @@ from typer.testing import CliRunner
 
 from cdc_lake import profile
 from cdc_lake.cli.app import app
-from cdc_lake.jobs import purge
-from cdc_lake.pipeline import load
+from cdc_lake.jobs.maintenance import purge
+from cdc_lake.pipeline import loading
 from cdc_lake_tests.fakes.jobs import FakeSpark
 from cdc_lake_tests.shop_pipeline import YAML, write_shop
 from cdc_lake_tests.world import World
 
-REAL = load.load  # the fixture takes its place
+REAL = loading.load  # the fixture takes its place
 
 
 @pytest.mark.usefixtures("commands")
@@ -38,7 +38,7 @@ def test_it_says_what_it_did(
     defs = commands.flow.folder.parent.parent / "hard"
     write_shop(defs, YAML.replace("key: [order_id]\n", "key: [order_id]\n      deletes: hard\n"))
     flow = REAL("shop", defs)
-    monkeypatch.setattr(load, "load", lambda _name: flow)
+    monkeypatch.setattr(loading, "load", lambda _name: flow)
     asked: list[purge.PurgeSpec] = []
 
     def run(spec: purge.PurgeSpec) -> purge.PurgeReport:

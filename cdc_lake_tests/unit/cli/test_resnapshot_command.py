@@ -10,10 +10,11 @@ from typer.testing import CliRunner, Result
 
 from cdc_lake import profile
 from cdc_lake.cli.app import app
-from cdc_lake.contract.epochs import Break, Epochs
-from cdc_lake.pipeline import continuity, resnapshot
-from cdc_lake.pipeline.flow import Flow
-from cdc_lake.pipeline.stages import topic
+from cdc_lake.contract.source.epochs import Break, Epochs
+from cdc_lake.pipeline.assets import topic
+from cdc_lake.pipeline.naming import Flow
+from cdc_lake.pipeline.operations import resnapshot
+from cdc_lake.pipeline.source_health import stream_continuity
 from cdc_lake_tests.world import World
 
 
@@ -33,7 +34,7 @@ def reasons(commands: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         topic, "connector_config", lambda *_: {"connector.class": "Debezium", "exactly.once.support": "required"}
     )
     commands.connect.put(commands.flow.connector, {"connector.class": "Debezium", "exactly.once.support": "required"})
-    continuity.begin(commands.flow, commands.postgres, commands.connect, commands.bucket)
+    stream_continuity.begin(commands.flow, commands.postgres, commands.connect, commands.bucket)
     return found
 
 

@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cdc_lake.cli.app import app
-from cdc_lake.contract import pending
+from cdc_lake.contract.table import pending_counts
 from cdc_lake.jobs.verify import Difference, VerifyReport
-from cdc_lake.pipeline import verification
+from cdc_lake.pipeline.operations import verification
 from cdc_lake_tests.world import World
 
 EQUAL = VerifyReport(3, 3, 3, 1, 0, 0, 0, 0, 0, (), {"match": 0.5})
@@ -51,7 +51,7 @@ def test_the_verdict(monkeypatch: pytest.MonkeyPatch, report: VerifyReport, code
 def test_what_was_not_judged_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:
     found = verified(monkeypatch, NEVER)
     assert "orders: not judged: 1 of 3 keys" in found.stdout
-    assert f"pending in each of the last {pending.RUNS} runs: 1" in found.stdout
+    assert f"pending in each of the last {pending_counts.RUNS} runs: 1" in found.stdout
     assert "not judged" not in verified(monkeypatch, EQUAL).stdout
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import jwt
 import pytest
 
-from cdc_lake.pipeline.stages.topic import CONNECTORS
+from cdc_lake.pipeline.assets.topic import CONNECTORS
 from infra.local.artifacts import CONNECT_3_7, folder_of
 from infra.local.component import Component, Launch, Secrets, StackContext
 from infra.local.components import all_components

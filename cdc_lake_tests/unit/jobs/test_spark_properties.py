@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cdc_lake.contract import instants
-from cdc_lake.jobs.hudi import HudiTable
-from cdc_lake.jobs.raw_writer import RawWriter
+from cdc_lake.contract.table import instants
+from cdc_lake.jobs.hudi.writer import HudiTable
+from cdc_lake.jobs.landing.raw_writer import RawWriter
 from cdc_lake.profile_local import JOBS
 from resources import spark_properties
 

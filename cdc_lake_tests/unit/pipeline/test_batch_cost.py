@@ -4,28 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cdc_lake.contract.chain import Chain
-from cdc_lake.contract.store import S3Location
-from cdc_lake.jobs import upsert
-from cdc_lake.pipeline import landed_objects, stream
+from cdc_lake.contract.objects.chain import Chain
+from cdc_lake.contract.objects.store import S3Location
+from cdc_lake.jobs.apply import upsert
+from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline.checks import chain_verification
 from cdc_lake_tests.fakes import jobs
 from cdc_lake_tests.world import World
 
 
 def land(shop: World) -> None:
     """The requests of the sensor and of the stage raw around the job, and those of the job's driver."""
-    stream.landing(shop.orders, shop.kafka, S3Location("shop"))
-    found = stream.landing(shop.orders, shop.kafka, S3Location("shop"))
+    table_progress.landing(shop.orders, shop.kafka, S3Location("shop"))
+    found = table_progress.landing(shop.orders, shop.kafka, S3Location("shop"))
     shop.land_by(found.spec)
     head = found.chain.head(found.spec.head)
     assert head is not None
     found.chain.records(head)
-    stream.raw_watermark(shop.bucket, shop.orders, found.state)
+    table_progress.raw_watermark(shop.bucket, shop.orders, found.state)
 
 
 def check(shop: World) -> None:
     """Those of the light check."""
-    assert not landed_objects.verify_new(chain(shop)).damaged
+    assert not chain_verification.verify_new(chain(shop)).damaged
 
 
 def apply(shop: World) -> None:
@@ -60,7 +61,7 @@ def test_a_batch_costs_the_same_after_any_number_of_manifests(shop: World) -> No
         jobs.apply(shop.bucket, shop.orders.upsert_spec(S3Location("shop"), "test"))
         shop.order(1)
         costs.append([requests(shop, step) for step in (land, check, apply)])
-        whole.append(requests(shop, lambda _: landed_objects.verify_whole(chain(shop))))
+        whole.append(requests(shop, lambda _: chain_verification.verify_whole(chain(shop))))
     assert costs[0] == costs[1]
     assert sum(costs[0]) <= 60
     assert whole[1] > 300 > sum(costs[0]) > whole[0]

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from cdc_lake.contract.errors import ContractError
-from cdc_lake.contract.schema import Column
+from cdc_lake.contract.schema.captured_schema import Column
 from cdc_lake_tests import comparison
 from cdc_lake_tests.comparison import Comparison, normal, streamed
 from cdc_lake_tests.world import World

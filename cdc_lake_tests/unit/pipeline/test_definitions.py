@@ -17,10 +17,10 @@ from syrupy.assertion import SnapshotAssertion
 
 from cdc_lake import profile, profile_local
 from cdc_lake.definitions import defs
-from cdc_lake.pipeline import checks
+from cdc_lake.pipeline.automation.jobs import Jobs
+from cdc_lake.pipeline.checks import all_checks
 from cdc_lake.pipeline.component import CdcPipeline
-from cdc_lake.pipeline.jobs import Jobs
-from cdc_lake.pipeline.load import load
+from cdc_lake.pipeline.loading import load
 from infra.local.endpoints import Endpoints
 from resources.errors import ResourceError
 from resources.sqs import Sqs
@@ -103,7 +103,7 @@ def test_a_request_runs_exactly_the_checks_that_it_names(repository: dg.Reposito
     """As the daemon resolves it: a request that names assets only gets all of their checks, of any tier."""
     flow = load("northwind")
     lake = flow.tables[0].key("lake")
-    request = Jobs(flow, checks.build(flow)).apply.only(lake).request("key", {})
+    request = Jobs(flow, all_checks.build(flow)).apply.only(lake).request("key", {})
     job = repository.get_job(str(request.job_name))
     named = job.get_subset(
         asset_selection=set(request.asset_selection or ()), asset_check_selection=set(request.asset_check_keys or ())

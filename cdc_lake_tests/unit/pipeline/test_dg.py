@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from cdc_lake.contract.errors import ContractError
-from cdc_lake.pipeline.load import load
+from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.scaffold import PipelineScaffolder
 
 ROOT = Path(__file__).parents[3]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from cdc_lake.jobs import remote
+from cdc_lake.jobs.remote import job_call
 from cdc_lake_tests.fakes.s3 import MemoryS3, served_s3
 from resources.emr_code import EmrCode, archive
 from resources.errors import ResourceError
@@ -60,16 +60,16 @@ def test_the_same_files_are_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_the_jobs_are_imported_from_the_archive_alone(tmp_path: Path) -> None:
-    (tmp_path / "code.zip").write_bytes(archive(ROOT, remote.PACKAGES))
+    (tmp_path / "code.zip").write_bytes(archive(ROOT, job_call.PACKAGES))
     program = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "import cdc_lake.jobs.main as main\n"
-        "from cdc_lake.jobs import hudi, remote\n"
-        "assert hudi.properties(hudi.OPTIONS.read_text())['hoodie.write.table.version'] == '6'\n"
+        "import cdc_lake.jobs.remote.main as main\n"
+        "from cdc_lake.jobs.hudi import writer\n"
+        "assert writer.properties(writer.OPTIONS.read_text())['hoodie.write.table.version'] == '6'\n"
         "own = [m.__file__ for n, m in sys.modules.items() if n.split('.')[0] in ('cdc_lake', 'resources', 'infra')]\n"
         "assert own and all(each.startswith(sys.argv[1]) for each in own), own\n"
         "assert 'dagster' not in sys.modules\n"
-        "print(main.main.__name__, sorted(remote.JOBS))\n"
+        "print(main.main.__name__, sorted(main.job_call.JOBS))\n"
     )
     command = [sys.executable, "-I", "-c", program, str(tmp_path / "code.zip")]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

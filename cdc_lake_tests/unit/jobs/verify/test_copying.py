@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from psycopg2 import sql
 
 from cdc_lake.contract.errors import SourceUnreadableError
-from cdc_lake.jobs.verify import SourceAccess, SourceTable, copying
-from cdc_lake.jobs.verify.copying import CopyReader
-from cdc_lake.jobs.verify.values import Wire
+from cdc_lake.jobs.verify import SourceAccess, SourceTable, postgres_copy
+from cdc_lake.jobs.verify.postgres_copy import CopyReader
+from cdc_lake.jobs.verify.source_values import Wire
 
 ACCESS = SourceAccess("nowhere", 1, "devdb", "me", "s3cret")
 TABLE = SourceTable(ACCESS, "1-1", "public", "orders", None)
@@ -72,7 +72,7 @@ class FakeServer:
         self.rows, self.error = rows, error
         self.sent = 0
 
-    def copy_expert(self, _statement: str, into: copying._Chunks) -> None:
+    def copy_expert(self, _statement: str, into: postgres_copy._Chunks) -> None:
         for number in range(self.rows):
             into.write(b"%d,%s\n" % (number, b"x" * 1000))
             self.sent += 1
@@ -80,8 +80,8 @@ class FakeServer:
             raise self.error
 
 
-def filling(server: FakeServer) -> tuple[copying._Chunks, threading.Thread]:
-    chunks = copying._Chunks()
+def filling(server: FakeServer) -> tuple[postgres_copy._Chunks, threading.Thread]:
+    chunks = postgres_copy._Chunks()
     thread = threading.Thread(target=chunks.fill, args=(server, "copy"), daemon=True)
     thread.start()
     return chunks, thread
@@ -120,7 +120,7 @@ def test_ranges_of_pages_are_asked_for_by_ctid(monkeypatch: pytest.MonkeyPatch) 
         asked.append(_text(statement))
         yield b"1\n"
 
-    monkeypatch.setattr(copying, "_copied", copied)
+    monkeypatch.setattr(postgres_copy, "_copied", copied)
     made = CopyReader(TABLE, [Wire("c0", "{0}::text", 'odd"name')], [(0, 10), (10, None)])
     batch = pa.RecordBatch.from_pydict({"id": [0, 1]})
     assert sum(found.num_rows for found in made([batch])) == 2

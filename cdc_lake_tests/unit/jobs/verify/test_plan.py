@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_lake.contract.chain import Chain
-from cdc_lake.contract.manifest import Manifest, Span
+from cdc_lake.contract.objects.chain import Chain
+from cdc_lake.contract.objects.manifest import Manifest, Span
 from cdc_lake.jobs.verify import LakeState
-from cdc_lake.jobs.verify.resolving import manifests_after
-from cdc_lake.jobs.verify.sides import ranges
+from cdc_lake.jobs.verify.changed_keys import manifests_after
+from cdc_lake.jobs.verify.source_and_lake import ranges
 from cdc_lake_tests.memory_store import MemoryLocation, MemoryStore
 
 

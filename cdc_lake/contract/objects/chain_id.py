@@ -1,0 +1,61 @@
+"""Which manifest chain is a pipeline's current one: each reset begins another, with an id that was never used before.
+
+The id is part of the keys of manifests and raw objects. A landing run reads it before anything else and keeps it, so
+that what a run writes which was paused across a reset is below the id of the old chain, where no reader looks.
+The first chain of a pipeline has no id: its keys are those of the versions before ids.
+"""
+
+from __future__ import annotations
+
+import secrets
+from datetime import UTC, datetime
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from cdc_lake.contract.errors import ObjectDamagedError, RaceLostError
+from cdc_lake.contract.objects import object_names
+from cdc_lake.contract.objects.store import ObjectStore, PreconditionFailedError
+
+
+class _Current(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    chain: str = Field(pattern=r"^[A-Za-z0-9]+$")
+    began_at: datetime
+
+
+def current(store: ObjectStore, pipeline: str) -> str:
+    """Return the id of the pipeline's current chain, empty for the first one. Raises ObjectDamagedError."""
+    key = object_names.chain_key(pipeline)
+    stored = store.get(key)
+    try:
+        return "" if stored is None else _Current.model_validate_json(stored.body).chain
+    except ValidationError as error:
+        raise ObjectDamagedError(
+            f"Cannot find the manifests of pipeline {pipeline}: {key} is damaged ({error.errors()[0]['msg']}). Restore "
+            f"the object, or start over with `cdc-lake reset {pipeline}`."
+        ) from error
+
+
+def renew(store: ObjectStore, pipeline: str) -> str:
+    """Begin another chain and return its id. Call it while the pipeline's landing leases are held.
+
+    Raises RaceLostError where another reset begins one at the same moment.
+    """
+    key, chain = object_names.chain_key(pipeline), secrets.token_hex(8)
+    body = _Current(chain=chain, began_at=datetime.now(UTC)).model_dump_json(indent=1).encode()
+    stored = store.get(key)
+    try:
+        if stored is None:
+            store.put_new(key, body)
+        else:
+            store.replace(key, body, stored.etag)
+    except PreconditionFailedError as error:
+        found = store.get(key)
+        # A put that was retried after a lost answer finds what it had put.
+        if found is None or found.body != body:
+            raise RaceLostError(
+                f"Cannot begin another manifest chain of pipeline {pipeline}: another reset replaced {key} at the same "
+                "moment. Wait for it to end, then run the reset again."
+            ) from error
+    return chain

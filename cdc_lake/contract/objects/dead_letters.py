@@ -1,0 +1,244 @@
+"""Records that could not be read: kept whole, with where they came from and why.
+
+A letter is two objects: the record's value as it is, put first, and a small JSON object that says the rest. Listing
+letters thus reads no values, however large. A letter is open until it was replayed or dropped; then both objects
+move to a prefix of their own, which keeps the history.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from cdc_lake.contract.errors import ContractError, ObjectConflictError, ObjectDamagedError
+from cdc_lake.contract.objects import object_names
+from cdc_lake.contract.objects.conditional_put import put_or_get
+from cdc_lake.contract.objects.store import ObjectStore, PreconditionFailedError
+
+_ID = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)\+(?P<partition>\d+)\+(?P<offset>\d+)(@(?P<epoch>[1-9]\d*))?", re.ASCII)
+_LETTER = ".json"
+_VALUE = ".value"
+_KEPT = "restore it from a backup, or drop the letter with `cdc-lake dlq drop`"
+
+
+How = Literal["replayed", "overtaken", "dropped"]
+"""How a letter ends: applied to the lake, made void by a newer snapshot of the source, or given up by somebody."""
+
+
+class Closing(BaseModel):
+    """How and when a letter ended; `instant` is the commit that applied it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    how: How
+    at: datetime
+    instant: str | None = None
+
+
+class DeadLetter(BaseModel):
+    """One record: its place, why it could not be read, and what is known of its value.
+
+    `object` is the raw object, for a record that got that far. `size` (bytes) and `sha256` describe the value; both
+    are None for a record without one. Key and headers are Kafka's, where they were seen: raw objects have none.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64")
+
+    topic: str
+    partition: int
+    offset: int
+    epoch: int = 0
+    object: str | None
+    reason: str
+    found_at: datetime
+    size: int | None
+    sha256: str | None
+    key: bytes | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    tries: int = 1
+    """How often it could not be read: once where it was found, and at each replay since."""
+    tried_at: datetime | None = None
+    mended: str | None = None
+    """The SHA-256 of a value that somebody put in the original's place."""
+    closed: Closing | None = Field(default=None)
+
+    @classmethod
+    def of(
+        cls,
+        topic: str,
+        partition: int,
+        offset: int,
+        reason: str,
+        value: bytes | None,
+        raw_object: str | None = None,
+        epoch: int = 0,
+        key: bytes | None = None,
+        headers: Sequence[tuple[str, bytes | None]] = (),
+    ) -> DeadLetter:
+        """A dead letter about a record's raw bytes, found now."""
+        return cls(
+            topic=topic,
+            partition=partition,
+            offset=offset,
+            epoch=epoch,
+            object=raw_object,
+            reason=reason,
+            found_at=datetime.now(UTC),
+            size=None if value is None else len(value),
+            sha256=None if value is None else _sha256(value),
+            key=key,
+            headers=tuple(headers),
+        )
+
+    @property
+    def id(self) -> str:
+        """What people call it: `<topic>+<partition>+<offset>`, and `@<epoch>` from epoch 1 on."""
+        return f"{self.topic}+{self.partition}+{self.offset}{f'@{self.epoch}' if self.epoch else ''}"
+
+    def name(self) -> str:
+        """Its objects' common name below either prefix. Raises ContractError for a topic that could leave it."""
+        topic = object_names.checked(self.topic, "topic")
+        epoch = f"epoch={self.epoch}/" if self.epoch else ""
+        return f"{topic}/{epoch}{topic}+{self.partition}+{self.offset:020d}"
+
+
+def keep_value(store: ObjectStore, pipeline: str, letter: DeadLetter, value: bytes | None) -> None:
+    """Keep a letter's value: the first step of two. A value without its letter is no letter."""
+    if value is not None:
+        _put_value(store, f"{object_names.dead_letter_prefix(pipeline)}{letter.name()}{_VALUE}", value)
+
+
+def put(store: ObjectStore, pipeline: str, letters: Sequence[DeadLetter]) -> None:
+    """Keep letters whose values are kept.
+
+    Putting the same record again changes nothing: a batch that is applied twice dead-letters once. Raises
+    ObjectConflictError where another record lies in one's place.
+    """
+    for letter in letters:
+        key = _key(pipeline, letter)
+        found = DeadLetter.model_validate_json(put_or_get(store, key, _body(letter)).body)
+        if found.sha256 != letter.sha256:
+            raise ObjectConflictError(
+                f"dead letter {key} is about another record than the one that lies there now: the topic was made again "
+                f"before anything was landed. Nothing was changed; look at the letter (`cdc-lake dlq show {pipeline} "
+                f"{found.id}`), drop it (`cdc-lake dlq drop {pipeline} {found.id}`), then run this again"
+            )
+
+
+def keys(store: ObjectStore, pipeline: str) -> Iterator[str]:
+    """The keys of all open dead letters of a pipeline."""
+    return (item.key for item in store.scan(object_names.dead_letter_prefix(pipeline)) if item.key.endswith(_LETTER))
+
+
+def letters(store: ObjectStore, pipeline: str, closed: bool = False) -> Iterator[DeadLetter]:
+    """All open dead letters of a pipeline, or all closed ones, by topic, partition and offset."""
+    prefix = object_names.closed_letter_prefix(pipeline) if closed else object_names.dead_letter_prefix(pipeline)
+    for item in store.scan(prefix):
+        stored = store.get(item.key) if item.key.endswith(_LETTER) else None
+        if stored is not None:  # closed between the listing and now
+            yield DeadLetter.model_validate_json(stored.body)
+
+
+def find(store: ObjectStore, pipeline: str, letter_id: str) -> DeadLetter:
+    """The open letter of this id. Raises ContractError where there is none."""
+    found = _ID.fullmatch(letter_id)
+    if found is not None:
+        probe = DeadLetter.of(found["topic"], int(found["partition"]), int(found["offset"]), "", None)
+        stored = store.get(_key(pipeline, probe.model_copy(update={"epoch": int(found["epoch"] or 0)})))
+        if stored is not None:
+            return DeadLetter.model_validate_json(stored.body)
+    raise ContractError(
+        f"pipeline {pipeline} has no dead letter {letter_id!r}: `cdc-lake dlq list {pipeline}` shows those there are"
+    )
+
+
+def value_of(store: ObjectStore, pipeline: str, letter: DeadLetter, original: bool = False) -> bytes | None:
+    """A letter's value, mended where it was; None for a record without one.
+
+    Raises ObjectDamagedError where it is missing, or not to the byte what the letter says.
+    """
+    digest = letter.sha256 if original else letter.mended or letter.sha256
+    if digest is None:
+        return None
+    prefix = object_names.closed_letter_prefix(pipeline) if letter.closed else object_names.dead_letter_prefix(pipeline)
+    key = f"{prefix}{letter.name()}{_suffix(letter, digest)}"
+    stored = store.get(key)
+    if stored is None or _sha256(stored.body) != digest:
+        what = "missing" if stored is None else "not what its letter says"
+        raise ObjectDamagedError(f"the value {key} of dead letter {letter.id} is {what}; {_KEPT}")
+    return stored.body
+
+
+def failed_again(store: ObjectStore, pipeline: str, letter: DeadLetter, reason: str) -> None:
+    """Keep why a letter that was tried again could still not be read. Nothing where it was closed meanwhile."""
+    changes = {"reason": reason, "tries": letter.tries + 1, "tried_at": datetime.now(UTC)}
+    _replace(store, pipeline, letter, letter.model_copy(update=changes))
+
+
+def mend(store: ObjectStore, pipeline: str, letter: DeadLetter, value: bytes) -> DeadLetter:
+    """Put a value in the original's place, which stays beside it; the letter as it is now."""
+    digest = _sha256(value)
+    _put_value(store, f"{object_names.dead_letter_prefix(pipeline)}{letter.name()}{_suffix(letter, digest)}", value)
+    mended = letter.model_copy(update={"mended": None if digest == letter.sha256 else digest})
+    if not _replace(store, pipeline, letter, mended):
+        raise ContractError(f"dead letter {letter.id} was changed or closed just now; nothing was mended: look again")
+    return mended
+
+
+def close(store: ObjectStore, pipeline: str, letter: DeadLetter, how: How, instant: str | None) -> None:
+    """Move a letter to the closed ones. Cut off anywhere, it is open still, and can be closed again."""
+    opened, closed = object_names.dead_letter_prefix(pipeline), object_names.closed_letter_prefix(pipeline)
+    name = letter.name()
+    suffixes = [_suffix(letter, digest) for digest in dict.fromkeys((letter.sha256, letter.mended)) if digest]
+    for suffix in suffixes:
+        stored = store.get(f"{opened}{name}{suffix}")
+        if stored is not None:
+            _put_value(store, f"{closed}{name}{suffix}", stored.body)
+    ended = letter.model_copy(update={"closed": Closing(how=how, at=datetime.now(UTC), instant=instant)})
+    put_or_get(store, f"{closed}{name}{_LETTER}", _body(ended))
+    # The letter before its values: what is listed has them.
+    store.delete([f"{opened}{name}{_LETTER}"])
+    store.delete([f"{opened}{name}{suffix}" for suffix in suffixes])
+
+
+def _replace(store: ObjectStore, pipeline: str, before: DeadLetter, after: DeadLetter) -> bool:
+    """Replace a letter that is still as it was read; whether it was."""
+    key = _key(pipeline, before)
+    stored = store.get(key)
+    if stored is None or stored.body != _body(before):
+        return False
+    try:
+        store.replace(key, _body(after), stored.etag)
+    except PreconditionFailedError:
+        now = store.get(key)
+        # A put that was retried after a lost answer finds what it had put.
+        return now is not None and now.body == _body(after)
+    return True
+
+
+def _put_value(store: ObjectStore, key: str, value: bytes) -> None:
+    if put_or_get(store, key, value).body != value:
+        raise ObjectConflictError(
+            f"{key} is there with another value; nothing was changed: look at who else writes below this prefix"
+        )
+
+
+def _suffix(letter: DeadLetter, digest: str) -> str:
+    return _VALUE if digest == letter.sha256 else f".{digest[:16]}{_VALUE}"
+
+
+def _key(pipeline: str, letter: DeadLetter) -> str:
+    return f"{object_names.dead_letter_prefix(pipeline)}{letter.name()}{_LETTER}"
+
+
+def _body(letter: DeadLetter) -> bytes:
+    return letter.model_dump_json(indent=1).encode()
+
+
+def _sha256(value: bytes) -> str:
+    return hashlib.sha256(value).hexdigest()

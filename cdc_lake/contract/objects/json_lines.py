@@ -1,0 +1,69 @@
+"""Raw objects as JSON lines: one record a line, each exactly the bytes that Kafka held."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+from cdc_lake.contract.errors import ObjectDamagedError
+from cdc_lake.contract.objects.manifest import LandedObject, SinkPart
+from cdc_lake.contract.objects.store import ObjectStore
+from cdc_lake.contract.sinks import sink_lines
+
+EXTENSION = "json"
+
+
+def unframeable(value: bytes | None, largest: int) -> str | None:
+    """Why a record's value can't be a line of at most `largest` bytes, or None where it can."""
+    if value is None:
+        return "the record has no value"
+    if not value:
+        return "the record's value is empty"
+    if b"\n" in value:
+        return "the record's value holds a line break, which no JSON converter writes"
+    if len(value) > largest:
+        return f"the record's value has {len(value):,} bytes, more than the {largest:,} of landing.record_bytes"
+    return None
+
+
+def frame(values: list[bytes]) -> bytes:
+    """The body of an object that holds these records."""
+    return b"\n".join(values) + b"\n"
+
+
+def records(store: ObjectStore, item: LandedObject) -> Iterator[tuple[int, bytes]]:
+    """The records of a manifested object, as (offset, value).
+
+    Raises ObjectDamagedError where the object is missing, or is not to the byte what its manifest says.
+    """
+    stored = store.get(item.key)
+    advice = "nothing was applied; restore the object from a backup, or start over with `cdc-lake reset`"
+    if stored is None:
+        raise ObjectDamagedError(f"raw object {item.key} is missing, though its manifest lists it; {advice}")
+    if item.sink is not None:
+        return zip(item.offsets(), _of_sink(stored.body, item, item.sink), strict=True)
+    body = stored.body
+    if len(body) != item.bytes or hashlib.sha256(body).hexdigest() != item.sha256:
+        raise ObjectDamagedError(
+            f"raw object {item.key} has {len(body)} bytes and not the content of {item.bytes} bytes that its "
+            f"manifest describes; {advice}"
+        )
+    lines = body.split(b"\n")
+    if lines.pop() != b"" or len(lines) != item.records:
+        raise ObjectDamagedError(
+            f"raw object {item.key} holds {len(lines)} records, its manifest counts {item.records}; {advice}"
+        )
+    return zip(item.offsets(), lines, strict=True)
+
+
+def _of_sink(body: bytes, item: LandedObject, part: SinkPart) -> list[bytes]:
+    """The values that a manifest means of an object that a sink connector wrote, and may have written again."""
+    found = sink_lines.lines(body, item.key, part.framing, part.gzip)[part.skip : part.skip + item.records]
+    values = [value for _, value in found]
+    if len(values) != item.records or hashlib.sha256(frame(values)).hexdigest() != item.sha256:
+        raise ObjectDamagedError(
+            f"raw object {item.key} does not hold the {item.records} records after line {part.skip} that its manifest "
+            "describes: the sink connector wrote it again with others, or fewer. Nothing was applied; restore the "
+            f"version with ETag {item.etag} (the bucket keeps versions), or start over with `cdc-lake reset`"
+        )
+    return values

@@ -1,0 +1,1 @@
+"""Captured schemas of source tables: columns, types, evolution."""

@@ -1,0 +1,174 @@
+"""The schema of a source table, captured from PostgreSQL's catalog and kept beside the raw objects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pydantic import BaseModel, ConfigDict
+
+from cdc_lake.contract.errors import ContractError, UnsupportedTypeError
+from cdc_lake.contract.objects import object_names
+from cdc_lake.contract.objects.conditional_put import put_or_get
+from cdc_lake.contract.objects.store import ObjectStore
+from cdc_lake.contract.schema import column_types, evolution
+
+# The columns that Debezium's flattening adds (design, section 4), by their names in a record, and the
+# lake's type of each. Hive's metastore folds names to lower case, so the lake's names are lower case.
+EVENT_FIELDS = {
+    "__op": "string",
+    "__db": "string",
+    "__schema": "string",
+    "__table": "string",
+    "__lsn": "bigint",
+    "__txId": "bigint",
+    "__snapshot": "string",
+    "__source_ts_ms": "bigint",
+    "__deleted": "boolean",
+}
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class Column(BaseModel):
+    """One column: its name, PostgreSQL type (domains followed, as format_type() spells it), whether NULL is allowed.
+
+    `attnum` is the column's number in the catalog, which a change of its name or type leaves alone. `missing` is what
+    rows that are older than the column show, as Debezium would spell it; None where that is NULL.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    type: str
+    nullable: bool = True
+    kind: column_types.TypeKind = "base"
+    attnum: int | None = None
+    missing: str | None = None
+
+    @property
+    def base(self) -> str:
+        """The type without its arguments: `timestamp(3) without time zone` → `timestamp without time zone`."""
+        return column_types.base(self.type)
+
+    @property
+    def arguments(self) -> tuple[int, ...]:
+        """The type's arguments: `numeric(6,2)` → (6, 2)."""
+        return column_types.arguments(self.type)
+
+    @property
+    def lake_type(self) -> str:
+        """The column's type in the lake, as Hive spells it. Raises UnsupportedTypeError."""
+        found = column_types.lake_type(self.type, self.kind)
+        if found is None:
+            raise UnsupportedTypeError(
+                f"column {self.name} has PostgreSQL type {self.type}, which has no mapping into the lake; give it "
+                "one that has (docs/reference/types.md), drop it, or move it to a table that is not captured"
+            )
+        return found
+
+
+class TableSchema(BaseModel):
+    """One version of a source table's schema.
+
+    `dropped` are columns of earlier versions, which the lake keeps as history. `oid` is the table's, `filenode` its
+    file's. `epoch` is the first source epoch that the version explains: where it is greater than the version before
+    has, a resnapshot lies between the two.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: int
+    table: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    dropped: tuple[Column, ...] = ()
+    oid: int | None = None
+    filenode: int | None = None
+    epoch: int = 0
+
+    def lake_columns(self) -> list[tuple[str, str]]:
+        """Names and Hive types of the lake table: the source's columns, dropped ones, the event's fields, the order."""
+        own = [(column.name.lower(), column.lake_type) for column in (*self.columns, *self.dropped)]
+        return [*own, *((name.lower(), kind) for name, kind in EVENT_FIELDS.items()), ("__order", "string")]
+
+
+def versions(store: ObjectStore, pipeline: str, table: str) -> list[TableSchema]:
+    """All captured versions, oldest first."""
+    listed = store.scan(object_names.schema_prefix(pipeline, table))
+    bodies = [store.get(item.key) for item in listed if item.key.endswith(".json")]
+    return [TableSchema.model_validate_json(stored.body) for stored in bodies if stored is not None]
+
+
+def latest(store: ObjectStore, pipeline: str, table: str) -> TableSchema:
+    """The newest captured version. Raises ContractError where none was captured yet."""
+    return captured(store, pipeline, table)[-1]
+
+
+def captured(store: ObjectStore, pipeline: str, table: str) -> list[TableSchema]:
+    """All captured versions, oldest first, at least one. Raises ContractError where none was captured yet."""
+    found = versions(store, pipeline, table)
+    if not found:
+        raise ContractError(
+            f"no schema of {table} is captured yet: materialise {pipeline}/source/{table.rpartition('.')[2]} first"
+        )
+    return found
+
+
+def capture(
+    store: ObjectStore, pipeline: str, table: str, columns: Sequence[Column], key: Sequence[str]
+) -> tuple[TableSchema, bool]:
+    """Keep the table's schema as a new version if it differs from the newest one; see record()."""
+    return record(store, pipeline, TableSchema(version=0, table=table, columns=tuple(columns), key=tuple(key)))
+
+
+def record(store: ObjectStore, pipeline: str, seen: TableSchema) -> tuple[TableSchema, bool]:
+    """Keep what was seen as a new version if it differs from the newest one; its version and history are filled in.
+
+    Returns the newest schema and whether a version was added. Raises UnsupportedTypeError for a column whose name or
+    type the lake can't hold, SchemaChangeError for a change that can't be applied, ContractError where another run
+    captured another schema at the same moment.
+    """
+    found = versions(store, pipeline, seen.table)
+    if not found:
+        schema = seen.model_copy(update={"version": 1})
+        check(schema)
+    else:
+        # A run that knows nothing of the last resnapshot goes on in its epoch.
+        seen = seen.model_copy(update={"epoch": max(seen.epoch, found[-1].epoch)})
+        if not evolution.differs(found[-1], seen):
+            return found[-1], False
+        check(seen)
+        schema = evolution.following(found, seen, pipeline)
+        check(schema)
+    target = f"{object_names.schema_prefix(pipeline, schema.table)}{schema.version:06d}.json"
+    body = schema.model_dump_json(indent=1).encode()
+    if put_or_get(store, target, body).body != body:
+        raise ContractError(f"another run captured version {schema.version} of {schema.table} just now: run it again")
+    return schema, True
+
+
+def check(schema: TableSchema) -> None:
+    """Whether the lake can hold every column: its type, and a name that Avro (in Hudi) and Hive can spell.
+
+    Raises UnsupportedTypeError that names the column.
+    """
+    seen: set[str] = set()
+    for column in schema.columns:
+        _ = column.lake_type
+        folded = column.name.lower()
+        fault = (
+            "a name that the lake's formats can't spell (letters, digits and '_' only)"
+            if not _NAME.fullmatch(column.name)
+            else "the name of a column that the lake adds"
+            if folded.startswith(("__", "_hoodie_"))
+            else "the name of another column once Hive folds names to lower case"
+            if folded in seen
+            else None
+        )
+        if fault is not None:
+            raise UnsupportedTypeError(
+                f"column {column.name} of {schema.table} has {fault}; rename it in the source table, or move "
+                "it to a table that is not captured"
+            )
+        seen.add(folded)

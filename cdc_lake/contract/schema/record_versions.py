@@ -1,0 +1,104 @@
+"""Which schema version explains a record, and where each column of the lake comes from in it.
+
+A record says by the names of its fields which columns its table had. Between two resnapshots a name means one column
+only (evolution.py sees to it), so a record of any version in between, captured or not, is explained: each field is of a
+known column, and the columns that all versions have are there. A column that is not in the record came later: the row
+shows what PostgreSQL shows in rows that are older than the column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from cdc_lake.contract.schema.captured_schema import EVENT_FIELDS, Column, TableSchema
+from cdc_lake.contract.schema.evolution import paired
+
+
+@dataclass(frozen=True)
+class LakeColumn:
+    """One column of the lake, and what feeds it.
+
+    `fields` are the source's columns whose field, where a record has it, is the value, newest name first; a record has
+    one of them at most, and exactly one where it is `required`.
+    """
+
+    name: str
+    lake_type: str
+    fields: tuple[Column, ...]
+    missing: Column | None
+    """The column whose `missing` an older record's row shows; None where that is NULL."""
+    required: bool
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How to read the records of the epochs from `first` up to, and without, `end`."""
+
+    first: int
+    end: int | None
+    columns: tuple[LakeColumn, ...]
+
+    def explained(self) -> set[str]:
+        """All fields that a record may have."""
+        return {*(field.name for column in self.columns for field in column.fields), *EVENT_FIELDS}
+
+    def covers(self, epoch: int) -> bool:
+        """Whether records of the epoch are read so."""
+        return self.first <= epoch and (self.end is None or epoch < self.end)
+
+
+def readings(versions: Sequence[TableSchema], epochs: Iterable[int] | None = None) -> list[Reading]:
+    """A reading for each stretch of epochs between resnapshots; those only that one of `epochs` needs, if given."""
+    firsts = sorted({version.epoch for version in versions})
+    found = []
+    for place, first in enumerate(firsts):
+        # Whatever came before the first known one is read like it.
+        start, end = (0 if place == 0 else first), (firsts[place + 1] if place + 1 < len(firsts) else None)
+        generation = [version for version in versions if version.epoch == first]
+        found.append(Reading(start, end, tuple(_columns(generation, versions[-1]))))
+    wanted = None if epochs is None else set(epochs)
+    return [each for each in found if wanted is None or any(each.covers(epoch) for epoch in wanted)]
+
+
+def _columns(generation: Sequence[TableSchema], newest: TableSchema) -> Iterable[LakeColumn]:
+    then = generation[-1]
+    before = {column.name: column for column in newest.columns} if then == newest else paired(then, newest)
+    fed = set()
+    for column in newest.columns:
+        was = before.get(column.name)
+        named = () if was is None else _names(generation, was)
+        fed |= {each.name for each in named}
+        yield LakeColumn(
+            name=column.name.lower(),
+            lake_type=column.lake_type,
+            fields=named,
+            missing=None if column.missing is None else column,
+            required=was is not None and all(_holds(version, was) for version in generation),
+        )
+    for column in newest.dropped:
+        was = next((each for each in _all(generation) if each.name.lower() == column.name.lower()), None)
+        named = () if was is None or was.name in fed else _names(generation, was)
+        yield LakeColumn(
+            name=column.name.lower(), lake_type=column.lake_type, fields=named, missing=None, required=False
+        )
+
+
+def _all(generation: Sequence[TableSchema]) -> Iterable[Column]:
+    return (column for version in reversed(generation) for column in version.columns)
+
+
+def _same(one: Column, other: Column) -> bool:
+    if None in {one.attnum, other.attnum}:
+        return one.name == other.name
+    return one.attnum == other.attnum
+
+
+def _holds(version: TableSchema, column: Column) -> bool:
+    return any(_same(each, column) for each in version.columns)
+
+
+def _names(generation: Sequence[TableSchema], column: Column) -> tuple[Column, ...]:
+    """The column under each name that it has had, typed as it was last."""
+    names = dict.fromkeys(each.name for each in _all(generation) if _same(each, column))
+    return tuple(column.model_copy(update={"name": name}) for name in names)

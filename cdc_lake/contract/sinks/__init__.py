@@ -1,0 +1,1 @@
+"""Objects of vendors' S3 sink connectors: names, contents, notifications."""

@@ -1,0 +1,92 @@
+"""What objects of S3 sink connectors hold: a JSON text a line, a record's value or an envelope around it.
+
+    value            the record's value
+    lenses_envelope  {"key":…,"value":…,"headers":…,"metadata":{"topic":…,"partition":…,"offset":…,"timestamp":…}}
+    aiven_envelope   {"key":…,"value":…,"headers":…,"offset":…,"timestamp":…}, those of them that are asked for
+
+Lenses and Confluent end each line; Aiven puts the line feed between lines only. Values are kept to the byte, those in
+an envelope as it spells them. Sources: JsonFormatWriter.scala and SchemalessEnvelopeTransformer.scala in
+https://github.com/lensesio/stream-reactor (`store.envelope`), ByteArrayRecordWriterProvider.java in
+https://github.com/confluentinc/kafka-connect-storage-cloud, OutputWriter.java in
+https://github.com/Aiven-Open/cloud-storage-connectors-for-apache-kafka (`format.output.fields`).
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from json import JSONDecodeError, JSONDecoder
+from json.decoder import WHITESPACE  # type: ignore[attr-defined]
+from typing import Literal
+
+from cdc_lake.contract.errors import ObjectDamagedError
+
+Framing = Literal["value", "lenses_envelope", "aiven_envelope"]
+Line = tuple[int | None, bytes]
+"""A record's offset, where its line tells it, and its value."""
+
+_DECODER = JSONDecoder()
+
+
+def lines(body: bytes, key: str, framing: Framing, compressed: bool) -> list[Line]:
+    """The records of an object, in order. Raises ObjectDamagedError where it is no such object."""
+    try:
+        text = gzip.decompress(body) if compressed else body
+    except (OSError, EOFError, zlib.error) as error:
+        raise _damaged(key, f"is not whole gzip ({error})") from error
+    split = text.split(b"\n")
+    if split[-1] == b"":
+        split.pop()
+    if framing == "value":
+        return [(None, line) for line in split]
+    return [_opened(line, key, number, framing) for number, line in enumerate(split, 1)]
+
+
+def _opened(line: bytes, key: str, number: int, framing: Framing) -> Line:
+    """An envelope's offset and the bytes of its value."""
+    try:
+        members = _members(line.decode())
+        place = _members(members["metadata"][1])["offset"] if framing == "lenses_envelope" else members["offset"]
+        value = members["value"][1]
+    except (UnicodeDecodeError, JSONDecodeError, KeyError) as error:
+        raise _damaged(key, f"has no envelope with value and offset in line {number} ({error!r})") from error
+    offset = place[0]
+    if not isinstance(offset, int) or isinstance(offset, bool) or offset < 0:
+        raise _damaged(key, f"has {place[1]} for an offset in line {number}")
+    return offset, value.encode()
+
+
+def _members(text: str) -> dict[str, tuple[object, str]]:
+    """The members of a JSON object, each as it is decoded and as it is spelled. Raises JSONDecodeError."""
+    at = _token(text, 0, "{")
+    found: dict[str, tuple[object, str]] = {}
+    if text[at : at + 1] == "}":
+        return found
+    while True:
+        name, at = _DECODER.raw_decode(text, at)
+        start = _token(text, at, ":")
+        value, end = _DECODER.raw_decode(text, start)
+        found[str(name)] = (value, text[start:end])
+        at = _blank(text, end)
+        if text[at : at + 1] == "}" and _blank(text, at + 1) == len(text):
+            return found
+        at = _token(text, at, ",")
+
+
+def _token(text: str, at: int, wanted: str) -> int:
+    """Past a character and the blanks around it."""
+    at = _blank(text, at)
+    if text[at : at + 1] != wanted:
+        raise JSONDecodeError(f"Expecting {wanted!r}", text, at)
+    return _blank(text, at + 1)
+
+
+def _blank(text: str, at: int) -> int:
+    return WHITESPACE.match(text, at).end()  # type: ignore[no-any-return]
+
+
+def _damaged(key: str, what: str) -> ObjectDamagedError:
+    return ObjectDamagedError(
+        f"object {key} of the sink connector {what}; nothing was changed: compare landing.sink in the pipeline's YAML "
+        "with the connector's configuration, or restore the object's earlier version"
+    )

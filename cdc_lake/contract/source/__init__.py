@@ -1,0 +1,1 @@
+"""The source: epochs, change events, snapshot visibility, stream progress."""

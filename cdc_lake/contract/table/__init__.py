@@ -1,0 +1,1 @@
+"""Lake tables: timeline, checkpoint, order of changes, writer leases."""

@@ -1,0 +1,72 @@
+"""What failed writers leave in a Hudi table of version 6, read from its files alone.
+
+A commit that was begun and not completed is rolled back by the next writer. A writer that was paused meanwhile, and
+goes on writing files of that commit, can't commit them any more; but they lie there, and Hudi's readers take files
+older than the oldest commit of the timeline for committed ones. Each has a marker that names it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from cdc_lake.contract.objects.store import ObjectStore
+
+_BEGUN = re.compile(r"(?P<instant>\d{17})(\.inflight|\.(delta|replace)?commit\.(requested|inflight))")
+_COMPLETED = (".commit", ".deltacommit", ".replacecommit")
+_BEGUN_ROLLBACK = re.compile(r"\d{17}\.rollback\.(requested|inflight)")
+_INSTANT = re.compile(rb"\d{17}")
+_MARKER = re.compile(r"(?P<instant>\d{17})/(?P<file>.+)\.marker\.(CREATE|MERGE|APPEND)")
+
+
+def begun(store: ObjectStore, table_prefix: str) -> list[str]:
+    """Instants of commits that were begun and neither completed nor rolled back to the end, oldest first."""
+    names = _timeline(store, table_prefix)
+    found = {match["instant"] for match in map(_BEGUN.fullmatch, names) if match}
+    found -= {name[:17] for name in names if name.endswith(_COMPLETED)}
+    for name in names:
+        if _BEGUN_ROLLBACK.fullmatch(name) and f"{name[:17]}.rollback" not in names:
+            found.update(_undone(store, table_prefix, f"{name[:17]}.rollback.requested"))
+    return sorted(found)
+
+
+def sweep(store: ObjectStore, table_prefix: str) -> int:
+    """Delete the files of commits that were rolled back, markers included; how many files.
+
+    Safe at any time, with the lease or without: it touches commits only whose rollback is complete.
+    """
+    temporary = f"{table_prefix}.hoodie/.temp/"
+    markers = {item.key: _MARKER.fullmatch(item.key.removeprefix(temporary)) for item in store.scan(temporary)}
+    # The timeline after the markers: a commit is in the timeline before it has a marker.
+    suspects = {match["instant"] for match in markers.values() if match}
+    if not suspects:
+        return 0
+    names = _timeline(store, table_prefix)
+    suspects = {instant for instant in suspects if not any(name.startswith(f"{instant}.") for name in names)}
+    over = rolled_back(store, table_prefix, suspects, names)
+    doomed = {key: match for key, match in markers.items() if match and match["instant"] in over}
+    # The file before its marker, which alone tells of it.
+    files = [f"{table_prefix}{match['file']}" for match in doomed.values() if match["instant"] in match["file"]]
+    store.delete(files)
+    store.delete(doomed)
+    return len(files)
+
+
+def rolled_back(store: ObjectStore, table_prefix: str, instants: set[str], names: list[str]) -> set[str]:
+    """Those of the instants that a completed rollback of the timeline (its file names) has undone."""
+    found: set[str] = set()
+    for name in names:
+        if name.endswith(".rollback") and any(name[:17] > instant for instant in instants - found):
+            found.update(instants & _undone(store, table_prefix, name))
+    return found
+
+
+def _undone(store: ObjectStore, table_prefix: str, rollback: str) -> set[str]:
+    """The instants that a rollback's file names, its own left out: Avro keeps text as it is."""
+    stored = store.get(f"{table_prefix}.hoodie/{rollback}")
+    named = set() if stored is None else {match.decode() for match in _INSTANT.findall(stored.body)}
+    return named - {rollback[:17]}
+
+
+def _timeline(store: ObjectStore, table_prefix: str) -> list[str]:
+    folder = f"{table_prefix}.hoodie/"
+    return [item.key.removeprefix(folder) for item in store.scan(folder, recursive=False)]

@@ -1,0 +1,116 @@
+"""A Hudi table's instants against the clock: they are in UTC, and none is later than now.
+
+Hudi names a commit by the time at which it begins, and orders commits by name. In local time the names go back by an
+hour when daylight saving ends, and differ between machines, so that a new commit sorts before an older one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from cdc_lake.contract.errors import LocalTimeError, ObjectConflictError, ObjectDamagedError, TableAheadError
+from cdc_lake.contract.objects import object_names
+from cdc_lake.contract.objects.store import ObjectStore, PreconditionFailedError, StoredObject
+
+ZONE = "hoodie.table.timeline.timezone"
+IN_UTC = "UTC"
+LOCAL = "LOCAL"
+"""Hudi's default: the time zone of the writer's JVM."""
+_ZONE_LINE = re.compile(rf"^{re.escape(ZONE)}[ \t]*[=:][ \t]*(?P<zone>\w*)[ \t]*$", re.MULTILINE)
+_INSTANT = re.compile(r"(?P<seconds>\d{14})(?P<milliseconds>\d{3})?\.")
+
+Clock = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    """The present, in UTC."""
+    return datetime.now(UTC)
+
+
+def time_of(instant: str) -> datetime:
+    """The time of an instant that is in UTC. Raises ValueError for a text that is not an instant."""
+    seconds = datetime.strptime(instant[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+    return seconds + timedelta(milliseconds=int(instant[14:17] or 0))
+
+
+def zone(store: ObjectStore, table_prefix: str) -> str | None:
+    """`UTC` or `LOCAL`, as the table's properties have it; None for a table that does not exist."""
+    stored = store.get(_properties_key(table_prefix))
+    return None if stored is None else _zone(stored)
+
+
+def newest(store: ObjectStore, table_prefix: str) -> str | None:
+    """The newest instant of the timeline, of any action and state; None where there is none."""
+    folder = f"{table_prefix}.hoodie/"
+    listed = (item.key.removeprefix(folder) for item in store.scan(folder, recursive=False))
+    return max((name.partition(".")[0] for name in listed if _INSTANT.match(name)), default=None)
+
+
+def ahead(store: ObjectStore, table_prefix: str, now: datetime) -> timedelta:
+    """How much later than now the newest instant is, read as UTC; negative where it is in the past or there is none."""
+    instant = newest(store, table_prefix)
+    return timedelta.min if instant is None else time_of(instant) - now
+
+
+def require_writable(store: ObjectStore, table_prefix: str, now: Clock = utc_now) -> None:
+    """Make sure that a commit that begins now sorts after all that the table has. Costs one object and one listing.
+
+    Raises LocalTimeError for a table whose instants are in local time, TableAheadError where one is later than now.
+    """
+    found = zone(store, table_prefix)
+    if found is None:
+        return
+    if found != IN_UTC:
+        raise LocalTimeError(
+            f"Cannot write the Hudi table at {table_prefix}: its commits are named in local time, which goes back when "
+            "daylight saving ends and differs between machines. "
+            f"Run `cdc-lake migrate {object_names.pipeline_of(table_prefix)}`, which sets UTC."
+        )
+    moment = now()
+    late = ahead(store, table_prefix, moment)
+    if late > timedelta(0):
+        raise TableAheadError(
+            f"Cannot write the Hudi table at {table_prefix}: its newest instant {newest(store, table_prefix)} (UTC) is "
+            f"{late.total_seconds():.1f} s later than this machine's clock ({moment:%Y-%m-%d %H:%M:%S} UTC), so that a "
+            "new commit would sort before it. Compare the clocks of the machines that write the table, then run this "
+            "again once that time has passed."
+        )
+
+
+def set_utc(store: ObjectStore, table_prefix: str) -> None:
+    """Write UTC into the table's properties, and leave the rest as it is. Call it under the table's lease.
+
+    Raises ObjectDamagedError where the table has no properties, ObjectConflictError where another process replaced
+    them at the same moment.
+    """
+    key = _properties_key(table_prefix)
+    stored = store.get(key)
+    if stored is None:
+        raise ObjectDamagedError(f"Cannot set the time zone of the Hudi table at {table_prefix}: {key} is missing.")
+    text = stored.body.decode()
+    line = f"{ZONE}={IN_UTC}"
+    if _ZONE_LINE.search(text):
+        changed = _ZONE_LINE.sub(line, text)
+    else:
+        changed = f"{text}{'' if text.endswith(chr(10)) else chr(10)}{line}\n"
+    try:
+        store.replace(key, changed.encode(), stored.etag)
+    except PreconditionFailedError as error:
+        now = store.get(key)
+        if now is not None and _zone(now) == IN_UTC:
+            return  # a put that was retried after a lost answer
+        raise ObjectConflictError(
+            f"Cannot set the time zone of the Hudi table at {table_prefix}: another process replaced {key} at the "
+            "same moment. Run this again."
+        ) from error
+
+
+def _properties_key(table_prefix: str) -> str:
+    return f"{table_prefix}.hoodie/hoodie.properties"
+
+
+def _zone(stored: StoredObject) -> str:
+    found = _ZONE_LINE.search(stored.body.decode())
+    return LOCAL if found is None else found["zone"].upper()

@@ -1,0 +1,199 @@
+"""One writer at a time of a table, or of a topic's raw objects: a lease in the object store, fenced by a token
+that only grows.
+
+The lease is an object that is replaced under If-Match: whoever replaces it has it. A writer renews it
+while it works and checks it once more right before it commits (design, section 5).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random
+
+from cdc_lake.contract import failpoints
+from cdc_lake.contract.errors import LeaseHeldError, LeaseLostError
+from cdc_lake.contract.objects.store import ObjectStore, PreconditionFailedError
+
+SECONDS = 30.0
+"""How long a lease lives without renewal; it is renewed every third of that."""
+WAIT_SECONDS = SECONDS + 15.0
+"""Longer than a lease lives: the lease of a writer that was killed has expired by then."""
+
+
+class LeaseRecord(BaseModel):
+    """What the lease object says: who has it, until when (seconds since the epoch), and the fencing token."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    owner: str
+    token: int
+    expires_at: float
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A lease as one holder had it: whoever works for the holder, wherever it runs, can check that it still does."""
+
+    key: str
+    owner: str
+    token: int
+
+
+def check(store: ObjectStore, claim: Claim, now: Callable[[], float] = time.time, hint: str = "") -> None:
+    """Make sure that a lease is still its claimant's. Raises LeaseLostError, its message followed by the hint."""
+    stored = store.get(claim.key)
+    held = None if stored is None else LeaseRecord.model_validate_json(stored.body)
+    ours = held is not None and (held.owner, held.token) == (claim.owner, claim.token)
+    if held is None or not ours or held.expires_at <= now():
+        if held is None:
+            state = "is gone"
+        else:
+            state = "has expired" if ours else f"was taken by {held.owner} (token {held.token})"
+        raise LeaseLostError(
+            f"the lease {claim.key} of {claim.owner} (token {claim.token}) {state}: this run commits nothing; run it "
+            f"again{hint}"
+        )
+
+
+class Lease:
+    """A held lease; renewed by a thread of its own until it is released."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        key: str,
+        record: LeaseRecord,
+        etag: str,
+        seconds: float,
+        now: Callable[[], float],
+    ) -> None:
+        self._store, self._key, self._seconds, self._now = store, key, seconds, now
+        self._record, self._etag = record, etag
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._lost: Exception | None = None
+        self._thread = threading.Thread(target=self._renew_until_stopped, name=f"lease {key}", daemon=True)
+
+    @property
+    def token(self) -> int:
+        """The fencing token: higher than that of every writer before."""
+        return self._record.token
+
+    @property
+    def claim(self) -> Claim:
+        """What a job that works under this lease checks it by."""
+        return Claim(self._key, self._record.owner, self._record.token)
+
+    def check(self) -> None:
+        """Make sure that the lease is still this writer's. Raises LeaseLostError."""
+        with self._lock:
+            check(self._store, self.claim, self._now, f". Its last renewal said: {self._lost or 'nothing'}")
+
+    def renew(self) -> None:
+        """Push the expiry out. Raises PreconditionFailedError where another writer took the lease."""
+        with self._lock:
+            record = self._record.model_copy(update={"expires_at": self._now() + self._seconds})
+            self._etag = _put(self._store, self._key, record, self._etag)
+            self._record = record
+            self._lost = None
+
+    def secure(self) -> None:
+        """Make sure that the lease is this writer's for its whole length from now on. Raises LeaseLostError."""
+        failpoints.reached("commit.before_lease_check")
+        try:
+            self.renew()
+        except PreconditionFailedError:
+            self.check()  # tells who has it
+            raise
+        self.check()
+        failpoints.reached("commit.after_lease_check")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+        with self._lock:
+            record = self._record.model_copy(update={"expires_at": 0.0})
+            try:
+                _put(self._store, self._key, record, self._etag)
+            except PreconditionFailedError:
+                if error is None:
+                    raise LeaseLostError(
+                        f"the lease {self._key} of {record.owner} (token {record.token}) was taken by another writer "
+                        "before this one had ended, so both may have written: compare the table with its source"
+                    ) from None
+
+    def _renew_until_stopped(self) -> None:
+        while not self._stop.wait(self._seconds / 3):
+            try:
+                self.renew()
+            except Exception as error:  # noqa: BLE001 - check() tells; the store may answer again before the expiry
+                self._lost = error
+
+
+@contextmanager
+def held(
+    store: ObjectStore,
+    key: str,
+    owner: str,
+    seconds: float = SECONDS,
+    wait_seconds: float = WAIT_SECONDS,
+    now: Callable[[], float] = time.time,
+) -> Iterator[Lease]:
+    """Hold the lease for the length of a block.
+
+    Waits up to `wait_seconds` for another holder to release it or to expire. Raises LeaseHeldError after that.
+    """
+    attempts = Retrying(
+        retry=retry_if_exception_type(LeaseHeldError),
+        stop=stop_after_delay(wait_seconds),
+        wait=wait_random(0.2, 1.0),
+        reraise=True,
+    )
+    lease = attempts(_acquire, store, key, owner, seconds, now)
+    with lease:
+        yield lease
+
+
+def _acquire(store: ObjectStore, key: str, owner: str, seconds: float, now: Callable[[], float]) -> Lease:
+    stored = store.get(key)
+    before = None if stored is None else LeaseRecord.model_validate_json(stored.body)
+    if before is not None and before.expires_at > now():
+        raise LeaseHeldError(
+            f"{before.owner} writes here and holds {key} for another {before.expires_at - now():.0f} s: wait for it "
+            "to end; if it was killed, the lease expires by itself"
+        )
+    token = 1 if before is None else before.token + 1
+    record = LeaseRecord(owner=owner, token=token, expires_at=now() + seconds)
+    try:
+        etag = _put(store, key, record, None if stored is None else stored.etag)
+    except PreconditionFailedError as error:
+        raise LeaseHeldError(f"another writer took {key} at the same moment: run it again") from error
+    return Lease(store, key, record, etag, seconds, now)
+
+
+def _put(store: ObjectStore, key: str, record: LeaseRecord, etag: str | None) -> str:
+    """Replace what has this ETag (None: nothing yet) by the record; the new ETag. Raises PreconditionFailedError."""
+    body = record.model_dump_json().encode()
+    try:
+        return store.put_new(key, body) if etag is None else store.replace(key, body, etag)
+    except PreconditionFailedError:
+        stored = store.get(key)
+        # A put that was retried after a lost answer finds its own record: it had succeeded. No other writer can
+        # have written the same one, for owner and token together are one writer's.
+        if stored is not None and stored.body == body:
+            return stored.etag
+        raise

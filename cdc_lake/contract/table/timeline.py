@@ -1,0 +1,148 @@
+"""A Hudi table's checkpoint: which manifest was applied last, told by the commit that applied it.
+
+Read from the timeline's files alone, without Spark: that "nothing is new" must cost milliseconds.
+The tables are written as version 6, whose completed commits are JSON files `.hoodie/<instant>.<action>`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from cdc_lake.contract.errors import ObjectDamagedError
+from cdc_lake.contract.objects.store import ObjectStore, StoredObject
+from cdc_lake.contract.table import failed_writes
+from cdc_lake.contract.table.event_order import Watermark
+
+CHECKPOINT_KEY = "cdc_lake.checkpoint"
+_COMPLETED = ("commit", "deltacommit", "replacecommit")
+
+
+class Checkpoint(BaseModel):
+    """What a commit has applied: manifests up to and including `manifest` of one topic."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    topic: str
+    topic_id: str
+    manifest: int
+    attempt: str | None = None
+    """That of this manifest: another one can have its number once manifests were removed."""
+    schema_version: int
+    watermark: Watermark | None = None
+    purged_to: str | None = None
+    """The newest change (position.ORDER_COLUMN) whose tombstone was purged: an older one of a key that the table
+    does not have may be of a purged key."""
+    purged_before_ms: int | None = None
+    """When, by the source's clock, what a purge can have met was committed at the latest: what was committed later is
+    of no purged key, whatever its LSN. None where no purge said so."""
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A completed commit: its instant, checkpoint and what it wrote."""
+
+    instant: str
+    checkpoint: Checkpoint | None
+    rows_written: int
+    inserts: int
+    updates: int
+    bytes_written: int
+    files_written: int
+
+
+def last_commit(store: ObjectStore, table_prefix: str) -> Commit | None:
+    """The newest completed commit that carries a checkpoint, None where the table has none yet.
+
+    Every commit that a job of ours makes carries one, so that archiving never removes the only one.
+    Raises ObjectDamagedError for a table with commits but no checkpoint (somebody else wrote it), for a commit that
+    can't be read, and for one that was completed after its files were rolled back.
+    """
+    names = [item.key for item in store.scan(f"{table_prefix}.hoodie/", recursive=False)]
+    instants = sorted((key for key in names if key.rpartition(".")[2] in _COMPLETED), key=_instant, reverse=True)
+    for key in instants:
+        stored = store.get(key)
+        if stored is None:
+            continue  # archived between the listing and now; an older one cannot be the newest
+        commit = _commit(stored)
+        if commit.checkpoint is not None:
+            _require_kept(store, table_prefix, commit.instant, [name.rpartition("/")[2] for name in names])
+            return commit
+    if instants:
+        raise ObjectDamagedError(
+            f"the Hudi table at {table_prefix} has commits, but none carries a checkpoint: it was not written by "
+            "cdc-lake, or its timeline is damaged; move it away or reset the pipeline"
+        )
+    return None
+
+
+def partitions_after(store: ObjectStore, table_prefix: str, instant: str) -> tuple[set[str], str] | None:
+    """Return the partitions' folders that completed commits after `instant` wrote to, and the newest commit's instant.
+
+    Returns None where the timeline no longer has `instant`: commits that came after it may be archived too.
+    """
+    listed = [item.key for item in store.scan(f"{table_prefix}.hoodie/", recursive=False)]
+    commits = {_instant(key): key for key in listed if key.rpartition(".")[2] in _COMPLETED}
+    if instant not in commits:
+        return None
+    folders: set[str] = set()
+    for key in (commits[at] for at in commits if at > instant):
+        stored = store.get(key)
+        if stored is None:
+            return None
+        folders |= _partitions(stored)
+    return folders, max(commits)
+
+
+def _require_kept(store: ObjectStore, table_prefix: str, instant: str, names: list[str]) -> None:
+    """A writer that was paused inside of Hudi's last two requests can complete a commit that the next writer has
+    rolled back; while that one's own commit is not the newest, the checkpoint would promise data that are gone.
+    """
+    if failed_writes.rolled_back(store, table_prefix, {instant}, names):
+        raise ObjectDamagedError(
+            f"commit {instant} of the Hudi table at {table_prefix} was completed by a writer that had lost the table, "
+            "after its files were rolled back: what it says it applied is missing. Reset the pipeline, or remove "
+            f"{table_prefix}.hoodie/{instant}.commit: what it covered is then applied again"
+        )
+
+
+def _partitions(stored: StoredObject) -> set[str]:
+    try:
+        return set(json.loads(stored.body)["partitionToWriteStats"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise _unreadable(stored, error) from error
+
+
+def _instant(key: str) -> str:
+    return key.rpartition("/")[2].partition(".")[0]
+
+
+def _commit(stored: StoredObject) -> Commit:
+    try:
+        return _parsed(_instant(stored.key), json.loads(stored.body))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _unreadable(stored, error) from error
+
+
+def _unreadable(stored: StoredObject, error: Exception) -> ObjectDamagedError:
+    return ObjectDamagedError(
+        f"the Hudi commit {stored.key} is not one of table version 6, or damaged ({error!r}); nothing was applied: "
+        "restore it, or move the table away and reset the pipeline"
+    )
+
+
+def _parsed(instant: str, body: dict[str, Any]) -> Commit:
+    stats = [stat for group in body["partitionToWriteStats"].values() for stat in group]
+    text = body.get("extraMetadata", {}).get(CHECKPOINT_KEY)
+    return Commit(
+        instant=instant,
+        checkpoint=None if text is None else Checkpoint.model_validate_json(text),
+        rows_written=sum(stat["numWrites"] for stat in stats),
+        inserts=sum(stat["numInserts"] for stat in stats),
+        updates=sum(stat["numUpdateWrites"] for stat in stats),
+        bytes_written=sum(stat["totalWriteBytes"] for stat in stats),
+        files_written=len(stats),
+    )

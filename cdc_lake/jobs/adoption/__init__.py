@@ -1,0 +1,1 @@
+"""Adoption: objects that S3 sink connectors wrote enter the manifest chain."""

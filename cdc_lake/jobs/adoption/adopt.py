@@ -1,0 +1,194 @@
+"""adopt: objects that a sink connector wrote, taken into the manifest chain as landing's own are (design, section 4).
+
+From there on nothing tells them apart. What is adopted of a partition follows on what was: a record that is not written
+yet, or shows later than others, is waited for, with all that comes after it. Needs no Spark: an object is read once, to
+count and fingerprint its lines.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from cdc_lake.contract.errors import ManifestGapError, ObjectDamagedError, OffsetsExpiredError, RaceLostError
+from cdc_lake.contract.objects.chain import Chain
+from cdc_lake.contract.objects.manifest import LandedObject, LastRecord, Manifest, Span
+from cdc_lake.contract.objects.store import ObjectStore
+from cdc_lake.contract.sinks import sink_lines
+from cdc_lake.contract.source.topic_records import Committed, TopicRecord, as_text
+from cdc_lake.jobs.adoption import adoption_watermark
+from cdc_lake.jobs.adoption.line_offsets import Gap, Placed, Prefix, place, prefix
+from cdc_lake.jobs.adoption.listing import Listed, Sink, unadopted
+from cdc_lake.jobs.adoption.recreated_topic import require_own_prefix
+from cdc_lake.jobs.landing import land
+from cdc_lake.jobs.landing.land import LandReport, LandSpec
+
+_READERS = 8
+OBJECTS_PER_RUN = 2000
+"""Of one partition. A run holds what it reads in memory: a backlog is adopted in several manifests."""
+
+
+@dataclass(frozen=True)
+class AdoptSpec:
+    """What to adopt: `landing` says of which topic and up to where, as for a landing run, `sink` from where."""
+
+    landing: LandSpec
+    sink: Sink
+    objects_per_run: int = OBJECTS_PER_RUN
+
+
+@dataclass(frozen=True)
+class AdoptReport(LandReport):
+    """What one run committed; `waiting` says for each partition with a gap what is missing."""
+
+    waiting: tuple[str, ...] = ()
+
+
+def pending(head: Manifest | None, spec: AdoptSpec) -> tuple[Span, ...]:
+    """The offsets that are not adopted yet. Raises what land.pending() raises, but for expired ones: an object may have
+    what the topic has not got any more.
+    """
+    return land.pending(head, replace(spec.landing, begins={}))
+
+
+def new_objects(store: ObjectStore, spec: AdoptSpec) -> list[str]:
+    """Key and ETag of the objects that can hold records which are not adopted yet; the sensors ask this.
+
+    Raises what pending() raises, and ForeignObjectError.
+    """
+    chain = _chain(store, spec)
+    head = chain.head()
+    listed = unadopted(chain, spec.sink, head, pending(head, spec))
+    return [f"{name.key} {info.etag}" for objects in listed.values() for name, info in objects]
+
+
+def run(spec: AdoptSpec, record: TopicRecord) -> AdoptReport:
+    """Adopt what follows on the end of the chain; nothing new is no error, and begins an empty chain.
+
+    Raises what pending(), land.require_unchanged(), place(), prefix() and Chain.append() raise, ForeignObjectError,
+    LeaseLostError, where nothing could be adopted for a gap ManifestGapError, and OffsetsExpiredError for a gap that
+    nothing can fill any more, once the rest is committed. After a lost race it starts over.
+    """
+    started = time.monotonic()
+    chain = _chain(spec.landing.location.store(), spec)
+    for race in range(land.RACES):
+        head = chain.head()
+        spans = pending(head, spec)
+        require_own_prefix(chain, spec.sink, head)
+        _require_unchanged(spec, record, spans)
+        found = _prefixes(chain, spec, record, head, spans)
+        gaps = [each.gap for each in found.values() if each.gap is not None]
+        waiting = tuple(gap.told for gap in gaps)
+        reached = tuple(_reached(span, found.get(span.partition)) for span in spans)
+        watermark = adoption_watermark.passed(chain.store, spec.landing, head, reached)
+        if all(span.first == span.next for span in reached):
+            _require_no_gap(spec, gaps)
+        if not land.due(head, reached):
+            return AdoptReport(None, 0, 0, 0, 0, time.monotonic() - started, waiting)
+        objects = tuple(item for each in found.values() for item in each.objects)
+        compared = tuple(_with_last(record, span, objects) for span in reached)
+        try:
+            manifest = land.commit(chain, replace(spec.landing, watermark=watermark), head, compared, objects)
+        except RaceLostError:
+            if race + 1 == land.RACES:
+                raise
+            continue
+        _require_none_expired(spec, gaps, f"manifest {manifest.number} has what could be adopted of other offsets")
+        seconds = time.monotonic() - started
+        return AdoptReport(manifest.number, manifest.records, len(objects), manifest.size, 0, seconds, waiting)
+    raise AssertionError("unreachable: the last race raises")
+
+
+def _chain(store: ObjectStore, spec: AdoptSpec) -> Chain:
+    return Chain(store, spec.landing.pipeline, spec.landing.topic, spec.landing.chain)
+
+
+def _require_unchanged(spec: AdoptSpec, record: TopicRecord, spans: Sequence[Span]) -> None:
+    """Raise where the topic has another record than the last one that was adopted; nothing where that has expired."""
+    for span in spans:
+        if span.last is not None and span.first < span.next:
+            there = record.records(span.partition, span.last.offset, span.first)
+            if there is not None:
+                land.require_unchanged(spec.landing, span, _newest(there))
+
+
+def _with_last(record: TopicRecord, span: Span, objects: Sequence[LandedObject]) -> Span:
+    """The span with its last record as the topic has it: a sink connector may spell its value otherwise."""
+    newest = max((item.last for item in objects if item.partition == span.partition), default=None)
+    if newest is None:
+        return span
+    there = record.records(span.partition, newest, newest + 1)
+    return span.model_copy(update={"last": None if there is None else _newest(there)})
+
+
+def _newest(records: Iterable[tuple[int, int]]) -> LastRecord | None:
+    newest = max(records, default=None)
+    return None if newest is None else LastRecord(offset=newest[0], fingerprint=as_text(newest[1]))
+
+
+def _reached(span: Span, found: Prefix | None) -> Span:
+    return span.model_copy(update={"next": span.first if found is None else found.next})
+
+
+def _prefixes(
+    chain: Chain, spec: AdoptSpec, record: TopicRecord, head: Manifest | None, spans: Sequence[Span]
+) -> dict[int, Prefix]:
+    """What can be adopted, by partition; nothing of those that have nothing new."""
+    listed = unadopted(chain, spec.sink, head, spans)
+    found = {}
+    for span in spans:
+        if span.partition not in listed:
+            continue
+        objects = listed[span.partition]
+        if spec.sink.ordered:
+            objects = objects[: spec.objects_per_run]
+        committed = Committed(record, span.partition, span.next)
+        placed = _placed(chain.store, spec.sink, objects, span, committed)
+        found[span.partition] = prefix(chain.topic, placed, span, committed)
+    return found
+
+
+def _placed(
+    store: ObjectStore, sink: Sink, objects: Sequence[Listed], span: Span, committed: Committed
+) -> list[Placed]:
+    """The objects whose lines have offsets; the records of others are a gap."""
+
+    def lines(listed: Listed) -> list[sink_lines.Line]:
+        name, _ = listed
+        stored = store.get(name.key)
+        if stored is None:
+            raise ObjectDamagedError(
+                f"object {name.key} was listed and is gone: something removes objects of the sink connector before "
+                "they are adopted. Nothing was adopted: look at the bucket's lifecycle rules, and restore it"
+            )
+        return sink_lines.lines(stored.body, name.key, sink.framing, name.gzip)
+
+    with ThreadPoolExecutor(_READERS) as readers:
+        read = list(readers.map(lines, objects))
+    found = (
+        place(name, info, sink.framing, each, span, committed) for (name, info), each in zip(objects, read, strict=True)
+    )
+    return [each for each in found if each is not None]
+
+
+def _require_no_gap(spec: AdoptSpec, gaps: Sequence[Gap]) -> None:
+    """Raise where a run that could adopt nothing met a gap. By fields, records of other folders may be buffered yet."""
+    _require_none_expired(spec, gaps, "nothing was adopted")
+    for gap in gaps:
+        if spec.sink.ordered:
+            raise ManifestGapError(
+                f"{gap.told}; nothing was adopted. If the connector does not write them after all (its log tells), "
+                "take landing.sink out of the pipeline's YAML and materialise raw once: landing reads them from Kafka"
+            )
+
+
+def _require_none_expired(spec: AdoptSpec, gaps: Sequence[Gap], so_far: str) -> None:
+    """Raise for a gap of which the topic has nothing any more, whatever else could be adopted: it stays one."""
+    for gap in gaps:
+        if gap.expired:
+            raise OffsetsExpiredError(
+                f"{gap.told}; {so_far}: `cdc-lake resnapshot {spec.landing.pipeline}` goes on from a new snapshot; "
+                "then raise the topic's retention, or look at what stopped the adoption"
+            )

@@ -1,0 +1,41 @@
+"""Objects of a topic that was made again: the new one's have the same names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cdc_lake.contract.errors import TopicRecreatedError
+from cdc_lake.contract.objects.chain import Chain
+from cdc_lake.contract.objects.manifest import LandedObject, Manifest
+from cdc_lake.contract.sinks import sink_names
+from cdc_lake.jobs.adoption.listing import Sink
+
+
+def require_own_prefix(chain: Chain, sink: Sink, head: Manifest | None) -> None:
+    """Raise TopicRecreatedError where objects of the topic that had the name before were adopted from this prefix.
+
+    It had the same offsets, so that nobody could tell its objects from the new one's.
+    """
+    if head is None or chain.read(1).topic_id == head.topic_id:
+        return
+    start = sink_names.base(sink.layout, sink.prefix)
+    former: Sequence[LandedObject] = ()
+    number = _last_of_former_topic(chain, head)
+    while number and not former:
+        former = [item for item in chain.read(number).objects if item.sink is not None]
+        number -= 1
+    if any(item.key.startswith(start) for item in former):
+        raise TopicRecreatedError(
+            f"topic {chain.topic} was deleted and made again, and below {start} lie objects of the former one, which "
+            f"had the same offsets ({former[0].key}); nothing was adopted: give the sink connector and landing.sink "
+            "another prefix"
+        )
+
+
+def _last_of_former_topic(chain: Chain, head: Manifest) -> int:
+    """The number of the last manifest with another topic id than the newest; the first one has another."""
+    low, high = 1, head.number
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if chain.read(middle).topic_id == head.topic_id else (middle, high)
+    return low

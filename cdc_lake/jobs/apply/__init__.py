@@ -1,0 +1,1 @@
+"""Applying: from raw objects to rows of the Hudi table."""

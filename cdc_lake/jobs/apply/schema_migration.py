@@ -1,0 +1,86 @@
+"""A lake table brought to the newest version of its source's schema, in a commit of its own.
+
+A change of columns at the source writes no events: what the stored rows show afterwards follows from the change. Rows
+are rewritten where a stored value or its type changes (a column was added with a default, widened, renamed), all in one
+commit that replaces the files, so that no reader meets two types of one column; where only empty columns are new, the
+commit has no rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
+
+from cdc_lake.contract.schema.captured_schema import Column, TableSchema
+from cdc_lake.contract.schema.evolution import paired, told
+from cdc_lake.contract.schema.special_values import STRICT
+from cdc_lake.jobs.apply.debezium_types import spelled
+
+
+@dataclass(frozen=True)
+class Migration:
+    """From the version that a table was written with last to the newest one."""
+
+    old: TableSchema
+    new: TableSchema
+
+    @property
+    def needed(self) -> bool:
+        """Whether the table has to be written at all."""
+        return dict(self.old.lake_columns()) != dict(self.new.lake_columns()) or self.rewrites
+
+    @property
+    def rewrites(self) -> bool:
+        """Whether stored rows change, in value or type."""
+        before = dict(self.old.lake_columns())
+        same = all(before.get(name, kind) == kind for name, kind in self.new.lake_columns())
+        return not same or any(_moves(was, column) for column, was in self._columns())
+
+    def told(self) -> list[str]:
+        """What changed, for people."""
+        return told(self.old, self.new)
+
+    def rows(self, stored: DataFrame) -> DataFrame:
+        """The table's rows under the new version."""
+        fed = {column.name.lower(): _stored(was, column) for column, was in self._columns()}
+        before = dict(self.old.lake_columns())
+        names = self.new.lake_columns()
+        kept = {
+            name: F.col(name).cast(kind) if name in before else F.lit(None).cast(kind)
+            for name, kind in names
+            if name not in fed
+        }
+        return stored.select(*({**kept, **fed}[name].alias(name) for name, _ in names))
+
+    def _columns(self) -> Sequence[tuple[Column, Column | None]]:
+        before = paired(self.old, self.new)
+        return [(column, before.get(column.name)) for column in self.new.columns]
+
+
+def migration(versions: Sequence[TableSchema], applied: int | None) -> Migration | None:
+    """What brings a table that was written with version `applied` to the newest; None where nothing has to be done."""
+    old = next((version for version in versions if version.version == applied), None)
+    if old is None or old.version == versions[-1].version:
+        return None
+    found = Migration(old, versions[-1])
+    return found if found.needed else None
+
+
+def _moves(was: Column | None, column: Column) -> bool:
+    return column.missing is not None if was is None else was.name.lower() != column.name.lower()
+
+
+def _stored(was: Column | None, column: Column) -> SparkColumn:
+    """What a stored row shows in a column."""
+    return added(column) if was is None else F.col(was.name.lower()).cast(column.lake_type)
+
+
+def added(column: Column) -> SparkColumn:
+    """What rows that are older than a column show in it."""
+    if column.missing is None:
+        return F.lit(None).cast(column.lake_type)
+    return spelled(column, F.lit(column.missing), STRICT).value

@@ -1,0 +1,41 @@
+"""What executors and the JVM raise, as the contract's errors on the driver.
+
+Spark hands the driver a text with the executor's traceback (PythonException, or the JVM's exception where Hudi
+is in between).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from cdc_lake.contract import errors
+from cdc_lake.jobs import store_errors
+
+# The last line of a Python traceback. A user_message is one line.
+_RAISED = re.compile(rf"^{re.escape(errors.__name__)}\.(?P<name>\w+): (?P<message>.+)$", re.MULTILINE)
+
+
+@contextmanager
+def contract_errors() -> Iterator[None]:
+    """Raise a ContractError of an executor as itself, with its user_message; a fault of the store becomes one."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        found = raised(str(error)) or store_errors.found(str(error))
+        if found is None:
+            raise
+        raise found from error
+
+
+def raised(text: str) -> errors.ContractError | None:
+    """The ContractError that a traceback's text ends with, None where it is about something else."""
+    for match in reversed(list(_RAISED.finditer(text))):
+        kind = getattr(errors, match["name"], None)
+        if isinstance(kind, type) and issubclass(kind, errors.ContractError):
+            return kind(match["message"].strip())
+    return None

@@ -1,0 +1,1 @@
+"""Hudi commits: writing a table, and recovery from failed writes."""

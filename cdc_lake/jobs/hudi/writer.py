@@ -1,0 +1,182 @@
+"""Writing one Hudi table: the options file, the table's own keys, the checkpoint in the commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, ClassVar, Literal
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
+
+from cdc_lake.contract.table.timeline import CHECKPOINT_KEY, Checkpoint
+from cdc_lake.jobs import store_errors
+
+Operation = Literal["upsert", "delete", "insert_overwrite_table"]
+OPTIONS = files("cdc_lake.jobs.hudi").joinpath("hudi.properties")
+"""Read as a resource of the package: on EMR that lies in an archive."""
+# Where every file is replaced, columns need not be of a type that the old files' could be read as. (What Hudi checks is
+# bound to this switch, whose name says something else; no column is left out.)
+_ALL_REPLACED = {"hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true"}
+_KEYGEN = "org.apache.hudi.keygen."
+KEY_COLUMN = "__key"
+"""The key's values as one text, by which Hudi tells rows apart. Its own text of several columns is the same for
+('1,b:2', '3') and ('1', '2,b:3'), and it takes no empty one."""
+# A key is unique in the table, not in a partition: one whose partition column changes moves.
+_PARTITIONED = {
+    "hoodie.index.type": "GLOBAL_SIMPLE",
+    "hoodie.simple.index.update.partition.path": "true",
+    # Releases differ in how they spell a single key of the complex generator; ours alone writes these tables.
+    "hoodie.write.complex.keygen.validation.enable": "false",
+    # A slash, an equals sign or a percent sign in a value is no part of the path.
+    "hoodie.datasource.write.partitionpath.urlencode": "true",
+}
+
+
+@dataclass(frozen=True)
+class HudiTable:
+    """One table: its name, absolute URI, key columns, and the columns it is partitioned by (none is right)."""
+
+    name: str
+    uri: str
+    key: Sequence[str]
+    partition_by: Sequence[str] = ()
+
+    def options(self) -> dict[str, str]:
+        """What every write of this table passes to Hudi."""
+        generator = "ComplexKeyGenerator" if self.partition_by else "NonpartitionedKeyGenerator"
+        return {
+            **properties(OPTIONS.read_text()),
+            **(_PARTITIONED if self.partition_by else {}),
+            "path": self.uri,
+            "hoodie.table.name": self.name,
+            "hoodie.datasource.write.recordkey.field": KEY_COLUMN,
+            "hoodie.datasource.write.partitionpath.field": ",".join(self.partition_by),
+            "hoodie.datasource.write.keygenerator.class": f"{_KEYGEN}{generator}",
+            "hoodie.datasource.write.hive_style_partitioning": "true",
+        }
+
+    def write(
+        self,
+        rows: DataFrame,
+        checkpoint: Checkpoint,
+        before_commit: Callable[[], None],
+        operation: Operation = "upsert",
+    ) -> None:
+        """Upsert rows, or remove their keys, in one commit with the checkpoint: both or neither.
+
+        `before_commit` is called once the data are written, right before Hudi completes the commit; what it raises is
+        raised here, and then nothing is committed.
+        """
+        rows = keyed(rows, self.key)
+        spark = rows.sparkSession
+        jvm: Any = spark.sparkContext._jvm
+        gateway: Any = spark.sparkContext._gateway
+        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+        options = {
+            **self.options(),
+            "hoodie.datasource.write.operation": operation,
+            **(_ALL_REPLACED if operation == "insert_overwrite_table" else {}),
+            CHECKPOINT_KEY: checkpoint.model_dump_json(),
+        }
+        last_word = _BeforeCommit(before_commit)
+        nothing = jvm.scala.Option.empty()
+        # Where Spark's streaming sink has its own last word: `rows.write.format("hudi")` has no place for one.
+        streaming = getattr(jvm.org.apache.hudi, "HoodieSparkSqlWriter$StreamingWriteParams")(
+            nothing, nothing, nothing, jvm.scala.Option.apply(last_word)
+        )
+        try:
+            jvm.org.apache.hudi.HoodieSparkSqlWriter.write(
+                spark._jsparkSession.sqlContext(),
+                jvm.org.apache.spark.sql.SaveMode.Append,
+                jvm.PythonUtils.toScalaMap(options),
+                rows._jdf,
+                jvm.scala.Option.apply(streaming),
+                nothing,
+                nothing,
+            )
+        except (PySparkException, Py4JJavaError) as error:
+            if last_word.raised is not None:
+                raise last_word.raised from error
+            if store_errors.found(str(error)) is None:
+                before_commit()  # a lease that is lost tells better why Hudi found another table than it left
+            raise
+
+    def roll_back(self, spark: SparkSession, instant: str) -> None:
+        """Undo a commit: its files go, then its traces in the timeline. Hudi undoes a completed one too."""
+        jvm: Any = spark.sparkContext._jvm
+        options = jvm.org.apache.hudi.HoodieWriterUtils.parametersWithWriteDefaults(
+            jvm.PythonUtils.toScalaMap(self.options())
+        )
+        client = jvm.org.apache.hudi.DataSourceUtils.createHoodieClient(
+            spark.sparkContext._jsc,
+            None,
+            self.uri,
+            self.name,
+            jvm.scala.collection.JavaConverters.mapAsJavaMap(options),
+        )
+        try:
+            client.rollback(instant)
+        finally:
+            client.close()
+
+
+def keyed(rows: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Rows with KEY_COLUMN: a JSON array of the key's values, another text for every other key.
+
+    By the columns' names, so that it does not matter in which order somebody lists them. Writing a row without a value
+    in one of them fails.
+    """
+    kinds = dict(rows.dtypes)
+    values = [F.coalesce(_key_text(name, kinds[name]), _nothing(name)) for name in sorted(key)]
+    return rows.withColumn(KEY_COLUMN, F.to_json(F.array(*values)))
+
+
+def _key_text(name: str, kind: str) -> SparkColumn:
+    if kind == "binary":
+        return F.hex(name)
+    if kind in {"float", "double"}:
+        return (F.col(name) + F.lit(0.0)).cast("string")  # -0.0 is the key 0.0 to PostgreSQL
+    return F.col(name).cast("string")
+
+
+def _nothing(name: str) -> SparkColumn:
+    return F.raise_error(F.lit(f"the key column {name} is NULL: nothing was written")).cast("string")
+
+
+def own_columns(rows: DataFrame) -> list[str]:
+    """The columns of a stored table that are the lake's, in their order: without what Hudi and the writer need."""
+    return [name for name in rows.columns if name != KEY_COLUMN and not name.startswith("_hoodie_")]
+
+
+class _BeforeCommit:
+    """A Java BiConsumer that calls Python and keeps what that raised; Hudi sees it as a failed commit."""
+
+    class Java:
+        """What py4j reads."""
+
+        implements: ClassVar[list[str]] = ["java.util.function.BiConsumer"]
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        self._act = act
+        self.raised: Exception | None = None
+
+    def accept(self, _table: object, _commit: object) -> None:
+        """Called by Hudi with the table's client and the commit's metadata."""
+        try:
+            self._act()
+        except Exception as error:
+            self.raised = error
+            raise
+
+
+def properties(text: str) -> Mapping[str, str]:
+    """The pairs of a properties file of this project: `key=value` lines and `#` comments only."""
+    lines = (line.strip() for line in text.splitlines())
+    pairs = (line.split("=", 1) for line in lines if line and not line.startswith("#"))
+    return {name.strip(): value.strip() for name, value in pairs}

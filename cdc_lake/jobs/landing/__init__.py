@@ -1,0 +1,1 @@
+"""Landing: from a Kafka topic to raw objects."""

@@ -1,0 +1,80 @@
+"""purge: the tombstones of a table with `deletes: hard`, removed once no older change of their keys can arrive.
+
+A tombstone is what keeps an older update, delivered late, from bringing its row back. It is needed for as long as
+changes may be delivered late: the replay window. The commit that removes it carries the checkpoint on, and says up
+to which change tombstones are gone, so that upsert.py can tell a change that comes later than that.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
+
+from cdc_lake.contract.objects import object_names
+from cdc_lake.contract.table import lease, timeline
+from cdc_lake.contract.table.event_order import ORDER_COLUMN
+from cdc_lake.jobs.apply.upsert import UpsertSpec
+from cdc_lake.jobs.executor_errors import contract_errors
+from cdc_lake.jobs.hudi import recovery
+
+
+@dataclass(frozen=True)
+class PurgeSpec:
+    """Which table, and how long its tombstones are kept at least (seconds of the source's clock)."""
+
+    table: UpsertSpec
+    window_seconds: int
+
+
+@dataclass(frozen=True)
+class PurgeReport:
+    """What one run removed; `instant` is None where nothing was, and `why` then says why."""
+
+    instant: str | None
+    purged: int
+    purged_to: str | None
+    seconds: float
+    why: str = ""
+
+
+@contract_errors()
+def run(spark: SparkSession, spec: PurgeSpec) -> PurgeReport:
+    """Remove the tombstones that are older than the window, in one commit.
+
+    Their age is counted to the newest heartbeat that the table has seen: both are times of the source's clock, and a
+    table that is behind keeps its tombstones for the changes that it still has to get. Raises LeaseHeldError and
+    LeaseLostError; nothing is committed then.
+    """
+    started = time.monotonic()
+    table = spec.table
+    store = table.location.store()
+    key = object_names.lease_key(table.pipeline, table.table)
+    with lease.held(store, key, table.owner, table.lease_seconds, table.lease_wait_seconds) as held:
+        recovery.recover(spark, store, table.prefix, table.hudi_table())
+        commit = timeline.last_commit(store, table.prefix)
+        if commit is None or commit.checkpoint is None or commit.checkpoint.watermark is None:
+            why = "the table has not seen a heartbeat of the source yet"
+            return PurgeReport(None, 0, None, time.monotonic() - started, why)
+        before = commit.checkpoint
+        horizon = commit.checkpoint.watermark.source_ts_ms - spec.window_seconds * 1000
+        stored = spark.read.format("hudi").load(table.uri())
+        old = stored.where(F.col("__deleted") & (F.col("__source_ts_ms") < horizon))
+        found = old.agg(F.count("*").alias("tombstones"), F.max(ORDER_COLUMN).alias("newest")).first()
+        if found is None or found["tombstones"] == 0:
+            why = "no tombstone is older than the replay window"
+            return PurgeReport(None, 0, before.purged_to, time.monotonic() - started, why)
+        after = before.model_copy(
+            update={
+                "purged_to": max(found["newest"], before.purged_to or ""),
+                # Between the youngest tombstone that goes and the heartbeat: a clock may be set by half the window.
+                # Never back, for a window that was made longer: what went before it is gone all the same.
+                "purged_before_ms": max(horizon + spec.window_seconds * 500, before.purged_before_ms or 0),
+            }
+        )
+        rows = old.select(*table.key, *table.partition_by)
+        held.check()
+        removal = recovery.write(store, table.prefix, table.hudi_table(), rows, after, held.secure, operation="delete")
+    return PurgeReport(removal.instant, found["tombstones"], after.purged_to, time.monotonic() - started)

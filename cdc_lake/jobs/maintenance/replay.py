@@ -1,0 +1,187 @@
+"""replay: dead letters that get another chance, after what made them unreadable is mended.
+
+They go the way of every record: decoded by the schema versions that are captured now, one row a key by the order of
+design section 5, so that an old record overwrites nothing newer. The commit carries the table's checkpoint on. Only
+after it are the letters closed; cut off in between, they are applied again, which changes nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
+
+from cdc_lake.contract import failpoints
+from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.objects import dead_letters, object_names
+from cdc_lake.contract.objects.dead_letters import DeadLetter
+from cdc_lake.contract.objects.store import ObjectStore, S3Location
+from cdc_lake.contract.schema import captured_schema
+from cdc_lake.contract.source.epochs import Epochs
+from cdc_lake.contract.table import lease, timeline
+from cdc_lake.contract.table.event_order import ORDER_COLUMN, Position
+from cdc_lake.jobs.apply import raw_reader
+from cdc_lake.jobs.apply.decode import OBJECT, REASON, decode
+from cdc_lake.jobs.apply.fold import folded, kept
+from cdc_lake.jobs.apply.schema_migration import migration
+from cdc_lake.jobs.apply.upsert import UpsertSpec
+from cdc_lake.jobs.executor_errors import contract_errors
+from cdc_lake.jobs.hudi import recovery
+
+
+@dataclass(frozen=True)
+class ReplaySpec:
+    """Which letters of which table: those of these ids, or all of its open ones."""
+
+    table: UpsertSpec
+    ids: Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
+class ReplayReport:
+    """What became of the letters, by id; `instant` is None where nothing was written.
+
+    `overtaken` are those of an epoch before the newest snapshot: that has told their rows anew. `failed` has the
+    reasons of those that are open still.
+    """
+
+    instant: str | None = None
+    applied: Sequence[str] = ()
+    overtaken: Sequence[str] = ()
+    failed: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+@contract_errors()
+def run(spark: SparkSession, spec: ReplaySpec) -> ReplayReport:
+    """Apply dead letters to the table, in one commit, and close those that were applied.
+
+    Raises ContractError where the table or its newest snapshot is not there yet, LeaseHeldError, LeaseLostError and
+    ObjectDamagedError; nothing is committed then, and no letter closed.
+    """
+    started = time.monotonic()
+    table = spec.table
+    store = table.location.store()
+    key = object_names.lease_key(table.pipeline, table.table)
+    with lease.held(store, key, table.owner, table.lease_seconds, table.lease_wait_seconds) as held:
+        chosen = _chosen(store, spec)
+        old, letters = _by_epoch(store, table, chosen)
+        instant, failed = _apply(spark, store, table, letters, held) if letters else (None, {})
+        failpoints.reached("replay.after_commit")
+        # A writer that was paused here has lost the table: the next one decides about the letters.
+        held.secure()
+        for letter in old:
+            held.check()
+            dead_letters.close(store, table.pipeline, letter, "overtaken", None)
+        for letter in letters:
+            held.check()
+            if letter.id in failed:
+                dead_letters.failed_again(store, table.pipeline, letter, failed[letter.id])
+            else:
+                dead_letters.close(store, table.pipeline, letter, "replayed", instant)
+    return ReplayReport(
+        instant=instant,
+        applied=[letter.id for letter in letters if letter.id not in failed],
+        overtaken=[letter.id for letter in old],
+        failed=failed,
+        seconds=time.monotonic() - started,
+    )
+
+
+def _chosen(store: ObjectStore, spec: ReplaySpec) -> list[DeadLetter]:
+    pipeline, topic = spec.table.pipeline, spec.table.topic
+    if spec.ids is not None:
+        return [dead_letters.find(store, pipeline, each) for each in dict.fromkeys(spec.ids)]
+    return [letter for letter in dead_letters.letters(store, pipeline) if letter.topic == topic]
+
+
+def _by_epoch(
+    store: ObjectStore, table: UpsertSpec, letters: Sequence[DeadLetter]
+) -> tuple[list[DeadLetter], list[DeadLetter]]:
+    """Letters of epochs before the current one, and those of the current one."""
+    epochs = Epochs(store, table.pipeline)
+    current = epochs.current()
+    number = 0 if current is None else current.number
+    old = [letter for letter in letters if letter.epoch < number]
+    if old and epochs.completion(number) is None:
+        raise ContractError(
+            f"a new snapshot of pipeline {table.pipeline} is under way, which will tell the row of {old[0].id} anew; "
+            "nothing was replayed: run it again after the snapshot"
+        )
+    return old, [letter for letter in letters if letter.epoch >= number]
+
+
+def _apply(
+    spark: SparkSession, store: ObjectStore, table: UpsertSpec, letters: Sequence[DeadLetter], held: lease.Lease
+) -> tuple[str | None, dict[str, str]]:
+    """The commit that applied what could be, None where nothing could, and the reasons of the rest by id."""
+    recovery.recover(spark, store, table.prefix, table.hudi_table())
+    before = timeline.last_commit(store, table.prefix)
+    checkpoint = None if before is None else before.checkpoint
+    if before is None or checkpoint is None:
+        raise ContractError(
+            f"table {table.table} is not there yet: materialise {table.pipeline}/lake/{table.table}, then replay again"
+        )
+    versions = captured_schema.captured(store, table.pipeline, table.source_table)
+    if migration(versions, checkpoint.schema_version) is not None:
+        raise ContractError(
+            f"table {table.table} does not have the columns of schema version {versions[-1].version} yet: materialise "
+            f"{table.pipeline}/lake/{table.table}, then replay again"
+        )
+    told = [letter for letter in letters if letter.size or letter.mended]
+    failed = {letter.id: letter.reason for letter in letters if letter not in told}  # no value is no change
+    if not told:
+        return None, failed
+    decoded = decode(_read(spark, table, told), versions, table.values, {letter.epoch for letter in told})
+    current = max(letter.epoch for letter in letters)
+    completion = Epochs(store, table.pipeline).completion(current)
+    # A snapshot that was interrupted told rows that the next one may have left out, for they were deleted meanwhile.
+    whole = 0 if completion is None else completion.snapshot_lsn or 0
+    boundary = Position(current, streamed=False, lsn=whole).encode()
+    with (
+        folded(decoded, table.key, table.partition_by, lambda: table.stored(spark), checkpoint) as (newest, bad),
+        kept(newest.where(F.col(ORDER_COLUMN) >= boundary)) as rows,
+    ):
+        failed |= {row[OBJECT]: row[REASON] for row in bad.select(OBJECT, REASON).collect()}
+        if rows.isEmpty():
+            return None, failed
+        held.check()
+        failpoints.reached("replay.before_write")
+        commit = recovery.write(store, table.prefix, table.hudi_table(), rows, checkpoint, held.secure)
+    return commit.instant, failed
+
+
+def _read(spark: SparkSession, table: UpsertSpec, letters: Sequence[DeadLetter]) -> DataFrame:
+    """The letters' records as raw_reader.read() gives those of objects; a letter's id stands for its object."""
+    told = [(letter.model_dump_json(),) for letter in letters]
+    slices = max(1, min(len(told), spark.sparkContext.defaultParallelism * 4))
+    listed = spark.createDataFrame(told, "letter string").repartition(slices)
+    return listed.mapInArrow(_Reader(table.location, table.pipeline), raw_reader.RECORD_SCHEMA)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    location: S3Location
+    pipeline: str
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        store = self.location.store()
+        for batch in batches:
+            for row in batch.to_pylist():
+                letter = DeadLetter.model_validate_json(row["letter"])
+                yield pa.RecordBatch.from_pylist(
+                    [
+                        {
+                            "epoch": letter.epoch,
+                            "object": letter.id,
+                            "partition": letter.partition,
+                            "offset": letter.offset,
+                            "value": dead_letters.value_of(store, self.pipeline, letter),
+                        }
+                    ],
+                    schema=raw_reader.ARROW,
+                )

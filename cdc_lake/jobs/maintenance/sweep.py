@@ -1,0 +1,124 @@
+"""sweep: rows that a new snapshot of the source did not tell are deleted at the source; here they become tombstones.
+
+A stream that was lost took its deletes with it. Once the next epoch's snapshot is applied whole, every row of the
+lake whose newest change is older than that snapshot is of a key that the source does not have any more: the snapshot
+and what was streamed after it would have told of it otherwise. The same holds for the rows that a snapshot told which
+was interrupted and taken again.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
+
+from cdc_lake.contract.errors import SnapshotNotAppliedError
+from cdc_lake.contract.objects import object_names
+from cdc_lake.contract.objects.chain import Chain
+from cdc_lake.contract.objects.store import ObjectStore
+from cdc_lake.contract.table import lease, timeline
+from cdc_lake.contract.table.event_order import ORDER_COLUMN, Position
+from cdc_lake.jobs.apply.upsert import UpsertSpec
+from cdc_lake.jobs.executor_errors import contract_errors
+from cdc_lake.jobs.hudi import recovery
+from cdc_lake.jobs.hudi.writer import own_columns
+
+
+@dataclass(frozen=True)
+class SweepSpec:
+    """Which table, and the snapshot that was applied to it: its epoch, the last manifest that has rows of it, its LSN,
+    and its time at the source (milliseconds).
+    """
+
+    table: UpsertSpec
+    epoch: int
+    manifest: int
+    lsn: int
+    source_ts_ms: int
+
+    @property
+    def boundary(self) -> str:
+        """The order of the snapshot's own rows: what sorts before it was not told again."""
+        return Position(self.epoch, streamed=False, lsn=self.lsn).encode()
+
+    @property
+    def tombstone(self) -> str:
+        """The order of the tombstones: after all that is older than the snapshot, and before the snapshot's rows, so
+        that one of those which comes later all the same wins.
+        """
+        return Position(self.epoch, streamed=False, lsn=self.lsn - 1).encode()
+
+
+@dataclass(frozen=True)
+class SweepReport:
+    """What one run swept; `instant` is None where nothing was."""
+
+    instant: str | None
+    swept: int
+    seconds: float
+
+
+@contract_errors()
+def run(spark: SparkSession, spec: SweepSpec) -> SweepReport:
+    """Make tombstones of the rows that are older than the snapshot, in one commit that carries the checkpoint on.
+
+    Doing it again changes nothing. Raises SnapshotNotAppliedError where the snapshot is not applied whole, and
+    LeaseHeldError and LeaseLostError; nothing is committed then.
+    """
+    started = time.monotonic()
+    table = spec.table
+    store = table.location.store()
+    key = object_names.lease_key(table.pipeline, table.table)
+    with lease.held(store, key, table.owner, table.lease_seconds, table.lease_wait_seconds) as held:
+        recovery.recover(spark, store, table.prefix, table.hudi_table())
+        commit = timeline.last_commit(store, table.prefix)
+        if commit is None or commit.checkpoint is None:
+            return SweepReport(None, 0, time.monotonic() - started)
+        require_applied(store, spec, commit.checkpoint)
+        rows = tombstones(spark.read.format("hudi").load(table.uri()), spec)
+        swept = rows.count()
+        if not swept:
+            return SweepReport(None, 0, time.monotonic() - started)
+        checkpoint = commit.checkpoint
+        held.check()
+        swept_in = recovery.write(store, table.prefix, table.hudi_table(), rows, checkpoint, held.secure)
+    return SweepReport(swept_in.instant, swept, time.monotonic() - started)
+
+
+def require_applied(store: ObjectStore, spec: SweepSpec, checkpoint: timeline.Checkpoint) -> None:
+    """Raise SnapshotNotAppliedError unless a table's checkpoint is a manifest of the epoch, and not before the last one
+    of the snapshot: a row that is not applied yet would be taken for one that the source does not have.
+    """
+    table, applied = spec.table, None
+    if checkpoint.manifest:
+        applied = Chain(store, table.pipeline, table.topic).read(checkpoint.manifest)
+    if applied is not None and checkpoint.attempt not in (None, applied.attempt):
+        found = f"has applied another manifest {applied.number} than the chain has now"
+    elif applied is None or applied.epoch != spec.epoch:
+        found = f"has applied manifest {checkpoint.manifest} of epoch {0 if applied is None else applied.epoch}"
+    elif applied.number < spec.manifest:
+        found = f"has applied manifest {applied.number}, and the snapshot ends in manifest {spec.manifest}"
+    else:
+        return
+    raise SnapshotNotAppliedError(
+        f"Cannot sweep table {table.table} to the snapshot of epoch {spec.epoch}: it {found}. No row was deleted. "
+        f"Materialise {table.pipeline}/lake/{table.table}, then run `cdc-lake resnapshot {table.pipeline}` again."
+    )
+
+
+def tombstones(stored: DataFrame, spec: SweepSpec) -> DataFrame:
+    """The table's rows that the snapshot left out, as tombstones: their last known values, deleted by the snapshot."""
+    own = own_columns(stored)
+    old = stored.where((F.col(ORDER_COLUMN) < spec.boundary) & ~F.col("__deleted")).select(*own)
+    changed = {
+        "__deleted": F.lit(True),
+        "__op": F.lit("d"),
+        "__snapshot": F.lit("swept"),
+        "__lsn": F.lit(spec.lsn).cast("bigint"),
+        "__txid": F.lit(None).cast("bigint"),
+        "__source_ts_ms": F.lit(spec.source_ts_ms).cast("bigint"),
+        ORDER_COLUMN: F.lit(spec.tombstone),
+    }
+    return old.select(*(changed[name].alias(name) if name in changed else F.col(name) for name in own))

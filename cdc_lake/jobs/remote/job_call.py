@@ -1,0 +1,92 @@
+"""A job that runs on another machine: its name, its spec as text, and what comes back as text, a report or an error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, get_type_hints
+
+from cdc_lake.contract import errors
+from cdc_lake.contract.errors import ContractError, NotPortableError
+from cdc_lake.jobs import verify
+from cdc_lake.jobs.apply import upsert
+from cdc_lake.jobs.landing import land
+from cdc_lake.jobs.maintenance import purge, replay, sweep
+from cdc_lake.jobs.remote import spec_json
+
+Job = Callable[[Any, Any], Any]
+
+JOBS: Mapping[str, Job] = {
+    "land": land.run,
+    "purge": purge.run,
+    "replay": replay.run,
+    "sweep": sweep.run,
+    "upsert": upsert.run,
+    "verify": verify.run,
+}
+PACKAGES = ("cdc_lake/__init__.py", "cdc_lake/contract", "cdc_lake/jobs")
+"""What of this project a job imports, below the folder that has it: to be packed for where the job runs."""
+
+
+class RemoteJobError(Exception):
+    """A job on another machine failed with an error that is not the contract's; the text has its class."""
+
+
+class JobTexts:
+    """Specs, reports and errors of JOBS as texts."""
+
+    def name(self, job: Job) -> str:
+        """What main.py calls the job. Raises ValueError for what is none of JOBS."""
+        for name, known in JOBS.items():
+            if known is job:
+                return name
+        told = f"{getattr(job, '__module__', '')}.{getattr(job, '__qualname__', job)}"
+        raise ValueError(f"{told} is no job that can be started by name; there are {', '.join(JOBS)}")
+
+    def request(self, job: Job, spec: object, secrets: Mapping[str, str]) -> str:
+        """The spec; `secrets` are references to secrets by name. Raises NotPortableError, ValueError."""
+        self.name(job)
+        return json.dumps(spec_json.encode(spec, secrets))
+
+    def report(self, job: Job, text: str) -> Any:  # noqa: ANN401 - each job has a class of its own
+        """The report of a job that succeeded. Raises NotPortableError where the text is none of it."""
+        told = _parsed(text)
+        if "report" not in told:
+            raise NotPortableError(f"there is no report of {self.name(job)} in what came back: {sorted(told)}")
+        return spec_json.decode(get_type_hints(job)["return"], told["report"])
+
+    def error(self, text: str) -> Exception | None:
+        """What a job failed with: the contract's error as itself, another one as RemoteJobError; None for a report."""
+        told = _parsed(text).get("error")
+        if told is None:
+            return None
+        kind = getattr(errors, told["kind"], None)
+        if isinstance(kind, type) and issubclass(kind, ContractError):
+            return kind(told["message"])
+        return RemoteJobError(f"{told['kind']}: {told['message']}")
+
+
+def spec_of(job: Job, text: str, resolve: Callable[[str], str]) -> Any:  # noqa: ANN401 - each job has a class of its own
+    """The spec of a request. Raises NotPortableError, and what looking a secret up raises."""
+    return spec_json.decode(get_type_hints(job)["spec"], _parsed(text), resolve)
+
+
+def report_text(report: object) -> str:
+    """What report() reads."""
+    return json.dumps({"report": spec_json.encode(report)})
+
+
+def error_text(error: Exception) -> str:
+    """What error() reads: the class by its name, and what it says to people."""
+    message = error.user_message if isinstance(error, ContractError) else str(error)
+    return json.dumps({"error": {"kind": type(error).__name__, "message": message}})
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise NotPortableError(f"this is no JSON: {text[:80]!r}") from error
+    if not isinstance(found, dict):
+        raise NotPortableError(f"this is no JSON object: {text[:80]!r}")
+    return found

@@ -1,0 +1,89 @@
+"""What spark-submit runs on EMR: `main.py --job upsert --spec s3://…/spec.json --report s3://…/report.json`.
+
+It reads the spec, runs the job in a session of the cluster's settings, and writes the report or the error where the
+caller reads it. A run that is killed writes nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from urllib.parse import urlsplit
+
+from pyspark.sql import SparkSession
+
+from cdc_lake.contract.errors import ObjectConflictError, ObjectDamagedError
+from cdc_lake.contract.objects.store import ObjectStore, PreconditionFailedError, S3Location
+from cdc_lake.jobs.remote import job_call, secret_values
+
+log = logging.getLogger("cdc_lake.jobs.remote.main")
+
+StoreOf = Callable[[str], ObjectStore]
+Session = Callable[[], SparkSession]
+
+
+def main(
+    arguments: Sequence[str] | None = None,
+    store: StoreOf = lambda bucket: S3Location(bucket).store(),
+    session: Session = SparkSession.builder.getOrCreate,
+) -> int:
+    """Run one job; 0 where its report was written, else 1. `store` and `session` are made when they are needed."""
+    parser = argparse.ArgumentParser(prog="main.py", description="Runs one of cdc-lake's Spark jobs.")
+    parser.add_argument("--job", required=True, choices=sorted(job_call.JOBS))
+    parser.add_argument("--spec", required=True, help="the object to read the spec from")
+    parser.add_argument("--report", required=True, help="the object to write the report or the error to")
+    parser.add_argument("--region", required=True, help="the region of what the job asks of AWS")
+    told = parser.parse_args(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    os.environ.setdefault("AWS_DEFAULT_REGION", told.region)
+    try:
+        text = _run(job_call.JOBS[told.job], _read(told.spec, store), session)
+    except Exception as error:
+        log.exception("The job %s failed.", told.job)
+        _write(told.report, job_call.error_text(error), store)
+        return 1
+    _write(told.report, text, store)
+    return 0
+
+
+def _run(job: job_call.Job, request: str, session: Session) -> str:
+    spec = job_call.spec_of(job, request, secret_values.password)
+    spark = session()
+    try:
+        return job_call.report_text(job(spark, spec))
+    finally:
+        spark.stop()
+
+
+def _read(uri: str, store: StoreOf) -> str:
+    bucket, key = _place(uri)
+    found = store(bucket).get(key)
+    if found is None:
+        raise ObjectDamagedError(f"the job's spec {uri} is not there: start the job again")
+    return found.body.decode()
+
+
+def _write(uri: str, text: str, store: StoreOf) -> None:
+    """Put what the run came to; a put of the same that had succeeded before is as good."""
+    bucket, key = _place(uri)
+    there = store(bucket)
+    try:
+        there.put_new(key, text.encode())
+    except PreconditionFailedError as error:
+        found = there.get(key)
+        if found is None or found.body != text.encode():
+            raise ObjectConflictError(
+                f"{uri} is there already, from another run of this job: start it again"
+            ) from error
+
+
+def _place(uri: str) -> tuple[str, str]:
+    parts = urlsplit(uri)
+    return parts.netloc, parts.path.lstrip("/")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

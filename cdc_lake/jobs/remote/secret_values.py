@@ -1,0 +1,46 @@
+"""Secrets that a spec refers to, from AWS Secrets Manager, by the role that the job runs under."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from cdc_lake.contract.errors import SecretUnreadableError
+
+_PASSWORD = "password"  # noqa: S105 - the member's name in a secret that RDS made
+
+
+def password(reference: str) -> str:
+    """The password under an ARN or name: the secret's text, or its member `password` where it is a JSON object.
+
+    RDS and Aurora write such objects (https://docs.aws.amazon.com/secretsmanager/latest/userguide/
+    reference_secret_json_structure.html). Raises SecretUnreadableError.
+    """
+    parts = reference.split(":")
+    region = parts[3] if len(parts) > 3 else None
+    try:
+        client = boto3.client("secretsmanager", region_name=region, config=Config(retries={"mode": "standard"}))
+        text: str = client.get_secret_value(SecretId=reference)["SecretString"]
+    except (ClientError, BotoCoreError, KeyError) as error:
+        said = " ".join(str(error).split())
+        raise SecretUnreadableError(
+            f"the secret {reference} can't be read ({said}); nothing was done: the job's role needs "
+            "secretsmanager:GetSecretValue for it, and a way to Secrets Manager; a binary secret won't do"
+        ) from error
+    return _member(reference, text)
+
+
+def _member(reference: str, text: str) -> str:
+    try:
+        found: Any = json.loads(text)
+    except ValueError:
+        return text
+    if not isinstance(found, dict):
+        return text
+    if not isinstance(found.get(_PASSWORD), str):
+        raise SecretUnreadableError(f"the secret {reference} is a JSON object without a text under {_PASSWORD!r}")
+    return str(found[_PASSWORD])

@@ -1,0 +1,34 @@
+"""What Hadoop's S3A gave up with, as the contract's error: Spark and Hudi reach the object store through it alone."""
+
+from __future__ import annotations
+
+import re
+
+from cdc_lake.contract.errors import ContractError, StoreRefusedError, StoreUnreachableError
+
+# The classes that S3A translates the AWS SDK's exceptions into, and what a text of them says
+# (https://hadoop.apache.org/docs/r3.3.4/hadoop-aws/tools/hadoop-aws/troubleshooting_s3a.html).
+_SAID = re.compile(
+    r"(?:org\.apache\.hadoop\.fs\.s3a\.(?:auth\.|impl\.)?|java\.nio\.file\.)"
+    r"(?P<kind>AWS\w+Exception|AccessDeniedException|NoAuthWithAWSException|NoAwsCredentialsException"
+    r"|CredentialInitializationException|UnknownStoreException): (?P<said>[^\n]+)"
+)
+# The client had no answer; all else is one of the store's own, or of who gives out credentials.
+_NO_ANSWER = {"AWSClientIOException", "AWSNoResponseException", "AWSApiCallTimeoutException"}
+
+
+def found(text: str) -> ContractError | None:
+    """The store's fault that a Java stack trace begins with or is caused by, None where it is about something else."""
+    match = _SAID.search(text)
+    if match is None:
+        return None
+    said = f"({match['said'].strip()}). What was committed before stays, nothing is committed twice"
+    if match["kind"] in _NO_ANSWER:
+        return StoreUnreachableError(
+            f"the object store did not answer Spark {said}: `cdc-lake status` shows whether a local store runs and "
+            "`cdc-lake up` starts it, else check the network and the endpoint; then run this again"
+        )
+    return StoreRefusedError(
+        f"the object store refused Spark {said}: look at the store (`cdc-lake logs s3`, if it is the local one), at "
+        "the credentials and at what they allow; then run this again"
+    )

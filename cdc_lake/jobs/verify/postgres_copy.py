@@ -1,0 +1,185 @@
+"""The part of verify that runs on executors: a range of a table's rows, by COPY at an exported snapshot, to Arrow."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from queue import Full, Queue
+
+import psycopg2
+import pyarrow as pa
+from psycopg2 import sql
+from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg2 names its class in lower case
+from pyarrow import csv
+
+from cdc_lake.contract.errors import SourceUnreadableError
+from cdc_lake.jobs.verify.source_values import Wire
+from cdc_lake.jobs.verify.spec import SourceAccess, SourceTable
+
+_CHUNK = 4 * 2**20
+_WAITING = 2  # chunks that the server is ahead of us
+_ROWS = 10_000  # of a batch
+_LOOK_SECONDS = 0.2
+# How values are spelled must not depend on what is set for the user or the database.
+_SESSION = {
+    "client_encoding": "UTF8",
+    "DateStyle": "ISO",
+    "IntervalStyle": "postgres",
+    "TimeZone": "UTC",
+    "extra_float_digits": "1",
+    "bytea_output": "hex",
+    "statement_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
+    # An error where a policy hides rows from this user: they would be missing on both sides.
+    "row_security": "off",
+}
+
+Range = tuple[int, int | None]
+"""Pages [first, next); None: to the end, which grows."""
+
+
+@dataclass(frozen=True)
+class CopyReader:
+    """A function for mapInArrow: numbers of `ranges` to the rows of the table in these, each column as text.
+
+    No range at all means that the table is read in one.
+    """
+
+    table: SourceTable
+    columns: Sequence[Wire]
+    ranges: Sequence[Range]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows, in batches. Raises SourceUnreadableError."""
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for body in _copied(self.table, self._statement(number)):
+                    yield from self._parsed(body)
+
+    def _statement(self, number: int) -> sql.Composed:
+        where: sql.Composable = sql.SQL("")
+        if self.ranges:
+            first, end = self.ranges[number]
+            where = sql.SQL(" where ctid >= {}::tid").format(sql.Literal(f"({first},0)"))
+            if end is not None:
+                where += sql.SQL(" and ctid < {}::tid").format(sql.Literal(f"({end},0)"))
+        return sql.SQL("copy (select {} from {}{}) to stdout (format csv)").format(
+            sql.SQL(", ").join(column.sql() for column in self.columns),
+            sql.Identifier(self.table.schema, self.table.table),
+            where,
+        )
+
+    def _parsed(self, body: bytes) -> Iterator[pa.RecordBatch]:
+        names = [column.alias for column in self.columns]
+        read = csv.read_csv(
+            pa.BufferReader(body),
+            # One block: a row that lies on the border of two can't be read.
+            read_options=csv.ReadOptions(use_threads=False, block_size=len(body) + 1, column_names=names),
+            parse_options=csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+            # NULL is nothing at all, and '' is a pair of quotes.
+            convert_options=csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()),
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+        yield from read.to_batches(max_chunksize=_ROWS)
+
+
+def connect(access: SourceAccess) -> Connection:
+    """A new connection whose values are spelled as values.py expects. Raises psycopg2.Error."""
+    connection = psycopg2.connect(
+        host=access.host,
+        port=access.port,
+        dbname=access.database,
+        user=access.user,
+        password=access.password,
+        connect_timeout=access.connect_timeout_seconds,
+        application_name="cdc-lake verify",
+    )
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        for name, value in _SESSION.items():
+            cursor.execute("select set_config(%s, %s, false)", (name, value))
+    return connection
+
+
+def _copied(table: SourceTable, statement: sql.Composed) -> Iterator[bytes]:
+    """The statement's CSV in chunks of whole rows, read by a thread so that reading and parsing overlap."""
+    with _explained(table), closing(connect(table.access)) as connection, connection.cursor() as cursor:
+        cursor.execute("begin isolation level repeatable read read only")
+        cursor.execute("set transaction snapshot %s", (table.snapshot_id,))
+        chunks = _Chunks()
+        text = statement.as_string(connection)
+        thread = threading.Thread(target=chunks.fill, args=(cursor, text), name="verify-copy", daemon=True)
+        thread.start()
+        try:
+            yield from chunks
+        finally:
+            chunks.stopped.set()
+            if thread.is_alive():  # whoever reads went away: the server need not send the rest
+                connection.cancel()
+            thread.join()
+
+
+class _Chunks:
+    """What COPY writes into, row by row, and another thread reads from, chunk by chunk."""
+
+    def __init__(self) -> None:
+        self.stopped = threading.Event()
+        self._queue: Queue[bytes | BaseException | None] = Queue(_WAITING)
+        self._rows: list[bytes] = []
+        self._bytes = 0
+
+    def fill(self, cursor: psycopg2.extensions.cursor, statement: str) -> None:
+        """Run the COPY statement; what it raises is raised where the chunks are read."""
+        try:
+            cursor.copy_expert(statement, self)
+            self._flush()
+            self._put(None)
+        except BaseException as error:  # noqa: BLE001 - handed on to the reader
+            self._put(error)
+
+    def write(self, row: bytes) -> None:
+        """Take a row: the server sends each in a message of its own."""
+        self._rows.append(row)
+        self._bytes += len(row)
+        if self._bytes >= _CHUNK:
+            self._flush()
+
+    def __iter__(self) -> Iterator[bytes]:
+        while (found := self._queue.get()) is not None:
+            if isinstance(found, BaseException):
+                raise found
+            yield found
+
+    def _flush(self) -> None:
+        if self._rows:
+            self._put(b"".join(self._rows))
+            self._rows.clear()
+            self._bytes = 0
+
+    def _put(self, item: bytes | BaseException | None) -> None:
+        while not self.stopped.is_set():
+            try:
+                self._queue.put(item, timeout=_LOOK_SECONDS)
+            except Full:
+                continue
+            return
+        if not isinstance(item, BaseException):
+            raise InterruptedError("nobody reads any more")
+
+
+@contextmanager
+def _explained(table: SourceTable) -> Iterator[None]:
+    try:
+        yield
+    except psycopg2.Error as error:
+        reason = " ".join(str(error).split())
+        raise SourceUnreadableError(
+            f"table {table.schema}.{table.table} of database {table.access.database} at {table.access.host}:"
+            f"{table.access.port} can't be read at the point: {reason}. Nothing was changed: run it again"
+        ) from error

@@ -1,0 +1,165 @@
+"""The two sides that verify compares, as data frames of the same columns and types.
+
+A row's values are called c0, c1, … in the schema's order, so that no column's name gets in the way of verify's own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import pairwise
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
+
+from cdc_lake.contract.objects.manifest import Manifest
+from cdc_lake.contract.schema.captured_schema import Column, TableSchema
+from cdc_lake.contract.table.event_order import ORDER_COLUMN
+from cdc_lake.jobs.apply import raw_reader, schema_migration
+from cdc_lake.jobs.apply.decode import REASON, decode
+from cdc_lake.jobs.landing import kafka_options
+from cdc_lake.jobs.verify import source_values
+from cdc_lake.jobs.verify.key_filter import narrowed
+from cdc_lake.jobs.verify.postgres_copy import CopyReader, Range
+from cdc_lake.jobs.verify.snapshot_visibility import seen
+from cdc_lake.jobs.verify.spec import KafkaRange, LakeState, VerifySpec
+
+GONE = "gone"
+SEEN = "seen"
+REFUSED = "refused"
+"""The source's values that the rules send to the dead letters: texts by column, NULL where a row has none."""
+ORDER = "position"
+_RANGE_PAGES = 2048  # 16 MB of rows, so that a task that fails is no loss
+_RANGES = 512
+
+
+def names(schema: TableSchema) -> list[str]:
+    """What the schema's columns are called here."""
+    return [f"c{number}" for number in range(len(schema.columns))]
+
+
+def key_names(schema: TableSchema) -> list[str]:
+    """What the key's columns are called here, in the schema's order."""
+    return [name for name, column in zip(names(schema), schema.columns, strict=True) if column.name in schema.key]
+
+
+def ranges(pages: int | None) -> list[Range]:
+    """The pages of a table in parts of about 16 MB, the last one without an end; none where it is read in one."""
+    if pages is None:
+        return []
+    size = max(_RANGE_PAGES, -(-pages // _RANGES))
+    starts = list(range(0, max(pages, 1), size))
+    return [*pairwise(starts), (starts[-1], None)]
+
+
+def source_rows(spark: SparkSession, spec: VerifySpec) -> DataFrame:
+    """The source's rows at the point: values, REFUSED. Reading raises SourceUnreadableError."""
+    table, schema = spec.source, spec.schema
+    parts = ranges(table.pages)
+    asked = [source_values.wire(name, column) for name, column in zip(names(schema), schema.columns, strict=True)]
+    count = max(1, len(parts))
+    text = spark.range(0, count, 1, count).mapInArrow(
+        CopyReader(table, asked, parts), ", ".join(f"{name} string" for name in names(schema))
+    )
+    return text.select(
+        *(
+            source_values.comparable(column, source_values.typed(column, F.col(name), spec.values)).alias(name)
+            for name, column in zip(names(schema), schema.columns, strict=True)
+        ),
+        _refused(spec).alias(REFUSED),
+    )
+
+
+def nothing_refused() -> SparkColumn:
+    """REFUSED of a row that has none, as all of the lake's and the events' are."""
+    return F.lit(None).cast("map<string,string>").alias(REFUSED)
+
+
+def _refused(spec: VerifySpec) -> SparkColumn:
+    pairs = zip(names(spec.schema), spec.schema.columns, strict=True)
+    asked = {name: source_values.refused(column, F.col(name), spec.values) for name, column in pairs}
+    found = [
+        F.when(isit, F.struct(F.lit(name).alias("name"), F.col(name).alias("text")))
+        for name, isit in asked.items()
+        if isit is not None
+    ]
+    if not found:
+        return nothing_refused()
+    entries = F.array_compact(F.array(*found))
+    return F.when(F.coalesce(*found).isNotNull(), F.map_from_entries(entries))
+
+
+def lake_rows(spark: SparkSession, spec: VerifySpec, state: LakeState | None, *, migrated: bool = False) -> DataFrame:
+    """The table's rows as of a commit, deleted ones included: values, GONE, SEEN, ORDER.
+
+    A column that the table did not have then is NULL; if `migrated`, what a migration since then has made it.
+    """
+    if state is None:
+        kinds = ", ".join(f"`{name}` {kind}" for name, kind in spec.schema.lake_columns())
+        rows = spark.createDataFrame([], kinds)
+    else:
+        rows = spark.read.format("hudi").option("as.of.instant", state.instant).load(spec.uri)
+    return _told(rows, spec, migrated=migrated)
+
+
+def raw_rows(spark: SparkSession, spec: VerifySpec, manifests: Sequence[Manifest], keys: DataFrame) -> DataFrame:
+    """The events of these manifests that can be of these keys, as lake_rows() gives rows; those that can't be read
+    have no ORDER.
+
+    They are not left out: Spark puts a filter before all that it asks, and the record is then parsed again for each
+    of its fields, which was most of what verify did under load.
+    """
+    records = narrowed(raw_reader.read(spark, spec.location, manifests), keys, spec.schema)
+    epochs = {manifest.epoch for manifest in manifests}
+    rows = decode(records, spec.versions, spec.values, epochs)
+    readable = F.when(F.col(REASON).isNull(), F.col(ORDER_COLUMN))
+    return _told(rows.withColumn(ORDER_COLUMN, readable), spec)
+
+
+def later_keys(spark: SparkSession, spec: VerifySpec, later: KafkaRange) -> DataFrame:
+    """The keys of a topic's records, each once."""
+    records = topic_records(spark, later)
+    rows = decode(records, spec.versions, spec.values)
+    found = rows.select(
+        *(
+            source_values.comparable(column, F.col(column.name.lower())).alias(name)
+            for name, column in zip(names(spec.schema), spec.schema.columns, strict=True)
+            if column.name in spec.schema.key
+        )
+    )
+    return found.dropna("any").distinct()
+
+
+def topic_records(spark: SparkSession, later: KafkaRange) -> DataFrame:
+    """The records of a topic as raw_reader gives those of manifests."""
+    partitions = sorted(later.ends)
+    begins = {str(partition): later.begins.get(partition, 0) for partition in partitions}
+    return (
+        spark.read.format("kafka")
+        .options(**kafka_options.options(spark, later.kafka))
+        .option("kafka.isolation.level", "read_committed")
+        .option("assign", json.dumps({later.topic: partitions}))
+        .option("startingOffsets", json.dumps({later.topic: begins}))
+        .option("endingOffsets", json.dumps({later.topic: {str(p): later.ends[p] for p in partitions}}))
+        .load()
+        .select(F.lit(later.epoch).alias("epoch"), F.lit("").alias("object"), "partition", "offset", "value")
+    )
+
+
+def _told(rows: DataFrame, spec: VerifySpec, *, migrated: bool = False) -> DataFrame:
+    held = {name.lower() for name in rows.columns}
+
+    def value(column: Column) -> SparkColumn:
+        if column.name.lower() in held:
+            stored = F.col(column.name.lower())  # one that was widened had another type
+        else:
+            stored = schema_migration.added(column) if migrated else F.lit(None)
+        return source_values.comparable(column, stored.cast(column.lake_type))
+
+    return rows.select(
+        *(value(column).alias(name) for name, column in zip(names(spec.schema), spec.schema.columns, strict=True)),
+        F.coalesce("__deleted", F.lit(False)).alias(GONE),
+        seen(spec.point).alias(SEEN),
+        F.col(ORDER_COLUMN).alias(ORDER),
+    )

@@ -1,0 +1,164 @@
+"""Each value of the source in the lake's type, on a way of its own: from PostgreSQL, not from Debezium's records.
+
+The oracle must not share a mistake with what it judges, so nothing here calls jobs/apply/decode.py or spelling.py:
+PostgreSQL says in SQL what a value is (days since 1970, microseconds, hexadecimal digits), and Spark takes it from
+there. Where the lake keeps a text that Debezium words and PostgreSQL words otherwise, both are brought to one form
+(`comparable`): a number without its exponent, a time of day in UTC, JSON without a choice of blanks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from psycopg2 import sql
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
+
+from cdc_lake.contract.schema.captured_schema import Column
+from cdc_lake.contract.schema.column_types import base
+from cdc_lake.contract.schema.special_values import ValueRules
+
+_FINITE = "case when isfinite({{0}}) then ({})::text else ({{0}})::text end"
+_MICROSECONDS = "(extract(epoch from {0}) * 1000000)::bigint"
+# As Debezium's Interval.toIsoString() puts it together; its seconds have no zeros at their end.
+_INTERVAL = (
+    "'P' || extract(year from {0}) || 'Y' || extract(month from {0}) || 'M' || extract(day from {0}) || 'DT' ||"
+    " extract(hour from {0}) || 'H' || extract(minute from {0}) || 'M' ||"
+    " trim_scale(extract(second from {0})::numeric) || 'S'"
+)
+_TEMPLATES = {
+    "date": _FINITE.format("{0} - date '1970-01-01'"),
+    "timestamp without time zone": _FINITE.format(_MICROSECONDS),
+    "timestamp with time zone": _FINITE.format(_MICROSECONDS),
+    "time without time zone": f"({_MICROSECONDS})::text",
+    "interval": _INTERVAL,
+    "money": "{0}::numeric::text",
+    "bytea": "encode({0}, 'hex')",
+    "hstore": "hstore_to_json({0})::text",
+}
+_ENDS = {
+    "date": ("9999-12-31", "0001-01-01"),
+    "timestamp": ("9999-12-31 23:59:59.999999", "0001-01-01 00:00:00"),
+}
+_MOST_PLACES = 16_383  # of a numeric, after its point
+_ZONED = r"^(\d\d):(\d\d):(\d\d)(?:\.(\d{1,6})0*)?(?:Z|([+-])(\d\d)(?::?(\d\d))?(?::?(\d\d))?)$"
+_DAY = 86_400_000_000
+
+
+@dataclass(frozen=True)
+class Wire:
+    """How a column is asked for: a SQL template over its name, and the name it travels under."""
+
+    alias: str
+    template: str
+    name: str
+
+    def sql(self) -> sql.Composed:
+        """The expression."""
+        return sql.SQL(self.template).format(sql.Identifier(self.name))
+
+
+def wire(alias: str, column: Column) -> Wire:
+    """How to ask PostgreSQL for a column's values.
+
+    Other types than those in the table go as their output functions write them, which is what pgoutput sends too: a
+    cast to text would take the blanks off a character(n). An array's elements are asked for as texts: JSON's numbers
+    would lose the zeros at their end.
+    """
+    if column.type.endswith("[]"):
+        return Wire(alias, "array_to_json({0}::text[])::text", column.name)
+    return Wire(alias, _TEMPLATES.get(column.base, "{0}"), column.name)
+
+
+def typed(column: Column, text: SparkColumn, rules: ValueRules) -> SparkColumn:
+    """A value of the source from the text that wire() asked for, in the lake's type; NULL for one that the rules make
+    NULL or send to the dead letters (refused()).
+    """
+    if column.type.endswith("[]"):
+        return text
+    match column.base:
+        case "date":
+            return _bounded(column, text, F.date_add(F.lit("1970-01-01").cast("date"), text.cast("int")), rules)
+        case "timestamp without time zone" | "timestamp with time zone":
+            return _bounded(column, text, F.timestamp_micros(text.cast("bigint")), rules)
+        case "bytea":
+            return F.unhex(text)
+        case "bit" if column.lake_type == "boolean":
+            return text == "1"
+        case _:
+            return text.cast(column.lake_type)
+
+
+def refused(column: Column, text: SparkColumn, rules: ValueRules) -> SparkColumn | None:
+    """Whether the rules send a value to the dead letters: a NULL in the lake is not equal to it. None for a type that
+    has no such values.
+    """
+    if column.type.endswith("[]"):
+        return None
+    if column.lake_type in _ENDS and rules.infinity == "dead_letter":
+        return text.isin("infinity", "-infinity")
+    if column.lake_type.startswith("decimal") and rules.nan == "dead_letter":
+        return text == "NaN"
+    return None
+
+
+def _bounded(column: Column, text: SparkColumn, value: SparkColumn, rules: ValueRules) -> SparkColumn:
+    if rules.infinity != "max":
+        return value
+    last, first = (F.lit(end).cast(column.lake_type) for end in _ENDS[column.lake_type])
+    return F.when(text == "infinity", last).when(text == "-infinity", first).otherwise(value)
+
+
+def comparable(column: Column, value: SparkColumn) -> SparkColumn:
+    """A value of either side as both are compared."""
+    if column.type.endswith("[]"):
+        elements = F.from_json(value, "array<string>")
+        return F.to_json(F.transform(elements, lambda one: _element(base(column.type[:-2]), one)))
+    match column.base:
+        case "numeric" if column.lake_type == "string":
+            return _plain(value)
+        case "time with time zone":
+            return _zoned(value)
+        case "hstore":
+            return F.to_json(F.array_sort(F.map_entries(F.from_json(value, "map<string,string>"))))
+        case _:
+            return value
+
+
+def _element(kind: str, text: SparkColumn) -> SparkColumn:
+    """An array's element, both sides' text, as a text that is the same for the same value."""
+    match kind:
+        case "real" | "double precision":
+            return text.cast("float" if kind == "real" else "double").cast("string")
+        case "numeric":
+            return _plain(text)
+        case "timestamp with time zone":
+            return F.coalesce(F.unix_micros(text.cast("timestamp")).cast("string"), text)
+        case "time with time zone":
+            return _zoned(text)
+        case _:
+            return text
+
+
+def _plain(text: SparkColumn) -> SparkColumn:
+    """A number's text without an exponent: Java writes 1.5E-7 where PostgreSQL writes 0.00000015."""
+    digits = F.regexp_replace(F.regexp_extract(text, r"^-?([0-9.]+)E-\d+$", 1), r"\.", "")
+    places = F.regexp_extract(text, r"E-(\d+)$", 1).cast("int")
+    zeros = F.lit("0" * _MOST_PLACES).substr(F.lit(1), places - 1)
+    sign = F.when(text.startswith("-"), "-").otherwise("")
+    return F.when(digits != "", F.concat(sign, F.lit("0."), zeros, digits)).otherwise(text)
+
+
+def _zoned(text: SparkColumn) -> SparkColumn:
+    """A time with time zone as the microsecond of the day in UTC, which is the zone that Debezium writes it in."""
+
+    def part(group: int) -> SparkColumn:
+        return F.coalesce(F.regexp_extract(text, _ZONED, group).cast("bigint"), F.lit(0))
+
+    def seconds(hours: int, minutes: int, of_minute: int) -> SparkColumn:
+        return (part(hours) * 60 + part(minutes)) * 60 + part(of_minute)
+
+    micros = seconds(1, 2, 3) * 1_000_000 + F.rpad(F.regexp_extract(text, _ZONED, 4), 6, "0").cast("bigint")
+    east = F.when(F.regexp_extract(text, _ZONED, 5) == "-", -1).otherwise(1)
+    told = F.pmod(micros - east * seconds(6, 7, 8) * 1_000_000, F.lit(_DAY)).cast("string")
+    return F.when(text.rlike(_ZONED), told).otherwise(text)

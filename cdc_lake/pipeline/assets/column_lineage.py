@@ -1,0 +1,38 @@
+"""Column lineage of a dataset, read from its SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import dagster as dg
+from sqlglot import exp
+from sqlglot.lineage import lineage
+
+
+def of(
+    sql: str, columns: Iterable[str], sources: Mapping[str, tuple[dg.AssetKey, Sequence[str]]]
+) -> dg.TableColumnLineage:
+    """The lineage of a query's columns.
+
+    `sources` maps each table or view that the SQL may name to the asset behind it and its columns (none for a table
+    that does not exist yet). A column that comes from no source (a constant) has no dependencies. Raises sqlglot's
+    errors for SQL that it can't resolve.
+    """
+    # sqlglot refuses a schema with a table of no columns.
+    schema = {name: dict.fromkeys(known, "varchar") for name, (_, known) in sources.items() if known}
+    return dg.TableColumnLineage({column: _origins(column, sql, schema, sources) for column in columns})
+
+
+def _origins(
+    column: str,
+    sql: str,
+    schema: Mapping[str, Mapping[str, str]],
+    sources: Mapping[str, tuple[dg.AssetKey, Sequence[str]]],
+) -> list[dg.TableColumnDep]:
+    found = set()
+    for node in lineage(
+        column, sql, schema={name: dict(known) for name, known in schema.items()}, dialect="athena"
+    ).walk():
+        if not node.downstream and isinstance(node.expression, exp.Table) and node.expression.name in sources:
+            found.add((node.expression.name, node.name.rpartition(".")[2].strip('"')))
+    return [dg.TableColumnDep(sources[table][0], name) for table, name in sorted(found)]

@@ -1,0 +1,115 @@
+"""dataset: an SQL file beside the YAML as a view in the catalog, for Athena and QuickSight."""
+
+import hashlib
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import PurePath
+
+import dagster as dg
+
+from cdc_lake.contract import failpoints
+from cdc_lake.contract.objects import object_names, stage_state
+from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline.assets import column_lineage, standard_metadata
+from cdc_lake.pipeline.automation import dataset_refresh
+from cdc_lake.pipeline.checks import upstream_checks
+from cdc_lake.pipeline.naming import Flow, location
+from resources.athena import Athena, QueryResult
+from resources.glue import GlueCatalog, TableDefinition
+from resources.object_store import ObjectStore
+
+_NUMERIC = ("decimal", "double", "real", "float")
+
+
+def build(flow: Flow, file: str, judged: Sequence[dg.AssetCheckKey] = ()) -> dg.AssetsDefinition:
+    """The dataset asset of one SQL file, which is not built while one of the checks `judged` has failed."""
+    name = PurePath(file).stem
+    catalog = flow.spec.catalog
+    sql = flow.sql(file, "datasets")
+    version = hashlib.sha256(sql.encode()).hexdigest()[:12]
+
+    @dg.asset(
+        key=flow.key("dataset", name),
+        deps=[table.key("lake") for table in flow.tables],
+        # In the description the SQL has the page's width; in the table of metadata it would be cut.
+        description=f"View {catalog}.{name}, by {file}.\n\n```sql\n{sql}\n```",
+        kinds={"athena", "sql", "view"},
+        group_name=flow.name,
+        owners=flow.spec.owners,
+        tags=flow.tags("dataset"),
+        code_version=version,
+        freshness_policy=flow.freshness_policy,
+        metadata={"dagster/table_name": f"{catalog}.{name}"},
+    )
+    def dataset_asset(
+        context: dg.AssetExecutionContext, athena: Athena, glue: GlueCatalog, store: ObjectStore
+    ) -> dg.MaterializeResult[None]:
+        upstream_checks.require_passed(context.instance, f"dataset {name}", judged)
+        athena = athena.metered(catalog)
+        bucket = location(store).store()
+        commits = table_progress.lake_commits(bucket, flow)  # before anything is read of the tables
+        # A view is bound to the columns that its tables had when it was made, and `*` to their names.
+        tables = {table.name: glue.get_table(catalog, table.name) for table in flow.tables}
+        bound_to = [
+            (name, definition and (definition.columns, definition.partition_keys))
+            for name, definition in tables.items()
+        ]
+        made_of = hashlib.sha256(repr((sql, bound_to)).encode()).hexdigest()[:12]
+        note = object_names.note_key(flow.name, "dataset", name)
+        noted = stage_state.read(bucket, note).get("made_of")
+        current = noted == made_of and glue.get_table(catalog, name) is not None
+        if not current:
+            failpoints.reached("dataset.before_view")
+            athena.execute(f'CREATE OR REPLACE VIEW "{catalog}"."{name}" AS {sql}')
+            failpoints.reached("dataset.after_view")
+            stage_state.write(bucket, note, {"made_of": made_of})
+        columns = _columns(athena, catalog, name)
+        found = totals(athena, catalog, name, columns)
+        # From the catalog, without a query; the table's view has the same names, but for one that it leaves out.
+        upstream = {
+            relation: (table.key("lake"), _names(tables[table.name]))
+            for table in flow.tables
+            for relation in (table.name, table.view)
+        }
+        return dg.MaterializeResult(
+            metadata={
+                "dagster/row_count": int(found.rows[0][0]),
+                "dagster/column_schema": standard_metadata.schema(columns),
+                "dagster/column_lineage": column_lineage.of(sql, (column for column, _ in columns), upstream),
+                "sql_version": version,
+                "made_of": made_of,
+                dataset_refresh.COMMITS: dg.MetadataValue.json(commits),
+                "changes": standard_metadata.UNCHANGED if current else f"view {catalog}.{name} made",
+                **{
+                    f"total_{column}": float(value or 0)
+                    for (column, _), value in zip(found.columns[1:], found.rows[0][1:], strict=True)
+                },
+                **standard_metadata.scanned(athena),
+            }
+        )
+
+    return dataset_asset
+
+
+def totals(athena: Athena, catalog: str, name: str, columns: Sequence[tuple[str, str]] | None = None) -> QueryResult:
+    """Rows of a dataset, and the sum of each of its numeric columns: one row (`rows`, then the columns' names).
+
+    `columns` are the dataset's names and types, which are queried where they are not given.
+    """
+    known = _columns(athena, catalog, name) if columns is None else columns
+    sums = ", ".join(f'sum("{column}") AS "{column}"' for column, kind in known if kind.startswith(_NUMERIC))
+    return athena.query(f'SELECT count(*) AS "rows"{", " + sums if sums else ""} FROM "{catalog}"."{name}"')  # noqa: S608
+
+
+def exact(value: object) -> Decimal:
+    """A total as a decimal; NULL (no rows) is 0."""
+    return Decimal(str(value or 0))
+
+
+def _names(table: TableDefinition | None) -> list[str]:
+    return [] if table is None else [column.name for column in (*table.columns, *table.partition_keys)]
+
+
+def _columns(athena: Athena, catalog: str, name: str) -> list[tuple[str, str]]:
+    empty = athena.query(f'SELECT * FROM "{catalog}"."{name}" LIMIT 0')  # noqa: S608 - names are checked by the spec
+    return [(column, kind) for column, kind in empty.columns]

@@ -1,0 +1,66 @@
+"""The Spark jobs that a stage runs elsewhere, for its metadata: which run, in which state, and its pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import dagster as dg
+
+from cdc_lake.pipeline.assets.standard_metadata import Metadata
+from cdc_lake.pipeline.naming import PURPOSE, TableFlow
+from resources.spark_jobs import JobRun, SparkJobs
+
+S = TypeVar("S")
+R = TypeVar("R")
+
+COMPARISON = "equals_source"
+"""The check of a lake table that runs Spark."""
+
+
+def warm(context: dg.AssetExecutionContext, table: TableFlow, spark: SparkJobs) -> None:
+    """Start Spark beside the stages before the lake, where the run certainly needs it: it was launched for records that
+    wait, or it compares the table with the source.
+    """
+    compares = dg.AssetCheckKey(table.key("lake"), COMPARISON)
+    if context.run.tags.get(PURPOSE) == "land" or compares in context.job_def.asset_layer.asset_graph.asset_check_keys:
+        spark.warm()
+
+
+class JobRuns:
+    """Spark, with a note of what it ran for whoever holds this (implements `SparkJobs`)."""
+
+    def __init__(self, spark: SparkJobs) -> None:
+        """Begin with nothing: what others ran on the same Spark is not told."""
+        self._spark = spark
+        self._runs: dict[str, JobRun] = {}
+
+    def run(self, job: Callable[[Any, S], R], spec: S) -> R:
+        """See SparkJobs."""
+        report = self._spark.run(job, spec)
+        run = self._spark.last_run()
+        if run is not None:
+            self._runs[run.job] = run
+        return report
+
+    def warm(self) -> None:
+        """See SparkJobs."""
+        self._spark.warm()
+
+    def last_run(self) -> JobRun | None:
+        """See SparkJobs."""
+        return self._spark.last_run()
+
+    def stop(self) -> None:
+        """See SparkJobs."""
+        self._spark.stop()
+
+    def metadata(self) -> Metadata:
+        """The newest run of each job; nothing where jobs run in this process."""
+        found: Metadata = {}
+        for name, run in self._runs.items():
+            found[f"{name}_run"] = dg.MetadataValue.text(f"{run.id}: {run.state}")
+            found[f"{name}_log"] = dg.MetadataValue.url(run.log_url) if run.log_url else dg.MetadataValue.text(run.logs)
+            if run.console_url:
+                found[f"{name}_console"] = dg.MetadataValue.url(run.console_url)
+        return found

@@ -1,0 +1,1 @@
+"""Sensors, schedules and jobs: what launches runs, and when."""

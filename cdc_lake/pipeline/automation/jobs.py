@@ -1,0 +1,109 @@
+"""The jobs of a pipeline, one for each purpose. Sensors launch them by name, for all of their assets or for some."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import PurePath
+from typing import Any
+
+import dagster as dg
+
+from cdc_lake.pipeline.checks import tiers
+from cdc_lake.pipeline.naming import PURPOSE, Flow
+
+DEAD_LETTERS = "dead_letters_empty"
+"""The check of raw that a run of the lake evaluates too: the lake writes dead letters, and a replay removes them."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job, or the part of it that concerns some of its assets."""
+
+    pipeline: str
+    purpose: str
+    description: str
+    assets: tuple[dg.AssetKey, ...]
+    checks: tuple[dg.AssetCheckKey, ...]
+
+    @property
+    def name(self) -> str:
+        """The job's name in Dagster."""
+        return f"{self.pipeline}_{self.purpose}" if self.purpose else self.pipeline
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """The tags of each of its runs."""
+        return {"cdc_lake/pipeline": self.pipeline, PURPOSE: self.purpose or "all"}
+
+    @property
+    def selection(self) -> dg.AssetSelection:
+        """The assets, and of their checks exactly `checks`."""
+        return dg.AssetSelection.assets(*self.assets).without_checks() | dg.AssetSelection.checks(*self.checks)
+
+    def only(self, *assets: dg.AssetKey, checking: Sequence[dg.AssetKey] = ()) -> Job:
+        """Return the part of the job for these of its assets, with its checks of them and of the assets `checking`."""
+        checked = {*assets, *checking}
+        return replace(self, assets=assets, checks=tuple(key for key in self.checks if key.asset_key in checked))
+
+    def request(self, run_key: str, tags: dict[str, str]) -> dg.RunRequest:
+        """Return a request for a run.
+
+        It names the checks: Dagster adds every check of the assets to a request that names assets only.
+        """
+        return dg.RunRequest(
+            run_key=run_key,
+            tags=tags | self.tags,
+            job_name=self.name,
+            asset_selection=self.assets,
+            asset_check_keys=self.checks,
+        )
+
+
+class Jobs:
+    """The jobs of one pipeline."""
+
+    def __init__(self, flow: Flow, checks: Sequence[dg.AssetChecksDefinition]) -> None:
+        self._flow = flow
+        light = tiers.light(checks)
+        source = [table.key("source") for table in flow.tables]
+        lake = [table.key("lake") for table in flow.tables]
+        raw = [table.key("raw") for table in flow.tables]
+        topic = [table.key("topic") for table in flow.tables]
+        datasets = [flow.key("dataset", PurePath(file).stem) for file in flow.spec.datasets]
+        dashboards = [flow.key("dashboard", PurePath(file).stem) for file in flow.spec.dashboards]
+        stages = [*source, *topic, *raw, *lake, *datasets, *dashboards]
+        self.all = self._job("", "All stages, with their light checks.", stages, light)
+        self.connect = self._job("connect", "Starts the source connector where it does not run.", topic, light)
+        self.land = self._job("land", "Lands new records and applies them to the lake tables.", [*raw, *lake], light)
+        applying = self._job("apply", "Applies landed records to the lake tables.", lake, light)
+        letters = tuple(key for key in light if key.name == DEAD_LETTERS)
+        self.apply = replace(applying, checks=(*applying.checks, *letters))
+        self.refresh = self._job("refresh", "Builds datasets and dashboards.", [*datasets, *dashboards], light)
+        self.checks = self._checking("checks", "Runs the checks that read whole tables.", tiers.scheduled(checks))
+        self.daily_checks = self._checking(
+            "daily_checks", "Runs the checks that read the whole history.", tiers.daily(checks)
+        )
+
+    @cached_property
+    def definitions(self) -> dict[str, Any]:
+        """Dagster's definitions of the jobs that run anything, by name.
+
+        The same objects each time: Dagster takes no second definition of a name.
+        """
+        purposes = (self.all, self.connect, self.land, self.apply, self.refresh, self.checks, self.daily_checks)
+        return {
+            job.name: dg.define_asset_job(job.name, selection=job.selection, description=job.description, tags=job.tags)
+            for job in purposes
+            if job.assets or job.checks
+        }
+
+    def _job(
+        self, purpose: str, description: str, assets: Sequence[dg.AssetKey], light: Sequence[dg.AssetCheckKey]
+    ) -> Job:
+        checks = tuple(key for key in light if key.asset_key in assets)
+        return Job(self._flow.name, purpose, f"{self._flow.name}: {description}", tuple(assets), checks)
+
+    def _checking(self, purpose: str, description: str, checks: Sequence[dg.AssetCheckKey]) -> Job:
+        return Job(self._flow.name, purpose, f"{self._flow.name}: {description}", (), tuple(checks))

@@ -1,0 +1,32 @@
+"""A pipeline in two figures, for alarms: how old the lake is, and how much waits to be landed."""
+
+from __future__ import annotations
+
+from cdc_lake.contract.objects.chain import Chain
+from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline.assets import standard_metadata
+from cdc_lake.pipeline.naming import Flow, location
+from cdc_lake.pipeline.source_health import topic_state
+from resources.kafka import Kafka
+from resources.metrics import UNLANDED, WATERMARK_AGE
+from resources.object_store import ObjectStore
+
+
+def now(flow: Flow, kafka: Kafka, store: ObjectStore) -> dict[str, float]:
+    """The figures by their metrics' names; without an age where a table has no watermark yet, or is not known to.
+
+    The oldest table's age, and the sum of the offsets. Raises ContractError where a topic is not there.
+    """
+    bucket = location(store).store()
+    ages: list[float | None] = []
+    unlanded = 0
+    for table in flow.tables:
+        # The chain before the topic: what is landed meanwhile is then no more than the topic has.
+        head = Chain(bucket, flow.name, table.topic).head()
+        state = topic_state.now(kafka, table)
+        unlanded += max(0, table_progress.behind(head, state))
+        found = table_progress.lake_watermark(bucket, table, state)
+        ages.append(None if found is None else standard_metadata.age(found))
+    known = [age for age in ages if age is not None]
+    oldest = {WATERMARK_AGE: max(known)} if known and len(known) == len(ages) else {}
+    return {**oldest, UNLANDED: float(unlanded)}

@@ -1,0 +1,19 @@
+"""All asset checks of a pipeline."""
+
+import dagster as dg
+
+from cdc_lake.pipeline.checks import content, dataset, landing, replica_identity, source, streaming, watermark
+from cdc_lake.pipeline.naming import Flow
+
+
+def build(flow: Flow) -> list[dg.AssetChecksDefinition]:
+    """All checks of a pipeline."""
+    return [
+        *source.build(flow),
+        *(check for table in flow.tables for check in streaming.build(table)),
+        *(check.definition for table in flow.tables for check in replica_identity.light(table)),
+        *(check for table in flow.tables for check in landing.build(table)),
+        *(check.definition for table in flow.tables for check in watermark.light(table)),
+        *(check for table in flow.tables for check in content.build(table)),
+        *dataset.build(flow),
+    ]

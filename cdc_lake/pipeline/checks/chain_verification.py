@@ -1,0 +1,87 @@
+"""Verifying a manifest chain and the objects that it lists: what is new since the last time, or all of it.
+
+A listing gives an object's size and ETag without reading it; readers verify the SHA-256. Objects of a sink connector
+need only exist: the connector may write them again, with more, and readers verify the records that are meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import groupby, takewhile
+
+from cdc_lake.contract.objects.chain import Chain
+from cdc_lake.contract.objects.manifest import LandedObject, Manifest
+from cdc_lake.contract.objects.store import ObjectStore
+
+_REQUESTS = 8
+_BATCH = 1000
+"""Manifests whose objects are verified together: a chain of any length takes bounded memory."""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What one verification looked at: the manifests after number `since` up to `to`, their objects, and the keys of
+    those that are missing or changed.
+    """
+
+    since: int
+    to: int
+    objects: int
+    damaged: Sequence[str]
+
+
+def verify_new(chain: Chain) -> Verified:
+    """Verify what was appended since the stored mark, which moves on where nothing is damaged.
+
+    Raises ContractError for a chain that has a gap or a damaged manifest, or no longer has the mark's manifest.
+    """
+    mark = chain.mark("verified")
+    since, attempt, records = (0, None, 0) if mark is None else (mark.manifest, mark.attempt, mark.records)
+    return _verify(chain, chain.since(since, attempt), since, records)
+
+
+def verify_whole(chain: Chain) -> Verified:
+    """Verify the chain from its first manifest. Raises ContractError as verify_new() does."""
+    return _verify(chain, chain.since(0), 0, 0)
+
+
+def _verify(chain: Chain, manifests: Iterator[Manifest], since: int, records: int) -> Verified:
+    to, objects, damaged = since, 0, list[str]()
+    for batch in _batches(manifests):
+        items = [item for manifest in batch for item in manifest.objects]
+        damaged += _damaged(chain.store, items)
+        to, objects = batch[-1].number, objects + len({item.key for item in items})
+        records += sum(manifest.records for manifest in batch)
+        if not damaged:
+            chain.set_mark("verified", batch[-1], records)
+    return Verified(since, to, objects, damaged)
+
+
+def _batches(manifests: Iterator[Manifest]) -> Iterator[list[Manifest]]:
+    for _, batch in groupby(enumerate(manifests), lambda each: each[0] // _BATCH):
+        yield [manifest for _, manifest in batch]
+
+
+def _damaged(store: ObjectStore, items: Sequence[LandedObject]) -> list[str]:
+    """The keys of objects that are missing or changed, in the order of the manifests."""
+    own = {item.key: (item.bytes, item.etag) for item in items if item.sink is None}
+    found = dict(_listed(store, own))
+    adopted = list(dict.fromkeys(item.key for item in items if item.sink is not None))
+    with ThreadPoolExecutor(_REQUESTS) as pool:
+        there = list(pool.map(store.exists, adopted))
+    missing = [key for key, exists in zip(adopted, there, strict=True) if not exists]
+    return [key for key, expected in own.items() if found.get(key) != expected] + missing
+
+
+def _listed(store: ObjectStore, keys: Iterable[str]) -> Iterator[tuple[str, tuple[int, str]]]:
+    """Size and ETag of the objects from the first to the last of the keys, folder by folder.
+
+    Keys sort by offset, so that this lists the new objects and not those before them.
+    """
+    for folder, names in groupby(sorted(keys), lambda key: key.rpartition("/")[0]):
+        within = list(names)
+        listed = store.scan(f"{folder}/", after=within[0][:-1])
+        for item in takewhile(lambda item: item.key <= within[-1], listed):  # noqa: B023 - used up in this round
+            yield item.key, (item.size, item.etag)

@@ -1,0 +1,51 @@
+"""The schedule of the checks that read whole tables, or the whole history.
+
+A sensor and not a cron schedule: `checks.verify_every` is any duration, counted from the start of the last run, so
+that a machine that was asleep catches up with one run.
+"""
+
+import time
+
+import dagster as dg
+
+from cdc_lake.pipeline.assets import standard_metadata
+from cdc_lake.pipeline.automation.jobs import Job, Jobs
+from cdc_lake.pipeline.automation.run_requests import Tick, launch, newest_success
+from cdc_lake.pipeline.naming import Flow
+from cdc_lake.pipeline.spec import seconds
+
+_EVERY_SECONDS = 60
+_A_DAY = 86_400
+
+
+def build(flow: Flow, jobs: Jobs) -> list[dg.SensorDefinition]:
+    """The sensors of a pipeline's scheduled checks; none with `verify_every: off`."""
+    every = flow.spec.checks.verify_every
+    if every == "off":
+        return []
+    periods = ((jobs.checks, seconds(every)), (jobs.daily_checks, _A_DAY))
+    return [_sensor(flow, jobs, job, period) for job, period in periods if job.checks]
+
+
+def _sensor(flow: Flow, jobs: Jobs, job: Job, period: int) -> dg.SensorDefinition:
+    names = ", ".join(sorted({key.name for key in job.checks}))
+
+    @dg.sensor(
+        name=job.name,
+        job=jobs.definitions[job.name],
+        minimum_interval_seconds=_EVERY_SECONDS,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=f"Runs {names} every {period} s.",
+    )
+    def scheduled_checks(context: dg.SensorEvaluationContext) -> Tick:
+        if lacking := [
+            table.name for table in flow.tables if not standard_metadata.last(context.instance, table.key("lake"))
+        ]:
+            return dg.SkipReason(f"lake tables that are not materialised yet: {', '.join(lacking)}")
+        last = newest_success(context)
+        wait = 0.0 if last is None else last.create_timestamp.timestamp() + period - time.time()
+        if wait > 0:
+            return dg.SkipReason(f"the next run is in {wait:.0f} s")
+        return launch(context, job, f"{job.purpose}:after-{'none' if last is None else last.dagster_run.run_id}")
+
+    return scheduled_checks

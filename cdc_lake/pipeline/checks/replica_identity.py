@@ -1,0 +1,30 @@
+"""A check of the replica identity: FULL, so that no change leaves a long value out."""
+
+import dagster as dg
+
+from cdc_lake.pipeline.checks.light import LightCheck, light_check
+from cdc_lake.pipeline.naming import TableFlow
+from resources.postgres import Postgres
+
+
+def light(table: TableFlow) -> list[LightCheck]:
+    """The check of a topic asset."""
+    flow = table.pipeline
+
+    @light_check(
+        asset=table.key("topic"),
+        description=f"The replica identity of {table.source_table} is FULL: every change carries the whole row.",
+        blocking=True,
+    )
+    def replica_identity_full(postgres: Postgres) -> dg.AssetCheckResult:
+        found = flow.at_source(postgres).replica_identity(flow.spec.source.schema_, table.name)
+        return dg.AssetCheckResult(
+            passed=found == "full",
+            metadata={
+                "replica_identity": found,
+                "remedy": f"materialise {flow.name}/source/{table.name}; changes in between that left a long value out "
+                "are completed from the lake, or become dead letters",
+            },
+        )
+
+    return [replica_identity_full]

@@ -1,0 +1,52 @@
+"""The tiers of asset checks (docs/decisions/0032): what runs with each materialisation, what has a schedule of its own.
+
+A check without a mark is light: it costs in proportion to what is new and runs with each materialisation. Marks are
+metadata of the check, so that the UI shows them: `@dg.asset_check(..., metadata=tiers.SCHEDULED)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import dagster as dg
+
+_TIER, _JUDGES = "tier", "judges"
+_LIGHT = "light"
+
+SCHEDULED: Mapping[str, str] = {_TIER: "scheduled"}
+"""Marks a check that reads a whole table: it runs every `checks.verify_every`, and on request."""
+DAILY: Mapping[str, str] = {_TIER: "daily"}
+"""Marks a check that reads the whole history: it runs once a day, and on request."""
+LATENESS: Mapping[str, str] = {_JUDGES: "lateness"}
+"""Marks a check whose failure means that data are late, not that they are wrong: datasets are built all the same."""
+FIRST: Mapping[str, str] = {"dagster/priority": "1"}
+"""Tags of an op that goes before the others that are ready: a check that does not block, before what is built over its
+asset; the lake table, before the checks of raw that do not block it."""
+
+
+def light(checks: Iterable[dg.AssetChecksDefinition]) -> list[dg.AssetCheckKey]:
+    """Return the checks that run with each materialisation."""
+    return _keys(checks, _LIGHT)
+
+
+def scheduled(checks: Iterable[dg.AssetChecksDefinition]) -> list[dg.AssetCheckKey]:
+    """Return the checks that run every `checks.verify_every`."""
+    return _keys(checks, SCHEDULED[_TIER])
+
+
+def daily(checks: Iterable[dg.AssetChecksDefinition]) -> list[dg.AssetCheckKey]:
+    """Return the checks that run once a day."""
+    return _keys(checks, DAILY[_TIER])
+
+
+def of_content(checks: Iterable[dg.AssetChecksDefinition]) -> list[dg.AssetCheckKey]:
+    """Return the checks, of any tier, whose failure means that data are wrong."""
+    return [spec.key for spec in _specs(checks) if spec.metadata.get(_JUDGES) != LATENESS[_JUDGES]]
+
+
+def _keys(checks: Iterable[dg.AssetChecksDefinition], tier: str) -> list[dg.AssetCheckKey]:
+    return [spec.key for spec in _specs(checks) if spec.metadata.get(_TIER, _LIGHT) == tier]
+
+
+def _specs(checks: Iterable[dg.AssetChecksDefinition]) -> list[dg.AssetCheckSpec]:
+    return [spec for check in checks for spec in check.check_specs]

@@ -1,0 +1,51 @@
+"""Pipelines by name, for the command line and tests: the same YAML that Dagster loads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+from pydantic import ValidationError
+
+from cdc_lake.contract.errors import ContractError
+from cdc_lake.pipeline.naming import Flow
+from cdc_lake.pipeline.spec import PipelineSpec
+from cdc_lake.yaml_model import error_lines
+
+DEFS = Path(__file__).parents[1] / "defs"
+FILE = "defs.yaml"
+
+
+def names(defs: Path = DEFS) -> list[str]:
+    """The pipelines there are, sorted."""
+    return sorted(path.parent.name for path in defs.glob(f"*/{FILE}"))
+
+
+def load(name: str, defs: Path = DEFS) -> Flow:
+    """One pipeline. Raises ContractError where there is none of that name, or its YAML is not valid."""
+    path = defs / name / FILE
+    if name not in names(defs):
+        raise ContractError(f"there is no pipeline {name!r}; there are: {', '.join(names(defs)) or 'none'}")
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise ContractError(f"{path} is not YAML: {error}") from error
+    if not isinstance(content, dict) or not isinstance(content.get("attributes"), dict):
+        raise ContractError(f"{path} is not valid: attributes: missing; give a mapping with the pipeline's fields")
+    try:
+        spec = PipelineSpec.model_validate(content["attributes"])
+    except ValidationError as error:
+        raise ContractError(f"{path} is not valid: {'; '.join(error_lines(error))}") from error
+    return flow(spec, path.parent)
+
+
+def flow(spec: PipelineSpec, folder: Path) -> Flow:
+    """The pipeline of a spec and the folder that it lies in.
+
+    Raises ContractError where the two have different names: commands find a pipeline by its folder.
+    """
+    if spec.name != folder.name:
+        raise ContractError(
+            f"{folder / FILE} is not valid: name: use the folder's name, {folder.name}, not {spec.name!r}"
+        )
+    return Flow(spec, folder)

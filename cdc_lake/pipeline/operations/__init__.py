@@ -1,0 +1,1 @@
+"""Operations that assets and commands share: land, apply, verify, reset, resnapshot, migrate."""

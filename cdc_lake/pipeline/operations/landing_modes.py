@@ -1,0 +1,85 @@
+"""Landing a table by whom its pipeline says: the land job, or the adoption of what a sink connector writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+from cdc_lake.contract.errors import ForeignObjectError
+from cdc_lake.contract.objects import object_names
+from cdc_lake.contract.objects.manifest import Manifest, Span
+from cdc_lake.contract.objects.store import ObjectStore
+from cdc_lake.contract.sinks import sink_names
+from cdc_lake.contract.source.topic_records import print_of
+from cdc_lake.jobs.adoption import adopt
+from cdc_lake.jobs.adoption.adopt import AdoptSpec
+from cdc_lake.jobs.adoption.listing import Sink
+from cdc_lake.jobs.landing import land as landing
+from cdc_lake.jobs.landing.land import LandReport, LandSpec
+from cdc_lake.pipeline.naming import TableFlow
+from resources.errors import OffsetsExpired
+from resources.kafka import Kafka
+
+
+@dataclass(frozen=True)
+class KafkaRecord:
+    """A topic's committed records, read from Kafka (implements `topic_record.TopicRecord`)."""
+
+    kafka: Kafka
+    topic: str
+
+    def records(self, partition: int, first: int, end: int) -> list[tuple[int, int]] | None:
+        """See TopicRecord. `end` is at most where the topic's committed records end."""
+        if first >= end:
+            return []
+        if first < self.kafka.begin_offsets(self.topic).get(partition, 0):
+            return None
+        try:
+            messages = self.kafka.peek(self.topic, partition, first)
+            there = takewhile(lambda message: message.offset < end, messages)
+            return [(message.offset, print_of(message.value)) for message in there]
+        except OffsetsExpired:  # since it was asked where the topic begins
+            return None
+
+
+def sink(table: TableFlow) -> Sink | None:
+    """The sink connector that writes the table's objects, None where the land job does."""
+    spec = table.pipeline.spec.landing.sink
+    if spec is None:
+        return None
+    return Sink(spec.layout, spec.prefix or object_names.sink_prefix(table.pipeline.name), spec.envelope)
+
+
+def written(table: TableFlow, store: ObjectStore) -> Iterator[str]:
+    """The keys of all that a sink connector has written of the table's topic; none where there is no such connector."""
+    where = sink(table)
+    if where is not None:
+        for info in store.scan(sink_names.topic_prefix(where.layout, where.prefix, table.topic)):
+            with suppress(ForeignObjectError):  # whose else it is, is no business of ours
+                if sink_names.parse(where.layout, where.prefix, info.key).topic == table.topic:
+                    yield info.key
+
+
+def pending(table: TableFlow, head: Manifest | None, spec: LandSpec) -> Sequence[Span]:
+    """What is not landed yet. Raises what the job's own pending() raises."""
+    found = sink(table)
+    return landing.pending(head, spec) if found is None else adopt.pending(head, AdoptSpec(spec, found))
+
+
+def land(
+    table: TableFlow, kafka: Kafka, spec: LandSpec, run: Callable[[Callable[[Any, Any], Any], Any], Any]
+) -> LandReport:
+    """Land, or adopt; `run` runs a Spark job with its spec. Raises what the job raises."""
+    found = sink(table)
+    report: LandReport = (
+        run(landing.run, spec) if found is None else adopt.run(AdoptSpec(spec, found), KafkaRecord(kafka, table.topic))
+    )
+    return report
+
+
+def unadopted(store: ObjectStore, spec: LandSpec, where: Sink) -> list[str]:
+    """The objects that can hold something new, sorted. Raises what adopt.new_objects() raises."""
+    return sorted(adopt.new_objects(store, AdoptSpec(spec, where)))

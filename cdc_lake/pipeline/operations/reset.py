@@ -1,0 +1,92 @@
+"""Starting a pipeline over: everything that it made is removed, in an order that leaves nothing behind.
+
+The connector goes first, so that nothing writes any more; its offsets, its slot and its topics next, for an
+offset without its topic, or a slot without its connector, is what later changes get lost in. Then the dashboards and
+the catalog, so that no reader sees a table without files, then lake, raw objects and dead letters. The source's tables
+and publication stay: they are not the pipeline's.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import PurePath
+
+from cdc_lake.contract import failpoints
+from cdc_lake.contract.objects import chain_id, object_names
+from cdc_lake.contract.objects.store import ObjectStore
+from cdc_lake.contract.source.epochs import Epochs
+from cdc_lake.contract.table import lease
+from cdc_lake.pipeline.assets.topic import connector_config
+from cdc_lake.pipeline.naming import Flow
+from cdc_lake.pipeline.operations import landing_modes
+from cdc_lake.pipeline.publishing.publisher import Dashboards
+from resources.connectors import Connectors
+from resources.deployment import Deployment
+from resources.glue import GlueCatalog
+from resources.kafka import Kafka
+from resources.postgres import Postgres
+
+
+def reset(
+    flow: Flow,
+    postgres: Postgres,
+    kafka: Kafka,
+    connect: Connectors,
+    glue: GlueCatalog,
+    store: ObjectStore,
+    deployment: Deployment,
+    dashboards: Dashboards,
+    lease_wait_seconds: float = lease.WAIT_SECONDS,
+) -> Iterator[str]:
+    """Remove all that a pipeline made; yields a line for each thing that was there.
+
+    Holds the leases of the connector's changes, the landings and the lake tables meanwhile, so that nothing starts the
+    connector again and no writer is in the middle of a commit.
+    Can be run again after it was cut off. A landing that lost its lease while it was paused leaves nothing in the next
+    manifest chain. Raises LeaseHeldError where a writer does not end within
+    `lease_wait_seconds`, and the resources' errors.
+    """
+    with ExitStack() as writers:
+        landings = (object_names.landing_lease_key(flow.name, table.topic) for table in flow.tables)
+        upserts = (object_names.lease_key(flow.name, table.name) for table in flow.tables)
+        for key in (object_names.resnapshot_lease_key(flow.name), *landings, *upserts):
+            writers.enter_context(lease.held(store, key, f"reset {uuid.uuid4()}", wait_seconds=lease_wait_seconds))
+        if connect.get(flow.connector) is None and Epochs(store, flow.name).current() is not None:
+            # Somebody has deleted it. Connect keeps its offsets, and deletes only those of a connector that is there.
+            connect.halt(flow.connector, connector_config(flow, flow.at_source(postgres), deployment))
+        if connect.delete(flow.connector, offsets=True):
+            yield f"connector {flow.connector} with its offsets"
+        failpoints.reached("reset.after_connector")
+        if flow.at_source(postgres).drop_slot(flow.slot):
+            yield f"replication slot {flow.slot}"
+        failpoints.reached("reset.after_slot")
+        own = [table.topic for table in flow.tables]
+        for topic in (*own, flow.heartbeat_topic, flow.connector_heartbeat_topic):
+            if kafka.delete_topic(topic):
+                yield f"topic {topic}"
+        failpoints.reached("reset.after_topics")
+        yield from dashboards.delete(flow.name, [PurePath(file).stem for file in flow.spec.dashboards])
+        datasets = [PurePath(file).stem for file in flow.spec.datasets]
+        tables = [name for table in flow.tables for name in (table.view, table.name)]
+        for name in (*datasets, *tables):
+            if glue.delete_table(flow.spec.catalog, name):
+                yield f"catalog entry {flow.spec.catalog}.{name}"
+        failpoints.reached("reset.after_catalog")
+        # Before the objects go: a landing that is paused now, and goes on later, puts its manifest below the old chain.
+        chain_id.renew(store, flow.name)
+        for prefix in (
+            object_names.lake_prefix(flow.name),
+            object_names.pipeline_prefix(flow.name),
+            object_names.dead_letter_prefix(flow.name),
+            object_names.closed_letter_prefix(flow.name),
+        ):
+            count = store.delete(item.key for item in store.scan(prefix))
+            if count:
+                yield f"{count} objects below {prefix}"
+            failpoints.reached("reset.after_objects")
+        for table in flow.tables:
+            # The next topic of that name has the same offsets.
+            if count := store.delete(landing_modes.written(table, store)):
+                yield f"{count} objects that the sink connector wrote of topic {table.topic}"

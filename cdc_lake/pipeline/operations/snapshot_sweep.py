@@ -1,0 +1,41 @@
+"""A first snapshot that was interrupted and taken again: rows that only the earlier attempts told leave the lake.
+
+Debezium tells a snapshot from its beginning after an interruption. A row that was deleted in between was told once and
+is never told again, by nobody: no stream had begun.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from cdc_lake.contract.objects.store import ObjectStore
+from cdc_lake.contract.source.epochs import Epochs, Swept
+from cdc_lake.contract.table.event_order import Watermark
+from cdc_lake.jobs.apply.upsert import UpsertSpec
+from cdc_lake.jobs.maintenance import sweep
+from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline.naming import TableFlow
+from cdc_lake.pipeline.operations.land_and_apply import RunJob
+
+
+def finish(
+    table: TableFlow, store: ObjectStore, spec: UpsertSpec, applied: Watermark | None, run: RunJob
+) -> int | None:
+    """Sweep a table once, as soon as the snapshot is applied whole; how many rows were swept, None where it is not
+    due. `applied` is the lake's watermark. Raises what the job raises.
+    """
+    epochs = Epochs(store, table.pipeline.name)
+    epoch = epochs.current()
+    completion = None if epoch is None else epochs.completion(epoch.number)
+    if epoch is None or completion is None or completion.retaken_ts_ms is None or completion.snapshot_lsn is None:
+        return None
+    # A beat of the stream comes after the snapshot's last row.
+    if applied is None or applied.lsn < completion.snapshot_lsn or epochs.swept(epoch.number, table.name) is not None:
+        return None
+    checkpoint = table_progress.checkpoint(store, table)
+    manifest = 0 if checkpoint is None else checkpoint.manifest
+    done: sweep.SweepReport = run(
+        sweep.run, sweep.SweepSpec(spec, epoch.number, manifest, completion.snapshot_lsn, completion.retaken_ts_ms)
+    )
+    epochs.mark_swept(epoch.number, table.name, Swept(rows=done.swept, swept_at=datetime.now(UTC)))
+    return done.swept

@@ -1,0 +1,54 @@
+"""Bringing tables whose commits are named in local time to UTC: `cdc-lake migrate`.
+
+A table's properties are changed once its newest instant, read as UTC, is in the past: every later commit then sorts
+after all earlier ones. Until then every writer refuses the table (contract/table/instants.py).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+from cdc_lake.contract.objects import object_names
+from cdc_lake.contract.objects.store import ObjectStore
+from cdc_lake.contract.table import instants, lease
+from cdc_lake.pipeline.naming import Flow, TableFlow
+
+
+def to_utc(
+    flow: Flow,
+    store: ObjectStore,
+    owner: str,
+    now: instants.Clock = instants.utc_now,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[str]:
+    """Set UTC in each Hudi table of the pipeline; yields a line about each step.
+
+    Waits where a table's newest instant is later than now, at most as long as a time zone is ahead of UTC. It can be
+    ended and started again at any time. Raises LeaseHeldError while another process writes a table.
+    """
+    for table in flow.tables:
+        yield from (f"{table.name}: {line}" for line in _migrated(table, store, owner, now, sleep))
+
+
+def _migrated(
+    table: TableFlow, store: ObjectStore, owner: str, now: instants.Clock, sleep: Callable[[float], None]
+) -> Iterator[str]:
+    zone = instants.zone(store, table.lake_prefix)
+    if zone is None:
+        yield "there is no table yet"
+        return
+    if zone == instants.IN_UTC:
+        yield "commits are named in UTC already"
+        return
+    key = object_names.lease_key(table.pipeline.name, table.name)
+    while True:
+        with lease.held(store, key, owner):
+            late = instants.ahead(store, table.lake_prefix, now())
+            if late < timedelta(0):
+                instants.set_utc(store, table.lake_prefix)
+                break
+        yield f"waiting until {now() + late:%Y-%m-%d %H:%M:%S} UTC, when the newest commit is in the past"
+        sleep(late.total_seconds() + 1)
+    yield "commits are named in UTC from now on"

@@ -1,0 +1,94 @@
+"""Dashboards as self-contained pages on disk, the local profile's."""
+
+import base64
+import hashlib
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ClassVar
+
+import dagster as dg
+
+from cdc_lake.contract import failpoints
+from cdc_lake.dashboard import Query, fingerprint
+from cdc_lake.pipeline.assets import standard_metadata
+from cdc_lake.pipeline.publishing.publisher import Declared, Published
+from infra.local.files import write_atomic
+from resources.deployment import Deployment
+
+
+class Pages(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """One HTML file a dashboard, below the deployment's folder for them (implements `publishing.Dashboards`)."""
+
+    reads_later: ClassVar[bool] = False
+    deployment: Deployment
+
+    def publish(self, declared: Declared, query: Query, noted: Mapping[str, Any]) -> Published:
+        """See Dashboards. Raises DashboardError where the queries don't give what the YAML says."""
+        path = self.path(declared.pipeline, declared.name)
+        made_of = fingerprint(declared.spec, query)
+        if path.exists() and (noted.get("made_of"), noted.get("sha256")) == (made_of, _sha256(path)):
+            return _published(path, noted, standard_metadata.UNCHANGED)
+        # The charts' library takes half a second to import, and whoever loads the definitions would wait for it.
+        from cdc_lake.dashboard.render import render  # noqa: PLC0415 - as said
+
+        page = render(
+            declared.spec,
+            query,
+            generated_at=datetime.now(UTC),
+            source_note=f"Pipeline {declared.pipeline}, by the same Athena SQL that any reader can run.",
+        )
+        failpoints.reached("dashboard.before_page")
+        write(path, page.html)
+        note = {
+            "made_of": made_of,
+            "sha256": _sha256(path),
+            "rows": page.rows,
+            "previews": {visual: base64.b64encode(png).decode() for visual, png in page.previews.items()},
+        }
+        return _published(path, note, "page written")
+
+    def delete(self, pipeline: str, names: Sequence[str]) -> Iterator[str]:  # noqa: ARG002 - all of the folder is its
+        """See Dashboards."""
+        folder = self.folder(pipeline)
+        if folder.is_dir():
+            shutil.rmtree(folder)
+            yield f"pages in {folder.name}/"
+
+    def address(self, pipeline: str, name: str) -> str:
+        """See Dashboards."""
+        return str(self.path(pipeline, name))
+
+    def path(self, pipeline: str, name: str) -> Path:
+        """The file of a dashboard."""
+        return self.folder(pipeline) / f"{name}.html"
+
+    def folder(self, pipeline: str) -> Path:
+        """The folder of a pipeline's dashboards."""
+        return Path(self.deployment.pages).absolute() / pipeline
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file so that a reader sees the old or the new one, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, text)
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _published(path: Path, note: Mapping[str, Any], changes: str) -> Published:
+    metadata = {
+        "dagster/uri": path.as_uri(),
+        "page": dg.MetadataValue.path(str(path)),
+        "bytes": path.stat().st_size,
+        "sha256": note["sha256"],
+        **{f"rows_{visual}": rows for visual, rows in note["rows"].items()},
+        **{
+            f"preview_{visual}": dg.MetadataValue.md(f"![{visual}](data:image/png;base64,{png})")
+            for visual, png in note["previews"].items()
+        },
+    }
+    return Published(changes, note, metadata)

@@ -1,0 +1,39 @@
+"""The source offset that Kafka Connect has stored for a pipeline's connector, and what it proves.
+
+Connect stores the offset of a record once Kafka has acknowledged that record and every earlier one of the connector.
+The slot's confirmed position proves less: without exactly-once Debezium confirms the record whose acknowledgement came
+last, and acknowledgements of different partitions come in any order (docs/decisions/0031-without-exactly-once.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cdc_lake.pipeline.naming import Flow
+from resources.connectors import Connectors
+
+_LSNS = ("lsn", "lsn_proc", "lsn_commit")
+
+
+def position(offset: Mapping[str, object] | None) -> int:
+    """Return the furthest LSN of a stored offset, 0 where there is none."""
+    values = [offset.get(name) for name in _LSNS] if offset else []
+    return max((value for value in values if isinstance(value, int)), default=0)
+
+
+def is_exactly_once(config: Mapping[str, str]) -> bool:
+    """Return whether a connector runs only where its records and offsets are one Kafka transaction."""
+    return config.get("exactly.once.support") == "required"
+
+
+def acknowledged(flow: Flow, connect: Connectors) -> int | None:
+    """Return the LSN such that Kafka has every change that was committed before it, as far as Connect has stored that.
+
+    None with exactly-once, where whatever shows in Kafka proves that for itself. 0 where nothing is stored.
+    """
+    config = connect.get(flow.connector)
+    if config is not None and is_exactly_once(config):
+        return None
+    if not connect.tells_offsets(flow.connector):
+        return 0
+    return position(next(iter(connect.offsets(flow.connector)), None))

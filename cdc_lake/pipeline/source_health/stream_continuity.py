@@ -1,0 +1,276 @@
+"""Whether the stream from the source is whole: that nothing lies between what was brought and what will be.
+
+Two kinds of proof. Before a connector runs: cluster, publication, slot and Connect's stored offset are the ones that
+belong together; a slot that was lost and made again, by whomever, stands beyond the stored offset. After it ran: each
+heartbeat carries a counter that rises by one, so a beat that is missing in the topic shows that WAL was skipped,
+whatever the reason (docs/decisions/0011-slot-continuity.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+
+from cdc_lake.contract.errors import ContractError, SourceBrokenError
+from cdc_lake.contract.objects.store import ObjectStore
+from cdc_lake.contract.source.epochs import Break, Completion, Epoch, Epochs, Start, broken
+from cdc_lake.contract.source.stream_progress import Seen, Sighting, load, save
+from cdc_lake.pipeline.naming import Flow
+from cdc_lake.pipeline.source_health import heartbeat_sequence, stored_offset
+from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
+from resources import lsn as lsn_text
+from resources.connectors import FAILED, Connectors, ConnectorStatus
+from resources.kafka import Kafka
+from resources.postgres import Postgres
+from resources.postgres_slots import SlotInfo
+
+
+def begin(
+    flow: Flow,
+    postgres: Postgres,
+    connect: Connectors,
+    store: ObjectStore,
+    starts: Mapping[str, Start] | None = None,
+) -> Epoch:
+    """The current epoch; the first one begins here where the pipeline has none, with its topics as they are.
+
+    Raises SourceBrokenError where a slot of the pipeline's name is there that the pipeline did not make.
+    """
+    epochs = Epochs(store, flow.name)
+    current = epochs.current()
+    if current is not None:
+        return current
+    ran = connect.get(flow.connector) is not None
+    if not ran and postgres.slot(flow.slot) is not None:
+        raise SourceBrokenError(
+            f"replication slot {flow.slot} of database {flow.spec.source.database} exists, and pipeline {flow.name} "
+            "has not begun: it is another deployment's, or left over. If nobody uses it, `cdc-lake reset "
+            f"{flow.name}` drops it; a snapshot that begins with an old slot would not be exact"
+        )
+    begun = beginning(flow, postgres, 0, "it ran before epochs were kept" if ran else "the pipeline was started")
+    epoch = epochs.begin(begun.model_copy(update={"starts": {} if ran else dict(starts or {})}))
+    if ran:
+        epochs.complete(0, Completion(snapshot_lsn=None, completed_at=datetime.now(UTC)))
+    return epoch
+
+
+def beginning(flow: Flow, postgres: Postgres, number: int, reason: str) -> Epoch:
+    """An epoch of the source as it is now, without its starts."""
+    server = postgres.identity()
+    return Epoch(
+        number=number,
+        pipeline=flow.name,
+        reason=reason,
+        began_at=datetime.now(UTC),
+        system_identifier=server.system_identifier,
+        timeline=server.timeline,
+        slot=flow.slot,
+        lsn=server.lsn,
+    )
+
+
+def examine(flow: Flow, postgres: Postgres, kafka: Kafka, connect: Connectors, store: ObjectStore) -> tuple[str, ...]:
+    """What breaks the current epoch's stream, nothing where it is whole or has not begun. What is found is kept: the
+    pipeline's stages stop at it until a resnapshot. What was found before is found again.
+    """
+    epochs = Epochs(store, flow.name)
+    epoch = epochs.current()
+    if epoch is None:
+        return ()
+    known = epochs.broken(epoch.number)
+    if known is not None:
+        return known.faults
+    seen = load(store, flow.name)
+    mine = seen if seen is not None and seen.epoch == epoch.number else None
+    # The beats before the slot: once one was streamed, there is a slot. The slot before Connect's offset, which only
+    # moves on. The server's position last of all.
+    after, gaps = heartbeat_sequence.follow(kafka, flow, epoch, mine)
+    streaming = after.beat is not None or epochs.completion(epoch.number) is not None
+    # The state before the slot: what is read while no task runs belongs together.
+    config, halted = connect.get(flow.connector), _is_halted(connect.status(flow.connector))
+    slot = postgres.slot(flow.slot)
+    told = connect.tells_offsets(flow.connector)
+    offset = next(iter(connect.offsets(flow.connector)), None) if told else None
+    now, changed = _publication(flow, postgres, mine)
+    faults = (
+        *_server(postgres, epoch, mine, offset),
+        *changed,
+        *(_slot(flow, slot) if streaming else ()),
+        *(_offset(flow, mine, offset) if streaming and told else ()),
+        *(_slot_against_offset(flow, slot, offset) if streaming and told and halted else ()),
+        *gaps,
+        *_topics(kafka, flow, epoch),
+    )
+    if not faults:
+        noted = {
+            "publication": now,
+            "offset": after.offset or offset is not None,
+            "acknowledged": _acknowledged(mine, config, offset, told),
+        }
+        save(store, flow.name, after.model_copy(update=noted), seen)
+    elif streaming or config is not None:
+        epochs.mark_broken(epoch.number, Break(faults=faults, found_at=datetime.now(UTC)))
+    return faults
+
+
+def note_acknowledged(flow: Flow, connect: Connectors, store: ObjectStore) -> None:
+    """Keep the LSN up to which Kafka has everything, which watermarks without exactly-once are bounded by; examine()
+    does that too.
+    """
+    epoch, seen = Epochs(store, flow.name).current(), load(store, flow.name)
+    if epoch is not None and seen is not None and seen.epoch == epoch.number:
+        acknowledged = stored_offset.acknowledged(flow, connect)
+        save(store, flow.name, seen.model_copy(update={"acknowledged": acknowledged}), seen)
+
+
+def require_whole(flow: Flow, postgres: Postgres, kafka: Kafka, connect: Connectors, store: ObjectStore) -> None:
+    """Return where examine() finds nothing. Raises SourceBrokenError with what it finds."""
+    faults = examine(flow, postgres, kafka, connect, store)
+    if faults:
+        raise broken(flow.name, Break(faults=faults, found_at=datetime.now(UTC)))
+
+
+def require_proven(flow: Flow, kafka: Kafka, store: ObjectStore) -> None:
+    """Return where no beat is missing in Kafka up to now, and nothing was found before: what a stage asks that has
+    no way to the source. Raises SourceBrokenError.
+    """
+    epochs = Epochs(store, flow.name)
+    epoch = epochs.current()
+    if epoch is None:
+        return
+    epochs.require_whole()
+    seen = load(store, flow.name)
+    after, gaps = heartbeat_sequence.follow(
+        kafka, flow, epoch, seen if seen is not None and seen.epoch == epoch.number else None
+    )
+    if gaps:
+        found = Break(faults=gaps, found_at=datetime.now(UTC))
+        epochs.mark_broken(epoch.number, found)
+        raise broken(flow.name, found)
+    save(store, flow.name, after, seen)
+
+
+def require_finished(flow: Flow, epochs: Epochs, epoch: Epoch) -> None:
+    """Return where no resnapshot is under way or was cut off: only it may start the connector then.
+
+    Raises ContractError.
+    """
+    if epoch.number and epochs.completion(epoch.number) is None:
+        raise ContractError(
+            f"epoch {epoch.number} of pipeline {flow.name} has begun and its snapshot is not in the lake: a resnapshot "
+            f"is under way, or was cut off. If none is, run `cdc-lake resnapshot {flow.name}` again: it goes on"
+        )
+
+
+def _topics(kafka: Kafka, flow: Flow, epoch: Epoch) -> Iterator[str]:
+    """Topics of the pipeline that are not those that the epoch began with: what they had is gone, landed or not."""
+    own = {flow.heartbeat_topic, *(table.topic for table in flow.tables)}  # a table may have left since
+    for topic, start in epoch.starts.items():
+        if topic not in own:
+            continue
+        found = kafka.topic(topic)
+        if found is None:
+            yield f"topic {topic} was deleted"
+        elif found.topic_id != start.topic_id:
+            yield f"topic {topic} was deleted and made again (id {start.topic_id}, now {found.topic_id})"
+
+
+def _server(postgres: Postgres, epoch: Epoch, seen: Seen | None, offset: Mapping[str, object] | None) -> Iterator[str]:
+    server = postgres.identity()
+    where = f"the server at {postgres.host}:{postgres.port}"
+    if server.system_identifier != epoch.system_identifier:
+        yield (
+            f"{where} is another database cluster (system identifier {server.system_identifier}, before "
+            f"{epoch.system_identifier})"
+        )
+        return
+    if server.timeline != epoch.timeline:
+        yield (
+            f"{where} went on from a backup or as a promoted replica (timeline {server.timeline}, before "
+            f"{epoch.timeline}): commits that were streamed may not be in it"
+        )
+    beaten = 0 if seen is None or seen.beat is None else seen.beat.lsn
+    reached = max(beaten, epoch.lsn, stored_offset.position(offset))
+    if server.timeline == epoch.timeline and server.lsn < reached:
+        yield (
+            f"{where} was put back to an older state: its WAL ends at {lsn_text.to_text(server.lsn)}, and "
+            f"{lsn_text.to_text(reached)} was streamed"
+        )
+
+
+def _publication(flow: Flow, postgres: Postgres, seen: Seen | None) -> tuple[Sighting | None, tuple[str, ...]]:
+    """The publication as it is now, and how it is another one than before."""
+    source = flow.spec.source
+    what = f"publication {source.publication} of database {source.database}"
+    info, found = postgres.publication(source.publication), postgres.publication_identity(source.publication)
+    before = None if seen is None else seen.publication
+    if info is None or found is None:
+        return None, () if before is None else (f"{what} was dropped",)
+    now = Sighting(oid=found.oid, version=found.version, tables=dict(found.tables))
+    own = [f"{source.schema_}.{name}" for name in (*source.tables, HEARTBEAT_TABLE)]
+    faults = []
+    if before is not None and before.oid != now.oid:
+        faults.append(f"{what} was dropped and made again: changes in between were not published")
+    elif before is not None:
+        if gone := [name for name in own if name in before.tables and name not in now.tables]:
+            faults.append(f"{what} does not publish {', '.join(gone)} any more")
+        if again := [n for n in own if n in before.tables and n in now.tables and before.tables[n] != now.tables[n]]:
+            faults.append(f"{what} was without {', '.join(again)} for a while: changes in between were not published")
+        if before.version != now.version and not info.held_back:
+            faults.append(f"{what} was altered: operations may not have been published for a while")
+    if info.held_back:
+        faults.append(f"{what} does not publish every {' and '.join(info.held_back)}")
+    if narrowed := [f"{schema}.{table}" for schema, table in info.narrowed if f"{schema}.{table}" in own]:
+        faults.append(f"{what} has a row filter or a column list on {', '.join(narrowed)}")
+    return now, tuple(faults)
+
+
+def _slot(flow: Flow, slot: SlotInfo | None) -> Iterator[str]:
+    what = f"replication slot {flow.slot}"
+    if slot is None:
+        yield f"{what} is gone, and with it the WAL since what was streamed last"
+    elif slot.invalidation_reason is not None or slot.confirmed_flush_lsn is None:
+        yield (
+            f"{what} was invalidated by the server ({slot.invalidation_reason or 'unknown'}), most likely because it "
+            "held back more WAL than max_slot_wal_keep_size allows"
+        )
+
+
+def _offset(flow: Flow, seen: Seen | None, offset: Mapping[str, object] | None) -> Iterator[str]:
+    # Right after the first snapshot Connect has stored none yet: it does so every offset.flush.interval.ms.
+    if offset is None and seen is not None and seen.offset:
+        yield (
+            f"Kafka Connect has no offset of connector {flow.connector} any more: it would take a snapshot without "
+            "the deletes that came before it"
+        )
+
+
+def _slot_against_offset(flow: Flow, slot: SlotInfo | None, offset: Mapping[str, object] | None) -> Iterator[str]:
+    """A slot beyond the offset of a connector that does not run. While it runs without exactly-once, Debezium confirms
+    records to the slot up to one offset.flush.interval.ms before Connect stores their offset.
+    """
+    if offset is not None and slot is not None and (slot.confirmed_flush_lsn or 0) > stored_offset.position(offset):
+        yield (
+            f"replication slot {flow.slot} begins at {lsn_text.to_text(slot.confirmed_flush_lsn or 0)}, after "
+            f"{lsn_text.to_text(stored_offset.position(offset))}, where connector {flow.connector} stands: it was "
+            "dropped and made again, read by somebody else, or the worker was killed before it stored what Debezium "
+            "had confirmed; what lies in between can be lost"
+        )
+
+
+def _is_halted(status: ConnectorStatus | None) -> bool:
+    """Whether no task of the connector runs, as far as is known."""
+    if status is None:
+        return True
+    if not status.tasks:
+        return status.state in (FAILED, "STOPPED")
+    return all(task.state == FAILED for task in status.tasks)
+
+
+def _acknowledged(
+    seen: Seen | None, config: Mapping[str, str] | None, offset: Mapping[str, object] | None, told: bool
+) -> int | None:
+    """What Seen.acknowledged becomes; as it was while there is no connector to ask."""
+    if config is None or not told:
+        return 0 if seen is None else seen.acknowledged
+    return None if stored_offset.is_exactly_once(config) else stored_offset.position(offset)

@@ -1,0 +1,204 @@
+"""Where a table's changes stand: what is landed, what is applied, and the source watermark.
+
+A heartbeat is a row of the source that travels through the WAL like every change: once a stage has passed one,
+it has passed everything that the source committed before it. So a stage's watermark is the newest heartbeat
+that is known to lie behind all that the stage has taken, and it moves on while the source is idle.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.objects.chain import Chain
+from cdc_lake.contract.objects.manifest import Manifest
+from cdc_lake.contract.objects.store import ObjectStore, S3Location
+from cdc_lake.contract.source import stream_progress as sightings
+from cdc_lake.contract.source.epochs import Epoch, Epochs, Start
+from cdc_lake.contract.table import timeline
+from cdc_lake.contract.table.event_order import Watermark
+from cdc_lake.contract.table.lease import Claim
+from cdc_lake.jobs.landing.land import LandSpec
+from cdc_lake.pipeline.naming import Flow, TableFlow
+from cdc_lake.pipeline.source_health import stored_offset, topic_state
+from cdc_lake.pipeline.source_health.topic_state import TopicState
+from resources.connectors import Connectors
+from resources.kafka import Kafka
+from resources.postgres import Postgres
+
+_BEAT_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Landing:
+    """What a landing run goes by: the chain with its newest manifest, the topic, and the job's spec."""
+
+    chain: Chain
+    head: Manifest | None
+    state: TopicState
+    spec: LandSpec
+
+    @property
+    def behind(self) -> int:
+        """How many offsets the chain is behind the topic; see behind()."""
+        return behind(self.head, self.state)
+
+
+def landing(table: TableFlow, kafka: Kafka, location: S3Location, claim: Claim | None = None) -> Landing:
+    """Read where a topic's chain ends, and then what the topic has: what another run lands in between is then no loss,
+    and nothing of a topic that a reset deletes gets into the next chain.
+
+    `claim` is the landing lease under which it is read. Raises what topic_state.now() and Chain.head() raise.
+    """
+    store = location.store()
+    chain = Chain(store, table.pipeline.name, table.topic)
+    head = chain.head()
+    state = topic_state.now(kafka, table)
+    # After the topic's ends: an epoch that began later than they were read has nothing before them left to land.
+    epoch = Epochs(store, table.pipeline.name).current()
+    acknowledged = _acknowledged(store, table.pipeline, epoch)
+    spec = LandSpec(
+        location=location,
+        pipeline=table.pipeline.name,
+        topic=table.topic,
+        topic_id=state.topic_id,
+        begins=state.begins,
+        ends=state.ends,
+        chain=chain.id,
+        head=0 if head is None else head.number,
+        kafka=kafka.spark_options(),
+        watermark=state.passed(table.pipeline, epoch, acknowledged),
+        epoch=0 if epoch is None else epoch.number,
+        claim=claim,
+        records_per_object=table.pipeline.spec.landing.records_per_object,
+        record_bytes=table.pipeline.spec.landing.record_bytes,
+        dead_letter_limit=table.pipeline.spec.dead_letter_limit,
+    )
+    return Landing(chain, head, state, spec)
+
+
+def barrier(
+    postgres: Postgres,
+    kafka: Kafka,
+    connect: Connectors,
+    flow: Flow,
+    seconds: float,
+    *,
+    since: Start | None = None,
+    running: Callable[[], object] = lambda: None,
+    asked_every: float = _BEAT_SECONDS,
+) -> Watermark:
+    """Wait until everything that the source has committed by now is in Kafka, since an epoch's start if one is given.
+
+    Beats and waits for a streamed heartbeat at or after that: one that a snapshot read does not count, so a
+    snapshot that is under way is waited for too, and the beat is repeated for a stream that starts later. Without
+    exactly-once it waits until Connect has stored the heartbeat's offset too, for another partition may lack what was
+    committed earlier until then. Raises ContractError after `seconds`, and what `running` raises, which is asked every
+    `asked_every` seconds, as Connect is.
+    """
+    schema = flow.spec.source.schema_
+    lsn = postgres.beat(schema)
+    beaten = asked = time.monotonic()
+    acknowledged = stored_offset.acknowledged(flow, connect)
+
+    def look() -> Watermark | None:
+        nonlocal beaten, asked, acknowledged
+        if time.monotonic() - asked >= asked_every:
+            running()
+            acknowledged = stored_offset.acknowledged(flow, connect)
+            asked = time.monotonic()
+        if time.monotonic() - beaten >= _BEAT_SECONDS:
+            postgres.beat(schema)
+            beaten = time.monotonic()
+        return topic_state.newest_beat(kafka, flow, since, acknowledged)
+
+    waited = Retrying(
+        retry=retry_if_result(lambda beat: beat is None or beat.lsn < lsn),
+        stop=stop_after_delay(seconds),
+        wait=wait_fixed(0.1),
+    )
+    try:
+        found = waited(look)
+    except RetryError as error:
+        seen = topic_state.newest_beat(kafka, flow, since)
+        newest = "none" if seen is None else str(seen.lsn)
+        if acknowledged is not None:
+            newest += f"; Connect has stored that all is acknowledged up to {acknowledged}"
+        raise ContractError(
+            f"connector {flow.connector} did not bring the heartbeat at LSN {lsn} into {flow.heartbeat_topic} within "
+            f"{seconds:.0f} s (newest seen: {newest}): look at `cdc-lake logs connect` "
+            "and at the connector's status, then materialise the topic again"
+        ) from error
+    if found is None:
+        raise AssertionError("the wait ends with a heartbeat or an error")
+    return found
+
+
+def behind(head: Manifest | None, state: TopicState) -> int:
+    """How many offsets the chain is behind the topic.
+
+    Negative where a partition ends before what is landed of it: the topic lost records, or `state` is older than
+    `head`. Of a topic that was made again nothing is landed.
+    """
+    same = head is not None and head.topic_id == state.topic_id
+    landed = head.next_offsets() if head is not None and same else {}
+    missing = [end - landed.get(partition, 0) for partition, end in state.ends.items()]
+    return min(missing) if min(missing, default=0) < 0 else sum(missing)
+
+
+def raw_watermark(store: ObjectStore, table: TableFlow, state: TopicState) -> Watermark | None:
+    """The watermark of what is landed: the topic's own where nothing is left to land."""
+    return _landed_to(store, table, Chain(store, table.pipeline.name, table.topic).head(), state)
+
+
+def _landed_to(store: ObjectStore, table: TableFlow, head: Manifest | None, state: TopicState) -> Watermark | None:
+    before = None if head is None else head.watermark
+    if head is not None and head.topic_id != state.topic_id:
+        return before
+    landed = {} if head is None else head.next_offsets()
+    if any(end > landed.get(partition, 0) for partition, end in state.ends.items()):  # more may have been landed since
+        return before
+    epoch = Epochs(store, table.pipeline.name).current()
+    if epoch is not None and head is not None and epoch.number != head.epoch:
+        return before
+    return state.passed(table.pipeline, epoch, _acknowledged(store, table.pipeline, epoch)) or before
+
+
+def streamed_watermark(store: ObjectStore, table: TableFlow, state: TopicState) -> Watermark | None:
+    """The watermark of what is in Kafka."""
+    epoch = Epochs(store, table.pipeline.name).current()
+    return state.streamed(table.pipeline, epoch, _acknowledged(store, table.pipeline, epoch))
+
+
+def _acknowledged(store: ObjectStore, flow: Flow, epoch: Epoch | None) -> int | None:
+    return None if epoch is None else sightings.acknowledged(store, flow.name, epoch.number)
+
+
+def lake_watermark(store: ObjectStore, table: TableFlow, state: TopicState) -> Watermark | None:
+    """The watermark of what is applied: that of what is landed where nothing is left to apply."""
+    applied = checkpoint(store, table)
+    head = Chain(store, table.pipeline.name, table.topic).head(applied.manifest if applied else 0)
+    if (applied.manifest if applied else 0) == (head.number if head else 0):
+        return _landed_to(store, table, head, state)
+    return None if applied is None else applied.watermark
+
+
+def checkpoint(store: ObjectStore, table: TableFlow) -> timeline.Checkpoint | None:
+    """The lake table's checkpoint, None where it has none yet."""
+    commit = timeline.last_commit(store, table.lake_prefix)
+    return None if commit is None else commit.checkpoint
+
+
+def lake_commits(store: ObjectStore, flow: Flow) -> dict[str, str]:
+    """The instant of each lake table's newest commit, by table; tables that have none are left out."""
+    commits = ((table.name, timeline.last_commit(store, table.lake_prefix)) for table in flow.tables)
+    return {name: commit.instant for name, commit in commits if commit is not None}
+
+
+def manifests(store: ObjectStore, table: TableFlow) -> Iterator[Manifest]:
+    """The whole chain, each manifest checked against the one before it."""
+    return Chain(store, table.pipeline.name, table.topic).since(0)

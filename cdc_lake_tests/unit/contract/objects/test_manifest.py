@@ -1,0 +1,109 @@
+"""One manifest's own rules: what it says must fit together."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from cdc_lake.contract.objects.manifest import LandedObject, LastRecord, Manifest, Span
+from cdc_lake.jobs.landing.raw_writer import runs
+from cdc_lake_tests.unit.contract.objects.landed import manifest
+
+
+def item(first: int, last: int, partition: int = 0, **changes: object) -> LandedObject:
+    """An object of every offset from first to last."""
+    count = last - first + 1
+    entry = {
+        "key": f"object of {partition} at {first}",
+        "partition": partition,
+        "first": first,
+        "last": last,
+        "records": count,
+        "bytes": 10 * count,
+        "sha256": "0" * 64,
+        "etag": "e",
+        "runs": ((first, count),),
+    }
+    return LandedObject.model_validate({**entry, **changes})
+
+
+def test_it_reads_back_to_the_byte() -> None:
+    one = manifest(3, {0: (5, 10), 1: (0, 0)}, objects=(item(5, 6), item(7, 9)))
+    assert Manifest.decode(one.encode()) == one
+    assert (one.records, one.size, one.next_offsets()) == (5, 50, {0: 10, 1: 0})
+
+
+@given(st.sets(st.integers(0, 200), min_size=1))
+def test_runs_tell_every_offset(offsets: set[int]) -> None:
+    ascending = sorted(offsets)
+    described = tuple(runs(ascending))
+    one = item(ascending[0], ascending[-1], records=len(ascending), runs=described)
+    assert list(one.offsets()) == ascending
+    assert all(before + count < after for (before, count), (after, _) in pairwise(described))
+
+
+def test_runs_that_hold_another_number_of_records_are_refused() -> None:
+    with pytest.raises(ValidationError, match="another number of records"):
+        item(0, 9, records=9)
+
+
+@pytest.mark.parametrize("described", [((0, 5), (4, 5)), ((1, 10),), ((0, 9), (11, 1)), ((5, 5), (0, 5))])
+def test_runs_that_do_not_fit_the_name_are_refused(described: tuple[tuple[int, int], ...]) -> None:
+    with pytest.raises(ValidationError, match="runs"):
+        item(0, 9, runs=described)
+
+
+@pytest.mark.parametrize(("first", "end"), [(-1, 3), (4, 3)])
+def test_a_span_that_runs_backwards_is_refused(first: int, end: int) -> None:
+    with pytest.raises(ValidationError, match="run backwards"):
+        Span(partition=0, first=first, next=end)
+
+
+@pytest.mark.parametrize("one", [item(4, 7), item(8, 10), item(5, 6, partition=1)])
+def test_an_object_outside_of_the_spans_is_refused(one: LandedObject) -> None:
+    with pytest.raises(ValidationError, match="lies outside"):
+        manifest(1, {0: (5, 10)}, objects=(one,))
+
+
+def test_objects_that_overlap_are_refused() -> None:
+    with pytest.raises(ValidationError, match="overlaps"):
+        manifest(1, {0: (0, 10)}, objects=(item(4, 9), item(0, 4)))
+
+
+OLD = """{
+ "version": 1, "number": 2, "attempt": "a", "pipeline": "shop", "topic": "t", "topic_id": "i", "epoch": 0,
+ "opens": null, "spans": [{"partition": 0, "first": 5, "next": 9}], "objects": [], "dead_letters": 0,
+ "watermark": null, "committed_at": "2024-01-01T00:00:00Z"
+}"""
+
+
+@pytest.mark.parametrize("version", [b"1", b"2"])
+def test_manifests_of_former_versions_are_read(version: bytes) -> None:
+    found = Manifest.decode(OLD.encode().replace(b'"version": 1', b'"version": ' + version))
+    assert (found.version, found.chain, found.last_records(), found.next_offsets()) == (int(version), "", {}, {0: 9})
+
+
+@pytest.mark.parametrize(
+    ("was", "now"), [(b'"number"', b'"chain": "x", "number"'), (b'"next": 9', b'"next": 9, "last": %b')]
+)
+def test_what_version_3_brought_is_refused_in_former_ones(was: bytes, now: bytes) -> None:
+    now = now.replace(b"%b", b'{"offset": 8, "fingerprint": "ff"}')
+    changed = OLD.encode().replace(was, now)
+    with pytest.raises(ValidationError, match="version 1 has no chain and no last records"):
+        Manifest.decode(changed)
+    assert Manifest.decode(changed.replace(b'"version": 1', b'"version": 3')).version == 3
+
+
+@pytest.mark.parametrize("offset", [-1, 9])
+def test_a_last_record_outside_of_what_is_landed_is_refused(offset: int) -> None:
+    with pytest.raises(ValidationError, match="its last record is not before offset 9"):
+        Span(partition=0, first=5, next=9, last=LastRecord(offset=offset, fingerprint="ff"))
+
+
+def test_an_unknown_field_is_refused() -> None:
+    with pytest.raises(ValidationError, match="Extra inputs"):
+        Manifest.decode(manifest(1, {0: (0, 1)}).encode().replace(b'"version"', b'"colour": 1, "version"'))

@@ -1,0 +1,207 @@
+"""Captured schemas: a lake type for each PostgreSQL type or a refusal by name; a version for each change."""
+
+from __future__ import annotations
+
+import pytest
+
+from cdc_lake.contract.errors import ContractError, UnsupportedTypeError
+from cdc_lake.contract.objects import object_names
+from cdc_lake.contract.schema import captured_schema
+from cdc_lake.contract.schema.captured_schema import Column
+from cdc_lake_tests.memory_store import MemoryStore
+from cdc_lake_tests.unit.contract.objects.landed import PIPELINE
+
+TABLE = "public.orders"
+COLUMNS = [Column(name="order_id", type="integer", nullable=False), Column(name="note", type="text")]
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.mark.parametrize(
+    ("postgres", "lake"),
+    [
+        ("smallint", "int"),
+        ("integer", "int"),
+        ("bigint", "bigint"),
+        ("real", "float"),
+        ("double precision", "double"),
+        ("numeric(6,2)", "decimal(6,2)"),
+        ("numeric(10,0)", "decimal(10,0)"),
+        ("numeric(10)", "decimal(10,0)"),
+        ("numeric(38,38)", "decimal(38,38)"),
+        ("numeric", "string"),
+        ("numeric(39,2)", "string"),
+        ("numeric(1000,3)", "string"),
+        ("numeric(3,5)", "string"),
+        ("boolean", "boolean"),
+        ("text", "string"),
+        ("character varying", "string"),
+        ("character varying(40)", "string"),
+        ("character(2)", "string"),
+        ("bpchar", "string"),
+        ("uuid", "string"),
+        ("json", "string"),
+        ("jsonb", "string"),
+        ("xml", "string"),
+        ("date", "date"),
+        ("timestamp without time zone", "timestamp"),
+        ("timestamp(3) without time zone", "timestamp"),
+        ("timestamp with time zone", "timestamp"),
+        ("timestamp(0) with time zone", "timestamp"),
+        ("time without time zone", "bigint"),
+        ("time(3) without time zone", "bigint"),
+        ("time with time zone", "string"),
+        ("interval", "string"),
+        ("bytea", "binary"),
+        ("inet", "string"),
+        ("macaddr", "string"),
+        ("macaddr8", "string"),
+        ("money", "decimal(19,2)"),
+        ("oid", "bigint"),
+        ("bit(1)", "boolean"),
+        ("bit(10)", "string"),
+        ("int4range", "string"),
+        ("tstzrange", "string"),
+        ("hstore", "string"),
+        ("extensions.citext", "string"),
+        ("public.ltree", "string"),
+        ("tsvector", "string"),
+        ("name", "string"),
+        ('"char"', "string"),
+        ("integer[]", "string"),
+        ("character varying(5)[]", "string"),
+        ("timestamp(3) with time zone[]", "string"),
+    ],
+)
+def test_each_type_has_its_place_in_the_lake(postgres: str, lake: str) -> None:
+    assert Column(name="c", type=postgres).lake_type == lake
+
+
+@pytest.mark.parametrize(
+    "postgres",
+    [
+        "numeric(6,2)[]",
+        "numeric[]",
+        "date[]",
+        "time with time zone[]",
+        "interval[]",
+        "bytea[]",
+        "numeric(5,-3)",
+        "bit varying",
+        "bit varying(9)",
+        "point",
+        "polygon",
+        "pg_lsn",
+        "int4multirange",
+        "public.mood",
+        "vector(3)",
+        "",
+    ],
+)
+def test_a_type_without_a_place_is_refused_with_the_columns_name(store: MemoryStore, postgres: str) -> None:
+    columns = [*COLUMNS, Column(name="odd_one", type=postgres)]
+    with pytest.raises(UnsupportedTypeError, match="column odd_one has PostgreSQL type"):
+        captured_schema.capture(store, PIPELINE, TABLE, columns, ["order_id"])
+    assert store.objects == {}
+
+
+@pytest.mark.parametrize(
+    ("postgres", "base", "arguments"),
+    [
+        ("timestamp(3) without time zone", "timestamp without time zone", (3,)),
+        ("timestamp without time zone", "timestamp without time zone", ()),
+        ("numeric(6,2)", "numeric", (6, 2)),
+        ("character varying(40)", "character varying", (40,)),
+        ("numeric(6,2)[]", "numeric[]", (6, 2)),
+    ],
+)
+def test_a_types_arguments_are_told_apart(postgres: str, base: str, arguments: tuple[int, ...]) -> None:
+    column = Column(name="c", type=postgres)
+    assert (column.base, column.arguments) == (base, arguments)
+
+
+@pytest.mark.parametrize(
+    "name", ["order id", "größe", "a.b", "a-b", "1st", "", "a`b", "__op", "__ORDER", "_hoodie_x", "__value", "__x"]
+)
+def test_a_name_that_the_lake_cannot_hold_is_refused(store: MemoryStore, name: str) -> None:
+    with pytest.raises(UnsupportedTypeError, match=r"has (a name that|the name of) "):
+        captured_schema.capture(store, PIPELINE, TABLE, [*COLUMNS, Column(name=name, type="text")], ["order_id"])
+
+
+def test_names_that_fold_into_one_are_refused(store: MemoryStore) -> None:
+    with pytest.raises(UnsupportedTypeError, match=r"column Note of public.orders has the name of another column"):
+        captured_schema.capture(store, PIPELINE, TABLE, [*COLUMNS, Column(name="Note", type="text")], ["order_id"])
+
+
+def test_the_lakes_columns_are_the_sources_the_events_and_the_order(store: MemoryStore) -> None:
+    captured, _ = captured_schema.capture(store, PIPELINE, TABLE, COLUMNS, ["order_id"])
+    columns = captured.lake_columns()
+    assert columns[:2] == [("order_id", "int"), ("note", "string")]
+    assert columns[-1] == ("__order", "string")
+    assert ("__txid", "bigint") in columns
+    assert len(columns) == len(set(columns)) == 2 + len(captured_schema.EVENT_FIELDS) + 1
+
+
+def test_a_version_is_added_on_a_change_only(store: MemoryStore) -> None:
+    key = ["order_id"]
+    first = captured_schema.capture(store, PIPELINE, TABLE, COLUMNS, key)
+    again = captured_schema.capture(store, PIPELINE, TABLE, COLUMNS, key)
+    wider = captured_schema.capture(store, PIPELINE, TABLE, [Column(name="order_id", type="bigint"), COLUMNS[1]], key)
+    more = captured_schema.capture(
+        store, PIPELINE, TABLE, [Column(name="order_id", type="bigint"), Column(name="other", type="date")], key
+    )
+    assert [(found.version, added) for found, added in (first, again, wider, more)] == [
+        (1, True),
+        (1, False),
+        (2, True),
+        (3, True),
+    ]
+    assert [each.version for each in captured_schema.versions(store, PIPELINE, TABLE)] == [1, 2, 3]
+    assert captured_schema.latest(store, PIPELINE, TABLE) == more[0]
+    assert [column.name for column in more[0].dropped] == ["note"]
+
+
+def test_tables_do_not_see_each_others_versions(store: MemoryStore) -> None:
+    captured_schema.capture(store, PIPELINE, TABLE, COLUMNS, ["order_id"])
+    assert captured_schema.versions(store, PIPELINE, "public.order") == []
+    with pytest.raises(
+        ContractError, match=r"no schema of public.order is captured yet: materialise shop/source/order "
+    ):
+        captured_schema.latest(store, PIPELINE, "public.order")
+
+
+def test_a_temporary_file_is_no_version(store: MemoryStore) -> None:
+    captured_schema.capture(store, PIPELINE, TABLE, COLUMNS, ["order_id"])
+    store.write(f"{object_names.schema_prefix(PIPELINE, TABLE)}000002.json-0f3d", b"{")
+    assert len(captured_schema.versions(store, PIPELINE, TABLE)) == 1
+
+
+def capture_meanwhile(store: MemoryStore, columns: list[Column]) -> None:
+    """Let another run capture first."""
+
+    def rival(_: str) -> None:
+        store.before_put = None
+        captured_schema.capture(store, PIPELINE, TABLE, columns, ["order_id"])
+
+    store.before_put = rival
+
+
+def test_two_runs_that_capture_the_same_agree(store: MemoryStore) -> None:
+    capture_meanwhile(store, COLUMNS)
+    assert captured_schema.capture(store, PIPELINE, TABLE, COLUMNS, ["order_id"])[0].version == 1
+    assert len(captured_schema.versions(store, PIPELINE, TABLE)) == 1
+
+
+def test_two_runs_that_capture_different_schemas_do_not_overwrite_each_other(store: MemoryStore) -> None:
+    capture_meanwhile(store, COLUMNS[:1])
+    with pytest.raises(ContractError, match=r"another run captured version 1 of public.orders just now"):
+        captured_schema.capture(store, PIPELINE, TABLE, COLUMNS, ["order_id"])
+    assert captured_schema.latest(store, PIPELINE, TABLE).columns == tuple(COLUMNS[:1])
+
+
+def test_a_lost_answer_is_no_conflict(store: MemoryStore) -> None:
+    store.lose_answers()
+    assert captured_schema.capture(store, PIPELINE, TABLE, COLUMNS, ["order_id"])[1]

@@ -1,0 +1,92 @@
+"""What S3 sends, plainly or wrapped, and what is refused; moto's own notification among it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from cdc_lake.contract.errors import UnreadableEventError
+from cdc_lake.contract.sinks.s3_events import created
+
+KEY = "raw/shop/_sink/ann+e/t(0_1).json"
+
+
+def record(name: str = "ObjectCreated:Put", key: str = "raw/shop/_sink/ann%2Be/t%280_1%29.json") -> dict[str, Any]:
+    """One record: https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html."""
+    return {
+        "eventVersion": "2.2",
+        "eventSource": "aws:s3",
+        "awsRegion": "us-west-2",
+        "eventTime": "1970-01-01T00:00:00.000Z",
+        "eventName": name,
+        "s3": {
+            "s3SchemaVersion": "1.0",
+            "bucket": {"name": "lake", "arn": "arn:aws:s3:::lake"},
+            "object": {"key": key, "size": 1024, "eTag": "d41d8", "sequencer": "0055AED6DCD90281E5"},
+        },
+    }
+
+
+def test_s3s_own_notification() -> None:
+    body = json.dumps({"Records": [record(), record("ObjectCreated:CompleteMultipartUpload", "a+b")]})
+    assert created(body) == [("lake", KEY), ("lake", "a b")]
+
+
+def test_other_events_of_s3_are_about_nothing_new() -> None:
+    assert created(json.dumps({"Records": [record("ObjectRemoved:Delete")]})) == []
+    test = {"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": "lake", "RequestId": "1", "HostId": "2"}
+    assert created(json.dumps(test)) == []
+
+
+def test_wrapped_by_sns() -> None:
+    wrapped = {"Type": "Notification", "TopicArn": "arn:…", "Message": json.dumps({"Records": [record()]})}
+    assert created(json.dumps(wrapped)) == [("lake", KEY)]
+
+
+def test_by_eventbridge() -> None:
+    event = {
+        "version": "0",
+        "detail-type": "Object Created",
+        "source": "aws.s3",
+        "detail": {"bucket": {"name": "lake"}, "object": {"key": KEY, "size": 5}, "reason": "PutObject"},
+    }
+    assert created(json.dumps(event)) == [("lake", KEY)]
+    assert created(json.dumps({**event, "detail-type": "Object Deleted"})) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("{", "no JSON"),
+        ("[]", "no JSON object"),
+        ("{}", "Records: Field required"),
+        ('{"Records": [{}]}', r"Records.0.eventName: Field required"),
+        (json.dumps({"Records": [{**record(), "s3": {"bucket": {"name": "lake"}}}]}), "Records.0.s3.object"),
+        ('{"Type": "Notification", "Message": "hello"}', "no JSON"),
+        (
+            json.dumps({"source": "aws.ec2", "detail-type": "x", "detail": record()["s3"]}),
+            "an event of aws.ec2 and not of aws.s3",
+        ),
+        ('{"detail-type": "Object Created", "source": "aws.s3", "detail": {}}', "detail.bucket: Field required"),
+    ],
+)
+def test_what_s3_does_not_send_is_refused(body: str, said: str) -> None:
+    with pytest.raises(UnreadableEventError, match=said):
+        created(body)
+
+
+def test_motos_notification() -> None:
+    with mock_aws():
+        s3, sqs = boto3.client("s3", region_name="us-east-1"), boto3.client("sqs", region_name="us-east-1")
+        url = sqs.create_queue(QueueName="events")["QueueUrl"]
+        arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+        s3.create_bucket(Bucket="lake")
+        config = {"QueueConfigurations": [{"QueueArn": arn, "Events": ["s3:ObjectCreated:*"]}]}
+        s3.put_bucket_notification_configuration(Bucket="lake", NotificationConfiguration=config)
+        s3.put_object(Bucket="lake", Key="raw/shop/topic/_manifests/1.json", Body=b"")
+        bodies = [each["Body"] for each in sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)["Messages"]]
+    assert [place for body in bodies for place in created(body)] == [("lake", "raw/shop/topic/_manifests/1.json")]

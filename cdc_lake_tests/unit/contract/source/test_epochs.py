@@ -1,0 +1,159 @@
+"""Epochs: their objects, where a chain may go on elsewhere, and where it must not."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from cdc_lake.contract.errors import ManifestGapError, ObjectDamagedError, RaceLostError, SourceBrokenError
+from cdc_lake.contract.objects.chain import Chain
+from cdc_lake.contract.objects.manifest import Manifest, Span
+from cdc_lake.contract.objects.object_names import ObjectName
+from cdc_lake.contract.source.epochs import Break, Completion, Epoch, Epochs, Start
+from cdc_lake_tests.memory_store import MemoryStore
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+TOPIC = "shop.sales.orders"
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+def epoch(number: int, starts: dict[str, Start] | None = None) -> Epoch:
+    return Epoch(
+        number=number,
+        pipeline="shop",
+        reason="the slot was lost",
+        began_at=NOW,
+        system_identifier="7",
+        timeline=1,
+        slot="cdc_lake_shop",
+        lsn=100,
+        starts=starts or {},
+    )
+
+
+def manifest(
+    number: int, epoch: int, first: int, after: int, topic_id: str = "a", opens: str | None = None
+) -> Manifest:
+    return Manifest(
+        number=number,
+        attempt=f"attempt {number}",
+        pipeline="shop",
+        topic=TOPIC,
+        topic_id=topic_id,
+        epoch=epoch,
+        opens=opens,
+        spans=(Span(partition=0, first=first, next=after),),
+        objects=(),
+        committed_at=NOW,
+    )
+
+
+def test_the_newest_is_the_current(store: MemoryStore) -> None:
+    epochs = Epochs(store, "shop")
+    assert epochs.current() is None
+    for number in (0, 1, 10):
+        epochs.begin(epoch(number))
+        epochs.complete(number, Completion(snapshot_lsn=5, completed_at=NOW))
+    current = epochs.current()
+    assert current is not None
+    assert current.number == 10
+    assert epochs.completion(10) == Completion(snapshot_lsn=5, completed_at=NOW)
+    assert epochs.completion(2) is None
+
+
+def test_two_runs_do_not_begin_the_same_epoch(store: MemoryStore) -> None:
+    Epochs(store, "shop").begin(epoch(1))
+    with pytest.raises(RaceLostError, match="epoch 1 of pipeline shop was begun by another run"):
+        Epochs(store, "shop").begin(epoch(1))
+
+
+def test_a_lost_answer_is_ones_own_epoch(store: MemoryStore) -> None:
+    store.lose_answers()
+    mine = epoch(1)
+    assert Epochs(store, "shop").begin(mine) == mine
+
+
+def test_a_broken_epoch_says_what_to_do_until_the_next_begins(store: MemoryStore) -> None:
+    epochs = Epochs(store, "shop")
+    epochs.require_whole()
+    epochs.begin(epoch(0))
+    epochs.require_whole()
+    epochs.mark_broken(0, Break(faults=("slot cdc_lake_shop is gone",), found_at=NOW))
+    epochs.mark_broken(0, Break(faults=("something else",), found_at=NOW))
+    with pytest.raises(SourceBrokenError, match=r"slot cdc_lake_shop is gone.*cdc-lake resnapshot shop"):
+        epochs.require_whole()
+    epochs.begin(epoch(1))
+    epochs.require_whole()
+
+
+def test_a_damaged_epoch_is_told(store: MemoryStore) -> None:
+    store.write("raw/shop/_epochs/000003.json", b"{}")
+    with pytest.raises(ObjectDamagedError, match=r"000003\.json is damaged"):
+        Epochs(store, "shop").current()
+    with pytest.raises(ObjectDamagedError, match="epoch 2 of pipeline shop is missing"):
+        Epochs(store, "shop").read(2)
+
+
+@pytest.mark.parametrize("jump", [False, True], ids=["where_it_ended", "elsewhere"])
+def test_a_chain_goes_on_where_the_epoch_begins(store: MemoryStore, jump: bool) -> None:
+    at, topic_id = (3, "b") if jump else (10, "a")
+    Epochs(store, "shop").begin(epoch(1, {TOPIC: Start(topic_id=topic_id, offsets={0: at}, jump="why")}))
+    chain = Chain(store, "shop", TOPIC)
+    chain.append(manifest(1, 0, 0, 10))
+    chain.append(manifest(2, 1, at, at, topic_id, opens="the slot was lost"))
+    chain.append(manifest(3, 1, at, at + 5, topic_id))
+    assert [one.epoch for one in chain.since(0)] == [0, 1, 1]
+    assert [one.number for one in chain.since(1)] == [2, 3]
+
+
+def test_an_empty_chain_can_begin_with_a_later_epoch(store: MemoryStore) -> None:
+    Epochs(store, "shop").begin(epoch(2, {TOPIC: Start(topic_id="b", offsets={0: 7})}))
+    chain = Chain(store, "shop", TOPIC)
+    chain.append(manifest(1, 2, 7, 7, "b", opens="why"))
+    assert len(list(chain.since(0))) == 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        manifest(2, 1, 10, 12),
+        manifest(2, 1, 9, 9, opens="elsewhere than the epoch"),
+        manifest(2, 1, 10, 10, "c", opens="another topic than the epoch's"),
+        manifest(2, 0, 10, 10, opens="the same epoch"),
+        manifest(2, 0, 12, 14),
+    ],
+    ids=["not_opened", "other_offset", "other_topic", "same_epoch", "gap"],
+)
+def test_a_chain_jumps_nowhere_else(store: MemoryStore, wrong: Manifest) -> None:
+    for number in (0, 1):
+        Epochs(store, "shop").begin(epoch(number, {TOPIC: Start(topic_id="a", offsets={0: 10})}))
+    chain = Chain(store, "shop", TOPIC)
+    chain.append(manifest(1, 0, 0, 10))
+    with pytest.raises(ManifestGapError):
+        chain.append(wrong)
+
+
+def test_no_way_back_to_an_older_epoch(store: MemoryStore) -> None:
+    Epochs(store, "shop").begin(epoch(1, {TOPIC: Start(topic_id="a", offsets={0: 10})}))
+    chain = Chain(store, "shop", TOPIC)
+    chain.append(manifest(1, 1, 10, 10, opens="why"))
+    with pytest.raises(ManifestGapError, match="is of epoch 0, the one before it of epoch 1"):
+        chain.append(manifest(2, 0, 10, 12))
+
+
+def test_an_opening_manifest_has_no_records() -> None:
+    with pytest.raises(ValueError, match="covers no offsets"):
+        manifest(2, 1, 10, 12, opens="why")
+
+
+def test_objects_of_a_later_epoch_have_names_of_their_own() -> None:
+    name = ObjectName("shop", TOPIC, 0, 1, 2, "json", 3)
+    assert name.key.startswith(f"raw/shop/{TOPIC}/epoch=3/partition=0/")
+    assert ObjectName.parse(name.key) == name
+    first = ObjectName("shop", TOPIC, 0, 1, 2, "json")
+    assert ObjectName.parse(first.key) == first

@@ -1,0 +1,130 @@
+"""What a point has seen, held against a model of PostgreSQL's transactions with 64-bit ids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cdc_lake.contract.source.visibility import XIDS, Point
+from cdc_lake.contract.table.event_order import Position
+from cdc_lake_tests.tried import Tried
+
+HISTORIES = 500
+
+
+@dataclass
+class Server:
+    """Hands out ids and LSNs; `changes` are pairs of both, ids in 64 bits."""
+
+    next_xid: int
+    lsn: int = 1000
+    running: dict[int, int] = field(default_factory=dict)
+    ended: set[int] = field(default_factory=set)
+    changes: list[tuple[int, int]] = field(default_factory=list)
+    latest_ended: int = 0
+    needs: dict[int, int] = field(default_factory=dict)
+    """The oldest id that ran when each transaction began: its snapshot's xmin, which the server must go on telling."""
+
+    @property
+    def oldest(self) -> int:
+        """The oldest id that is still needed."""
+        return min((self.needs[xid] for xid in self.running), default=self.next_xid)
+
+    def begin(self) -> None:
+        self.needs[self.next_xid] = min(self.running, default=self.next_xid)
+        self.running[self.next_xid] = self.lsn
+        self.change(self.next_xid)
+        self.next_xid += 1
+
+    def change(self, xid: int) -> None:
+        self.lsn += 10
+        self.changes.append((xid, self.lsn))
+
+    def end(self, xid: int) -> None:
+        self.lsn += 10  # the commit record; that it is there before anybody sees it makes no difference to ids
+        del self.running[xid]
+        self.ended.add(xid)
+        self.latest_ended = max(self.latest_ended, xid)
+
+    def take_point(self) -> Point:
+        """As GetSnapshotData() does: xmax is one after the latest id that ended, whatever runs beyond it."""
+        xmax = self.latest_ended + 1
+        return Point(
+            epoch=0,
+            lsn=self.lsn,
+            horizon=min(self.running.values(), default=self.lsn),
+            xmax=xmax,
+            in_progress=frozenset(xid for xid in self.running if xid < xmax),
+        )
+
+    def stride(self, ids: int) -> None:
+        """Other databases' transactions: ids pass, as many as the oldest running one leaves room for."""
+        limit = self.oldest + XIDS // 2 - 1_000
+        self.next_xid = max(self.next_xid, min(self.next_xid + ids, limit) if self.running else self.next_xid + ids)
+        self.latest_ended = max(self.latest_ended, self.next_xid - 1 if ids else 0)
+        self.lsn += 10
+
+
+Strides = st.sampled_from([1, XIDS // 2 - 1, XIDS // 2, 3 * XIDS // 4, XIDS, 2 * XIDS]) | st.integers(0, 3 * XIDS)
+Steps = st.lists(st.tuples(st.sampled_from(["begin", "change", "end", "stride"]), Strides), min_size=1, max_size=60)
+
+
+@settings(max_examples=HISTORIES)
+@given(start=st.integers(3, 5 * XIDS), before=Steps, after=Steps)
+def check_a_history(start: int, before: list[tuple[str, int]], after: list[tuple[str, int]]) -> None:
+    server = Server(start, latest_ended=start - 1)
+    _run(server, before)
+    seen, point = set(server.ended), server.take_point()
+    # While the point is held, it is itself the oldest thing that the server has to remember.
+    held = min(server.oldest, server.next_xid)
+    _run(server, after, held + XIDS // 2 - 1_000)
+    for xid, lsn in server.changes:
+        assert point.sees(Position(0, True, lsn), xid % XIDS) == (xid in seen), (xid, lsn, point)
+
+
+def _run(server: Server, steps: list[tuple[str, int]], limit: int | None = None) -> None:
+    for what, number in steps:
+        running = sorted(server.running)
+        room = server.oldest + XIDS // 2 - 1_000
+        if what == "begin" and server.next_xid < min(room, limit or room):
+            server.begin()
+        elif what == "stride":
+            server.stride(number if limit is None else min(number, max(0, limit - server.next_xid)))
+        elif running and what == "change":
+            server.change(running[number % len(running)])
+        elif running and what == "end":
+            server.end(running[number % len(running)])
+
+
+def test_ids_decide_across_wraparounds(tried: Tried) -> None:
+    check_a_history()
+    tried("histories of transaction ids", HISTORIES)
+
+
+POINT = Point(epoch=2, lsn=5_000, horizon=3_000, xmax=XIDS + 10, in_progress=frozenset({XIDS - 4, XIDS + 8}))
+
+
+@pytest.mark.parametrize(
+    ("epoch", "streamed", "lsn", "xid", "seen"),
+    [
+        (2, True, 4_000, 9, True),
+        (2, True, 4_000, 8, False),  # in progress
+        (2, True, 4_000, XIDS - 4, False),  # in progress, with an id before the wraparound
+        (2, True, 4_000, XIDS - 5, True),
+        (2, True, 4_000, 10, False),  # wrote before the point, and ended after it
+        (2, True, 9_000, 11, False),
+        (2, True, 2_999, 2_000_000_000, True),  # the id of 2^32 transactions ago
+        (2, True, 2_999, 8, False),
+        (1, True, 9_000, 11, True),  # of an earlier generation of the source
+        (3, True, 4_000, 10, False),
+        (2, False, 5_000, 10, True),  # a snapshot's record is its LSN's state, whichever transaction read it
+        (2, False, 5_001, 3, False),
+        (2, True, 5_000, None, True),
+        (2, True, 5_001, None, False),
+    ],
+)
+def test_what_a_point_sees(epoch: int, streamed: bool, lsn: int, xid: int | None, seen: bool) -> None:
+    assert POINT.sees(Position(epoch, streamed, lsn), xid) is seen

@@ -1,0 +1,107 @@
+"""A bucket that a sink connector writes to, and the adoption of what it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import pytest
+
+from cdc_lake.contract.objects import json_lines
+from cdc_lake.contract.objects.chain import Chain
+from cdc_lake.contract.objects.store import S3Location
+from cdc_lake.contract.table.event_order import Watermark
+from cdc_lake.jobs.adoption import adopt
+from cdc_lake.jobs.adoption.adopt import AdoptReport, AdoptSpec
+from cdc_lake.jobs.adoption.listing import Sink
+from cdc_lake.jobs.landing.land import LandSpec
+from cdc_lake_tests.memory_store import MemoryLocation, MemoryStore
+from cdc_lake_tests.sinks import EVERY, ORDERED, Record, TopicInMemory, named, written
+
+TOPIC = "shop.public.orders"
+BEAT = Watermark(source_ts_ms=1, lsn=1)
+
+
+MARKERS = {4, 9, 14, 19}
+
+
+def name_of(sink: Sink) -> str:
+    """A test's id."""
+    return f"{sink.layout}{'-envelope' if sink.envelope else ''}"
+
+
+every = pytest.mark.parametrize("sink", EVERY, ids=name_of)
+ordered = pytest.mark.parametrize("sink", ORDERED, ids=name_of)
+
+
+def topic() -> TopicInMemory:
+    """Four transactions of four records, a marker after each."""
+    return TopicInMemory.of(sorted(set(range(20)) - MARKERS), 20)
+
+
+@dataclass
+class Adopting:
+    """One topic, its sink and its chain."""
+
+    sink: Sink
+    topic: TopicInMemory
+    store: MemoryStore = field(default_factory=MemoryStore)
+    topic_id: str = "AAAAAAAAAAAAAAAAAAAAAQ"
+    objects_per_run: int = adopt.OBJECTS_PER_RUN
+    watermark: Watermark = BEAT
+
+    @property
+    def chain(self) -> Chain:
+        """The manifests."""
+        return Chain(self.store, "shop", TOPIC)
+
+    @property
+    def spec(self) -> AdoptSpec:
+        """A run up to the topic's end."""
+        landing = LandSpec(
+            location=cast("S3Location", MemoryLocation(self.store)),
+            pipeline="shop",
+            topic=TOPIC,
+            topic_id=self.topic_id,
+            begins=self.topic.begins,
+            ends=self.topic.ends,
+            chain="",
+            head=self.chain.length(),
+            kafka={},
+            watermark=self.watermark,
+        )
+        return AdoptSpec(landing, self.sink, self.objects_per_run)
+
+    def write(self, records: Sequence[Record], partition: int = 0, folder: str = "f") -> str:
+        """The connector writes an object; its key."""
+        key = named(self.sink, TOPIC, partition, records, folder)
+        self.store.write(key, written(self.sink, TOPIC, partition, records))
+        return key
+
+    def write_from(self, first: int, last: int, partition: int = 0, folder: str = "f") -> str:
+        """The connector writes an object of all records from one offset to another; its key."""
+        return self.write(self.topic.some(first, last, partition), partition, folder)
+
+    def run(self) -> AdoptReport:
+        """One run."""
+        return adopt.run(self.spec, self.topic)
+
+    def new_objects(self) -> list[str]:
+        """What a sensor sees."""
+        return adopt.new_objects(self.store, self.spec)
+
+    def adopted(self, partition: int = 0) -> list[Record]:
+        """Every record that manifests list, verified as readers do, in their order."""
+        items = [item for manifest in self.chain.since(0) for item in manifest.objects if item.partition == partition]
+        return [record for item in items for record in json_lines.records(self.store, item)]
+
+    def all(self, partition: int = 0) -> list[Record]:
+        """Every record that the topic ever had."""
+        return sorted(self.topic.values[partition].items())
+
+    @property
+    def next(self) -> int:
+        """Where partition 0 goes on."""
+        head = self.chain.head()
+        return 0 if head is None else head.next_offsets()[0]

@@ -1,0 +1,198 @@
+"""Every job's spec and report as JSON and back: nothing is lost, no secret is written, errors name the field."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import threading
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Literal, get_args, get_type_hints
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cdc_lake.contract.errors import NotPortableError
+from cdc_lake.contract.objects.store import S3Location
+from cdc_lake.contract.schema.captured_schema import Column, TableSchema
+from cdc_lake.contract.secret_fields import SOURCE_PASSWORD, OpenSettings, RoleKey, SourcePassword
+from cdc_lake.jobs import verify
+from cdc_lake.jobs.apply import upsert
+from cdc_lake.jobs.landing import land
+from cdc_lake.jobs.remote import job_call, spec_json
+
+REFERENCE = "arn:aws:secretsmanager:us-east-1:123456789012:secret:source"
+SECRETS = {SOURCE_PASSWORD: REFERENCE}
+PASSWORD = "pa\u0000ss-word"
+
+kafka = st.dictionaries(st.sampled_from(["bootstrap.servers", "security.protocol", "group.id"]), st.text())
+names = st.text(min_size=1, max_size=10)
+columns = st.builds(Column, name=names, type=st.just("text"), missing=st.none() | st.text())
+schemas = st.builds(TableSchema, version=st.integers(1), table=names, columns=st.tuples(columns), key=st.tuples(names))
+locations = st.builds(S3Location, access_key=st.just("AKIASECRET"), secret_key=st.just("S3SECRET"))
+applying = st.builds(upsert.UpsertSpec, location=locations)
+ranges = st.builds(verify.KafkaRange, kafka=kafka)
+access = st.builds(verify.SourceAccess, password=st.just(PASSWORD))
+SPECS: dict[str, st.SearchStrategy[Any]] = {
+    "land": st.builds(land.LandSpec, location=locations, kafka=kafka),
+    "upsert": applying,
+    "verify": st.builds(
+        verify.VerifySpec,
+        location=locations,
+        versions=st.lists(schemas, min_size=1, max_size=2),
+        source=st.builds(verify.SourceTable, access=access),
+        later=st.none() | ranges,
+    ),
+}
+few = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+
+
+def spec_of(name: str) -> st.SearchStrategy[Any]:
+    """Specs of a job."""
+    kind = get_type_hints(job_call.JOBS[name])["spec"]
+    return SPECS[name] if name in SPECS else st.builds(kind, table=applying)
+
+
+def plain(value: object) -> object:
+    """A value whose equality is by content: any sequence is one, NaN is itself, and the role's keys are left out."""
+    if isinstance(value, S3Location):
+        value = dataclasses.replace(value, access_key=None, secret_key=None)
+    if dataclasses.is_dataclass(value):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain(item) for item in value]
+    return repr(value) if isinstance(value, float) else value
+
+
+@pytest.mark.parametrize("name", job_call.JOBS)
+def test_a_spec_arrives_as_it_was(name: str) -> None:
+    @few
+    @given(spec_of(name))
+    def arrives(spec: object) -> None:
+        text = job_call.JobTexts().request(job_call.JOBS[name], spec, SECRETS)
+        assert not [secret for secret in ("AKIASECRET", "S3SECRET", "ss-word") if secret in text]
+        found = job_call.spec_of(job_call.JOBS[name], text, {REFERENCE: PASSWORD}.__getitem__)
+        assert type(found) is type(spec)
+        assert plain(found) == plain(spec)
+
+    arrives()
+
+
+@pytest.mark.parametrize("name", job_call.JOBS)
+def test_a_report_comes_back_as_it_was(name: str) -> None:
+    job = job_call.JOBS[name]
+
+    @few
+    @given(st.from_type(get_type_hints(job)["return"]))
+    def comes_back(report: object) -> None:
+        texts = job_call.JobTexts()
+        text = job_call.report_text(report)
+        assert plain(texts.report(job, text)) == plain(report)
+        assert texts.error(text) is None
+
+    comes_back()
+
+
+class Colour(StrEnum):
+    """An enum."""
+
+    RED = "red"
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """What a Whole has."""
+
+    when: datetime
+    colour: Colour = Colour.RED
+    side: Literal["left", "right"] = "left"
+    pairs: Mapping[int, tuple[str, int | None]] = dataclasses.field(default_factory=dict)
+    numbers: frozenset[int] = frozenset()
+
+
+@dataclasses.dataclass(frozen=True)
+class Whole:
+    """A spec of parts."""
+
+    parts: tuple[Part, ...]
+
+
+def test_parts_of_parts() -> None:
+    whole = Whole((Part(datetime(2026, 1, 2, tzinfo=UTC), pairs={7: ("a", None)}, numbers=frozenset({3, 1})),))
+    assert spec_json.decode(Whole, json.loads(json.dumps(spec_json.encode(whole)))) == whole
+
+
+def made(**members: tuple[Any, Any]) -> object:
+    """An object of a dataclass Odd with these members, each a type and a value."""
+    kind = dataclasses.make_dataclass("Odd", [(name, hint) for name, (hint, _) in members.items()], frozen=True)
+    return kind(**{name: value for name, (_, value) in members.items()})
+
+
+@pytest.mark.parametrize(
+    ("odd", "message"),
+    [
+        (made(check=(type(len), len)), "Odd as JSON: .*builtin_function_or_method"),
+        (made(lock=(threading.Event, threading.Event())), r"Odd as JSON: .*threading\.Event"),
+        (made(many=(list[int], [1, "2"])), r"many\.1: Input should be a valid integer"),
+        (made(text=(str, object())), "Odd as JSON: 'object' object is not iterable"),
+        (made(text=(str, 5)), "text: Input should be a valid string"),
+        (made(number=(int, 1.5)), "number: Input should be a valid integer"),
+        (made(pair=(tuple[int, int], (1,))), r"pair\.1: Field required"),
+        (made(part=(Whole, Whole((Part("today"),)))), r"part\.parts\.0\.when: "),  # type: ignore[arg-type]
+    ],
+)
+def test_a_field_that_cannot_be_written_is_named(odd: object, message: str) -> None:
+    with pytest.raises(NotPortableError, match=message):
+        spec_json.encode(odd)
+
+
+def dataclasses_in(hint: Any) -> Iterator[type]:  # noqa: ANN401 - hints have no common type
+    """The dataclasses that a type hint contains, at any depth."""
+    if dataclasses.is_dataclass(hint):
+        assert isinstance(hint, type)
+        yield hint
+    inner = get_type_hints(hint).values() if dataclasses.is_dataclass(hint) else get_args(hint)
+    for each in inner:
+        yield from dataclasses_in(each)
+
+
+@pytest.mark.parametrize("name", job_call.JOBS)
+def test_a_field_that_is_hidden_from_texts_has_a_type_for_secrets(name: str) -> None:
+    for kind in dataclasses_in(get_type_hints(job_call.JOBS[name])["spec"]):
+        hints = get_type_hints(kind, include_extras=True)
+        hidden = [hints[field.name] for field in dataclasses.fields(kind) if not field.repr]
+        assert all(hint in (RoleKey, SourcePassword) for hint in hidden), kind
+
+
+def test_a_secret_without_a_reference_is_not_written() -> None:
+    access = verify.SourceAccess("h", 1, "d", "u", PASSWORD)
+    with pytest.raises(NotPortableError, match=r"password: .*no reference to the secret 'source-password' is given"):
+        spec_json.encode(access)
+    assert spec_json.encode(access, SECRETS)["password"] == {"secret": REFERENCE}
+
+
+@pytest.mark.parametrize("name", ["sasl.jaas.config", "ssl.keystore.password", "sasl.client.Secret"])
+def test_settings_with_a_secret_are_not_written(name: str) -> None:
+    odd = made(kafka=(OpenSettings, {name: "x"}))
+    with pytest.raises(NotPortableError, match=f"kafka: .*'{name}' may hold a secret"):
+        spec_json.encode(odd)
+
+
+@pytest.mark.parametrize("changes", [{"more": 1}, {"table": None}, {"location": {}}, {"key": ["a", 5]}])
+def test_json_of_other_code_is_not_read(changes: dict[str, Any]) -> None:
+    spec = upsert.UpsertSpec(S3Location("b"), "shop", "t", "s.t", "t", ["id"])
+    [field] = changes
+    with pytest.raises(NotPortableError, match=f"Cannot read UpsertSpec as JSON: {field}"):
+        spec_json.decode(upsert.UpsertSpec, {**spec_json.encode(spec), **changes})
+
+
+def test_a_secret_in_clear_is_not_read_and_not_shown() -> None:
+    access = {"host": "h", "port": 1, "database": "d", "user": "u", "password": "in clear"}
+    with pytest.raises(NotPortableError, match="not a reference to a secret") as found:
+        spec_json.decode(verify.SourceAccess, access)
+    assert "in clear" not in "".join(traceback.format_exception(found.value))

@@ -1,0 +1,64 @@
+"""An executor's ContractError as itself on the driver, found in the text that Spark gives of it."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import PythonException
+
+from cdc_lake.contract.errors import ContractError, ObjectDamagedError
+from cdc_lake.jobs.executor_errors import contract_errors, raised
+
+DAMAGED = "cdc_lake.contract.errors.ObjectDamagedError: raw object a.json is missing: restore it"
+# As PySpark 3.5.7 words it, shortened.
+TRACEBACK = f"""
+  An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "raw_reader.py", line 50, in __call__
+    records = list(json_lines.records(store, item))
+{{}}{DAMAGED}
+"""
+CAUSE = """KeyError: 'a'
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+"""
+JAVA = """
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:572)
+Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+"""
+
+
+@pytest.mark.parametrize("text", [TRACEBACK.format(""), TRACEBACK.format(CAUSE), TRACEBACK.format("") + JAVA])
+def test_it_is_found(text: str) -> None:
+    found = raised(text)
+    assert type(found) is ObjectDamagedError
+    assert found.user_message == "raw object a.json is missing: restore it"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "KeyError: 'a'",
+        "cdc_lake.contract.errors.Unheard: of",
+        "cdc_lake.contract.errors.annotations: not an error",
+        "  said cdc_lake.contract.errors.ObjectDamagedError: in the middle of a line",
+    ],
+)
+def test_other_errors_are_left_alone(text: str) -> None:
+    assert raised(text) is None
+
+
+def test_it_is_raised_with_sparks_error_as_its_cause() -> None:
+    spark = PythonException(message=TRACEBACK.format(""))
+    with pytest.raises(ObjectDamagedError) as caught, contract_errors():
+        raise spark
+    assert caught.value.__cause__ is spark
+
+
+def test_what_is_no_contract_error_comes_through_as_it_is() -> None:
+    with pytest.raises(PythonException, match="KeyError"), contract_errors():
+        raise PythonException(message="KeyError: 'a'")
+    with pytest.raises(ContractError, match="own"), contract_errors():
+        raise ContractError("own")

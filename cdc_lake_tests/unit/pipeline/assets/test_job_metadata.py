@@ -1,0 +1,119 @@
+"""What stages, checks and ops tell of the jobs that they ran elsewhere; of those in this process nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from cdc_lake.pipeline.assets import dataset, lake, raw
+from cdc_lake.pipeline.assets.job_metadata import JobRuns
+from cdc_lake_tests.fakes.dagster import QUIET, bound
+from cdc_lake_tests.fakes.jobs import FakeSpark
+from cdc_lake_tests.world import World
+from resources.athena import Athena
+from resources.spark_jobs import JobRun
+
+LOG = "https://console.aws.amazon.com/s3/buckets/work?region=eu-central-1&prefix=emr-logs/"
+PAGE = "https://console.aws.amazon.com/emr/home?region=eu-central-1#/clusterDetails/j-1"
+RUN = JobRun("", "s-1", "COMPLETED", "", "s3://work/emr-logs/j-1/steps/s-1/", LOG, PAGE)
+
+
+def job(_session: object, spec: str) -> str:
+    """A job."""
+    return spec
+
+
+def other(_session: object, spec: str) -> str:
+    """Another one."""
+    return spec
+
+
+def spark(run: JobRun | None) -> FakeSpark:
+    """Spark elsewhere, or in this process."""
+    made = FakeSpark({job: str.upper, other: str.lower})
+    made.elsewhere = run
+    return made
+
+
+def test_a_run_has_its_id_and_its_pages() -> None:
+    jobs = JobRuns(spark(RUN))
+    assert jobs.metadata() == {}
+    assert jobs.run(job, "report") == "REPORT"
+    name = job.__module__.rpartition(".")[2]
+    assert jobs.metadata() == {
+        f"{name}_run": dg.MetadataValue.text("s-1: COMPLETED"),
+        f"{name}_log": dg.MetadataValue.url(LOG),
+        f"{name}_console": dg.MetadataValue.url(PAGE),
+    }
+
+
+def test_a_log_without_a_page_is_told_as_it_is() -> None:
+    jobs = JobRuns(spark(JobRun("", "s-1", "COMPLETED", "", "the primary machine, /mnt/var/log/steps/s-1/")))
+    jobs.run(job, "report")
+    assert [value.value for value in jobs.metadata().values()] == [
+        "s-1: COMPLETED",
+        "the primary machine, /mnt/var/log/steps/s-1/",
+    ]
+
+
+def test_in_this_process_nothing_is_shown() -> None:
+    jobs = JobRuns(spark(None))
+    jobs.run(job, "report")
+    assert jobs.metadata() == {}
+
+
+def test_what_another_stage_ran_on_the_same_spark_is_not_told() -> None:
+    shared = spark(RUN)
+    shared.run(other, "report")
+    assert JobRuns(shared).metadata() == {}
+
+
+def materialised(shop: World, **changes: object) -> dict[str, dict[str, Any]]:
+    """The metadata of raw, lake and a dataset of the orders."""
+    assets = [raw.build(shop.orders), lake.build(shop.orders), dataset.build(shop.flow, "totals.sql")]
+    with dg.DagsterInstance.ephemeral() as instance:
+        resources = bound(**{**shop.resources, **changes})
+        found = dg.materialize(assets, instance=instance, resources=resources, run_config=QUIET)
+        return {
+            event.asset_key.path[1]: dict(event.materialization.metadata)
+            for event in found.get_asset_materialization_events()
+            if event.asset_key is not None
+        }
+
+
+def test_the_stages_show_their_own_job(shop: World) -> None:
+    shop.order(1)
+    shop.spark.elsewhere = RUN
+    found = materialised(shop)
+    for stage, name in (("raw", "land"), ("lake", "upsert")):
+        assert found[stage][f"{name}_run"] == dg.MetadataValue.text("s-1: COMPLETED")
+        assert found[stage][f"{name}_log"] == dg.MetadataValue.url(LOG)
+        assert found[stage][f"{name}_console"] == dg.MetadataValue.url(PAGE)
+    assert not [name for name in found["lake"] if name.startswith("land_")]
+    again = materialised(shop)
+    assert not [name for stage in again.values() for name in stage if name.endswith(("_run", "_console"))]
+
+
+@pytest.mark.parametrize("price", [None, 5.0])
+def test_the_stages_show_what_their_statements_took(
+    shop: World, monkeypatch: pytest.MonkeyPatch, price: float | None
+) -> None:
+    real = type(shop.athena).query
+
+    def metered(self: Athena, sql: str) -> object:
+        self._meter(3_000_000, free=False)
+        return real(self, sql)  # type: ignore[arg-type]
+
+    shop.order(1)
+    shop.athena.query("SELECT 1")
+    monkeypatch.setattr(type(shop.athena), "query", metered)
+    found = materialised(shop, athena=shop.athena.model_copy(update={"usd_per_tb": price}))
+    for stage in ("lake", "dataset"):
+        queries = int(str(found[stage]["athena_queries"].value))
+        assert queries > 0
+        assert found[stage]["athena_bytes_scanned"].value == queries * 3_000_000
+        cost = found[stage].get("athena_usd")
+        assert (cost and cost.value) == (price and pytest.approx(queries * 10e6 / 1e12 * price))
+    assert not [name for name in found["raw"] if name.startswith("athena_")]

@@ -1,0 +1,168 @@
+"""The dashboard's stage with QuickSight: what a run makes, when rows are read anew, and what Dagster is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+import yaml
+from pydantic import PrivateAttr
+
+from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline.assets import dashboard
+from cdc_lake.pipeline.assets.standard_metadata import UNCHANGED
+from cdc_lake.pipeline.automation import dataset_refresh
+from cdc_lake.pipeline.automation.jobs import Jobs
+from cdc_lake.pipeline.publishing.quicksight import QuickSightDashboards
+from cdc_lake_tests.fakes.dagster import QUIET, bound
+from cdc_lake_tests.fakes.quicksight import OWNER, SESSION, Served, served
+from cdc_lake_tests.unit.pipeline.assets.test_dashboard import SALES
+from cdc_lake_tests.unit.pipeline.automation.daemon import Clock
+from cdc_lake_tests.world import World
+from infra.local.aws_endpoint.quicksight_state import ACCOUNT
+from resources.athena import Athena, QueryResult
+from resources.quicksight import QuickSight
+
+THERE = {
+    "sql": "SELECT name, revenue FROM sales",
+    "columns": {"name": "string", "revenue": "integer"},
+    "visuals": [
+        {
+            "visual": "bars",
+            "chart": {"kind": "pie", "by": "name", "value": {"column": "revenue", "aggregate": "sum"}},
+        }
+    ],
+}
+ID = "cdc-lake-shop-sales"
+
+Materialise = Callable[..., dict[str, Any]]
+
+
+class CountingAthena(Athena):
+    """Answers the question for the rows' state with the rows of the engine behind QuickSight."""
+
+    _rows: list[list[Any]] = PrivateAttr(default_factory=list)
+
+    def of(self, aws: Served) -> CountingAthena:
+        """Itself, over those rows."""
+        self._rows = aws.engine.rows
+        return self
+
+    def query(self, sql: str) -> QueryResult:
+        """See Athena."""
+        assert "checksum" in sql
+        columns = (("row_count", "bigint"), ("row_checksum", "varchar"))
+        return QueryResult(columns, ((len(self._rows), f"{hash(str(self._rows)):x}"),), "query-1", 0, 0.0)
+
+
+@pytest.fixture
+def aws(tmp_path: Path) -> Iterator[Served]:
+    """QuickSight's API, with two rows behind it."""
+    with served(tmp_path) as found:
+        found.engine.columns = {"name": "varchar", "revenue": "integer"}
+        found.engine.rows = [["Anne", 3], ["Ben", 5]]
+        yield found
+
+
+@pytest.fixture
+def materialise(shop: World, aws: Served) -> Materialise:
+    """Materialises the dashboard; its metadata."""
+    (shop.flow.folder / "sales.yaml").write_text(yaml.safe_dump({**SALES, "quicksight": THERE}))
+    asset = dashboard.build(shop.flow, "sales.yaml")
+    athena = CountingAthena().of(aws)
+
+    def once(pause: float = 0.0, **changes: object) -> dict[str, Any]:
+        there = QuickSight(
+            endpoint_url=aws.url, account_id=ACCOUNT, principal=OWNER, attempts=1, poll_seconds=0.01
+        ).model_copy(update=changes)
+        there._session = SESSION
+        dashboards = QuickSightDashboards(quicksight=there, refresh_pause_seconds=pause)
+        with dg.DagsterInstance.ephemeral() as instance:
+            resources = bound(athena=athena, dashboards=dashboards, store=shop.store)
+            result = dg.materialize([asset], instance=instance, resources=resources, run_config=QUIET)
+            [event] = result.get_asset_materialization_events()
+            return {name: value.value for name, value in event.materialization.metadata.items()}
+
+    return once
+
+
+def test_a_run_makes_all_and_reads_the_rows(materialise: Materialise, aws: Served) -> None:
+    told = materialise()
+    assert told["changes"] == ("data source created, data set created, analysis created, dashboard created, rows read")
+    assert (told["rows_ingested"], told["version"]) == (2, 1)
+    assert told["dashboard"] == f"created: arn:aws:quicksight:us-east-1:{ACCOUNT}:dashboard/{ID}"
+    assert told["dagster/uri"] == f"https://us-east-1.quicksight.aws.amazon.com/sn/dashboards/{ID}"
+    assert "shop_lake.sales" in aws.engine.asked[0]
+
+
+def test_nothing_new_changes_and_reads_nothing(materialise: Materialise, aws: Served) -> None:
+    materialise()
+    aws.changes()
+    told = materialise()
+    assert told["changes"] == UNCHANGED
+    assert "ingestion" not in told
+    assert aws.changes() == []
+    assert len(aws.engine.asked) == 1
+
+
+def test_new_rows_are_read_and_nothing_else_is_changed(materialise: Materialise, aws: Served) -> None:
+    materialise()
+    aws.changes()
+    aws.engine.rows.append(["Carol", 8])
+    told = materialise()
+    assert (told["changes"], told["rows_ingested"]) == ("rows read", 3)
+    assert aws.changes() == ["CreateIngestion"]
+
+
+def test_so_soon_after_the_last_time_new_rows_wait_for_a_later_run(materialise: Materialise, aws: Served) -> None:
+    materialise()
+    aws.changes()
+    aws.engine.rows.append(["Carol", 8])
+    told = materialise(pause=3600)
+    assert told["changes"] == UNCHANGED
+    assert told["refresh"].startswith("there are new rows; they are read after 20")
+    assert aws.changes() == []
+    assert materialise()["rows_ingested"] == 3
+
+
+def test_rows_that_wait_are_read_once_their_time_has_come(
+    shop: World, materialise: Materialise, aws: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = shop.flow.spec.model_copy(update={"dashboards": ["sales.yaml"], "datasets": []})
+    flow = replace(shop.flow, spec=spec)
+    jobs, key = Jobs(flow, []), flow.key("dashboard", "sales")
+    shop.order(1)
+    shop.land(shop.orders)
+    shop.apply(shop.orders)
+    clock = Clock()
+    monkeypatch.setattr(dataset_refresh, "time", clock)
+    commits = dg.MetadataValue.json(table_progress.lake_commits(shop.bucket, flow))
+
+    def looked() -> dg.SensorResult | dg.SkipReason:
+        resources = bound(store=shop.store)
+        with (
+            dg.DagsterInstance.ephemeral() as instance,
+            dg.build_sensor_context(instance=instance, resources=resources, sensor_name="refresh") as context,
+        ):
+            instance.report_runless_asset_event(
+                dg.AssetMaterialization(key, metadata={dataset_refresh.COMMITS: commits})
+            )
+            found = dataset_refresh.build(flow, jobs, [], 5)(context)
+        assert isinstance(found, dg.SensorResult | dg.SkipReason)
+        return found
+
+    materialise()
+    assert isinstance(looked(), dg.SkipReason)
+    aws.engine.rows.append(["Carol", 8])
+    materialise(pause=3600)
+    assert isinstance(looked(), dg.SkipReason)
+    clock.go(3601)
+    ready = looked()
+    assert isinstance(ready, dg.SensorResult)
+    [request] = ready.run_requests or ()
+    assert request.asset_selection == (key,)
+    assert materialise()["rows_ingested"] == 3
