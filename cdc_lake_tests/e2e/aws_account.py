@@ -1,37 +1,41 @@
-"""What infra/aws creates in an account before a pipeline runs there, created at a stack's AWS endpoint."""
+"""An AWS account over a stack: the variables of the aws profile, and what infra/aws deploys before a pipeline runs.
+
+The pipeline creates connector, tables, queries and QuickSight's objects.
+"""
 
 from __future__ import annotations
 
-import base64
-from typing import Any
-
-import boto3
-
+from cdc_lake_tests.aws_api.emr.serverless import APPLICATION
+from cdc_lake_tests.aws_api.emr.steps import CLUSTER
+from cdc_lake_tests.aws_api.served import DATABASE_SECRET, KAFKA_CLUSTER, AwsApi
 from cdc_lake_tests.e2e.conftest import CommandLine
 from infra.local.attach import load_endpoints
-from infra.local.aws_endpoint.emr import CLUSTER
-from infra.local.aws_endpoint.emr_serverless import APPLICATION
 from infra.local.endpoints import Endpoints
 
 ACCOUNT = "123456789012"
 OFFSETS = "cdc-lake-connect-offsets"
-"""The topic of the stack's own worker, which runs what MSK Connect is asked for."""
+"""The offsets topic of the stack's worker, which runs MSK Connect's connectors."""
 
 
-def variables(cli: CommandLine, spark: str) -> dict[str, str]:
-    """The environment of the aws profile, with those of boto3 for the stack; `spark` is emr or emr-serverless."""
+def variables(cli: CommandLine, aws: AwsApi, spark: str) -> dict[str, str]:
+    """Return the environment of the aws profile, with boto3's variables; `spark` is emr or emr-serverless.
+
+    Glue, Athena and S3 are the stack's.
+    """
     at = load_endpoints(cli.stack.home.path)
-    aws = {
+    boto3 = {
         "AWS_REGION": at.region,
         "AWS_DEFAULT_REGION": at.region,
-        "AWS_ENDPOINT_URL": at.aws_endpoint,
+        "AWS_ENDPOINT_URL": aws.url,
+        "AWS_ENDPOINT_URL_ATHENA": at.aws_endpoint,
+        "AWS_ENDPOINT_URL_GLUE": at.aws_endpoint,
         "AWS_ENDPOINT_URL_S3": at.s3_endpoint,
         "AWS_ACCESS_KEY_ID": at.s3_access_key,
         "AWS_SECRET_ACCESS_KEY": at.s3_secret_key.get_secret_value(),
         "AWS_EC2_METADATA_DISABLED": "true",
         "NO_PROXY": "127.0.0.1,localhost",
     }
-    environment = {**cli.environment, **aws}
+    environment = {**cli.environment, **boto3}
     plugin = _plugin(CommandLine(cli.stack, environment), at)
     emr = (
         {"CDC_LAKE_EMR_CLUSTER": CLUSTER, "CDC_LAKE_EMR_PYTHON": "python3"}
@@ -49,16 +53,18 @@ def variables(cli: CommandLine, spark: str) -> dict[str, str]:
         "CDC_LAKE_SOURCE_HOST": at.postgres_host,
         "CDC_LAKE_SOURCE_PORT": str(at.postgres_port),
         "CDC_LAKE_SOURCE_DATABASE": at.postgres_database,
-        "CDC_LAKE_SOURCE_SECRET": at.postgres_secret,
+        "CDC_LAKE_SOURCE_SECRET": DATABASE_SECRET,
         "CDC_LAKE_CAPTURE_ROLE": at.capture_role,
-        "CDC_LAKE_KAFKA_CLUSTER": at.kafka_cluster,
+        "CDC_LAKE_KAFKA_CLUSTER": KAFKA_CLUSTER,
         "CDC_LAKE_KAFKA_SECURITY": "plaintext",
         "CDC_LAKE_CONNECT_ROLE": _role("connect"),
         "CDC_LAKE_CONNECT_LOG_GROUP": "/cdc-lake/connect",
         "CDC_LAKE_CONNECT_SUBNETS": "subnet-1,subnet-2",
         "CDC_LAKE_CONNECT_GROUPS": "sg-1",
         "CDC_LAKE_CONNECT_PLUGIN": plugin,
-        "CDC_LAKE_CONNECT_WORKER_NORTHWIND": _workers(at),
+        "CDC_LAKE_CONNECT_WORKER_NORTHWIND": aws.msk_connect.plugins.add_worker_configuration(
+            "northwind", f"offset.storage.topic={OFFSETS}\n"
+        ),
         # The stack's worker has no provider for Secrets Manager.
         "CDC_LAKE_CONNECT_PASSWORD_REFERENCE": f"${{file:{at.connect_secrets_file}:postgres.password}}",
         "CDC_LAKE_CATALOG": "datalake",
@@ -67,17 +73,6 @@ def variables(cli: CommandLine, spark: str) -> dict[str, str]:
         "CDC_LAKE_QUICKSIGHT_PRINCIPAL": f"arn:aws:quicksight:{at.region}:{ACCOUNT}:group/default/analysts",
         "CDC_LAKE_QUICKSIGHT_PAUSE_SECONDS": "0",
     }
-
-
-def client(at: Endpoints, service: str) -> Any:  # noqa: ANN401 - not all have stubs among the dependencies
-    """boto3's client of the endpoint."""
-    return boto3.client(  # type: ignore[call-overload]
-        service,
-        endpoint_url=at.aws_endpoint,
-        region_name=at.region,
-        aws_access_key_id=at.s3_access_key,
-        aws_secret_access_key=at.s3_secret_key.get_secret_value(),
-    )
 
 
 def _role(name: str) -> str:
@@ -89,13 +84,3 @@ def _plugin(cli: CommandLine, at: Endpoints) -> str:
     built = cli.run("cdc-lake", "aws", "plugins", "build", "--no-provider", "--out", folder).stdout.strip()
     uploaded = cli.run("cdc-lake", "aws", "plugins", "upload", built, "--bucket", at.bucket, "--region", at.region)
     return uploaded.stdout.strip()
-
-
-def _workers(at: Endpoints) -> str:
-    kafkaconnect = client(at, "kafkaconnect")
-    for each in kafkaconnect.list_worker_configurations()["workerConfigurations"]:
-        if each["name"] == "northwind":
-            return str(each["workerConfigurationArn"])
-    content = base64.b64encode(f"offset.storage.topic={OFFSETS}\n".encode()).decode()
-    made = kafkaconnect.create_worker_configuration(name="northwind", propertiesFileContent=content)
-    return str(made["workerConfigurationArn"])

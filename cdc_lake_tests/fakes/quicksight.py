@@ -14,15 +14,15 @@ import botocore.session
 from botocore.validate import ParamValidator
 from werkzeug.serving import make_server
 
-from cdc_lake_tests.fakes.server import SIGNED
-from infra.local.aws_endpoint.columns import Column
-from infra.local.aws_endpoint.engine import Outcome, Progress, QueryFailed
-from infra.local.aws_endpoint.errors import AwsError
-from infra.local.aws_endpoint.gate import Gate
-from infra.local.aws_endpoint.quicksight import QuickSightApi
-from infra.local.aws_endpoint.quicksight_ingestions import Ingestions
-from infra.local.aws_endpoint.quicksight_state import ACCOUNT, Objects
-from infra.local.aws_endpoint.rest_json import Operation, RestJson
+from cdc_lake_tests.aws_api.quicksight.api import QuickSightApi
+from cdc_lake_tests.aws_api.quicksight.ingestions import Ingestions
+from cdc_lake_tests.aws_api.quicksight.objects import ACCOUNT, Objects
+from cdc_lake_tests.aws_api.rest_protocol import Operation, RestService
+from cdc_lake_tests.fakes.server import KEYS
+from infra.local.aws_api.athena.result_columns import Column
+from infra.local.aws_api.athena.trino_engine import Outcome, Progress, QueryFailed
+from infra.local.aws_api.errors import AwsError
+from infra.local.aws_api.server import AwsServices
 
 REGION = "us-east-1"
 OWNER = f"arn:aws:quicksight:{REGION}:{ACCOUNT}:group/default/analysts"
@@ -105,14 +105,10 @@ def served(folder: Path) -> Iterator[Served]:
 
         return answer
 
-    def moto(*_: object) -> list[bytes]:
-        raise AssertionError("moto was asked")
-
     offered = QuickSightApi(objects, ingestions).operations
     operations = {name: scripted(name, operation) for name, operation in offered.items()}
-    gate = Gate(
-        moto, REGION, SIGNED.holds, {"quicksight": RestJson("quicksight", operations, "InvalidParameterValueException")}
-    )
+    service = RestService("quicksight", operations, "InvalidParameterValueException")
+    gate = AwsServices({"quicksight": service}, REGION, KEYS)
     server = make_server("127.0.0.1", 0, gate, threaded=True)
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()

@@ -20,14 +20,11 @@ _SESSION = boto3.Session()
 
 @dataclass
 class MemoryS3:
-    """All buckets: objects by `bucket/key`, `puts` in the order in which they were put. `on_read` is called with what
-    is read, ahead of the answer.
-    """
+    """All buckets: objects by `bucket/key`, `puts` in the order in which they were put."""
 
     objects: dict[str, bytes] = field(default_factory=dict)
     puts: list[str] = field(default_factory=list)
     asked: Counter[str] = field(default_factory=Counter)
-    on_read: Callable[[str], None] = lambda _: None
     url: str = ""
     _lock: Any = field(default_factory=Lock)
 
@@ -35,8 +32,6 @@ class MemoryS3:
         """Answer one request."""
         key, method = environ["PATH_INFO"].lstrip("/"), environ["REQUEST_METHOD"]
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-        if method == "GET":
-            self.on_read(key)
         with self._lock:
             self.asked[method] += 1
             status, answer = self._answer(method, key, body, environ.get("HTTP_IF_NONE_MATCH"))

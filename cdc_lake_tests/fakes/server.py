@@ -1,24 +1,37 @@
-"""A WSGI application at an address of its own, for the length of a block; the keys of clients of the local AWS APIs."""
+"""Serves a WSGI application, or AWS services, on a port of its own in the process of the test."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from threading import Thread
 from typing import Any
 
-from werkzeug.serving import make_server
+from werkzeug.serving import BaseWSGIServer, make_server
 
-from infra.local.aws_endpoint.signature import Signatures
+from infra.local.aws_api.server import Application, make_aws_server
+from infra.local.aws_api.signatures import SigningKeys
 
-SIGNED = Signatures("key", "secret")
-"""The keys that clients of a Gate in a unit test sign with."""
+KEYS = SigningKeys("key", "secret")
+"""The keys that clients in unit tests sign with."""
 
 
 @contextmanager
 def listening(application: Any) -> Iterator[str]:  # noqa: ANN401 - WSGI
-    """The application's URL, without a slash at its end."""
-    server = make_server("127.0.0.1", 0, application, threaded=True)
+    """Serve a WSGI application; yields its URL, without a slash at its end."""
+    with _running(make_server("127.0.0.1", 0, application, threaded=True)) as url:
+        yield url
+
+
+@contextmanager
+def serving(services: Mapping[str, Application], region: str = "us-east-1", keys: SigningKeys = KEYS) -> Iterator[str]:
+    """Serve AWS services, by the names that requests are signed for; yields the URL."""
+    with _running(make_aws_server(0, services, region, keys)) as url:
+        yield url
+
+
+@contextmanager
+def _running(server: BaseWSGIServer) -> Iterator[str]:
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:

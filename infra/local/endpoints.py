@@ -9,17 +9,12 @@ from pydantic import BaseModel, ConfigDict, SecretStr
 BUCKET = "cdc-lake"
 REGION = "us-east-1"
 DATABASE = "devdb"
-KAFKA_CLUSTER = f"arn:aws:kafka:{REGION}:123456789012:cluster/cdc-lake/6d736b2d-0000-4000-8000-6c6f63616c00-1"
-"""The ARN that the stack's broker has at the local AWS-API endpoint."""
 
 CONNECT_USER = "cdc-lake"
 """Who may use Connect's REST interface."""
 
 CAPTURE_ROLE = "debezium"
 """The role that connectors sign in to PostgreSQL as: no superuser, it reads what the pipelines' `source` grants it."""
-
-DATABASE_SECRET = "cdc-lake/postgres"  # noqa: S105 - its name
-"""The secret with PostgreSQL's user and password at the local AWS-API endpoint."""
 
 
 class Endpoints(BaseModel):
@@ -33,9 +28,7 @@ class Endpoints(BaseModel):
     postgres_user: str
     postgres_password: SecretStr
     postgres_database: str = DATABASE
-    postgres_secret: str = DATABASE_SECRET
     kafka_bootstrap: str
-    kafka_cluster: str = KAFKA_CLUSTER
     connect_url: str
     connect_user: str = CONNECT_USER
     connect_password: SecretStr
@@ -48,7 +41,7 @@ class Endpoints(BaseModel):
     s3_secret_key: SecretStr
     bucket: str = BUCKET
     aws_endpoint: str
-    """The local AWS-API endpoint: what infra/local/aws_endpoint offers; not S3."""
+    """The URL of the local AWS API: Glue and Athena (infra/local/aws_api)."""
     trino_url: str
     region: str = REGION
     java_home: Path

@@ -15,22 +15,16 @@ import boto3
 import httpx
 from botocore.config import Config
 
-from infra.local.endpoints import Endpoints
+from infra.local.endpoints import BUCKET, Endpoints
 from resources.waiting import until
 
 CALLS: dict[str, Callable[[Any], Any]] = {
-    "athena": lambda client: client.list_work_groups(),
-    "cloudwatch": lambda client: client.list_metrics(),
-    "emr": lambda client: client.list_clusters(),
-    "emr-serverless": lambda client: client.list_applications(),
+    "athena": lambda client: client.start_query_execution(
+        QueryString="SELECT 1", ResultConfiguration={"OutputLocation": f"s3://{BUCKET}/attacks/"}
+    ),
     "glue": lambda client: client.get_databases(),
-    "kafka": lambda client: client.list_clusters_v2(),
-    "kafkaconnect": lambda client: client.list_connectors(),
-    "quicksight": lambda client: client.list_data_sets(AwsAccountId="123456789012"),
-    "secretsmanager": lambda client: client.list_secrets(),
-    "sts": lambda client: client.get_caller_identity(),
 }
-"""A call of each service of the AWS endpoint."""
+"""A call of each service of the local AWS API."""
 
 HOST = "evil.example"
 PAGES = {
@@ -43,7 +37,7 @@ PAGES = {
 
 
 def client(at: Endpoints, service: str, secret: str | None = None) -> Any:  # noqa: ANN401 - not all have stubs
-    """boto3's client of the AWS endpoint with the stack's keys, or with this secret key."""
+    """boto3's client of the local AWS API with the stack's keys, or with this secret key."""
     make: Any = boto3.client
     return make(
         service,

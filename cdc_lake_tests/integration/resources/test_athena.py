@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+import cdc_lake
+from cdc_lake.dashboard import Rows, load_dashboard
+from cdc_lake.dashboard.quicksight import state_of_rows
 from cdc_lake.pipeline.loading import load
 from cdc_lake_tests.integration.conftest import QueryStack
 from resources.athena import Athena, AthenaQueryFailed
@@ -36,6 +39,16 @@ SELECT order_id,
 FROM lake_test.orders
 CROSS JOIN UNNEST(CAST(json_parse(order_items) AS array(json))) AS t(item)
 WHERE NOT __deleted
+"""
+
+
+ORDER_ITEMS = """
+CREATE OR REPLACE VIEW datalake.order_items AS
+SELECT * FROM (VALUES
+    ('ALFKI', 1, 2, DECIMAL '3.50', DECIMAL '0.00', DECIMAL '7.0000'),
+    ('ALFKI', 1, 4, DECIMAL '1.00', DECIMAL '0.25', DECIMAL '3.0000'),
+    ('BERGS', 2, 1, DECIMAL '{price}', NULL, DECIMAL '9.9900')
+) AS lines (customer_id, order_id, quantity, unit_price, discount, revenue)
 """
 
 
@@ -112,6 +125,28 @@ def test_northwinds_order_lines_of_any_price_are_read(athena: Athena, price: str
         f"WITH cdc_events_current (customer_id, order_id, order_items) AS (VALUES ('ALFKI', 1, '{items}')) {dataset}"
     ).rows
     assert row == ("ALFKI", 1, 2, Decimal("0.50"), 3, Decimal(price), Decimal(price) * 3 / 2)
+
+
+def test_the_state_of_a_dashboards_rows_changes_with_a_value(query_stack: QueryStack) -> None:
+    """By this state a run decides whether QuickSight reads the rows again."""
+    lake = query_stack.athena("datalake")
+    northwind = load_dashboard(Path(cdc_lake.__file__).parent / "defs" / "northwind" / "customers.yaml")
+
+    def query(sql: str) -> Rows:
+        found = lake.query(sql)
+        return Rows(tuple(name for name, _ in found.columns), found.rows)
+
+    lake.execute(ORDER_ITEMS.format(price="9.99"))
+    try:
+        before = state_of_rows(northwind, query)
+        assert before.startswith("3 ")
+        assert state_of_rows(northwind, query) == before
+        lake.execute(ORDER_ITEMS.format(price="8.99"))
+        after = state_of_rows(northwind, query)
+        assert after.startswith("3 ")
+        assert after != before
+    finally:
+        lake.execute("DROP VIEW datalake.order_items")
 
 
 def test_a_merge_on_read_table_is_two(query_stack: QueryStack, athena: Athena, glue: GlueCatalog) -> None:

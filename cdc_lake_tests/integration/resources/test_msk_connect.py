@@ -1,19 +1,13 @@
-"""MSK Connect's local API over the real Connect worker: boto3 on one side, the worker's REST interface on the other."""
+"""The MSK Connect resource over a real Connect worker: connectors keep their offsets, or begin with a snapshot."""
 
 from __future__ import annotations
 
-import base64
-import io
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-import boto3
-import httpx
 import pytest
-from botocore.config import Config
 
+from cdc_lake_tests.aws_api.served import aws_api, client
 from cdc_lake_tests.integration.resources.source_side import Source
 from infra.local.attach import load_endpoints
 from infra.local.endpoints import Endpoints
@@ -21,10 +15,8 @@ from resources.errors import ConnectorFailed
 from resources.kafka import Kafka
 from resources.msk_connect import MskConnect
 from resources.msk_connect_request import ConnectSettings, Plugin, WorkerConfiguration
-from resources.waiting import until
 
 KIND = "io.debezium.connector.postgresql.PostgresConnector"
-ROLE = "arn:aws:iam::123456789012:role/connect"
 ROWS = 20
 OFFSETS = "cdc-lake-connect-offsets"
 """The topic of the stack's worker, which runs all connectors."""
@@ -32,28 +24,25 @@ OFFSETS = "cdc-lake-connect-offsets"
 
 @dataclass(frozen=True)
 class Aws:
-    """The stack's AWS endpoint, with a plugin and a worker configuration of this test run."""
+    """MSK Connect over the stack's worker, with a plugin and a worker configuration."""
 
     at: Endpoints
+    url: str
     plugin: str
     workers: str
 
-    def client(self, service: str = "kafkaconnect") -> Any:  # noqa: ANN401 - its stubs are not among the dependencies
-        """boto3's client of it, or of the stack's S3."""
-        return _client(self.at, service)
-
     def resource(self, name: str, **changes: object) -> MskConnect:
-        """The resource as a pipeline has it whose connector is called so."""
+        """The resource for a connector of this name; `changes` are of the settings."""
         settings = ConnectSettings(
             subnets=["subnet-1"],
             security_groups=["sg-1"],
-            role_arn=ROLE,
+            role_arn="arn:aws:iam::123456789012:role/connect",
             plugins=[Plugin(connector_class=KIND, arn=self.plugin)],
             worker_configurations={name: WorkerConfiguration(arn=self.workers)},
             log_group="/cdc-lake/connect",
         )
         return MskConnect(
-            endpoint_url=self.at.aws_endpoint,
+            endpoint_url=self.url,
             access_key=self.at.s3_access_key,
             secret_key=self.at.s3_secret_key.get_secret_value(),
             settings=settings.model_copy(update=changes),
@@ -62,51 +51,18 @@ class Aws:
             change_seconds=120,
         )
 
-    def rest(self, name: str, path: str = "config") -> httpx.Response:
-        """What the worker itself says of a connector."""
-        url = f"{self.at.connect_url}/connectors/{name}/{path}"
-        return httpx.get(url, auth=self.at.connect_login, timeout=30, trust_env=False)
-
-    def reached(self, arn: str, state: str = "RUNNING") -> dict[str, Any]:
-        """DescribeConnector's answer, once it tells the state."""
-        return until(
-            lambda: dict(self.client().describe_connector(connectorArn=arn)),
-            lambda found: found["connectorState"] in {state, "FAILED"},
-            seconds=90,
-            what=f"{arn} to be {state}",
-            pause_seconds=0.2,
-        )
-
-
-def _client(at: Endpoints, service: str) -> Any:  # noqa: ANN401 - its stubs are not among the dependencies
-    return boto3.client(  # type: ignore[call-overload]
-        service,
-        endpoint_url=at.s3_endpoint if service == "s3" else at.aws_endpoint,
-        region_name=at.region,
-        aws_access_key_id=at.s3_access_key,
-        aws_secret_access_key=at.s3_secret_key.get_secret_value(),
-        config=Config(s3={"addressing_style": "path"}),
-    )
-
 
 @pytest.fixture(scope="module")
-def aws(engines: Source) -> Iterator[Aws]:
-    """The endpoint beside the engines."""
-    engines.stack.up(["connect", "s3", "aws"])
+def aws(engines: Source, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aws]:
+    """AWS's APIs over the engines."""
     at = load_endpoints(engines.stack.home.path)
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as file:
-        file.writestr("debezium.jar", b"")  # the worker runs the one that it was started with
-    _client(at, "s3").put_object(Bucket=at.bucket, Key="plugins/debezium.zip", Body=archive.getvalue())
-    client = _client(at, "kafkaconnect")
-    location = {"s3Location": {"bucketArn": f"arn:aws:s3:::{at.bucket}", "fileKey": "plugins/debezium.zip"}}
-    plugin = client.create_custom_plugin(name="debezium", contentType="ZIP", location=location)["customPluginArn"]
-    assert client.describe_custom_plugin(customPluginArn=plugin)["customPluginState"] == "ACTIVE"
-    properties = base64.b64encode(f"offset.storage.topic={OFFSETS}\n".encode()).decode()
-    workers = client.create_worker_configuration(name="shop", propertiesFileContent=properties)
-    yield Aws(at, plugin, workers["workerConfigurationArn"])
-    for each in client.list_connectors()["connectors"]:
-        client.delete_connector(connectorArn=each["connectorArn"])
+    with aws_api(at, tmp_path_factory.mktemp("aws")) as found:
+        location = {"s3Location": {"bucketArn": "arn:aws:s3:::bucket", "fileKey": "debezium.zip"}}
+        plugin = client(at, found.url, "kafkaconnect").create_custom_plugin(
+            name="debezium", contentType="ZIP", location=location
+        )
+        workers = found.msk_connect.plugins.add_worker_configuration("shop", f"offset.storage.topic={OFFSETS}\n")
+        yield Aws(at, found.url, plugin["customPluginArn"], workers)
 
 
 @pytest.fixture
@@ -118,64 +74,14 @@ def shop(source: Source) -> Source:
     return source
 
 
-def test_a_connector_by_boto3_is_one_on_the_worker(aws: Aws, shop: Source) -> None:
-    client, name, config = aws.client(), shop.schema, shop.config()
-    cluster = {"bootstrapServers": aws.at.kafka_bootstrap, "vpc": {"subnets": ["s-1"], "securityGroups": ["sg-1"]}}
-
-    def make() -> str:
-        made = client.create_connector(
-            connectorName=name,
-            connectorConfiguration=config,
-            capacity={"provisionedCapacity": {"mcuCount": 1, "workerCount": 1}},
-            kafkaCluster={"apacheKafkaCluster": cluster},
-            kafkaClusterClientAuthentication={"authenticationType": "NONE"},
-            kafkaClusterEncryptionInTransit={"encryptionType": "PLAINTEXT"},
-            kafkaConnectVersion="3.7.x",
-            plugins=[{"customPlugin": {"customPluginArn": aws.plugin, "revision": 1}}],
-            serviceExecutionRoleArn=ROLE,
-            workerConfiguration={"workerConfigurationArn": aws.workers, "revision": 1},
-        )
-        return str(made["connectorArn"])
-
-    first = make()
-    found = aws.reached(first)
-    assert found["connectorState"] == "RUNNING", found
-    assert aws.rest(name).json() == {**config, "name": name}
-    shop.wait_for_beat()
-    assert len(shop.rows()) == ROWS
-
-    slower = {**config, "poll.interval.ms": "75"}
-    begun = client.update_connector(
-        connectorArn=first, currentVersion=found["currentVersion"], connectorConfiguration=slower
-    )
-    aws.reached(first)
-    ended = client.describe_connector_operation(connectorOperationArn=begun["connectorOperationArn"])
-    assert ended["connectorOperationState"] == "UPDATE_COMPLETE"
-    assert aws.rest(name).json()["poll.interval.ms"] == "75"
-
-    client.delete_connector(connectorArn=first)
-    until(
-        lambda: [each["connectorArn"] for each in client.list_connectors(connectorNamePrefix=name)["connectors"]],
-        lambda listed: not listed,
-        seconds=30,
-        what=f"connector {name} to be gone",
-    )
-    assert aws.rest(name).status_code == httpx.codes.NOT_FOUND
-
-    again = make()
-    assert again != first
-    assert aws.reached(again)["connectorState"] == "RUNNING"
-    assert aws.rest(name, "status").json()["tasks"][0]["state"] == "RUNNING"
-
-
-def test_made_anew_it_goes_on_where_it_was(aws: Aws, shop: Source) -> None:
+def test_a_re_created_connector_resumes_from_its_offsets(aws: Aws, shop: Source) -> None:
     aws.resource(shop.schema).put(shop.schema, shop.config())
     aws.resource(shop.schema).wait_running(shop.schema, timeout_seconds=90)
     shop.wait_for_beat()
     shop.execute(f"insert into ev values ({ROWS + 1})")
 
     other = aws.resource(shop.schema, log_group="/elsewhere")
-    assert other.put(shop.schema, shop.config()) == "updated"  # deleted and made: AWS can't change a log group
+    assert other.put(shop.schema, shop.config()) == "updated"  # re-created: AWS cannot change a log group
     shop.execute(f"insert into ev values ({ROWS + 2})")
     other.wait_running(shop.schema, timeout_seconds=90)
     shop.wait_for_beat()

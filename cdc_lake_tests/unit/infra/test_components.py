@@ -24,7 +24,6 @@ from infra.local.components.connect import ConnectComponent, secrets_file
 from infra.local.components.kafka import KafkaComponent
 from infra.local.components.s3 import DIGEST, S3Component, sweep
 from infra.local.components.trino import TrinoComponent
-from infra.local.endpoints import KAFKA_CLUSTER
 from infra.local.errors import StackError
 from infra.local.ports import PREFERRED
 from infra.local.stack_classes import Recorded
@@ -194,20 +193,17 @@ def test_a_worker_can_have_other_jars_and_leave_its_plugins_as_they_are(
     assert worker.version().startswith("3.7.2")
 
 
-def test_the_aws_endpoint_is_told_where_what_it_stands_for_is(context: StackContext) -> None:
+def test_the_aws_api_gets_the_addresses_and_keys_that_it_needs(context: StackContext) -> None:
     launch = AwsComponent().launch(context)
     options = dict(zip(launch.argv[3::2], launch.argv[4::2], strict=True))
     assert options["--trino-url"] == "http://127.0.0.1:18080"
     assert options["--s3-endpoint"] == "http://127.0.0.1:19000"
-    assert options["--connect-url"] == "http://127.0.0.1:18083"
-    assert options["--kafka-bootstrap"] == "127.0.0.1:19092"
-    assert options["--kafka-cluster"] == KAFKA_CLUSTER
-    keys = {"S3_ACCESS_KEY": "s3-key", "S3_SECRET_KEY": "s3-secret", "CONNECT_PASSWORD": SECRETS.connect_password}
+    keys = {"S3_ACCESS_KEY": "s3-key", "S3_SECRET_KEY": "s3-secret"}
     assert {name: launch.env[name] for name in keys} == keys
     assert launch.env.keys() - keys.keys() == {"TRINO_TOKEN"}
 
 
-def test_trino_is_given_the_key_of_the_tokens_that_the_aws_endpoint_sends(context: StackContext) -> None:
+def test_trino_is_given_the_key_of_the_tokens_that_the_aws_api_sends(context: StackContext) -> None:
     component = TrinoComponent()
     component.prepare(context)
     file = context.home / "trino" / "token.key"

@@ -1,8 +1,7 @@
-"""Both ways to run a job on EMR, against the local APIs and over boto3: what it reports, raises, and leaves running."""
+"""Jobs on EMR and on EMR Serverless: what they report and raise, and what is cancelled."""
 
 from __future__ import annotations
 
-import gzip
 import json
 import signal
 import threading
@@ -15,9 +14,9 @@ from typing import Any
 import pytest
 from dagster._core.errors import DagsterExecutionInterruptedError
 
-from cdc_lake_tests.fakes.emr import BUCKET, LOGS, Served, code, served
-from infra.local.aws_endpoint.emr import CLUSTER
-from infra.local.aws_endpoint.emr_serverless import APPLICATION
+from cdc_lake_tests.aws_api.emr.in_memory import BUCKET, LOGS, Served, served
+from cdc_lake_tests.aws_api.emr.serverless import APPLICATION
+from cdc_lake_tests.aws_api.emr.steps import CLUSTER
 from resources.aws import AwsRequestFailed
 from resources.emr import EmrSteps
 from resources.emr_code import EmrCode
@@ -54,15 +53,28 @@ class Texts:
 
 
 def work(session: object, spec: str) -> str:
-    """The job, as its caller names it; what runs is fakes/emr.py's."""
+    """The job, as its caller names it; in_memory.py has the one that runs."""
     raise AssertionError((session, spec))
 
 
 @pytest.fixture
-def aws(tmp_path: Path) -> Iterator[Served]:
+def aws() -> Iterator[Served]:
     """The APIs."""
-    with served(tmp_path) as found:
+    with served() as found:
         yield found
+
+
+def code(folder: Path) -> EmrCode:
+    """A job's code and jars."""
+    package, jars = folder / "code" / "shop", folder / "jars"
+    package.mkdir(parents=True, exist_ok=True)
+    (package / "__init__.py").touch()
+    entry = folder / "main.py"
+    entry.touch()
+    jars.mkdir(exist_ok=True)
+    (jars / "hudi-1.jar").write_bytes(b"hudi")
+    (jars / "hadoop-aws-3.jar").write_bytes(b"s3a")
+    return EmrCode(root=str(package.parent), packages=["shop"], entry=str(entry), jars=str(jars))
 
 
 def fields(aws: Served, folder: Path) -> dict[str, Any]:
@@ -74,7 +86,7 @@ def fields(aws: Served, folder: Path) -> dict[str, Any]:
         **keys,
         "endpoint_url": aws.url,
         "files": JobFiles(bucket=BUCKET, endpoint_url=aws.s3.url, **keys),
-        "code": EmrCode(**code(folder)),
+        "code": code(folder),
         "texts": Texts(),
         "properties": [str(properties)],
         "settings": {"spark.cdc_lake.kafka.sasl.jaas.config": "IAMLoginModule required;"},
@@ -118,11 +130,8 @@ both = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 
 def state(aws: Served) -> str:
     """The state of the only run, once it has ended."""
-    runs = [run for each in aws.runs.values() for run in each.newest_first()]
-    assert len(runs) == 1
-    ended = until(
-        lambda: runs[0], lambda run: run.ended is not None, seconds=5, what="the run to end", pause_seconds=0.01
-    )
+    [run] = aws.all_runs()
+    ended = until(lambda: run, lambda run: run.ended is not None, seconds=5, what="the run to end", pause_seconds=0.01)
     return ended.state
 
 
@@ -136,10 +145,9 @@ def test_a_job_runs_and_its_report_comes_back(aws: Served, tmp_path: Path, way: 
     assert (run.job, run.state, run.logs) == ("work", way.done, way.logs.format(id=run.id))
     assert run.log_url.endswith(f"/s3/buckets/lake?region=us-east-1&prefix={run.logs.removeprefix('s3://lake/')}")
     assert run.console_url == f"https://console.aws.amazon.com/emr/home?region=us-east-1{way.page}"
-    said = gzip.decompress(aws.s3.objects[f"{run.logs.removeprefix('s3://')}stdout.gz"]).decode()
-    settings = json.loads(said.partition("settings ")[2])
-    assert settings["spark.app.name"] == "cdc-lake"
-    assert settings["spark.cdc_lake.kafka.sasl.jaas.config"] == "IAMLoginModule required;"
+    [job] = [each.job for each in aws.all_runs()]
+    assert job.settings["spark.app.name"] == "cdc-lake"
+    assert job.settings["spark.cdc_lake.kafka.sasl.jaas.config"] == "IAMLoginModule required;"
     kept = {key.partition("/")[2]: body for key, body in aws.s3.objects.items()}
     spec = next(body for key, body in kept.items() if key.endswith("spec.json"))
     assert json.loads(spec) == {"do": "report", "password": "arn:secret"}
@@ -192,11 +200,10 @@ def test_an_interrupted_caller_cancels(aws: Served, tmp_path: Path, way: Way, ki
     def interrupt(*_: object) -> None:
         raise kind
 
-    def began(key: str) -> None:
-        if key.endswith("spec.json"):
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+    def signal_caller() -> None:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
 
-    aws.s3.on_read = began
+    aws.faults.before_answer |= {"DescribeStep": signal_caller, "GET": signal_caller}
     before = signal.signal(signal.SIGUSR1, interrupt)
     try:
         with pytest.raises(kind) as caught:
@@ -216,13 +223,13 @@ def test_the_wait_has_a_bound(aws: Served, tmp_path: Path, way: Way) -> None:
 
 @both
 def test_throttled_calls_are_repeated(aws: Served, tmp_path: Path, way: Way) -> None:
-    aws.trouble.refused.update({"AddJobFlowSteps": 2, "DescribeStep": 3, "DescribeCluster": 1, "POST": 2, "GET": 3})
+    aws.faults.refused.update({"AddJobFlowSteps": 2, "DescribeStep": 3, "DescribeCluster": 1, "POST": 2, "GET": 3})
     assert way.make(aws, tmp_path).run(work, "report") == "REPORT"
     assert state(aws) == "SUCCEEDED"
 
 
 def test_throttling_without_end_is_an_error_that_says_what(aws: Served, tmp_path: Path) -> None:
-    aws.trouble.refused["AddJobFlowSteps"] = 10_000
+    aws.faults.refused["AddJobFlowSteps"] = 10_000
     with pytest.raises(AwsRequestFailed, match=f"Adding a step to the cluster {CLUSTER} failed.*Not now"):
         steps(aws, tmp_path, patience_seconds=0.2).run(work, "report")
 
@@ -232,16 +239,16 @@ def test_throttling_without_end_is_an_error_that_says_what(aws: Served, tmp_path
 def test_a_missing_permission_or_an_expired_token_says_at_what(
     aws: Served, tmp_path: Path, way: Way, code: str
 ) -> None:
-    aws.trouble.code = code
-    aws.trouble.refused.update({"AddJobFlowSteps": 1, "POST": 1})
+    aws.faults.code = code
+    aws.faults.refused.update({"AddJobFlowSteps": 1, "POST": 1})
     with pytest.raises(AccessRefused, match=rf"(cluster {CLUSTER}|application {APPLICATION}) failed.*{code}"):
         way.make(aws, tmp_path).run(work, "report")
-    assert [run for each in aws.runs.values() for run in each.newest_first()] == []
+    assert aws.all_runs() == []
 
 
 def test_who_can_t_look_any_more_and_can_t_cancel_says_that_it_may_run(aws: Served, tmp_path: Path) -> None:
-    aws.trouble.code = "ExpiredTokenException"
-    aws.trouble.refused.update({"DescribeStep": 1, "CancelSteps": 1})
+    aws.faults.code = "ExpiredTokenException"
+    aws.faults.refused.update({"DescribeStep": 1, "CancelSteps": 1})
     with pytest.raises(AccessRefused, match="ExpiredTokenException") as caught:
         steps(aws, tmp_path).run(work, "report")
     assert "could not be cancelled and may still run: Cancelling step s-" in caught.value.__notes__[0]
@@ -259,16 +266,16 @@ def test_a_step_that_can_t_be_cancelled_is_told(aws: Served, tmp_path: Path) -> 
 
 
 def test_a_step_whose_answer_was_lost_is_found(aws: Served, tmp_path: Path) -> None:
-    aws.trouble.late["AddJobFlowSteps"] = lambda: time.sleep(0.6)
+    aws.faults.before_answer["AddJobFlowSteps"] = lambda: time.sleep(0.6)
     assert steps(aws, tmp_path, read_timeout_seconds=0.3).run(work, "report") == "REPORT"
-    assert aws.trouble.asked.count("AddJobFlowSteps") == 1
+    assert aws.faults.requests.count("AddJobFlowSteps") == 1
     assert state(aws) == "SUCCEEDED"
 
 
 def test_a_start_whose_answer_was_lost_starts_one(aws: Served, tmp_path: Path) -> None:
-    aws.trouble.late["POST"] = lambda: time.sleep(0.6)
+    aws.faults.before_answer["POST"] = lambda: time.sleep(0.6)
     assert serverless(aws, tmp_path, read_timeout_seconds=0.3).run(work, "report") == "REPORT"
-    assert aws.trouble.asked.count("POST") == 2
+    assert aws.faults.requests.count("POST") == 2
     assert state(aws) == "SUCCEEDED"
 
 

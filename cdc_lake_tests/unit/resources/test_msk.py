@@ -1,135 +1,75 @@
-"""The resource against the local MSK API over boto3, and against a cluster as AWS has it."""
+"""The MSK resource: bootstrap brokers by listener, the cluster's state, and what it raises."""
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
 from typing import Any
 
-import boto3
 import pytest
-from botocore.config import Config
-from botocore.exceptions import ClientError
 
-from cdc_lake_tests.fakes.server import SIGNED, listening
-from infra.local.aws_endpoint.errors import AwsError
-from infra.local.aws_endpoint.gate import Gate
-from infra.local.aws_endpoint.kafka import KafkaApi
-from infra.local.aws_endpoint.rest_json import Operation, RestJson
-from infra.local.endpoints import KAFKA_CLUSTER, REGION
+from cdc_lake_tests.aws_api.rest_protocol import Operation, RestService
+from cdc_lake_tests.fakes.server import serving
+from infra.local.aws_api.errors import AwsError
 from resources.aws import AwsRequestFailed
 from resources.errors import AccessRefused, Unreachable
 from resources.kafka import Kafka
 from resources.msk import ClusterMissing, ListenerMissing, Msk
 
-ON_AWS = f"arn:aws:kafka:{REGION}:123456789012:cluster/lake/1"
-CONFIG = Config(retries={"total_max_attempts": 1})
+ARN = "arn:aws:kafka:us-east-1:123456789012:cluster/lake/1"
 
 
-@pytest.fixture
-def broker() -> Iterator[socket.socket]:
-    """Something that takes connections."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        yield server
-
-
-@dataclass(frozen=True)
-class Local:
-    """The endpoint's API."""
-
-    url: str
-    bootstrap: str
-
-    def client(self) -> Any:  # noqa: ANN401 - its stubs are not among the dependencies
-        """boto3's client of it."""
-        keys = {"aws_access_key_id": "key", "aws_secret_access_key": "secret"}
-        return boto3.client("kafka", endpoint_url=self.url, region_name=REGION, config=CONFIG, **keys)
-
-
-def _moto(*_: object) -> list[bytes]:
-    raise AssertionError("moto was asked")
-
-
-@pytest.fixture
-def local(broker: socket.socket) -> Iterator[Local]:
-    """The API, with a broker behind it."""
-    bootstrap = f"127.0.0.1:{broker.getsockname()[1]}"
-    api = KafkaApi(KAFKA_CLUSTER, bootstrap, "4.3.1")
-    with listening(Gate(_moto, REGION, SIGNED.holds, {"kafka": RestJson("kafka", api.operations)})) as url:
-        yield Local(url, bootstrap)
-
-
-def msk(url: str, arn: str = KAFKA_CLUSTER) -> Msk:
+def msk(url: str) -> Msk:
     """The resource."""
-    return Msk(endpoint_url=url, access_key="key", secret_key="secret", attempts=1, cluster_arn=arn)
+    return Msk(endpoint_url=url, access_key="key", secret_key="secret", attempts=1, cluster_arn=ARN)
 
 
-def aws(answers: dict[str, Operation]) -> Any:  # noqa: ANN401 - a context manager
+def aws(answers: dict[str, Operation]) -> AbstractContextManager[str]:
     """MSK with prepared answers."""
-    return listening(Gate(_moto, REGION, SIGNED.holds, {"kafka": RestJson("kafka", answers)}))
+    return serving({"kafka": RestService("kafka", answers)})
 
 
-def test_the_local_broker_is_found_by_the_clusters_arn(local: Local) -> None:
-    assert msk(local.url).bootstrap("plaintext") == local.bootstrap
-    found = msk(local.url).describe()
-    assert (found.arn, found.name, found.state) == (KAFKA_CLUSTER, "cdc-lake", "ACTIVE")
-    assert (found.serverless, found.kafka_version, found.brokers, found.reason) == (False, "4.3.1", 1, None)
+def refusing(code: str, message: str, status: int) -> Operation:
+    """An operation that answers with an error."""
+
+    def refuse(_: dict[str, Any]) -> dict[str, Any]:
+        raise AwsError(code, message, status=status)
+
+    return refuse
 
 
-def test_kafka_finds_its_brokers_by_the_cluster(local: Local) -> None:
-    kafka = Kafka(cluster=msk(local.url))
-    assert kafka.spark_options() == {"bootstrap.servers": local.bootstrap}
-    assert kafka._broker.bootstrap == local.bootstrap
+def test_a_provisioned_cluster_is_described() -> None:
+    provisioned = {"currentBrokerSoftwareInfo": {"kafkaVersion": "4.3.1"}, "numberOfBrokerNodes": 3}
+    told = {"clusterArn": ARN, "clusterName": "lake", "clusterType": "PROVISIONED", "state": "ACTIVE"}
+    with aws({"DescribeClusterV2": lambda _: {"clusterInfo": {**told, "provisioned": provisioned}}}) as url:
+        found = msk(url).describe()
+    assert (found.arn, found.name, found.state) == (ARN, "lake", "ACTIVE")
+    assert (found.serverless, found.kafka_version, found.brokers, found.reason) == (False, "4.3.1", 3, None)
+
+
+def test_kafka_asks_the_cluster_for_its_brokers_once() -> None:
+    asked: list[str] = []
+
+    def brokers(request: dict[str, Any]) -> dict[str, Any]:
+        asked.append(request["ClusterArn"])
+        return {"bootstrapBrokerStringSaslIam": "b-2:9098,b-1:9098"}
+
+    with aws({"GetBootstrapBrokers": brokers}) as url:
+        kafka = Kafka(cluster=msk(url), security="iam")
+        assert {kafka.servers(), kafka.servers(), kafka.spark_options()["bootstrap.servers"]} == {"b-1:9098,b-2:9098"}
+        assert kafka._broker.bootstrap == "b-1:9098,b-2:9098"
+    assert asked == [ARN]
     assert Kafka(bootstrap="b-1:9092", cluster=msk("http://127.0.0.1:9")).servers() == "b-1:9092"
-    with pytest.raises(ListenerMissing, match="no listener for iam"):
-        Kafka(cluster=msk(local.url), security="iam").servers()
     with pytest.raises(Unreachable, match="neither bootstrap nor cluster"):
         Kafka().topics()
 
 
-def test_the_cluster_is_asked_once() -> None:
-    asked: list[str] = []
-
-    def tell(request: dict[str, Any]) -> dict[str, Any]:
-        asked.append(request["ClusterArn"])
-        return {"bootstrapBrokerStringSaslIam": "b-1:9098"}
-
-    with aws({"GetBootstrapBrokers": tell}) as url:
-        kafka = Kafka(cluster=msk(url, ON_AWS), security="iam")
-        assert {kafka.servers(), kafka.servers(), kafka.spark_options()["bootstrap.servers"]} == {"b-1:9098"}
-    assert asked == [ON_AWS]
-
-
-def test_the_local_broker_takes_no_signatures_and_says_so(local: Local) -> None:
-    with pytest.raises(ListenerMissing, match=r"cluster/cdc-lake/.* has no listener for iam; it has plaintext"):
-        msk(local.url).bootstrap()
-
-
-def test_a_broker_that_takes_no_connection_is_not_active(local: Local, broker: socket.socket) -> None:
-    broker.close()
-    assert msk(local.url).describe().state == "HEALING"
-
-
-def test_lists_and_both_descriptions_are_told(local: Local) -> None:
-    client = local.client()
-    assert client.list_clusters(ClusterNameFilter="cdc")["ClusterInfoList"][0]["ClusterArn"] == KAFKA_CLUSTER
-    assert client.list_clusters_v2()["ClusterInfoList"][0]["ClusterType"] == "PROVISIONED"
-    assert client.list_clusters_v2(ClusterNameFilter="other")["ClusterInfoList"] == []
-    assert client.list_clusters_v2(ClusterTypeFilter="SERVERLESS")["ClusterInfoList"] == []
-    first, second = (
-        client.describe_cluster(ClusterArn=KAFKA_CLUSTER)["ClusterInfo"],
-        client.describe_cluster_v2(ClusterArn=KAFKA_CLUSTER)["ClusterInfo"],
-    )
-    assert first["NumberOfBrokerNodes"] == second["Provisioned"]["NumberOfBrokerNodes"] == 1
-    with pytest.raises(ClientError, match="not offered by the local AWS endpoint"):
-        client.delete_cluster(ClusterArn=KAFKA_CLUSTER)
-
-
-@pytest.mark.parametrize("arn", [ON_AWS, "my-cluster"])
-def test_another_cluster_is_not_there(local: Local, arn: str) -> None:
-    with pytest.raises(ClusterMissing, match=rf"There is no MSK cluster {arn} in us-east-1"):
-        msk(local.url, arn).bootstrap()
+@pytest.mark.parametrize(("code", "status"), [("NotFoundException", 404), ("BadRequestException", 400)])
+def test_a_cluster_that_does_not_exist(code: str, status: int) -> None:
+    with (
+        aws({"GetBootstrapBrokers": refusing(code, "no such cluster", status)}) as url,
+        pytest.raises(ClusterMissing, match=rf"There is no MSK cluster {ARN} in us-east-1"),
+    ):
+        msk(url).bootstrap()
 
 
 def test_each_way_of_signing_in_has_its_listener() -> None:
@@ -139,23 +79,23 @@ def test_each_way_of_signing_in_has_its_listener() -> None:
         "bootstrapBrokerStringTls": "b-1:9094",
     }
     with aws({"GetBootstrapBrokers": lambda _: told}) as url:
-        one = msk(url, ON_AWS)
+        one = msk(url)
         assert [one.bootstrap(), one.bootstrap("scram"), one.bootstrap("tls")] == list(told.values())
         with pytest.raises(ListenerMissing, match="no listener for plaintext; it has iam, scram, tls"):
             one.bootstrap("plaintext")
 
 
 def test_a_cluster_that_is_being_made_says_its_state() -> None:
-    described = {"clusterArn": ON_AWS, "clusterName": "lake", "clusterType": "SERVERLESS", "state": "CREATING"}
+    described = {"clusterArn": ARN, "clusterName": "lake", "clusterType": "SERVERLESS", "state": "CREATING"}
     reason = {"code": "Quota", "message": "too many brokers"}
     answers: dict[str, Operation] = {
         "GetBootstrapBrokers": lambda _: {},
         "DescribeClusterV2": lambda _: {"clusterInfo": {**described, "stateInfo": reason}},
     }
     with aws(answers) as url:
-        with pytest.raises(ListenerMissing, match=rf"{ON_AWS} has no brokers yet.* CREATING"):
-            msk(url, ON_AWS).bootstrap()
-        found = msk(url, ON_AWS).describe()
+        with pytest.raises(ListenerMissing, match=rf"{ARN} has no brokers yet.* CREATING"):
+            msk(url).bootstrap()
+        found = msk(url).describe()
         assert (found.serverless, found.kafka_version, found.brokers) == (True, None, None)
         assert found.reason == "Quota: too many brokers"
 
@@ -169,17 +109,13 @@ def test_a_cluster_that_is_being_made_says_its_state() -> None:
     ],
 )
 def test_what_aws_refuses_names_the_cluster_and_why(code: str, raised: type[Exception]) -> None:
-
-    def refuse(_: dict[str, Any]) -> dict[str, Any]:
-        raise AwsError(code, "role/dagster may not", status=403)
-
     with (
-        aws({"GetBootstrapBrokers": refuse}) as url,
-        pytest.raises(raised, match=rf"bootstrap brokers of the MSK cluster {ON_AWS} failed.*{code}: role/dagster may"),
+        aws({"GetBootstrapBrokers": refusing(code, "role/dagster may not", 403)}) as url,
+        pytest.raises(raised, match=rf"bootstrap brokers of the MSK cluster {ARN} failed.*{code}: role/dagster may"),
     ):
-        msk(url, ON_AWS).bootstrap()
+        msk(url).bootstrap()
 
 
 def test_nobody_there_is_unreachable() -> None:
-    with pytest.raises(Unreachable, match=ON_AWS):
-        msk("http://127.0.0.1:9", ON_AWS).describe()
+    with pytest.raises(Unreachable, match=ARN):
+        msk("http://127.0.0.1:9").describe()

@@ -1,4 +1,4 @@
-"""A zip becomes a custom plugin once: against MSK Connect's local API and an S3 in memory, over boto3."""
+"""A zip becomes a custom plugin once."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from cdc_lake_tests.fakes.kafkaconnect import Served, served
+from cdc_lake_tests.aws_api.kafkaconnect.in_memory import Served, served
 from cdc_lake_tests.fakes.s3 import MemoryS3, served_s3
 from resources.errors import Unreachable
 from resources.msk_connect_plugins import MskPlugins, PluginFailed
 
 
 @pytest.fixture
-def aws(tmp_path: Path) -> Iterator[Served]:
+def aws() -> Iterator[Served]:
     """MSK Connect."""
-    with served(tmp_path / "state") as found:
+    with served() as found:
         yield found
 
 
@@ -62,10 +62,8 @@ def test_it_is_uploaded_and_made_once(aws: Served, s3: MemoryS3, archive: Path) 
 
 
 @pytest.mark.parametrize(("region", "partition"), [("cn-north-1", "aws-cn"), ("us-gov-west-1", "aws-us-gov")])
-def test_the_bucket_is_of_the_regions_partition(
-    tmp_path: Path, s3: MemoryS3, archive: Path, region: str, partition: str
-) -> None:
-    with served(tmp_path / "elsewhere", region) as aws:
+def test_the_bucket_is_of_the_regions_partition(s3: MemoryS3, archive: Path, region: str, partition: str) -> None:
+    with served(region) as aws:
         arn = plugins(aws, s3).ensure(archive)
         place = aws.client().describe_custom_plugin(customPluginArn=arn)["latestRevision"]["location"]["s3Location"]
     assert place["bucketArn"] == f"arn:{partition}:s3:::bucket"
@@ -85,10 +83,10 @@ def test_an_upload_that_is_there_is_not_repeated(aws: Served, s3: MemoryS3, arch
 
 
 def test_one_that_could_not_be_made_says_why_and_is_replaced(aws: Served, s3: MemoryS3, archive: Path) -> None:
-    aws.archives["plugins/debezium-0123456789ab.zip"] = "it has no jar"
+    aws.api.plugins.faults["plugins/debezium-0123456789ab.zip"] = "it has no jar"
     with pytest.raises(PluginFailed, match=r"arn:aws:kafkaconnect:.*CREATE_FAILED: it has no jar.*upload it again"):
         plugins(aws, s3).ensure(archive)
-    aws.archives.clear()
+    aws.api.plugins.faults.clear()
     arn = plugins(aws, s3).ensure(archive)
     assert aws.client().describe_custom_plugin(customPluginArn=arn)["customPluginState"] == "ACTIVE"
     assert len(aws.client().list_custom_plugins()["customPlugins"]) == 1

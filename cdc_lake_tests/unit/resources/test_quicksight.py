@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from cdc_lake_tests.aws_api.quicksight import ingestions
+from cdc_lake_tests.aws_api.quicksight.objects import ACCOUNT
 from cdc_lake_tests.fakes.boards import BOARD, GIVEN, PIE, ROWS
 from cdc_lake_tests.fakes.quicksight import OWNER, REGION, SESSION, Served, served
-from infra.local.aws_endpoint import quicksight_ingestions
-from infra.local.aws_endpoint.engine import USER_ERROR, QueryFailed
-from infra.local.aws_endpoint.errors import AwsError
-from infra.local.aws_endpoint.quicksight_state import ACCOUNT
+from infra.local.aws_api.athena.trino_engine import USER_ERROR, QueryFailed
+from infra.local.aws_api.errors import AwsError
 from resources.aws import AwsRequestFailed
 from resources.errors import AccessRefused, Unreachable, WaitTimedOut
 from resources.quicksight import Put, QuickSight
@@ -150,7 +150,7 @@ def test_rows_that_spice_dropped_are_a_failure(aws: Served, monkeypatch: pytest.
     one = quicksight(aws)
     put_all(one)
     assert one.last_ingestion(BOARD.id) is not None
-    monkeypatch.setattr(quicksight_ingestions, "_complete", complete)
+    monkeypatch.setattr(ingestions, "_complete", complete)
     with pytest.raises(IngestionFailed, match="SPICE took 1 rows and dropped 1, so that sums are too low"):
         one.refresh(BOARD.id)
     last = one.last_ingestion(BOARD.id)

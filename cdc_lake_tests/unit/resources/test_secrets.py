@@ -12,8 +12,8 @@ import boto3
 import pytest
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
-from cdc_lake_tests.fakes.server import SIGNED, listening
-from infra.local.aws_endpoint.gate import Environ, Gate, StartResponse
+from cdc_lake_tests.fakes.server import serving
+from infra.local.aws_api.server import Environ, StartResponse
 from resources.errors import AccessRefused, Unreachable
 from resources.postgres import Postgres
 from resources.postgres_connection import Login
@@ -24,17 +24,16 @@ PASSWORD = "corr3ct-h0rse"
 
 
 class Counted:
-    """The endpoint; `reads` counts what it was asked."""
+    """Secrets Manager; `reads` counts the reads of secrets."""
 
     def __init__(self) -> None:
         self.reads = 0
         self.url = ""
-        moto = DomainDispatcherApplication(create_backend_app)
-        self._gate = Gate(moto, REGION, SIGNED.holds)
+        self._moto = DomainDispatcherApplication(create_backend_app)
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Any:  # noqa: ANN401 - WSGI
         self.reads += environ.get("HTTP_X_AMZ_TARGET") == "secretsmanager.GetSecretValue"
-        return self._gate(environ, start_response)
+        return self._moto(environ, start_response)
 
     def put(self, value: object, name: str | None = None) -> str:
         """Make a secret, or change the one of an ARN; its ARN."""
@@ -50,7 +49,7 @@ class Counted:
 def server() -> Iterator[Counted]:
     """It, listening."""
     counted = Counted()
-    with listening(counted) as url:
+    with serving({"secretsmanager": counted}) as url:
         counted.url = url
         yield counted
 

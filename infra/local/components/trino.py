@@ -112,7 +112,7 @@ class TrinoComponent:
 
     def exercise(self, context: StackContext) -> None:
         """A query that is planned, distributed, aggregated and sorted."""
-        from infra.local.aws_endpoint.engine import Progress, Trino  # noqa: PLC0415 - as above
+        from infra.local.aws_api.athena.trino_engine import Progress, Trino  # noqa: PLC0415 - as above
 
         sql = "SELECT state, count(*), max(node_version) FROM system.runtime.nodes GROUP BY 1 ORDER BY 2"
         answer = Trino(_url(context), token(context.secrets)).run(

@@ -18,12 +18,12 @@ from cdc_lake.pipeline.assets.standard_metadata import UNCHANGED
 from cdc_lake.pipeline.automation import dataset_refresh
 from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.publishing.quicksight import QuickSightDashboards
+from cdc_lake_tests.aws_api.quicksight.objects import ACCOUNT
 from cdc_lake_tests.fakes.dagster import QUIET, bound
 from cdc_lake_tests.fakes.quicksight import OWNER, SESSION, Served, served
 from cdc_lake_tests.unit.pipeline.assets.test_dashboard import SALES
 from cdc_lake_tests.unit.pipeline.automation.daemon import Clock
 from cdc_lake_tests.world import World
-from infra.local.aws_endpoint.quicksight_state import ACCOUNT
 from resources.athena import Athena, QueryResult
 from resources.quicksight import QuickSight
 

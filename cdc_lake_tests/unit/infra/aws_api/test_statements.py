@@ -1,0 +1,54 @@
+"""Which statements the local Athena runs, and as what it reports them."""
+
+from __future__ import annotations
+
+import pytest
+
+from infra.local.aws_api.athena.statements import classify
+from infra.local.aws_api.errors import AwsError
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "form"),
+    [
+        ("select 1", "DML", "SELECT"),
+        ("-- why\n/* and */ WITH a AS (SELECT 1) SELECT * FROM a;", "DML", "SELECT"),
+        ("(SELECT 1) UNION (SELECT 2)", "DML", "SELECT"),
+        ("insert into t select 1", "DML", "INSERT"),
+        ("create table t with (format='PARQUET') as select 1 x", "DDL", "CREATE_TABLE_AS_SELECT"),
+        ("CREATE OR REPLACE VIEW v AS SELECT 1 x", "DDL", "CREATE_VIEW"),
+        ("drop view v", "DDL", "DROP_VIEW"),
+        ("show tables", "UTILITY", "SHOW"),
+        ("describe t", "UTILITY", "DESCRIBE_TABLE"),
+    ],
+)
+def test_the_kind_of_a_statement(sql: str, kind: str, form: str) -> None:
+    statement = classify(sql)
+
+    assert (statement.kind, statement.form) == (kind, form)
+    assert not statement.sql.endswith(";")
+    assert statement.has_header == (form == "SELECT")
+
+
+@pytest.mark.parametrize(
+    ("sql", "told"),
+    [
+        ("", "empty"),
+        ("-- nothing", "empty"),
+        ("CALL system.runtime.kill_query('x')", "mismatched input 'CALL'"),
+        ("SET SESSION a = 1", "mismatched input 'SET'"),
+        ("SHOW CATALOGS", "mismatched input 'SHOW'"),
+        ("SELECT * FROM hudi.datalake.orders", "Catalog 'hudi' does not exist"),
+        ("CREATE VIEW v AS SELECT * FROM system.runtime.nodes", "Catalog 'system' does not exist"),
+    ],
+)
+def test_what_athena_does_not_have_is_refused(sql: str, told: str) -> None:
+    with pytest.raises(AwsError) as refused:
+        classify(sql)
+
+    assert refused.value.code == "InvalidRequestException"
+    assert told in refused.value.message
+
+
+def test_the_catalog_may_be_written_as_athena_writes_it() -> None:
+    assert classify('SELECT * FROM "AwsDataCatalog"."datalake"."orders"').form == "SELECT"

@@ -1,0 +1,1 @@
+"""Athena's API over Trino."""
