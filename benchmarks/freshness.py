@@ -33,7 +33,7 @@ from rich.table import Table
 
 from cdc_lake.instance import dagster_home, instance
 from cdc_lake.profile import resolved
-from cdc_lake.samples.traffic import Traffic
+from cdc_lake_tests.order_traffic import Traffic
 
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).parents[1]

@@ -13,7 +13,6 @@ from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.table import timeline
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.source_health import topic_state
-from cdc_lake.samples.traffic import Counts
 from cdc_lake_tests.faults import work
 from cdc_lake_tests.faults.bench import FAULTS, Bench
 from cdc_lake_tests.faults.chaos import Chaos
@@ -21,6 +20,7 @@ from cdc_lake_tests.faults.dagster_dev import DagsterDev
 from cdc_lake_tests.faults.lag import LagWatch, percentile
 from cdc_lake_tests.faults.plan import Blow
 from cdc_lake_tests.faults.traffic import traffic
+from cdc_lake_tests.order_traffic import Counts
 
 SETTLE_SECONDS = 600.0
 REST_SECONDS = 600.0

@@ -17,7 +17,7 @@ from cdc_lake_tests.tried import Tried
 RATE = 200.0
 SEED = 4
 SETTLED = 10500
-"""An order that the traffic leaves alone (samples/shop.py)."""
+"""An order that the traffic never changes (order_changes.py)."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,7 @@
-"""The sample's traffic in a thread of its own, through everything that breaks its connections."""
+"""Order traffic (cdc_lake_tests/order_traffic.py) in a thread of its own, for the length of a block.
+
+A commit whose answer was lost may have happened or not: tests compare the lake with the source.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,8 @@ from contextlib import contextmanager
 
 from psycopg2.extensions import make_dsn
 
-from cdc_lake.samples.traffic import Counts, Traffic
 from cdc_lake_tests.faults.bench import Bench
+from cdc_lake_tests.order_traffic import Counts, Traffic
 
 
 class Background:

@@ -1,9 +1,7 @@
-"""Traffic: a made-up application that goes on writing orders, at a rate, whatever happens to the server.
+"""An application that writes orders at a given rate, and continues after the server was away.
 
-Some of its transactions are rolled back, and one stays open while others come and go.
-
-Here: writing, and counting what was committed. Not here: what is written (shop.py), whoever kills the server, and what
-becomes of the changes.
+Some of its transactions are rolled back, and one stays open while others are committed. It counts what was committed.
+The statements are in order_changes.py.
 """
 
 from __future__ import annotations
@@ -20,30 +18,30 @@ from tenacity import RetryError, Retrying, retry_if_exception_type, wait_fixed
 from tenacity.stop import stop_base
 
 from cdc_lake.samples.errors import LoadError
-from cdc_lake.samples.shop import Shop
+from cdc_lake_tests.order_changes import OrderChanges
 
 _RECONNECT_SECONDS = 0.2
 _CATCH_UP_SECONDS = 30.0
-"""How far back it makes up for: an application whose database was away has requests waiting."""
+"""How far behind the rate it catches up: an application whose database was away has requests waiting."""
 _SLOW_STEPS = 25
 
 
 @dataclass
 class Counts:
-    """What a run did. A change is a statement; those that found no row are not counted."""
+    """Counts of a run. A change is a statement; statements that found no row are not counted."""
 
     transactions: int = 0
-    """Committed for certain."""
+    """Transactions whose commit was confirmed."""
     changes: int = 0
-    """Changes of these."""
+    """Changes in these."""
     rolled_back: int = 0
-    """Transactions that it rolled back itself."""
+    """Transactions that were rolled back on purpose."""
     refused: int = 0
     """Transactions that the server refused."""
     lost: int = 0
-    """Transactions that the server ended before they were to be committed."""
+    """Transactions whose connection was lost before the commit."""
     ambiguous: int = 0
-    """Transactions whose commit was sent, and never answered: committed or not."""
+    """Transactions whose connection was lost during the commit: committed or not."""
     reconnects: int = 0
     seconds: float = 0.0
 
@@ -59,15 +57,15 @@ class Traffic:
     def __init__(self, postgres_dsn: str, seed: int, rate: float) -> None:
         self.counts = Counts()
         self._dsn, self._rate = postgres_dsn, rate
-        self._shop = Shop(seed)
+        self._changes = OrderChanges(seed)
         self._fast: Connection | None = None
         self._slow: Connection | None = None
         self._steps = self._slow_changes = 0
 
     def run(self, until: Callable[[], bool]) -> Counts:
-        """Write until `until` says so; what was done, in all runs so far.
+        """Write until `until` is true. Return the counts of all runs so far.
 
-        Raises LoadError where the database is there and the sample is not.
+        Raises LoadError if the database has no sample.
         """
         started, done = time.monotonic(), self._done()
         due = started
@@ -87,17 +85,17 @@ class Traffic:
         return self.counts
 
     def _done(self) -> int:
-        """What the rate is held by; a server that refuses everything is not asked without a pause."""
+        """Return what counts for the rate: refused transactions too, so that they are not repeated without a pause."""
         return self.counts.changes + self.counts.refused
 
     def _step(self) -> None:
-        """One transaction, and now and then a change in the one that stays open."""
+        """Run one transaction, and every few steps a change in the one that stays open."""
         self._steps += 1
         if self._steps % _SLOW_STEPS == 0:
             self._end_slow()
         elif self._steps % 5 == 0:
             self._slow_step()
-        work, commit = self._shop.next()
+        work, commit = self._changes.next()
         self._transaction(work, commit=commit)
 
     def _transaction(self, work: Callable[[Cursor], int], *, commit: bool) -> None:
@@ -120,7 +118,7 @@ class Traffic:
 
     def _failed(self, connection: Connection, committing: bool) -> None:
         if not connection.closed:
-            with suppress(psycopg2.Error):  # the server goes away right now: told below
+            with suppress(psycopg2.Error):  # the connection is lost just now: counted below
                 connection.rollback()
         if not connection.closed:
             self.counts.refused += 1
@@ -136,7 +134,7 @@ class Traffic:
             return
         try:
             with self._slow.cursor() as cursor:
-                self._slow_changes += self._shop.slow(cursor)
+                self._slow_changes += self._changes.slow(cursor)
         except (psycopg2.OperationalError, psycopg2.InterfaceError):
             self._slow_changes = 0
             self._failed(self._slow, committing=False)
@@ -155,7 +153,7 @@ class Traffic:
     # Connections.
 
     def _connected(self, until: Callable[[], bool]) -> bool:
-        """Open what is closed; False where `until` came first."""
+        """Open the connections that are closed. Return False if `until` was true first."""
         retrying = Retrying(
             retry=retry_if_exception_type(psycopg2.OperationalError),
             wait=wait_fixed(_RECONNECT_SECONDS),
@@ -179,13 +177,13 @@ class Traffic:
         with opened.cursor() as cursor:
             cursor.execute("select to_regclass('datalake.order_details') is not null")
             if not (cursor.fetchone() or (False,))[0]:
-                raise LoadError("There is no sample database to write to: load it with `cdc-lake load` first.")
+                raise LoadError("Cannot write orders: the database has no sample. Run `cdc-lake load` first.")
         opened.rollback()
         return opened
 
 
 class _When(stop_base):
-    """Stops retrying when a condition holds."""
+    """Stops retrying when a condition is true."""
 
     def __init__(self, until: Callable[[], bool]) -> None:
         self._until = until

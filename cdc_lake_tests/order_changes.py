@@ -1,10 +1,8 @@
-"""What a made-up shop does to its orders, one transaction at a time, all of it from a seed.
+"""Random changes to the orders of the Northwind sample, from a seed: one transaction at a time.
 
 Inserts, updates and deletes; transactions of one statement and of many; savepoints that are rolled back and released;
-orders deleted and inserted again; changed primary keys. Orders whose number ends in 0 are left alone: whoever looks on
-can tell them from those that move.
-
-Here: the statements, and which comes next. Not here: connections, commits and the rate (traffic.py).
+orders deleted and inserted again; changed primary keys. Orders whose number ends in 0 are never changed.
+order_traffic.py has the connections, the commits and the rate.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from random import Random
 from psycopg2.extensions import cursor as Cursor  # noqa: N812 - psycopg2 names its class in lower case
 
 SETTLED, SLOW = 0, 9
-"""Last digits of the orders that nobody touches, and of those that only the transaction that stays open touches."""
+"""Last digits of the orders that are never changed, and of those that only the transaction that stays open changes."""
 _NAMES = (None, "", "Zażółć & Søn", "l'été", "tab\there", 'quote "x"', "🚚 express")
 
 _INSERT = """
@@ -25,7 +23,7 @@ select %(id)s, customer_id, %(employee)s, date '1998-05-06', %(shipper)s, %(frei
     on conflict do nothing
 """
 _WRITE_AT_ONCE = "set constraints all immediate"
-"""The outbox then is written with each statement, so that open and rolled back work of others is in the WAL too."""
+"""The outbox is then written by each statement, so that the WAL contains open and rolled back work too."""
 _ADD_LINE = """
 insert into datalake.order_details (order_id, product_id, unit_price, quantity, discount)
 select order_id, %(product)s, %(price)s, %(quantity)s, 0.05 from datalake.orders where order_id = %(id)s
@@ -51,17 +49,17 @@ update datalake.orders o set order_id = %(id)s where order_id = %(old)s
 """
 
 
-class Shop:
+class OrderChanges:
     """Changes to the orders of the Northwind sample; each method returns how many statements changed something."""
 
     def __init__(self, seed: int) -> None:
-        self._dice = Random(seed)  # noqa: S311 - made-up data
-        # Several can write at once: the seed keeps their new orders apart.
+        self._dice = Random(seed)
+        # Several can write at once: their seeds keep their new order numbers distinct.
         self._next = 100_000 + (seed % 1000) * 1_000_000
         self._orders: list[int] = []
 
     def next(self) -> tuple[Callable[[Cursor], int], bool]:
-        """What the next transaction does, and whether it is committed: one in 25 is not."""
+        """Return the work of the next transaction and whether to commit it: one in 25 is not committed."""
         kinds: Sequence[tuple[Callable[[Cursor], int], int]] = (
             (self._ship, 40), (self._count, 20), (self._order, 14), (self._line, 8), (self._drop_line, 4),
             (self._delete, 4), (self._again, 3), (self._savepoints, 5), (self._renumber, 2),
@@ -70,13 +68,13 @@ class Shop:
         return work, self._dice.random() > 0.04
 
     def slow(self, cursor: Cursor) -> int:
-        """A statement of the transaction that stays open, of an order that no other one touches."""
+        """Run a statement of the transaction that stays open, on an order that no other transaction changes."""
         number = 10_000 + self._dice.randint(25, 106) * 10 + SLOW
         cursor.execute(_WRITE_AT_ONCE)
         return _ran(cursor, _SHIP, id=number, days=self._dice.randint(0, 400), freight=1.0)
 
     def _order(self, cursor: Cursor) -> int:
-        """An order comes in, line by line."""
+        """Insert an order, line by line."""
         number = self._new()
         return self._insert(cursor, number) + sum(self._add(cursor, number) for _ in range(self._dice.randint(0, 4)))
 
@@ -115,7 +113,7 @@ class Shop:
         return _ran(cursor, _DELETE, id=self._any(own=True))
 
     def _again(self, cursor: Cursor) -> int:
-        """Deleted, and inserted again under the same number."""
+        """Delete an order, and insert it again under the same number."""
         number = self._any(own=True)
         return _ran(cursor, _DELETE, id=number) + self._insert(cursor, number) + self._add(cursor, number)
 
@@ -124,7 +122,7 @@ class Shop:
         return _ran(cursor, _RENUMBER, old=old, id=number)
 
     def _savepoints(self, cursor: Cursor) -> int:
-        """Subtransactions: one that is rolled back, one that is released, one inside of another."""
+        """Use savepoints: one that is rolled back, one that is released, one inside another."""
         cursor.execute(_WRITE_AT_ONCE)
         changes = self._ship(cursor)
         cursor.execute("savepoint a")
@@ -141,7 +139,7 @@ class Shop:
         return changes + self._line(cursor)
 
     def _new(self) -> int:
-        """A number that no order has had, and that does not end in a digit that is not ours."""
+        """Return a number that no order has had, and that does not end in a reserved digit."""
         self._next += 1
         while self._next % 10 in {SETTLED, SLOW}:
             self._next += 1
@@ -150,13 +148,13 @@ class Shop:
         return self._next
 
     def _any(self, *, own: bool = False) -> int:
-        """An order's number: one of its own, or one that the sample came with."""
+        """Return an order's number: one that was inserted here, or one of the sample."""
         if self._orders and (own or self._dice.random() < 0.4):
             return self._dice.choice(self._orders)
         return self._new() if own else 10_000 + self._dice.randint(25, 106) * 10 + self._dice.randint(1, 8)
 
 
 def _ran(cursor: Cursor, statement: str, **values: object) -> int:
-    """1 where the statement changed something, 0 where it found nothing."""
+    """Run a statement. Return 1 if it changed something, else 0."""
     cursor.execute(statement, values)
     return int(cursor.rowcount > 0)
