@@ -151,6 +151,6 @@ def test_nothing_is_left_and_all_is_made_again(bench: Bench) -> None:
 
 
 def test_every_failpoint_is_tried() -> None:
-    """Here, or where what gets there is tested: test_slot.py, faults/jobs/test_dead_letters.py."""
-    elsewhere = {name for name in REGISTRY if name.startswith(("resnapshot.", "replay."))}
+    """Here, or in test_slot.py, faults/jobs/test_dead_letters.py and faults/jobs/test_upsert_writers.py."""
+    elsewhere = {name for name in REGISTRY if name.startswith(("resnapshot.", "replay.", "recover."))}
     assert {*ON_THE_WAY_UP, *IN_THE_STREAM, *RESETS, *elsewhere} == set(REGISTRY)
