@@ -1,15 +1,14 @@
-"""A Kafka cluster, as a Dagster resource.
+"""A Kafka cluster, as a Dagster resource: it has the clients for the functions of the kafka_* modules.
 
-Here: one method a question that assets, checks and sensors ask.
-Not here: how it is answered (kafka_topics, _topic_changes, _offsets, _records, _tombstones), and producing events:
-Connect does that.
+Nothing here writes events: Kafka Connect does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
 from itertools import islice
-from typing import Literal
+from typing import Concatenate, Literal, ParamSpec, TypeVar
 
 import dagster as dg
 from confluent_kafka.admin import AdminClient
@@ -19,14 +18,30 @@ from resources import kafka_offsets, kafka_records, kafka_tombstones, kafka_topi
 from resources.errors import OffsetsExpired, TopicMissing, Unreachable
 from resources.kafka_client import Broker
 from resources.kafka_records import Message, Ranges
-from resources.kafka_topic_changes import TopicChange
-from resources.kafka_topics import TopicInfo
 from resources.msk import Msk
 from resources.msk_iam import IamTokens, TokenSource
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _answered(function: Callable[Concatenate[Broker, AdminClient, P], T]) -> Callable[Concatenate[Kafka, P], T]:
+    """Return a function of a broker and an admin client as a method that has both."""
+
+    @wraps(function)
+    def method(self: Kafka, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return function(self._broker, self._client, *args, **kwargs)
+
+    return method
+
 
 class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """A Kafka cluster. Reads are bounded and commit no offsets."""
+    """A Kafka cluster. Reads are bounded and commit no offsets.
+
+    >>> kafka = Kafka(bootstrap="localhost:9092")
+    >>> kafka.end_offsets("msk.datalake.cdc_events")
+    {0: 829}
+    """
 
     bootstrap: str = Field(default="", description="host:port of one or more brokers; else `cluster` is asked.")
     cluster: Msk | None = Field(default=None, description="The MSK cluster, where `bootstrap` is empty.")
@@ -79,39 +94,14 @@ class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
             self._admin = self._broker.admin()
         return self._admin
 
-    def topics(self) -> tuple[str, ...]:
-        """Return the names of all topics but Kafka's own, sorted."""
-        return kafka_topics.names(self._broker, self._client)
+    topics = _answered(kafka_topics.names)
+    topic = _answered(kafka_topics.describe)
+    ensure_topic = _answered(kafka_topic_changes.ensure)
+    delete_topic = _answered(kafka_topic_changes.delete)
 
-    def topic(self, name: str) -> TopicInfo | None:
-        """Return the topic, None if there is none of that name."""
-        return kafka_topics.describe(self._broker, self._client, name)
-
-    def ensure_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> TopicChange:
-        """Make the topic with cleanup.policy=delete and `config`, or check the one that is there.
-
-        A retention is raised to `config`'s, never lowered.
-
-        Raises:
-            TopicContractBroken: it has another number of partitions or another cleanup policy.
-        """
-        return kafka_topic_changes.ensure(self._broker, self._client, name, partitions, config or {})
-
-    def delete_topic(self, name: str) -> bool:
-        """Delete the topic and wait until it is gone; return whether there was one."""
-        return kafka_topic_changes.delete(self._broker, self._client, name)
-
-    def begin_offsets(self, topic: str) -> dict[int, int]:
-        """Return the first offset that is still there, by partition; raise TopicMissing."""
-        return kafka_offsets.begin_offsets(self._broker, self._client, topic)
-
-    def end_offsets(self, topic: str) -> dict[int, int]:
-        """Return the last stable offset by partition (committed or aborted before it); raise TopicMissing."""
-        return kafka_offsets.end_offsets(self._broker, self._client, topic)
-
-    def written_offsets(self, topic: str) -> dict[int, int]:
-        """Return the offset after the last record by partition, open transactions included; raise TopicMissing."""
-        return kafka_offsets.written_offsets(self._broker, self._client, topic)
+    begin_offsets = _answered(kafka_offsets.begin_offsets)
+    end_offsets = _answered(kafka_offsets.end_offsets)
+    written_offsets = _answered(kafka_offsets.written_offsets)
 
     def ranges(self, topic: str, partition: int | None = None) -> dict[int, tuple[int, int]]:
         """Return first and next offset of what can be read now, by partition (one, or all if None)."""
@@ -149,10 +139,6 @@ class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
     def tail(self, topic: str, limit: int, partition: int | None = None) -> list[Message]:
         """Return the newest `limit` committed records, oldest first."""
         return kafka_records.tail(self._broker, topic, self.ranges(topic, partition), limit)
-
-    def last_message(self, topic: str) -> Message | None:
-        """Return the newest committed record of the topic, None if there is none."""
-        return next(iter(self.tail(topic, 1)), None)
 
     def end_keys(self, topic: str, keys: Iterable[tuple[int, bytes]]) -> int:
         """End keys (partition, key) of a compacted topic; return how many; raise what kafka_tombstones.write() does."""

@@ -37,13 +37,17 @@ class TopicChange:
     """Each altered setting: `name: old -> new`."""
 
 
-def ensure(broker: Broker, admin: AdminClient, name: str, partitions: int, config: Mapping[str, str]) -> TopicChange:
-    """Make the topic, or check the one that exists; raise its retention and its records' size where they are too small.
+def ensure(
+    broker: Broker, admin: AdminClient, name: str, partitions: int = 1, config: Mapping[str, str] | None = None
+) -> TopicChange:
+    """Create the topic with cleanup.policy=delete and `config`, or check the one that exists.
+
+    Its retention and its records' size are raised to those of `config`, never lowered.
 
     Raises:
         TopicContractBroken: it has another number of partitions, or another cleanup policy.
     """
-    wanted = {"cleanup.policy": "delete", **config}
+    wanted = {"cleanup.policy": "delete", **(config or {})}
     found = describe(broker, admin, name)
     if found is None:
         topic = NewTopic(name, num_partitions=partitions, replication_factor=-1, config=wanted)

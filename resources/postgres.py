@@ -1,14 +1,11 @@
-"""PostgreSQL, as a Dagster resource.
-
-Here: connecting, with errors that say what to do, and one method a question that assets ask.
-Not here: the questions' SQL (postgres_catalog, _tables, _publications, _slots, _heartbeat) and reading rows.
-"""
+"""PostgreSQL, as a Dagster resource: it opens connections for the functions of the postgres_* modules."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
-from typing import Literal
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
 import dagster as dg
 from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg2 names its class in lower case
@@ -16,7 +13,6 @@ from pydantic import Field
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from resources import (
-    lsn,
     postgres_catalog,
     postgres_grants,
     postgres_heartbeat,
@@ -27,17 +23,35 @@ from resources import (
     postgres_truncate,
 )
 from resources.errors import Unreachable
-from resources.postgres_catalog import ColumnInfo, TableCatalog
+from resources.postgres_catalog import TableCatalog
 from resources.postgres_connection import Login, open_connection
-from resources.postgres_identity import PublicationIdentity, ServerIdentity
-from resources.postgres_publications import PublicationChange, PublicationInfo, Table
-from resources.postgres_slots import SlotInfo
-from resources.postgres_tables import ReplicaIdentity
+from resources.postgres_publications import PublicationChange, Table
 from resources.secrets import DatabaseSecret, SecretLogin
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _connected(
+    function: Callable[Concatenate[Connection, P], T], *, autocommit: bool = True
+) -> Callable[Concatenate[Postgres, P], T]:
+    """Return a function of a connection as a method that opens a connection for it."""
+
+    @wraps(function)
+    def method(self: Postgres, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with self.connect(autocommit=autocommit) as connection:
+            return function(connection, *args, **kwargs)
+
+    return method
 
 
 class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """A PostgreSQL server and one of its databases."""
+    """A PostgreSQL server and one of its databases.
+
+    >>> source = Postgres(host="localhost", user="postgres", password=dg.EnvVar("PGPASSWORD"), database="devdb")
+    >>> source.row_count("datalake", "orders")
+    829
+    """
 
     host: str
     port: int = 5432
@@ -101,89 +115,33 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
             hint=self.hint,
         )
 
-    def columns(self, schema: str, table: str) -> tuple[ColumnInfo, ...]:
-        """Return the table's columns in their order; raise TableMissing if there is none of that name."""
-        with self.connect() as connection:
-            return postgres_catalog.columns(connection, schema, table)
+    columns = _connected(postgres_catalog.columns)
+    untellable_dates = _connected(postgres_catalog.untellable_dates)
+    publishes_generated = _connected(postgres_catalog.publishes_generated)
+    has_values = _connected(postgres_catalog.has_values)
+
+    row_count = _connected(postgres_tables.row_count)
+    replica_identity = _connected(postgres_tables.replica_identity)
+    set_replica_identity = _connected(postgres_tables.set_replica_identity)
+    truncatable = _connected(postgres_truncate.truncatable)
+    refuse_truncate = _connected(postgres_truncate.refuse_truncate, autocommit=False)
+
+    identity = _connected(postgres_identity.server)
+    publication = _connected(postgres_publications.publication)
+    publication_identity = _connected(postgres_identity.publication)
+    slot = _connected(postgres_slots.slot)
+    drop_slot = _connected(postgres_slots.drop_slot)
+    beat = _connected(postgres_heartbeat.beat)
+
+    def current_lsn(self) -> int:
+        """Return the end of the WAL."""
+        return self.identity().lsn
 
     def catalog(self, schema: str, table: str) -> TableCatalog:
         """Return columns, key and storage of the table as of one moment; raise TableMissing if there is none."""
         with self.connect(autocommit=False) as connection:
             connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
             return postgres_catalog.catalog(connection, schema, table)
-
-    def untellable_dates(self, schema: str, table: str) -> tuple[str, ...]:
-        """Return the columns of type date that have a day before the year 1."""
-        with self.connect() as connection:
-            return postgres_catalog.untellable_dates(connection, schema, table)
-
-    def publishes_generated(self, publication: str) -> bool:
-        """Return whether the publication has the values of stored generated columns."""
-        with self.connect() as connection:
-            return postgres_catalog.publishes_generated(connection, publication)
-
-    def has_values(self, schema: str, table: str, column: str) -> bool:
-        """Return whether any row has a value in the column."""
-        with self.connect() as connection:
-            return postgres_catalog.has_values(connection, schema, table, column)
-
-    def primary_key(self, schema: str, table: str) -> tuple[str, ...]:
-        """Return the key's columns in the key's order, none if the table has no primary key."""
-        with self.connect() as connection:
-            return postgres_tables.primary_key(connection, schema, table)
-
-    def refuse_truncate(self, schema: str, table: str) -> bool:
-        """Make the table and its partitions refuse TRUNCATE; return whether that was a change."""
-        with self.connect(autocommit=False) as connection:
-            return postgres_truncate.refuse_truncate(connection, schema, table)
-
-    def truncatable(self, schema: str, table: str) -> list[Table]:
-        """Return schema and name of what takes a TRUNCATE, of the table and its partitions."""
-        with self.connect() as connection:
-            return postgres_truncate.unguarded(connection, schema, table)
-
-    def row_count(self, schema: str, table: str) -> int:
-        """Count the table's rows."""
-        with self.connect() as connection:
-            return postgres_tables.row_count(connection, schema, table)
-
-    def replica_identity(self, schema: str, table: str) -> ReplicaIdentity:
-        """Return what an UPDATE or DELETE of the table puts into the WAL of the old row."""
-        with self.connect() as connection:
-            return postgres_tables.replica_identity(connection, schema, table)
-
-    def set_replica_identity(self, schema: str, table: str, identity: Literal["default", "nothing", "full"]) -> bool:
-        """Set the replica identity; return whether that was a change."""
-        with self.connect() as connection:
-            return postgres_tables.set_replica_identity(connection, schema, table, identity)
-
-    def system_identifier(self) -> str:
-        """Return the number that initdb gave the database cluster: another one means another cluster."""
-        return self._scalar("select system_identifier::text from pg_control_system()")
-
-    def identity(self) -> ServerIdentity:
-        """Return what tells that the server is still the one that it was, and where its WAL ends."""
-        with self.connect() as connection:
-            return postgres_identity.server(connection)
-
-    def publication_identity(self, name: str) -> PublicationIdentity | None:
-        """Return what tells that the publication is still the one that it was, None if there is none."""
-        with self.connect() as connection:
-            return postgres_identity.publication(connection, name)
-
-    def current_lsn(self) -> int:
-        """Return where the WAL has been written to."""
-        return lsn.to_int(self._scalar("select pg_current_wal_lsn()::text"))
-
-    def publication(self, name: str) -> PublicationInfo | None:
-        """Return the publication, None if there is none of that name."""
-        with self.connect() as connection:
-            return postgres_publications.publication(connection, name)
-
-    def publication_tables(self, name: str) -> tuple[Table, ...] | None:
-        """Return schema and name of the publication's tables, None if there is no such publication."""
-        found = self.publication(name)
-        return found.tables if found else None
 
     def ensure_publication(self, name: str, tables: Iterable[Table]) -> PublicationChange:
         """Make the publication cover the tables, and let the capture role read them; return what was done to it."""
@@ -194,34 +152,11 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
                 postgres_grants.grant(connection, self.capture_role, wanted, ["select"])
         return done
 
-    def slot(self, name: str) -> SlotInfo | None:
-        """Return the logical replication slot, None if there is none of that name."""
-        with self.connect() as connection:
-            return postgres_slots.slot(connection, name)
-
-    def drop_slot(self, name: str, timeout_seconds: float = 30.0) -> bool:
-        """Drop the slot, ending who reads from it; return whether there was one (raises SlotBusy)."""
-        with self.connect() as connection:
-            return postgres_slots.drop_slot(connection, name, timeout_seconds)
-
     def ensure_heartbeat(self, schema: str) -> bool:
-        """Make `<schema>.cdc_heartbeat` if it is missing, and let the capture role beat; return whether it was."""
+        """Create `<schema>.cdc_heartbeat` if it is missing, and let the capture role write it; return if it was."""
         with self.connect(autocommit=False) as connection:
             made = postgres_heartbeat.ensure_heartbeat(connection, schema)
             if self.capture_role:
                 heartbeat = (schema, postgres_heartbeat.TABLE)
                 postgres_grants.grant(connection, self.capture_role, [heartbeat], ["select", "insert", "update"])
         return made
-
-    def beat(self, schema: str) -> int:
-        """Commit one heartbeat; return an LSN that its change is not before (see postgres_heartbeat)."""
-        with self.connect() as connection:
-            return postgres_heartbeat.beat(connection, schema)
-
-    def _scalar(self, query: str) -> str:
-        with self.connect() as connection, connection.cursor() as cursor:
-            cursor.execute(query)
-            row = cursor.fetchone()
-        if row is None:
-            raise RuntimeError(f"{query!r} returned no row")
-        return str(row[0])

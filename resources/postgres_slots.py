@@ -65,7 +65,7 @@ def slot(connection: Connection, name: str) -> SlotInfo | None:
     )
 
 
-def drop_slot(connection: Connection, name: str, timeout_seconds: float) -> bool:
+def drop_slot(connection: Connection, name: str, timeout_seconds: float = 30.0) -> bool:
     """Drop the slot, ending the connection that reads from it; return whether there was one.
 
     Raises:

@@ -41,8 +41,8 @@ order by n.nspname, c.relname
 """
 
 
-def unguarded(connection: Connection, schema: str, table: str) -> list[tuple[str, str]]:
-    """Return schema and name of what takes a TRUNCATE: the table, or partitions of it; nothing is right."""
+def truncatable(connection: Connection, schema: str, table: str) -> list[tuple[str, str]]:
+    """Return schema and name of the table and its partitions that do not refuse TRUNCATE."""
     with connection.cursor() as cursor:
         cursor.execute(_MEMBERS, (table_oid(connection, schema, table), TRIGGER))
         return [(schema_name, name) for schema_name, name, guarded in cursor if not guarded]
@@ -50,7 +50,7 @@ def unguarded(connection: Connection, schema: str, table: str) -> list[tuple[str
 
 def refuse_truncate(connection: Connection, schema: str, table: str) -> bool:
     """Make the table, and each partition of it, refuse TRUNCATE; return whether that was a change."""
-    missing = unguarded(connection, schema, table)
+    missing = truncatable(connection, schema, table)
     trigger = sql.Identifier(TRIGGER)
     for schema_name, name in missing:
         function, target = sql.Identifier(schema_name, TRIGGER), sql.Identifier(schema_name, name)

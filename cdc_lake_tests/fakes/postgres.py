@@ -109,10 +109,6 @@ class FakePostgres(Noting, Postgres):
         """See Postgres."""
         return "full" if (schema, table) in self._full else "default"
 
-    def primary_key(self, schema: str, table: str) -> tuple[str, ...]:
-        """See Postgres."""
-        return self._keys[schema, table]
-
     def row_count(self, schema: str, table: str) -> int:
         """See Postgres."""
         _, rows = self._sql.run(f'SELECT count(*) FROM "{schema}"."{table}"')
@@ -133,14 +129,6 @@ class FakePostgres(Noting, Postgres):
     def truncatable(self, schema: str, table: str) -> list[Table]:
         """See Postgres."""
         return [] if (schema, table) in self._guarded else [(schema, table)]
-
-    def system_identifier(self) -> str:
-        """See Postgres."""
-        return "7000000000000000001"
-
-    def current_lsn(self) -> int:
-        """See Postgres."""
-        return self._wal[0]
 
     def identity(self) -> ServerIdentity:
         """See Postgres."""
@@ -172,10 +160,6 @@ class FakePostgres(Noting, Postgres):
     def drop_publication(self, name: str) -> None:
         """There is no such publication any more."""
         del self._published[name]
-
-    def publication_tables(self, name: str) -> tuple[Table, ...] | None:
-        """See Postgres."""
-        return self._published.get(name)
 
     def ensure_publication(self, name: str, tables: Iterable[Table]) -> PublicationChange:
         """See Postgres."""

@@ -58,6 +58,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
             *([f"schema version {seen.schema.version} captured"] if seen.added else []),
             *seen.told,
         ]
+        server = postgres.identity()
         return dg.MaterializeResult(
             metadata={
                 "dagster/row_count": postgres.row_count(source.schema_, table.name),
@@ -67,8 +68,8 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
                 "dagster/uri": f"postgresql://{postgres.host}:{postgres.port}/{source.database}",
                 "changes": ", ".join(changes) or standard_metadata.UNCHANGED,
                 "schema_version": seen.schema.version,
-                "wal_lsn": postgres.current_lsn(),
-                "system_identifier": postgres.system_identifier(),
+                "wal_lsn": server.lsn,
+                "system_identifier": server.system_identifier,
             }
         )
 

@@ -186,7 +186,8 @@ def require_published(flow: Flow, postgres: Postgres) -> None:
     be lost from its snapshot until they are added.
     """
     source = flow.spec.source
-    published = postgres.publication_tables(source.publication) or ()
+    found = postgres.publication(source.publication)
+    published = found.tables if found else ()
     missing = [name for name in [*source.tables, HEARTBEAT_TABLE] if (source.schema_, name) not in published]
     if missing:
         raise ContractError(

@@ -91,8 +91,8 @@ class Source:
 
         def newest() -> int:
             topic = self.topic("cdc_heartbeat")
-            message = self.kafka.last_message(topic) if self.kafka.topic(topic) else None
-            row = {} if message is None else body(message)
+            messages = self.kafka.tail(topic, 1) if self.kafka.topic(topic) else []
+            row = body(messages[0]) if messages else {}
             return int(row["__lsn"]) if row and row["__snapshot"] is None else 0
 
         until(newest, lambda at: at >= lsn, seconds=BEAT_SECONDS, what=f"a heartbeat at LSN {lsn} or later in Kafka")
