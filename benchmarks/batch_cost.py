@@ -122,7 +122,7 @@ class Bench:
         store = self.direct.store()
         pipeline, topic = self.table.pipeline.name, self.table.topic
         for offset in offsets:
-            body = json_lines.frame([record(offset)])
+            body = json_lines.join_lines([record(offset)])
             key = ObjectName(pipeline, topic, 0, offset, offset, json_lines.EXTENSION).key
             last = LastRecord(offset=offset, fingerprint=fingerprint(record(offset)))
             item = LandedObject(

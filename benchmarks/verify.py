@@ -34,7 +34,7 @@ from cdc_lake.contract.table.event_order import Position
 from cdc_lake.contract.table.timeline import CHECKPOINT_KEY, Checkpoint, last_commit
 from cdc_lake.jobs import verify
 from cdc_lake.jobs.apply.upsert import UpsertSpec
-from cdc_lake.jobs.hudi.writer import keyed
+from cdc_lake.jobs.hudi.writer import with_key_column
 from cdc_lake.jobs.verify import LakeState, SourceAccess, SourceTable, VerifyReport, VerifySpec
 from cdc_lake.profile_local import JOBS
 from infra.local.attach import load_endpoints
@@ -106,7 +106,7 @@ class Bench:
             "hoodie.bulkinsert.shuffle.parallelism": "4",
             CHECKPOINT_KEY: checkpoint.model_dump_json(),
         }
-        keyed(rows, self.spec.key).write.format("hudi").options(**options).mode("append").save()
+        with_key_column(rows, self.spec.key).write.format("hudi").options(**options).mode("append").save()
 
     def change_one_cell(self) -> None:
         """The quantity of one row in the middle."""

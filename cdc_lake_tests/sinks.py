@@ -14,7 +14,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from cdc_lake.contract.source.topic_records import print_of
+from cdc_lake.contract.source.topic_records import fingerprint_number
 from cdc_lake.jobs.adoption.listing import Sink
 
 Record = tuple[int, bytes]
@@ -76,7 +76,7 @@ class TopicInMemory:
         if first < self.begins.get(partition, 0):
             return None
         there = sorted(self.values[partition].items())
-        return [(offset, print_of(value)) for offset, value in there if first <= offset < end]
+        return [(offset, fingerprint_number(value)) for offset, value in there if first <= offset < end]
 
     @classmethod
     def of(cls, offsets: Iterable[int], end: int, partition: int = 0) -> TopicInMemory:

@@ -158,7 +158,7 @@ def edit(
         raise ContractError(f"{value} can't be read: {error.strerror}") from error
     if not body:
         raise ContractError(f"{value} is empty; to give the record up, use `cdc-lake dlq drop {pipeline} {letter}`")
-    dead_letters.mend(store, pipeline, found, body)
+    dead_letters.replace_value(store, pipeline, found, body)
     typer.echo(f"{found.id} has a value of {len(body):,} bytes now; apply it with `cdc-lake dlq replay {pipeline}`")
 
 

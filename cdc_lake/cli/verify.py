@@ -58,7 +58,7 @@ def verify(
                 console.print(
                     f"{name}: not judged: {report.pending:,} of {report.pending + report.compared:,} keys, because "
                     f"the lake has not applied their newest changes; pending in each of the last "
-                    f"{pending_counts.RUNS} runs: {len(report.never_judged):,}"
+                    f"{pending_counts.MAX_PENDING_RUNS} runs: {len(report.never_judged):,}"
                 )
             if report.differences:
                 console.print(_differences(name, report))

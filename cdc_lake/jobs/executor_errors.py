@@ -26,13 +26,13 @@ def contract_errors() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        found = raised(str(error)) or store_errors.found(str(error))
+        found = contract_error_in(str(error)) or store_errors.store_error(str(error))
         if found is None:
             raise
         raise found from error
 
 
-def raised(text: str) -> errors.ContractError | None:
+def contract_error_in(text: str) -> errors.ContractError | None:
     """The ContractError that a traceback's text ends with, None where it is about something else."""
     for match in reversed(list(_RAISED.finditer(text))):
         kind = getattr(errors, match["name"], None)

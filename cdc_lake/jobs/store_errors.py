@@ -17,7 +17,7 @@ _SAID = re.compile(
 _NO_ANSWER = {"AWSClientIOException", "AWSNoResponseException", "AWSApiCallTimeoutException"}
 
 
-def found(text: str) -> ContractError | None:
+def store_error(text: str) -> ContractError | None:
     """The store's fault that a Java stack trace begins with or is caused by, None where it is about something else."""
     match = _SAID.search(text)
     if match is None:

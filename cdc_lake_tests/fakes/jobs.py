@@ -111,7 +111,7 @@ def apply(bucket: MemoryStore, spec: upsert.UpsertSpec) -> upsert.UpsertReport:
 
 def _put(bucket: MemoryStore, spec: landing.LandSpec, records: list[tuple[int, int, bytes]]) -> LandedObject:
     partition, first, last = records[0][0], records[0][1], records[-1][1]
-    body = json_lines.frame([value for _, _, value in records])
+    body = json_lines.join_lines([value for _, _, value in records])
     key = ObjectName(
         spec.pipeline, spec.topic, partition, first, last, json_lines.EXTENSION, spec.epoch, spec.chain
     ).key

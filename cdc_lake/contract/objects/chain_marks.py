@@ -29,7 +29,7 @@ class Mark(BaseModel):
 def load(store: ObjectStore, kind: Kind, pipeline: str, topic: str, chain: str) -> Mark | None:
     """Return the stored mark, None where there is none of this chain."""
     try:
-        found = Mark.model_validate(stage_state.read(store, object_names.note_key(pipeline, kind, topic)))
+        found = Mark.model_validate(stage_state.read(store, object_names.stage_state_key(pipeline, kind, topic)))
     except ValidationError:  # not stored yet, or damaged: it is found again from the chain
         return None
     return found if found.chain == chain else None
@@ -37,4 +37,4 @@ def load(store: ObjectStore, kind: Kind, pipeline: str, topic: str, chain: str) 
 
 def save(store: ObjectStore, kind: Kind, pipeline: str, topic: str, mark: Mark) -> None:
     """Store a mark in the place of the one before."""
-    stage_state.write(store, object_names.note_key(pipeline, kind, topic), mark.model_dump(mode="json"))
+    stage_state.write(store, object_names.stage_state_key(pipeline, kind, topic), mark.model_dump(mode="json"))

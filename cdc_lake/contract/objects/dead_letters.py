@@ -26,7 +26,7 @@ _VALUE = ".value"
 _KEPT = "restore it from a backup, or drop the letter with `cdc-lake dlq drop`"
 
 
-How = Literal["replayed", "overtaken", "dropped"]
+Outcome = Literal["replayed", "overtaken", "dropped"]
 """How a letter ends: applied to the lake, made void by a newer snapshot of the source, or given up by somebody."""
 
 
@@ -35,7 +35,7 @@ class Closing(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    how: How
+    how: Outcome
     at: datetime
     instant: str | None = None
 
@@ -102,15 +102,15 @@ class DeadLetter(BaseModel):
 
     def name(self) -> str:
         """Its objects' common name below either prefix. Raises ContractError for a topic that could leave it."""
-        topic = object_names.checked(self.topic, "topic")
+        topic = object_names.require_safe(self.topic, "topic")
         epoch = f"epoch={self.epoch}/" if self.epoch else ""
         return f"{topic}/{epoch}{topic}+{self.partition}+{self.offset:020d}"
 
 
-def keep_value(store: ObjectStore, pipeline: str, letter: DeadLetter, value: bytes | None) -> None:
+def put_value(store: ObjectStore, pipeline: str, letter: DeadLetter, value: bytes | None) -> None:
     """Keep a letter's value: the first step of two. A value without its letter is no letter."""
     if value is not None:
-        _put_value(store, f"{object_names.dead_letter_prefix(pipeline)}{letter.name()}{_VALUE}", value)
+        _put_once(store, f"{object_names.dead_letter_prefix(pipeline)}{letter.name()}{_VALUE}", value)
 
 
 def put(store: ObjectStore, pipeline: str, letters: Sequence[DeadLetter]) -> None:
@@ -174,23 +174,23 @@ def value_of(store: ObjectStore, pipeline: str, letter: DeadLetter, original: bo
     return stored.body
 
 
-def failed_again(store: ObjectStore, pipeline: str, letter: DeadLetter, reason: str) -> None:
+def record_failed_replay(store: ObjectStore, pipeline: str, letter: DeadLetter, reason: str) -> None:
     """Keep why a letter that was tried again could still not be read. Nothing where it was closed meanwhile."""
     changes = {"reason": reason, "tries": letter.tries + 1, "tried_at": datetime.now(UTC)}
     _replace(store, pipeline, letter, letter.model_copy(update=changes))
 
 
-def mend(store: ObjectStore, pipeline: str, letter: DeadLetter, value: bytes) -> DeadLetter:
+def replace_value(store: ObjectStore, pipeline: str, letter: DeadLetter, value: bytes) -> DeadLetter:
     """Put a value in the original's place, which stays beside it; the letter as it is now."""
     digest = _sha256(value)
-    _put_value(store, f"{object_names.dead_letter_prefix(pipeline)}{letter.name()}{_suffix(letter, digest)}", value)
+    _put_once(store, f"{object_names.dead_letter_prefix(pipeline)}{letter.name()}{_suffix(letter, digest)}", value)
     mended = letter.model_copy(update={"mended": None if digest == letter.sha256 else digest})
     if not _replace(store, pipeline, letter, mended):
         raise ContractError(f"dead letter {letter.id} was changed or closed just now; nothing was mended: look again")
     return mended
 
 
-def close(store: ObjectStore, pipeline: str, letter: DeadLetter, how: How, instant: str | None) -> None:
+def close(store: ObjectStore, pipeline: str, letter: DeadLetter, how: Outcome, instant: str | None) -> None:
     """Move a letter to the closed ones. Cut off anywhere, it is open still, and can be closed again."""
     opened, closed = object_names.dead_letter_prefix(pipeline), object_names.closed_letter_prefix(pipeline)
     name = letter.name()
@@ -198,7 +198,7 @@ def close(store: ObjectStore, pipeline: str, letter: DeadLetter, how: How, insta
     for suffix in suffixes:
         stored = store.get(f"{opened}{name}{suffix}")
         if stored is not None:
-            _put_value(store, f"{closed}{name}{suffix}", stored.body)
+            _put_once(store, f"{closed}{name}{suffix}", stored.body)
     ended = letter.model_copy(update={"closed": Closing(how=how, at=datetime.now(UTC), instant=instant)})
     put_or_get(store, f"{closed}{name}{_LETTER}", _body(ended))
     # The letter before its values: what is listed has them.
@@ -221,7 +221,7 @@ def _replace(store: ObjectStore, pipeline: str, before: DeadLetter, after: DeadL
     return True
 
 
-def _put_value(store: ObjectStore, key: str, value: bytes) -> None:
+def _put_once(store: ObjectStore, key: str, value: bytes) -> None:
     if put_or_get(store, key, value).body != value:
         raise ObjectConflictError(
             f"{key} is there with another value; nothing was changed: look at who else writes below this prefix"

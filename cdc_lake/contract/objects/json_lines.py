@@ -13,7 +13,7 @@ from cdc_lake.contract.sinks import sink_lines
 EXTENSION = "json"
 
 
-def unframeable(value: bytes | None, largest: int) -> str | None:
+def rejection_reason(value: bytes | None, largest: int) -> str | None:
     """Why a record's value can't be a line of at most `largest` bytes, or None where it can."""
     if value is None:
         return "the record has no value"
@@ -26,7 +26,7 @@ def unframeable(value: bytes | None, largest: int) -> str | None:
     return None
 
 
-def frame(values: list[bytes]) -> bytes:
+def join_lines(values: list[bytes]) -> bytes:
     """The body of an object that holds these records."""
     return b"\n".join(values) + b"\n"
 
@@ -41,7 +41,7 @@ def records(store: ObjectStore, item: LandedObject) -> Iterator[tuple[int, bytes
     if stored is None:
         raise ObjectDamagedError(f"raw object {item.key} is missing, though its manifest lists it; {advice}")
     if item.sink is not None:
-        return zip(item.offsets(), _of_sink(stored.body, item, item.sink), strict=True)
+        return zip(item.offsets(), _sink_values(stored.body, item, item.sink), strict=True)
     body = stored.body
     if len(body) != item.bytes or hashlib.sha256(body).hexdigest() != item.sha256:
         raise ObjectDamagedError(
@@ -56,11 +56,11 @@ def records(store: ObjectStore, item: LandedObject) -> Iterator[tuple[int, bytes
     return zip(item.offsets(), lines, strict=True)
 
 
-def _of_sink(body: bytes, item: LandedObject, part: SinkPart) -> list[bytes]:
+def _sink_values(body: bytes, item: LandedObject, part: SinkPart) -> list[bytes]:
     """The values that a manifest means of an object that a sink connector wrote, and may have written again."""
     found = sink_lines.lines(body, item.key, part.framing, part.gzip)[part.skip : part.skip + item.records]
     values = [value for _, value in found]
-    if len(values) != item.records or hashlib.sha256(frame(values)).hexdigest() != item.sha256:
+    if len(values) != item.records or hashlib.sha256(join_lines(values)).hexdigest() != item.sha256:
         raise ObjectDamagedError(
             f"raw object {item.key} does not hold the {item.records} records after line {part.skip} that its manifest "
             "describes: the sink connector wrote it again with others, or fewer. Nothing was applied; restore the "

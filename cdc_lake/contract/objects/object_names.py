@@ -66,7 +66,7 @@ class ObjectName:
         )
 
 
-def checked(part: str, what: str) -> str:
+def require_safe(part: str, what: str) -> str:
     """A part of a key as it is; raises ContractError where it could leave its prefix."""
     if not _SAFE.fullmatch(part) or part in {".", ".."}:
         raise ContractError(
@@ -77,12 +77,12 @@ def checked(part: str, what: str) -> str:
 
 def pipeline_prefix(pipeline: str) -> str:
     """All that landing keeps of one pipeline."""
-    return f"raw/{checked(pipeline, 'pipeline')}/"
+    return f"raw/{require_safe(pipeline, 'pipeline')}/"
 
 
 def topic_prefix(pipeline: str, topic: str) -> str:
     """The raw objects and manifests of one topic."""
-    return f"{pipeline_prefix(pipeline)}{checked(topic, 'topic')}/"
+    return f"{pipeline_prefix(pipeline)}{require_safe(topic, 'topic')}/"
 
 
 def manifest_prefix(pipeline: str, topic: str, chain: str = "") -> str:
@@ -103,11 +103,11 @@ def manifest_number(key: str) -> int | None:
 
 def chain_key(pipeline: str) -> str:
     """Which manifest chain is a pipeline's current one; beside its objects, so that a reset keeps it."""
-    return f"chains/{checked(pipeline, 'pipeline')}.json"
+    return f"chains/{require_safe(pipeline, 'pipeline')}.json"
 
 
 def _chain_folder(chain: str) -> str:
-    return f"chain={checked(chain, 'chain')}/" if chain else ""
+    return f"chain={require_safe(chain, 'chain')}/" if chain else ""
 
 
 def sink_prefix(pipeline: str) -> str:
@@ -117,7 +117,7 @@ def sink_prefix(pipeline: str) -> str:
 
 def schema_prefix(pipeline: str, table: str) -> str:
     """The captured schema versions of one source table (`schema.table`)."""
-    return f"{pipeline_prefix(pipeline)}_schemas/{checked(table, 'table')}/"
+    return f"{pipeline_prefix(pipeline)}_schemas/{require_safe(table, 'table')}/"
 
 
 def epoch_prefix(pipeline: str) -> str:
@@ -130,14 +130,14 @@ def epoch_key(pipeline: str, number: int, part: str = "") -> str:
     return f"{epoch_prefix(pipeline)}{number:06d}{f'.{part}' if part else ''}.json"
 
 
-def note_key(pipeline: str, stage: str, name: str) -> str:
+def stage_state_key(pipeline: str, stage: str, name: str) -> str:
     """What a stage noted of one of its assets (contract/objects/stage_state.py)."""
-    return f"{pipeline_prefix(pipeline)}_notes/{checked(stage, 'stage')}/{checked(name, 'asset')}.json"
+    return f"{pipeline_prefix(pipeline)}_notes/{require_safe(stage, 'stage')}/{require_safe(name, 'asset')}.json"
 
 
 def pending_key(pipeline: str, table: str) -> str:
     """How often in a row keys of a lake table could not be compared (contract/table/pending_counts.py)."""
-    return f"{pipeline_prefix(pipeline)}_pending/{checked(table, 'table')}.json"
+    return f"{pipeline_prefix(pipeline)}_pending/{require_safe(table, 'table')}.json"
 
 
 def continuity_key(pipeline: str) -> str:
@@ -147,18 +147,18 @@ def continuity_key(pipeline: str) -> str:
 
 def dead_letter_prefix(pipeline: str) -> str:
     """Records that could not be read, of one pipeline."""
-    return f"dlq/{checked(pipeline, 'pipeline')}/"
+    return f"dlq/{require_safe(pipeline, 'pipeline')}/"
 
 
 def closed_letter_prefix(pipeline: str) -> str:
     """Dead letters that were replayed or dropped, of one pipeline."""
-    return f"dlq-closed/{checked(pipeline, 'pipeline')}/"
+    return f"dlq-closed/{require_safe(pipeline, 'pipeline')}/"
 
 
 def lake_prefix(pipeline: str, table: str | None = None) -> str:
     """One Hudi table, or all of a pipeline's."""
-    base = f"lake/{checked(pipeline, 'pipeline')}/"
-    return base if table is None else f"{base}{checked(table, 'table')}/"
+    base = f"lake/{require_safe(pipeline, 'pipeline')}/"
+    return base if table is None else f"{base}{require_safe(table, 'table')}/"
 
 
 def pipeline_of(table_prefix: str) -> str:
@@ -168,14 +168,14 @@ def pipeline_of(table_prefix: str) -> str:
 
 def lease_key(pipeline: str, table: str) -> str:
     """The lease that fences the writers of one table; beside the tables, so that a reset keeps it last."""
-    return f"leases/{checked(pipeline, 'pipeline')}/{checked(table, 'table')}.json"
+    return f"leases/{require_safe(pipeline, 'pipeline')}/{require_safe(table, 'table')}.json"
 
 
 def resnapshot_lease_key(pipeline: str) -> str:
     """The lease that keeps two resnapshots of a pipeline apart."""
-    return f"leases/{checked(pipeline, 'pipeline')}/_resnapshot/pipeline.json"
+    return f"leases/{require_safe(pipeline, 'pipeline')}/_resnapshot/pipeline.json"
 
 
 def landing_lease_key(pipeline: str, topic: str) -> str:
     """The lease that keeps one topic's landing and a reset of its pipeline apart."""
-    return f"leases/{checked(pipeline, 'pipeline')}/_landing/{checked(topic, 'topic')}.json"
+    return f"leases/{require_safe(pipeline, 'pipeline')}/_landing/{require_safe(topic, 'topic')}.json"

@@ -32,15 +32,15 @@ _PRECONDITION = {"PreconditionFailed", "ConditionalRequestConflict", "412", "409
 _MISSING = {"NoSuchKey", "404", "NotFound"}
 # boto3 asks again where no answer begins, not where one ends in the middle of an object. Not for silence: it has waited
 # for that five times before it says so.
-_WHOLE = Retrying(
+_RETRY_TRUNCATED = Retrying(
     retry=retry_if_exception_type((IncompleteReadError, ResponseStreamingError)),
     stop=stop_after_attempt(4),
     wait=wait_exponential(multiplier=0.2, max=2),
     reraise=True,
 )
 _EXPIRED = {"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"}
-_BUSY = {"SlowDown", "Throttling", "ThrottlingException", "RequestLimitExceeded"}
-_THIS_MACHINE = {"127.0.0.1", "::1", "localhost"}
+_THROTTLED = {"SlowDown", "Throttling", "ThrottlingException", "RequestLimitExceeded"}
+_LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
 class PreconditionFailedError(Exception):
@@ -131,7 +131,7 @@ class S3Store:
     def get(self, key: str) -> StoredObject | None:
         """See ObjectStore."""
         with self._explained("reading", key):
-            return _WHOLE(self._get, key)
+            return _RETRY_TRUNCATED(self._get, key)
 
     def _get(self, key: str) -> StoredObject | None:
         try:
@@ -155,7 +155,7 @@ class S3Store:
 
     def put_new(self, key: str, body: bytes, metadata: dict[str, str] | None = None) -> str:
         """See ObjectStore."""
-        with self._explained("writing", key), _conditional(key):
+        with self._explained("writing", key), _translate_precondition(key):
             answer = self.client.put_object(
                 Bucket=self.bucket, Key=key, Body=body, Metadata=metadata or {}, IfNoneMatch="*"
             )
@@ -163,7 +163,7 @@ class S3Store:
 
     def replace(self, key: str, body: bytes, etag: str) -> str:
         """See ObjectStore."""
-        with self._explained("replacing", key), _conditional(key):
+        with self._explained("replacing", key), _translate_precondition(key):
             answer = self.client.put_object(Bucket=self.bucket, Key=key, Body=body, IfMatch=f'"{etag}"')
         return answer["ETag"].strip('"')
 
@@ -210,10 +210,10 @@ class S3Store:
 
     def _fault(self, error: ClientError | BotoCoreError, what: str) -> ContractError:
         endpoint = self.client.meta.endpoint_url
-        local = urlsplit(endpoint).hostname in _THIS_MACHINE
+        local = urlsplit(endpoint).hostname in _LOOPBACK
         said = " ".join(str(error).split())  # one line: an executor's error reaches the driver by its last line
         code = error.response.get("Error", {}).get("Code") if isinstance(error, ClientError) else None
-        if code in _EXPIRED or code in _BUSY:
+        if code in _EXPIRED or code in _THROTTLED:
             todo = (
                 "the credentials have expired: get new ones" if code in _EXPIRED else "wait until less is asked of it"
             )
@@ -239,7 +239,7 @@ class S3Store:
 
 
 @contextmanager
-def _conditional(key: str) -> Iterator[None]:
+def _translate_precondition(key: str) -> Iterator[None]:
     """Raise a refused condition as what it is."""
     try:
         yield

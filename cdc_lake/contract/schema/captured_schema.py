@@ -102,10 +102,10 @@ def versions(store: ObjectStore, pipeline: str, table: str) -> list[TableSchema]
 
 def latest(store: ObjectStore, pipeline: str, table: str) -> TableSchema:
     """The newest captured version. Raises ContractError where none was captured yet."""
-    return captured(store, pipeline, table)[-1]
+    return require_versions(store, pipeline, table)[-1]
 
 
-def captured(store: ObjectStore, pipeline: str, table: str) -> list[TableSchema]:
+def require_versions(store: ObjectStore, pipeline: str, table: str) -> list[TableSchema]:
     """All captured versions, oldest first, at least one. Raises ContractError where none was captured yet."""
     found = versions(store, pipeline, table)
     if not found:
@@ -132,15 +132,15 @@ def record(store: ObjectStore, pipeline: str, seen: TableSchema) -> tuple[TableS
     found = versions(store, pipeline, seen.table)
     if not found:
         schema = seen.model_copy(update={"version": 1})
-        check(schema)
+        require_valid_columns(schema)
     else:
         # A run that knows nothing of the last resnapshot goes on in its epoch.
         seen = seen.model_copy(update={"epoch": max(seen.epoch, found[-1].epoch)})
         if not evolution.differs(found[-1], seen):
             return found[-1], False
-        check(seen)
-        schema = evolution.following(found, seen, pipeline)
-        check(schema)
+        require_valid_columns(seen)
+        schema = evolution.next_version(found, seen, pipeline)
+        require_valid_columns(schema)
     target = f"{object_names.schema_prefix(pipeline, schema.table)}{schema.version:06d}.json"
     body = schema.model_dump_json(indent=1).encode()
     if put_or_get(store, target, body).body != body:
@@ -148,7 +148,7 @@ def record(store: ObjectStore, pipeline: str, seen: TableSchema) -> tuple[TableS
     return schema, True
 
 
-def check(schema: TableSchema) -> None:
+def require_valid_columns(schema: TableSchema) -> None:
     """Whether the lake can hold every column: its type, and a name that Avro (in Hudi) and Hive can spell.
 
     Raises UnsupportedTypeError that names the column.

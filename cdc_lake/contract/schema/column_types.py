@@ -8,7 +8,7 @@ from typing import Literal
 TypeKind = Literal["base", "array", "composite", "domain", "enum", "pseudo", "range", "multirange"]
 
 # What Debezium tells as text, to the last character as PostgreSQL writes it unless docs/reference/types.md says more.
-TEXTS = frozenset(
+TEXT_TYPES = frozenset(
     {
         "text",
         "character varying",
@@ -39,7 +39,7 @@ TEXTS = frozenset(
     }
 )
 
-_OTHERS = {
+_LAKE_TYPES = {
     "smallint": "int",
     "integer": "int",
     "bigint": "bigint",
@@ -58,7 +58,7 @@ _OTHERS = {
 # Elements that a record's JSON tells as they are. The lake keeps an array as JSON text: Parquet files that Hudi writes
 # for old readers can't hold a list with a NULL in it. A NaN in an array of numeric stops Debezium, as an array of time
 # with time zone does; dates and times come as bare numbers.
-_ELEMENTS = frozenset(
+_ARRAY_ELEMENT_TYPES = frozenset(
     {
         "smallint",
         "integer",
@@ -90,7 +90,7 @@ _ELEMENTS = frozenset(
     }
 )
 # Types of extensions carry their schema's name where that is not on the search path.
-_EXTENSIONS = frozenset({"citext", "hstore", "ltree"})
+_EXTENSION_TYPES = frozenset({"citext", "hstore", "ltree"})
 _TYPE = re.compile(r'^(?P<base>[a-z0-9_." ]+?)(?:\((?P<args>[-\d,]+)\))?(?P<rest>(?: [a-z ]+)?)(?P<array>(?:\[\])*)$')
 
 
@@ -100,7 +100,7 @@ def base(declared: str) -> str:
     if found is None:
         return declared
     bare = found["base"].rpartition(".")[2]
-    return (bare if bare in _EXTENSIONS else found["base"]) + found["rest"] + found["array"]
+    return (bare if bare in _EXTENSION_TYPES else found["base"]) + found["rest"] + found["array"]
 
 
 def arguments(declared: str) -> tuple[int, ...]:
@@ -119,7 +119,7 @@ def lake_type(declared: str, kind: TypeKind) -> str | None:
         return None
     if declared.endswith("[]"):
         bare = base(declared[:-2])
-        return "string" if kind == "enum" or bare in _ELEMENTS else None
+        return "string" if kind == "enum" or bare in _ARRAY_ELEMENT_TYPES else None
     if kind == "enum":
         return "string"
     bare = base(declared)
@@ -129,7 +129,7 @@ def lake_type(declared: str, kind: TypeKind) -> str | None:
         case "bit":
             return "boolean" if arguments(declared) in {(), (1,)} else "string"
         case _:
-            return "string" if bare in TEXTS else _OTHERS.get(bare)
+            return "string" if bare in TEXT_TYPES else _LAKE_TYPES.get(bare)
 
 
 def _numeric(given: tuple[int, ...]) -> str | None:

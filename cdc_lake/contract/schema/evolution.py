@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # to text: records tell 0.00000015 as 1.5E-7, which is no number's text in a column of texts.
 _INTEGERS = ("smallint", "integer", "bigint")
 _DIGITS = {"smallint": 5, "integer": 10, "bigint": 19}
-_WIDER = {
+_WIDENINGS = {
     "smallint": {"integer", "bigint", "numeric", "real", "double precision", "text", "character varying"},
     "integer": {"bigint", "numeric", "double precision", "text", "character varying"},
     "bigint": {"numeric", "text", "character varying"},
@@ -44,7 +44,7 @@ _WIDER = {
 
 # Types of the lake that a column of a Hudi table can be given, all of its rows rewritten. Hudi makes any other new type
 # the old one again, as it would of a batch that is behind.
-_PROMOTED = {
+_HUDI_PROMOTIONS = {
     "int": {"bigint", "float", "double", "decimal", "string"},
     "bigint": {"double", "decimal", "string"},
     "float": {"double"},
@@ -52,7 +52,7 @@ _PROMOTED = {
 }
 
 
-def paired(old: TableSchema, new: TableSchema) -> dict[str, Column]:
+def match_columns(old: TableSchema, new: TableSchema) -> dict[str, Column]:
     """The columns of `old` by the names that they have in `new`: the same number in the catalog is the same column."""
     same_table = old.oid == new.oid or None in {old.oid, new.oid}
     by_number = {column.attnum: column for column in old.columns if column.attnum is not None and same_table}
@@ -72,15 +72,15 @@ def differs(old: TableSchema, seen: TableSchema) -> bool:
     """Whether what was seen is another schema than the newest version. What old rows show may be forgotten: a rewritten
     table no longer tells.
     """
-    return any(_essence(old)[place] != value for place, value in enumerate(_essence(seen)))
+    return any(_compared_parts(old)[place] != value for place, value in enumerate(_compared_parts(seen)))
 
 
-def _essence(schema: TableSchema) -> tuple[object, ...]:
+def _compared_parts(schema: TableSchema) -> tuple[object, ...]:
     columns = tuple(column.model_copy(update={"missing": None}) for column in schema.columns)
     return (columns, schema.key, schema.epoch, schema.oid)
 
 
-def following(found: Sequence[TableSchema], seen: TableSchema, pipeline: str) -> TableSchema:
+def next_version(found: Sequence[TableSchema], seen: TableSchema, pipeline: str) -> TableSchema:
     """The version after `found`: what was seen, with history and old defaults carried on.
 
     Raises SchemaChangeError for a change that can't be applied to what is stored and landed. A version that begins
@@ -90,10 +90,10 @@ def following(found: Sequence[TableSchema], seen: TableSchema, pipeline: str) ->
     _require_same_key(old, seen, pipeline)
     _require_storable(old, seen, pipeline)
     generation = [version for version in found if version.epoch == seen.epoch]
-    faults = _faults(generation, seen) if generation else []
+    faults = _unsupported_changes(generation, seen) if generation else []
     if faults:
-        raise refused(pipeline, seen.table, faults)
-    before = paired(old, seen)
+        raise schema_change_error(pipeline, seen.table, faults)
+    before = match_columns(old, seen)
     columns = tuple(
         column.model_copy(update={"missing": before[column.name].missing}) if column.name in before else column
         for column in seen.columns
@@ -116,7 +116,7 @@ def _require_same_key(old: TableSchema, seen: TableSchema, pipeline: str) -> Non
         raise SchemaChangeError(
             f"the primary key of {seen.table} changed from ({', '.join(old.key)}) to ({', '.join(seen.key)}): {why}"
         )
-    other = [name for name in seen.key if name not in paired(old, seen)]
+    other = [name for name in seen.key if name not in match_columns(old, seen)]
     if other:
         raise SchemaChangeError(
             f"column {other[0]} of the primary key of {seen.table} was dropped, and another one has its name: {why}"
@@ -144,10 +144,10 @@ def _promotable(old: str, new: str) -> bool:
     if one == other == "decimal":
         (precision, scale), (wider, longer) = column_types.arguments(old), column_types.arguments(new)
         return longer >= scale and wider - longer >= precision - scale
-    return other in _PROMOTED.get(one, ())
+    return other in _HUDI_PROMOTIONS.get(one, ())
 
 
-def refused(pipeline: str, table: str, faults: Sequence[str]) -> SchemaChangeError:
+def schema_change_error(pipeline: str, table: str, faults: Sequence[str]) -> SchemaChangeError:
     """The error of changes that only a new snapshot can apply."""
     return SchemaChangeError(
         f"the schema of {table} changed in a way that can't be applied to what is stored: {'; '.join(faults)}. Nothing "
@@ -155,9 +155,9 @@ def refused(pipeline: str, table: str, faults: Sequence[str]) -> SchemaChangeErr
     )
 
 
-def told(old: TableSchema, new: TableSchema) -> list[str]:
+def describe_changes(old: TableSchema, new: TableSchema) -> list[str]:
     """What changed from version to version, for people: one phrase a column."""
-    before = paired(old, new)
+    before = match_columns(old, new)
     kept = {column.name for column in before.values()}
     phrases = []
     for column in new.columns:
@@ -174,15 +174,15 @@ def told(old: TableSchema, new: TableSchema) -> list[str]:
     return phrases
 
 
-def _faults(generation: Sequence[TableSchema], seen: TableSchema) -> list[str]:
+def _unsupported_changes(generation: Sequence[TableSchema], seen: TableSchema) -> list[str]:
     old = generation[-1]
     if None not in {old.oid, seen.oid} and old.oid != seen.oid:
         return ["the table was dropped and made again, so that rows vanished and came without an event"]
-    before = paired(old, seen)
+    before = match_columns(old, seen)
     faults = [
         f"column {column.name} changed from {was.type} to {column.type}, whose values can't be told from the old ones"
         for column in seen.columns
-        if (was := before.get(column.name)) is not None and not widens(was, column)
+        if (was := before.get(column.name)) is not None and not is_widening(was, column)
     ]
     # A record doesn't say of which version it is but by its fields' names.
     meant: dict[str, int | None] = {}
@@ -197,7 +197,7 @@ def _faults(generation: Sequence[TableSchema], seen: TableSchema) -> list[str]:
     return faults
 
 
-def widens(old: Column, new: Column) -> bool:
+def is_widening(old: Column, new: Column) -> bool:
     """Whether every value of the old column is one of the new column's, and read from the same text in a record."""
     if (old.type, old.kind) == (new.type, new.kind):
         return True
@@ -205,13 +205,13 @@ def widens(old: Column, new: Column) -> bool:
         return _element_widens(old, new)
     if old.kind == "enum":
         return new.kind == "enum" or new.base == "text"
-    return new.kind == old.kind == "base" and new.base in _WIDER.get(old.base, ()) and _roomier(old, new)
+    return new.kind == old.kind == "base" and new.base in _WIDENINGS.get(old.base, ()) and _arguments_widen(old, new)
 
 
-def _roomier(old: Column, new: Column) -> bool:
+def _arguments_widen(old: Column, new: Column) -> bool:
     if new.base == "numeric":
         return _numeric_widens(old, new)
-    return _longer(old, new) if new.base in {"character varying", old.base} else True
+    return _length_widens(old, new) if new.base in {"character varying", old.base} else True
 
 
 def _element_widens(old: Column, new: Column) -> bool:
@@ -236,7 +236,7 @@ def _numeric_widens(old: Column, new: Column) -> bool:
     return scale >= before_scale and precision - scale >= before_precision - before_scale
 
 
-def _longer(old: Column, new: Column) -> bool:
+def _length_widens(old: Column, new: Column) -> bool:
     """Whether the length or precision is at least the old one, and, of times, in the same unit on the wire."""
     if new.base == "character varying":
         room = 0 if old.base == new.base else _DIGITS.get(old.base, 0) + 1

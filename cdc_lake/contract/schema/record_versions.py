@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cdc_lake.contract.schema.captured_schema import EVENT_FIELDS, Column, TableSchema
-from cdc_lake.contract.schema.evolution import paired
+from cdc_lake.contract.schema.evolution import match_columns
 
 
 @dataclass(frozen=True)
@@ -32,14 +32,14 @@ class LakeColumn:
 
 
 @dataclass(frozen=True)
-class Reading:
+class RecordLayout:
     """How to read the records of the epochs from `first` up to, and without, `end`."""
 
     first: int
     end: int | None
     columns: tuple[LakeColumn, ...]
 
-    def explained(self) -> set[str]:
+    def known_fields(self) -> set[str]:
         """All fields that a record may have."""
         return {*(field.name for column in self.columns for field in column.fields), *EVENT_FIELDS}
 
@@ -48,7 +48,7 @@ class Reading:
         return self.first <= epoch and (self.end is None or epoch < self.end)
 
 
-def readings(versions: Sequence[TableSchema], epochs: Iterable[int] | None = None) -> list[Reading]:
+def record_layouts(versions: Sequence[TableSchema], epochs: Iterable[int] | None = None) -> list[RecordLayout]:
     """A reading for each stretch of epochs between resnapshots; those only that one of `epochs` needs, if given."""
     firsts = sorted({version.epoch for version in versions})
     found = []
@@ -56,35 +56,37 @@ def readings(versions: Sequence[TableSchema], epochs: Iterable[int] | None = Non
         # Whatever came before the first known one is read like it.
         start, end = (0 if place == 0 else first), (firsts[place + 1] if place + 1 < len(firsts) else None)
         generation = [version for version in versions if version.epoch == first]
-        found.append(Reading(start, end, tuple(_columns(generation, versions[-1]))))
+        found.append(RecordLayout(start, end, tuple(_columns(generation, versions[-1]))))
     wanted = None if epochs is None else set(epochs)
     return [each for each in found if wanted is None or any(each.covers(epoch) for epoch in wanted)]
 
 
 def _columns(generation: Sequence[TableSchema], newest: TableSchema) -> Iterable[LakeColumn]:
     then = generation[-1]
-    before = {column.name: column for column in newest.columns} if then == newest else paired(then, newest)
+    before = {column.name: column for column in newest.columns} if then == newest else match_columns(then, newest)
     fed = set()
     for column in newest.columns:
         was = before.get(column.name)
-        named = () if was is None else _names(generation, was)
+        named = () if was is None else _under_each_name(generation, was)
         fed |= {each.name for each in named}
         yield LakeColumn(
             name=column.name.lower(),
             lake_type=column.lake_type,
             fields=named,
             missing=None if column.missing is None else column,
-            required=was is not None and all(_holds(version, was) for version in generation),
+            required=was is not None and all(_has_column(version, was) for version in generation),
         )
     for column in newest.dropped:
-        was = next((each for each in _all(generation) if each.name.lower() == column.name.lower()), None)
-        named = () if was is None or was.name in fed else _names(generation, was)
+        was = next(
+            (each for each in _columns_newest_first(generation) if each.name.lower() == column.name.lower()), None
+        )
+        named = () if was is None or was.name in fed else _under_each_name(generation, was)
         yield LakeColumn(
             name=column.name.lower(), lake_type=column.lake_type, fields=named, missing=None, required=False
         )
 
 
-def _all(generation: Sequence[TableSchema]) -> Iterable[Column]:
+def _columns_newest_first(generation: Sequence[TableSchema]) -> Iterable[Column]:
     return (column for version in reversed(generation) for column in version.columns)
 
 
@@ -94,11 +96,11 @@ def _same(one: Column, other: Column) -> bool:
     return one.attnum == other.attnum
 
 
-def _holds(version: TableSchema, column: Column) -> bool:
+def _has_column(version: TableSchema, column: Column) -> bool:
     return any(_same(each, column) for each in version.columns)
 
 
-def _names(generation: Sequence[TableSchema], column: Column) -> tuple[Column, ...]:
+def _under_each_name(generation: Sequence[TableSchema], column: Column) -> tuple[Column, ...]:
     """The column under each name that it has had, typed as it was last."""
-    names = dict.fromkeys(each.name for each in _all(generation) if _same(each, column))
+    names = dict.fromkeys(each.name for each in _columns_newest_first(generation) if _same(each, column))
     return tuple(column.model_copy(update={"name": name}) for name in names)

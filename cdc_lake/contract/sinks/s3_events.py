@@ -35,14 +35,14 @@ class _Object(_Part):
     key: str
 
 
-class _Place(_Part):
+class _Location(_Part):
     bucket: _Bucket
     object: _Object
 
 
 class _Record(_Part):
     event: str = Field(alias="eventName")
-    s3: _Place
+    s3: _Location
 
 
 class _Notification(_Part):
@@ -52,10 +52,10 @@ class _Notification(_Part):
 class _FromEventBridge(_Part):
     source: str
     kind: str = Field(alias="detail-type")
-    detail: _Place
+    detail: _Location
 
 
-def created(body: str) -> Sequence[tuple[str, str]]:
+def created_objects(body: str) -> Sequence[tuple[str, str]]:
     """Bucket and key of each object that a message says was created, none for one about something else of S3.
 
     Raises UnreadableEventError for what S3 does not send.
@@ -67,7 +67,7 @@ def created(body: str) -> Sequence[tuple[str, str]]:
     if not isinstance(message, dict):
         raise UnreadableEventError("it is no JSON object")
     if message.get("Type") == "Notification" and isinstance(message.get("Message"), str):
-        return created(message["Message"])
+        return created_objects(message["Message"])
     if message.get("Event") == "s3:TestEvent":
         return []
     try:

@@ -39,10 +39,10 @@ def lines(body: bytes, key: str, framing: Framing, compressed: bool) -> list[Lin
         split.pop()
     if framing == "value":
         return [(None, line) for line in split]
-    return [_opened(line, key, number, framing) for number, line in enumerate(split, 1)]
+    return [_parse_envelope(line, key, number, framing) for number, line in enumerate(split, 1)]
 
 
-def _opened(line: bytes, key: str, number: int, framing: Framing) -> Line:
+def _parse_envelope(line: bytes, key: str, number: int, framing: Framing) -> Line:
     """An envelope's offset and the bytes of its value."""
     try:
         members = _members(line.decode())
@@ -58,30 +58,30 @@ def _opened(line: bytes, key: str, number: int, framing: Framing) -> Line:
 
 def _members(text: str) -> dict[str, tuple[object, str]]:
     """The members of a JSON object, each as it is decoded and as it is spelled. Raises JSONDecodeError."""
-    at = _token(text, 0, "{")
+    at = _expect(text, 0, "{")
     found: dict[str, tuple[object, str]] = {}
     if text[at : at + 1] == "}":
         return found
     while True:
         name, at = _DECODER.raw_decode(text, at)
-        start = _token(text, at, ":")
+        start = _expect(text, at, ":")
         value, end = _DECODER.raw_decode(text, start)
         found[str(name)] = (value, text[start:end])
-        at = _blank(text, end)
-        if text[at : at + 1] == "}" and _blank(text, at + 1) == len(text):
+        at = _skip_whitespace(text, end)
+        if text[at : at + 1] == "}" and _skip_whitespace(text, at + 1) == len(text):
             return found
-        at = _token(text, at, ",")
+        at = _expect(text, at, ",")
 
 
-def _token(text: str, at: int, wanted: str) -> int:
+def _expect(text: str, at: int, wanted: str) -> int:
     """Past a character and the blanks around it."""
-    at = _blank(text, at)
+    at = _skip_whitespace(text, at)
     if text[at : at + 1] != wanted:
         raise JSONDecodeError(f"Expecting {wanted!r}", text, at)
-    return _blank(text, at + 1)
+    return _skip_whitespace(text, at + 1)
 
 
-def _blank(text: str, at: int) -> int:
+def _skip_whitespace(text: str, at: int) -> int:
     return WHITESPACE.match(text, at).end()  # type: ignore[no-any-return]
 
 

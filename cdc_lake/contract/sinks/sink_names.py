@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cdc_lake.contract.errors import ForeignObjectError
-from cdc_lake.contract.objects.object_names import checked
+from cdc_lake.contract.objects.object_names import require_safe
 
 Layout = Literal["lenses", "lenses_by_field", "confluent", "aiven"]
 
@@ -42,26 +42,26 @@ _PADDED: dict[Layout, int] = {"lenses": 12, "confluent": 10}
 
 @dataclass(frozen=True)
 class SinkName:
-    """What an object's name tells: `offset` is that of its last record, or its first, as `ends_there` says."""
+    """What an object's name tells: `offset` is that of its last record, or its first, as `is_last_offset` says."""
 
     key: str
     topic: str
     partition: int
     offset: int
-    ends_there: bool
+    is_last_offset: bool
     gzip: bool
 
 
-def base(layout: Layout, prefix: str) -> str:
+def base_prefix(layout: Layout, prefix: str) -> str:
     """The connector's prefix as its objects have it: Aiven's is put before the name as it is."""
     return prefix if layout == "aiven" or not prefix else f"{prefix.rstrip('/')}/"
 
 
 def topic_prefix(layout: Layout, prefix: str, topic: str) -> str:
     """What the names of a topic's objects begin with; those of other topics may, too."""
-    name = checked(topic, "topic")
+    name = require_safe(topic, "topic")
     below = {"lenses": f"{name}/", "lenses_by_field": "", "confluent": f"{name}/", "aiven": f"{name}-"}
-    return f"{base(layout, prefix)}{below[layout]}"
+    return f"{base_prefix(layout, prefix)}{below[layout]}"
 
 
 def partition_prefix(layout: Layout, prefix: str, topic: str, partition: int) -> str:
@@ -75,7 +75,7 @@ def partition_prefix(layout: Layout, prefix: str, topic: str, partition: int) ->
     return f"{topic_prefix(layout, prefix, topic)}{below[layout]}"
 
 
-def before(layout: Layout, prefix: str, topic: str, partition: int, offset: int) -> str:
+def key_before(layout: Layout, prefix: str, topic: str, partition: int, offset: int) -> str:
     """A key that sorts before all objects named by this offset or a higher one; "" where names do not sort so.
 
     Offsets that have outgrown their padding sort before shorter ones: from half of that on, all objects are listed.
@@ -89,7 +89,7 @@ def before(layout: Layout, prefix: str, topic: str, partition: int, offset: int)
 
 def parse(layout: Layout, prefix: str, key: str) -> SinkName:
     """The name behind a key below the connector's prefix. Raises ForeignObjectError for what no such sink writes."""
-    start = base(layout, prefix)
+    start = base_prefix(layout, prefix)
     found = _NAMES[layout].fullmatch(key.removeprefix(start)) if key.startswith(start) else None
     if found is None:
         raise ForeignObjectError(

@@ -152,7 +152,7 @@ class Epochs:
         epoch = self.current()
         found = None if epoch is None else self.broken(epoch.number)
         if found is not None:
-            raise broken(self.pipeline, found)
+            raise broken_stream_error(self.pipeline, found)
 
     def _get(self, kind: type[_Kind], number: int, part: str = "") -> _Kind | None:
         key = object_names.epoch_key(self.pipeline, number, part)
@@ -170,7 +170,7 @@ class Epochs:
         )
 
 
-def broken(pipeline: str, found: Break) -> SourceBrokenError:
+def broken_stream_error(pipeline: str, found: Break) -> SourceBrokenError:
     """The error of a stream that can't be continued."""
     return SourceBrokenError(
         f"the stream of pipeline {pipeline} can't be continued without loss: {'; '.join(found.faults)}. Nothing was "

@@ -18,14 +18,14 @@ class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Beat(_Frozen):
+class Heartbeat(_Frozen):
     """A heartbeat that was streamed: the counter's value, and where it is in the WAL."""
 
     beats: int
     lsn: int
 
 
-class Sighting(_Frozen):
+class PublicationState(_Frozen):
     """A publication as it was last seen: its numbers in the catalog."""
 
     oid: int
@@ -33,18 +33,18 @@ class Sighting(_Frozen):
     tables: Mapping[str, int]
 
 
-class Seen(_Frozen):
+class StreamProgress(_Frozen):
     """What was seen of an epoch's stream: up to which offsets of the heartbeats' topic, and what it ended with."""
 
     epoch: int
     topic_id: str | None = None
     offsets: Mapping[int, int] = Field(default_factory=dict)
-    beat: Beat | None = None
+    beat: Heartbeat | None = None
     snapshots: tuple[int, ...] = ()
     """The LSN of each attempt at the epoch's snapshot, oldest first."""
     snapshot_ts_ms: int = 0
     """When the newest of them was taken, by the source's clock."""
-    publication: Sighting | None = None
+    publication: PublicationState | None = None
     offset: bool = False
     """Whether Connect had stored an offset of the connector: only then can it lose one."""
     acknowledged: int | None = None
@@ -52,12 +52,12 @@ class Seen(_Frozen):
     one. With exactly-once: None, a heartbeat that shows proves it."""
 
 
-def load(store: ObjectStore, pipeline: str) -> Seen | None:
+def load(store: ObjectStore, pipeline: str) -> StreamProgress | None:
     """What was seen last, None where nothing was. Raises ObjectDamagedError."""
     key = object_names.continuity_key(pipeline)
     stored = store.get(key)
     try:
-        return None if stored is None else Seen.model_validate_json(stored.body)
+        return None if stored is None else StreamProgress.model_validate_json(stored.body)
     except ValidationError as error:
         raise ObjectDamagedError(
             f"{key} is damaged: {error.errors()[0]['msg']}; delete it: what it proved is proved anew from the topic"
@@ -70,7 +70,7 @@ def acknowledged(store: ObjectStore, pipeline: str, epoch: int) -> int | None:
     return None if seen is None or seen.epoch != epoch else seen.acknowledged
 
 
-def save(store: ObjectStore, pipeline: str, seen: Seen, before: Seen | None) -> None:
+def save(store: ObjectStore, pipeline: str, seen: StreamProgress, before: StreamProgress | None) -> None:
     """Keep what was seen, where nobody has kept anything since `before` was loaded; what others saw is as good."""
     if seen == before:
         return
@@ -81,7 +81,7 @@ def save(store: ObjectStore, pipeline: str, seen: Seen, before: Seen | None) -> 
         if stored is None:
             store.put_new(key, body)
         # Not by its bytes: an older version wrote fewer fields.
-        elif before is not None and Seen.model_validate_json(stored.body) == before:
+        elif before is not None and StreamProgress.model_validate_json(stored.body) == before:
             store.replace(key, body, stored.etag)
     except PreconditionFailedError:
         return  # somebody else has kept what they saw in this moment; the next look goes on from there

@@ -14,19 +14,20 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 
-class TopicRecord(Protocol):
+class TopicReader(Protocol):
     """One topic."""
 
     def records(self, partition: int, first: int, end: int) -> Iterable[tuple[int, int]] | None:
-        """Offset of the committed records in [first, end), ascending, and print_of() their values; None where some
-        has expired. There can be many: no more of a value is kept.
+        """Return the offset and fingerprint_number() of each committed record in [first, end), ascending.
+
+        Returns None where some of them have expired. There can be many records, so their values are not kept.
         """
 
 
-class Committed:
+class CommittedRecords:
     """One partition's committed records before `end`; what was asked of the topic once is not asked again."""
 
-    def __init__(self, record: TopicRecord, partition: int, end: int) -> None:
+    def __init__(self, record: TopicReader, partition: int, end: int) -> None:
         self._record = record
         self._partition = partition
         self._end = end
@@ -48,20 +49,20 @@ class Committed:
 
     def has(self, offset: int, value: bytes) -> bool:
         """Whether the record at an offset that between() gave has this value, however its JSON is spelled."""
-        return self._prints[bisect_left(self._offsets, offset)] == print_of(value)
+        return self._prints[bisect_left(self._offsets, offset)] == fingerprint_number(value)
 
 
 def fingerprint(value: bytes | None) -> str:
-    """print_of() a value as a manifest has it."""
-    return as_text(print_of(value))
+    """fingerprint_number() a value as a manifest has it."""
+    return fingerprint_text(fingerprint_number(value))
 
 
-def as_text(print_: int) -> str:
-    """What print_of() returned, as 16 hexadecimal digits."""
+def fingerprint_text(print_: int) -> str:
+    """What fingerprint_number() returned, as 16 hexadecimal digits."""
     return f"{print_:016x}"
 
 
-def print_of(value: bytes | None) -> int:
+def fingerprint_number(value: bytes | None) -> int:
     """Eight bytes, the same for the same JSON value: a converter may spell members and numbers otherwise."""
     try:
         plain = json.dumps(json.loads(value or b"null"), sort_keys=True).encode()

@@ -46,12 +46,12 @@ class Point:
             return True
         if not position.streamed or xid is None:
             return position.lsn <= self.lsn
-        full = self.widened(xid)
+        full = self.full_xid(xid)
         if full in self.in_progress:
             return False
         return position.lsn < self.horizon or full < self.xmax
 
-    def widened(self, xid: int) -> int:
+    def full_xid(self, xid: int) -> int:
         """The 64-bit id that ends in these 32 bits and lies within 2^31 of `xmax`."""
         oldest = self.xmax - XIDS // 2
         return oldest + (xid - oldest) % XIDS

@@ -18,18 +18,18 @@ _INSTANT = re.compile(rb"\d{17}")
 _MARKER = re.compile(r"(?P<instant>\d{17})/(?P<file>.+)\.marker\.(CREATE|MERGE|APPEND)")
 
 
-def begun(store: ObjectStore, table_prefix: str) -> list[str]:
+def incomplete_commits(store: ObjectStore, table_prefix: str) -> list[str]:
     """Instants of commits that were begun and neither completed nor rolled back to the end, oldest first."""
     names = _timeline(store, table_prefix)
     found = {match["instant"] for match in map(_BEGUN.fullmatch, names) if match}
     found -= {name[:17] for name in names if name.endswith(_COMPLETED)}
     for name in names:
         if _BEGUN_ROLLBACK.fullmatch(name) and f"{name[:17]}.rollback" not in names:
-            found.update(_undone(store, table_prefix, f"{name[:17]}.rollback.requested"))
+            found.update(_instants_in_rollback(store, table_prefix, f"{name[:17]}.rollback.requested"))
     return sorted(found)
 
 
-def sweep(store: ObjectStore, table_prefix: str) -> int:
+def delete_rolled_back_files(store: ObjectStore, table_prefix: str) -> int:
     """Delete the files of commits that were rolled back, markers included; how many files.
 
     Safe at any time, with the lease or without: it touches commits only whose rollback is complete.
@@ -56,11 +56,11 @@ def rolled_back(store: ObjectStore, table_prefix: str, instants: set[str], names
     found: set[str] = set()
     for name in names:
         if name.endswith(".rollback") and any(name[:17] > instant for instant in instants - found):
-            found.update(instants & _undone(store, table_prefix, name))
+            found.update(instants & _instants_in_rollback(store, table_prefix, name))
     return found
 
 
-def _undone(store: ObjectStore, table_prefix: str, rollback: str) -> set[str]:
+def _instants_in_rollback(store: ObjectStore, table_prefix: str, rollback: str) -> set[str]:
     """The instants that a rollback's file names, its own left out: Avro keeps text as it is."""
     stored = store.get(f"{table_prefix}.hoodie/{rollback}")
     named = set() if stored is None else {match.decode() for match in _INSTANT.findall(stored.body)}

@@ -12,11 +12,11 @@ from collections.abc import Collection, Mapping
 from cdc_lake.contract.objects import object_names, stage_state
 from cdc_lake.contract.objects.store import ObjectStore
 
-RUNS = 5
+MAX_PENDING_RUNS = 5
 """A key that was set aside by this many runs in a row turns the comparison red."""
 
 
-def counted(store: ObjectStore, pipeline: str, table: str, digests: Collection[str]) -> Mapping[str, int]:
+def count_pending_run(store: ObjectStore, pipeline: str, table: str, digests: Collection[str]) -> Mapping[str, int]:
     """Add one run that set these keys aside; how many runs in a row each of them was. Other keys start again from 0.
 
     Of two runs at the same moment one counts.

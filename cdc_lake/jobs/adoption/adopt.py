@@ -17,9 +17,9 @@ from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import LandedObject, LastRecord, Manifest, Span
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.sinks import sink_lines
-from cdc_lake.contract.source.topic_records import Committed, TopicRecord, as_text
+from cdc_lake.contract.source.topic_records import CommittedRecords, TopicReader, fingerprint_text
 from cdc_lake.jobs.adoption import adoption_watermark
-from cdc_lake.jobs.adoption.line_offsets import Gap, Placed, Prefix, place, prefix
+from cdc_lake.jobs.adoption.line_offsets import Adoptable, Gap, PlacedObject, adoptable, place_lines
 from cdc_lake.jobs.adoption.listing import Listed, Sink, unadopted
 from cdc_lake.jobs.adoption.recreated_topic import require_own_prefix
 from cdc_lake.jobs.landing import land
@@ -64,7 +64,7 @@ def new_objects(store: ObjectStore, spec: AdoptSpec) -> list[str]:
     return [f"{name.key} {info.etag}" for objects in listed.values() for name, info in objects]
 
 
-def run(spec: AdoptSpec, record: TopicRecord) -> AdoptReport:
+def run(spec: AdoptSpec, record: TopicReader) -> AdoptReport:
     """Adopt what follows on the end of the chain; nothing new is no error, and begins an empty chain.
 
     Raises what pending(), land.require_unchanged(), place(), prefix() and Chain.append() raise, ForeignObjectError,
@@ -73,26 +73,26 @@ def run(spec: AdoptSpec, record: TopicRecord) -> AdoptReport:
     """
     started = time.monotonic()
     chain = _chain(spec.landing.location.store(), spec)
-    for race in range(land.RACES):
+    for race in range(land.MAX_ATTEMPTS):
         head = chain.head()
         spans = pending(head, spec)
         require_own_prefix(chain, spec.sink, head)
         _require_unchanged(spec, record, spans)
-        found = _prefixes(chain, spec, record, head, spans)
+        found = _adoptable_by_partition(chain, spec, record, head, spans)
         gaps = [each.gap for each in found.values() if each.gap is not None]
-        waiting = tuple(gap.told for gap in gaps)
+        waiting = tuple(gap.message for gap in gaps)
         reached = tuple(_reached(span, found.get(span.partition)) for span in spans)
-        watermark = adoption_watermark.passed(chain.store, spec.landing, head, reached)
+        watermark = adoption_watermark.reached_watermark(chain.store, spec.landing, head, reached)
         if all(span.first == span.next for span in reached):
             _require_no_gap(spec, gaps)
-        if not land.due(head, reached):
+        if not land.has_work(head, reached):
             return AdoptReport(None, 0, 0, 0, 0, time.monotonic() - started, waiting)
         objects = tuple(item for each in found.values() for item in each.objects)
         compared = tuple(_with_last(record, span, objects) for span in reached)
         try:
             manifest = land.commit(chain, replace(spec.landing, watermark=watermark), head, compared, objects)
         except RaceLostError:
-            if race + 1 == land.RACES:
+            if race + 1 == land.MAX_ATTEMPTS:
                 raise
             continue
         _require_none_expired(spec, gaps, f"manifest {manifest.number} has what could be adopted of other offsets")
@@ -105,7 +105,7 @@ def _chain(store: ObjectStore, spec: AdoptSpec) -> Chain:
     return Chain(store, spec.landing.pipeline, spec.landing.topic, spec.landing.chain)
 
 
-def _require_unchanged(spec: AdoptSpec, record: TopicRecord, spans: Sequence[Span]) -> None:
+def _require_unchanged(spec: AdoptSpec, record: TopicReader, spans: Sequence[Span]) -> None:
     """Raise where the topic has another record than the last one that was adopted; nothing where that has expired."""
     for span in spans:
         if span.last is not None and span.first < span.next:
@@ -114,7 +114,7 @@ def _require_unchanged(spec: AdoptSpec, record: TopicRecord, spans: Sequence[Spa
                 land.require_unchanged(spec.landing, span, _newest(there))
 
 
-def _with_last(record: TopicRecord, span: Span, objects: Sequence[LandedObject]) -> Span:
+def _with_last(record: TopicReader, span: Span, objects: Sequence[LandedObject]) -> Span:
     """The span with its last record as the topic has it: a sink connector may spell its value otherwise."""
     newest = max((item.last for item in objects if item.partition == span.partition), default=None)
     if newest is None:
@@ -125,16 +125,16 @@ def _with_last(record: TopicRecord, span: Span, objects: Sequence[LandedObject])
 
 def _newest(records: Iterable[tuple[int, int]]) -> LastRecord | None:
     newest = max(records, default=None)
-    return None if newest is None else LastRecord(offset=newest[0], fingerprint=as_text(newest[1]))
+    return None if newest is None else LastRecord(offset=newest[0], fingerprint=fingerprint_text(newest[1]))
 
 
-def _reached(span: Span, found: Prefix | None) -> Span:
+def _reached(span: Span, found: Adoptable | None) -> Span:
     return span.model_copy(update={"next": span.first if found is None else found.next})
 
 
-def _prefixes(
-    chain: Chain, spec: AdoptSpec, record: TopicRecord, head: Manifest | None, spans: Sequence[Span]
-) -> dict[int, Prefix]:
+def _adoptable_by_partition(
+    chain: Chain, spec: AdoptSpec, record: TopicReader, head: Manifest | None, spans: Sequence[Span]
+) -> dict[int, Adoptable]:
     """What can be adopted, by partition; nothing of those that have nothing new."""
     listed = unadopted(chain, spec.sink, head, spans)
     found = {}
@@ -144,15 +144,15 @@ def _prefixes(
         objects = listed[span.partition]
         if spec.sink.ordered:
             objects = objects[: spec.objects_per_run]
-        committed = Committed(record, span.partition, span.next)
+        committed = CommittedRecords(record, span.partition, span.next)
         placed = _placed(chain.store, spec.sink, objects, span, committed)
-        found[span.partition] = prefix(chain.topic, placed, span, committed)
+        found[span.partition] = adoptable(chain.topic, placed, span, committed)
     return found
 
 
 def _placed(
-    store: ObjectStore, sink: Sink, objects: Sequence[Listed], span: Span, committed: Committed
-) -> list[Placed]:
+    store: ObjectStore, sink: Sink, objects: Sequence[Listed], span: Span, committed: CommittedRecords
+) -> list[PlacedObject]:
     """The objects whose lines have offsets; the records of others are a gap."""
 
     def lines(listed: Listed) -> list[sink_lines.Line]:
@@ -168,7 +168,8 @@ def _placed(
     with ThreadPoolExecutor(_READERS) as readers:
         read = list(readers.map(lines, objects))
     found = (
-        place(name, info, sink.framing, each, span, committed) for (name, info), each in zip(objects, read, strict=True)
+        place_lines(name, info, sink.framing, each, span, committed)
+        for (name, info), each in zip(objects, read, strict=True)
     )
     return [each for each in found if each is not None]
 
@@ -179,7 +180,7 @@ def _require_no_gap(spec: AdoptSpec, gaps: Sequence[Gap]) -> None:
     for gap in gaps:
         if spec.sink.ordered:
             raise ManifestGapError(
-                f"{gap.told}; nothing was adopted. If the connector does not write them after all (its log tells), "
+                f"{gap.message}; nothing was adopted. If the connector does not write them after all (its log tells), "
                 "take landing.sink out of the pipeline's YAML and materialise raw once: landing reads them from Kafka"
             )
 
@@ -189,6 +190,6 @@ def _require_none_expired(spec: AdoptSpec, gaps: Sequence[Gap], so_far: str) -> 
     for gap in gaps:
         if gap.expired:
             raise OffsetsExpiredError(
-                f"{gap.told}; {so_far}: `cdc-lake resnapshot {spec.landing.pipeline}` goes on from a new snapshot; "
+                f"{gap.message}; {so_far}: `cdc-lake resnapshot {spec.landing.pipeline}` goes on from a new snapshot; "
                 "then raise the topic's retention, or look at what stopped the adoption"
             )

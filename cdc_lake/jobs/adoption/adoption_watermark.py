@@ -16,10 +16,10 @@ from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.jobs.landing.land import LandSpec
 
-_KEPT = 200
+_MAX_NOTED = 200
 
 
-class _Seen(BaseModel):
+class _WatermarkAtEnds(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     ends: dict[int, int]
@@ -33,20 +33,22 @@ class _Note(BaseModel):
 
     topic_id: str
     epoch: int
-    seen: tuple[_Seen, ...] = ()
+    seen: tuple[_WatermarkAtEnds, ...] = ()
 
 
-def passed(store: ObjectStore, spec: LandSpec, head: Manifest | None, reached: Sequence[Span]) -> Watermark | None:
+def reached_watermark(
+    store: ObjectStore, spec: LandSpec, head: Manifest | None, reached: Sequence[Span]
+) -> Watermark | None:
     """The newest watermark that the chain has passed once it goes to `reached`; None where that is not known to be
     newer than the one of `head`. Notes the run's own.
     """
-    key = object_names.note_key(spec.pipeline, "adoption", spec.topic)
+    key = object_names.stage_state_key(spec.pipeline, "adoption", spec.topic)
     seen = _with_own(_noted(store, key, spec), spec)
     there = {span.partition: span.next for span in reached}
     done = [each for each in seen if all(there.get(partition, 0) >= end for partition, end in each.ends.items())]
     newest = max((each.watermark for each in done), key=lambda each: each.lsn, default=None)
     kept = [each for each in seen if newest is None or each.watermark.lsn >= newest.lsn]
-    if len(kept) > _KEPT:  # a long backlog: any of them will do, the last one most
+    if len(kept) > _MAX_NOTED:  # a long backlog: any of them will do, the last one most
         kept = [*kept[:-1:2], kept[-1]]
     note = _Note(topic_id=spec.topic_id, epoch=spec.epoch, seen=tuple(kept))
     stage_state.write(store, key, note.model_dump(mode="json"))
@@ -54,7 +56,7 @@ def passed(store: ObjectStore, spec: LandSpec, head: Manifest | None, reached: S
     return None if newest is None or (before is not None and newest.lsn <= before.lsn) else newest
 
 
-def _noted(store: ObjectStore, key: str, spec: LandSpec) -> tuple[_Seen, ...]:
+def _noted(store: ObjectStore, key: str, spec: LandSpec) -> tuple[_WatermarkAtEnds, ...]:
     try:
         note = _Note.model_validate(stage_state.read(store, key))
     except ValidationError:  # none yet, or damaged: what was seen before is not known then
@@ -62,8 +64,8 @@ def _noted(store: ObjectStore, key: str, spec: LandSpec) -> tuple[_Seen, ...]:
     return note.seen if (note.topic_id, note.epoch) == (spec.topic_id, spec.epoch) else ()
 
 
-def _with_own(seen: tuple[_Seen, ...], spec: LandSpec) -> tuple[_Seen, ...]:
+def _with_own(seen: tuple[_WatermarkAtEnds, ...], spec: LandSpec) -> tuple[_WatermarkAtEnds, ...]:
     if spec.watermark is None:
         return seen
-    own = _Seen(ends=dict(spec.ends), watermark=spec.watermark)
+    own = _WatermarkAtEnds(ends=dict(spec.ends), watermark=spec.watermark)
     return (*(each for each in seen if each.ends != own.ends), own)

@@ -16,12 +16,12 @@ from cdc_lake.contract.objects.manifest import LandedObject, SinkPart, Span
 from cdc_lake.contract.objects.store import ObjectInfo
 from cdc_lake.contract.sinks.sink_lines import Framing, Line
 from cdc_lake.contract.sinks.sink_names import SinkName
-from cdc_lake.contract.source.topic_records import Committed
-from cdc_lake.jobs.landing.raw_writer import runs
+from cdc_lake.contract.source.topic_records import CommittedRecords
+from cdc_lake.jobs.landing.raw_writer import consecutive_runs
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedObject:
     """An object with the offsets of its lines from line `skip` on; it can have further lines, which are for later."""
 
     name: SinkName
@@ -43,9 +43,9 @@ class Placed:
             last=offsets[-1],
             records=count,
             bytes=self.info.size,
-            sha256=hashlib.sha256(json_lines.frame(values)).hexdigest(),
+            sha256=hashlib.sha256(json_lines.join_lines(values)).hexdigest(),
             etag=self.info.etag,
-            runs=tuple(runs(offsets)),
+            runs=tuple(consecutive_runs(offsets)),
             sink=SinkPart(framing=self.framing, gzip=self.name.gzip, skip=self.skip + first_line, lines=self.lines),
         )
 
@@ -54,12 +54,12 @@ class Placed:
 class Gap:
     """Records that are in no object; `expired` where the topic has not got them any more, if they were any."""
 
-    told: str
+    message: str
     expired: bool
 
 
 @dataclass(frozen=True)
-class Prefix:
+class Adoptable:
     """What follows on a span's start without a gap, and the gap that ends it."""
 
     objects: tuple[LandedObject, ...]
@@ -67,9 +67,9 @@ class Prefix:
     gap: Gap | None
 
 
-def place(
-    name: SinkName, info: ObjectInfo, framing: Framing, lines: Sequence[Line], span: Span, committed: Committed
-) -> Placed | None:
+def place_lines(
+    name: SinkName, info: ObjectInfo, framing: Framing, lines: Sequence[Line], span: Span, committed: CommittedRecords
+) -> PlacedObject | None:
     """Give an object's lines their offsets; None where the topic can't tell them any more, or not yet.
 
     Raises ObjectDamagedError for envelopes whose offsets do not rise, ObjectConflictError for a name that the topic
@@ -83,24 +83,28 @@ def place(
                 f"the offsets in object {name.key} do not rise, which no sink connector writes; nothing was adopted: "
                 "restore it, or move it away"
             )
-        return Placed(name, info, framing, len(values), 0, told, values)
-    if name.ends_there:
+        return PlacedObject(name, info, framing, len(values), 0, told, values)
+    if name.is_last_offset:
         there = committed.between(span.first, name.offset + 1)
         if there is None:
             return None
-        _require(name, there[-1:], name.offset)
+        _require_named_offset(name, there[-1:], name.offset)
         skip = max(0, len(values) - len(there))  # those before were adopted from another object
         offsets = there[len(there) - (len(values) - skip) :]
-        return _compared(Placed(name, info, framing, len(values), skip, offsets, values[skip:]), committed)
+        return _require_same_records(
+            PlacedObject(name, info, framing, len(values), skip, offsets, values[skip:]), committed
+        )
     there = committed.between(name.offset, span.next)
     if there is None:
         return None
-    _require(name, there[:1], name.offset)
+    _require_named_offset(name, there[:1], name.offset)
     offsets = there[: len(values)]
-    return _compared(Placed(name, info, framing, len(values), 0, offsets, values[: len(offsets)]), committed)
+    return _require_same_records(
+        PlacedObject(name, info, framing, len(values), 0, offsets, values[: len(offsets)]), committed
+    )
 
 
-def _compared(placed: Placed, committed: Committed) -> Placed:
+def _require_same_records(placed: PlacedObject, committed: CommittedRecords) -> PlacedObject:
     """The same, once each line is seen to be the topic's record at the offset that it was given by counting."""
     for number, (offset, value) in enumerate(zip(placed.offsets, placed.values, strict=True), placed.skip + 1):
         if not committed.has(offset, value):
@@ -113,7 +117,7 @@ def _compared(placed: Placed, committed: Committed) -> Placed:
     return placed
 
 
-def _require(name: SinkName, found: Sequence[int], offset: int) -> None:
+def _require_named_offset(name: SinkName, found: Sequence[int], offset: int) -> None:
     if list(found) != [offset]:
         raise ObjectConflictError(
             f"object {name.key} is named by offset {offset}, where topic {name.topic}, partition {name.partition}, has "
@@ -122,12 +126,12 @@ def _require(name: SinkName, found: Sequence[int], offset: int) -> None:
         )
 
 
-def prefix(topic: str, placed: Sequence[Placed], span: Span, committed: Committed) -> Prefix:
+def adoptable(topic: str, placed: Sequence[PlacedObject], span: Span, committed: CommittedRecords) -> Adoptable:
     """The records from the span's start on up to the first one that is missing.
 
     The same offset twice is one record. Raises ObjectConflictError where two objects have different ones there.
     """
-    offers = _offers(placed, span)
+    offers = _lines_by_offset(placed, span)
     taken: list[tuple[int, int]] = []
     at = span.first
     for offset in sorted(offers):
@@ -135,17 +139,17 @@ def prefix(topic: str, placed: Sequence[Placed], span: Span, committed: Committe
         if missing is None or missing:
             name = placed[offers[offset][0]].name
             at = missing[0] if missing else at
-            return Prefix(_entries(placed, taken), at, _gap(topic, span, f"{at} to {offset - 1}", missing, name))
+            return Adoptable(_entries(placed, taken), at, _gap(topic, span, f"{at} to {offset - 1}", missing, name))
         taken.append(offers[offset])
         at = offset + 1
     rest = committed.between(at, span.next)
     if rest is None:
-        return Prefix(_entries(placed, taken), at, _gap(topic, span, f"{at} to {span.next - 1}", None))
+        return Adoptable(_entries(placed, taken), at, _gap(topic, span, f"{at} to {span.next - 1}", None))
     # What the topic has after that is not written yet; markers are no records.
-    return Prefix(_entries(placed, taken), rest[0] if rest else span.next, None)
+    return Adoptable(_entries(placed, taken), rest[0] if rest else span.next, None)
 
 
-def _offers(placed: Sequence[Placed], span: Span) -> dict[int, tuple[int, int]]:
+def _lines_by_offset(placed: Sequence[PlacedObject], span: Span) -> dict[int, tuple[int, int]]:
     """By offset, the first object that has it, and which of its placed lines it is."""
     offers: dict[int, tuple[int, int]] = {}
     for number, each in enumerate(placed):
@@ -162,7 +166,7 @@ def _offers(placed: Sequence[Placed], span: Span) -> dict[int, tuple[int, int]]:
     return offers
 
 
-def _entries(placed: Sequence[Placed], taken: Iterable[tuple[int, int]]) -> tuple[LandedObject, ...]:
+def _entries(placed: Sequence[PlacedObject], taken: Iterable[tuple[int, int]]) -> tuple[LandedObject, ...]:
     """An entry for each unbroken row of lines of one object."""
     lines: dict[int, list[int]] = {}
     for number, line in taken:
@@ -172,7 +176,7 @@ def _entries(placed: Sequence[Placed], taken: Iterable[tuple[int, int]]) -> tupl
 
 
 def _rows(lines: Sequence[int]) -> Iterator[tuple[int, int]]:
-    return runs(sorted(lines))
+    return consecutive_runs(sorted(lines))
 
 
 def _gap(topic: str, span: Span, offsets: str, missing: Sequence[int] | None, later: SinkName | None = None) -> Gap:
@@ -184,5 +188,5 @@ def _gap(topic: str, span: Span, offsets: str, missing: Sequence[int] | None, la
             "these any more, so that nobody can tell records from transaction markers",
             expired=True,
         )
-    told = f"{where}: {len(missing)} records of offsets {missing[0]} to {missing[-1]} are in no object{though}"
-    return Gap(told, expired=False)
+    message = f"{where}: {len(missing)} records of offsets {missing[0]} to {missing[-1]} are in no object{though}"
+    return Gap(message, expired=False)

@@ -14,7 +14,7 @@ from cdc_lake.contract.sinks import sink_names
 from cdc_lake.contract.sinks.sink_lines import Framing
 from cdc_lake.contract.sinks.sink_names import Layout, SinkName
 
-_LOOKED_BACK = 50
+_MANIFESTS_SEARCHED = 50
 _ENVELOPES: Mapping[Layout, Framing] = {
     "lenses": "lenses_envelope",
     "lenses_by_field": "lenses_envelope",
@@ -90,8 +90,8 @@ def _adopted(chain: Chain, sink: Sink, head: Manifest | None, wanted: Mapping[in
     found: dict[int, tuple[SinkName, LandedObject]] = {}
     if sink.layout not in {"confluent", "aiven"} or head is None:
         return found
-    start = sink_names.base(sink.layout, sink.prefix)
-    for number in range(head.number, max(0, head.number - _LOOKED_BACK), -1):
+    start = sink_names.base_prefix(sink.layout, sink.prefix)
+    for number in range(head.number, max(0, head.number - _MANIFESTS_SEARCHED), -1):
         manifest = head if number == head.number else chain.read(number)
         for item in manifest.objects:
             if item.partition not in wanted or item.sink is None or not item.key.startswith(start):
@@ -112,7 +112,7 @@ def _scan(chain: Chain, sink: Sink, wanted: Mapping[int, Span], adopted: Adopted
         # Named by its last record, an object with records of the span sorts from the span's start on.
         since = span.first if layout == "lenses" else adopted[partition][0].offset if partition in adopted else 0
         folder = sink_names.partition_prefix(layout, prefix, topic, partition)
-        folders[folder] = sink_names.before(layout, prefix, topic, partition, since)
+        folders[folder] = sink_names.key_before(layout, prefix, topic, partition, since)
     for folder, after in folders.items():
         for info in chain.store.scan(folder, after=after):
             name = sink_names.parse(layout, prefix, info.key)

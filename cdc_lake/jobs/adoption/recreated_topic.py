@@ -18,7 +18,7 @@ def require_own_prefix(chain: Chain, sink: Sink, head: Manifest | None) -> None:
     """
     if head is None or chain.read(1).topic_id == head.topic_id:
         return
-    start = sink_names.base(sink.layout, sink.prefix)
+    start = sink_names.base_prefix(sink.layout, sink.prefix)
     former: Sequence[LandedObject] = ()
     number = _last_of_former_topic(chain, head)
     while number and not former:

@@ -11,17 +11,22 @@ from pyspark.sql import DataFrame
 from cdc_lake.contract.objects import dead_letters
 from cdc_lake.contract.objects.dead_letters import DeadLetter
 from cdc_lake.contract.objects.store import S3Location
-from cdc_lake.jobs.apply.decode import OBJECT, OFFSET, PARTITION, PLACE, REASON, VALUE
+from cdc_lake.jobs.apply.decode import OBJECT, OFFSET, PARTITION, REASON, RECORD_COLUMNS, VALUE
 
 
-def keep_values(records: DataFrame, location: S3Location, pipeline: str, topic: str, epoch: int) -> list[DeadLetter]:
-    """Keep the values of unreadable records of one epoch (columns PLACE and REASON); their letters, still to be put."""
-    kept = records.select(*PLACE, REASON).mapInArrow(_Keeper(location, pipeline, topic, epoch), "letter string")
-    return [DeadLetter.model_validate_json(row["letter"]) for row in kept.collect()]
+def put_values(records: DataFrame, location: S3Location, pipeline: str, topic: str, epoch: int) -> list[DeadLetter]:
+    """Store the values of unreadable records of one epoch, and return their dead letters, which are still to be put.
+
+    `records` has RECORD_COLUMNS and REASON.
+    """
+    written = records.select(*RECORD_COLUMNS, REASON).mapInArrow(
+        _ValueWriter(location, pipeline, topic, epoch), "letter string"
+    )
+    return [DeadLetter.model_validate_json(row["letter"]) for row in written.collect()]
 
 
 @dataclass(frozen=True)
-class _Keeper:
+class _ValueWriter:
     location: S3Location
     pipeline: str
     topic: str
@@ -33,14 +38,14 @@ class _Keeper:
             letters = []
             for row in batch.to_pylist():
                 letter = self._letter(row)
-                dead_letters.keep_value(store, self.pipeline, letter, row[VALUE])
+                dead_letters.put_value(store, self.pipeline, letter, row[VALUE])
                 letters.append(letter.model_dump_json())
             yield pa.RecordBatch.from_pydict({"letter": pa.array(letters, pa.string())})
 
     def _letter(self, row: dict[str, object]) -> DeadLetter:
         return DeadLetter.of(
             self.topic,
-            row[PARTITION],  # type: ignore[arg-type]  # as PLACE has it
+            row[PARTITION],  # type: ignore[arg-type]  # as RECORD_COLUMNS has it
             row[OFFSET],  # type: ignore[arg-type]
             str(row[REASON]),
             row[VALUE],  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from cdc_lake.contract.schema.special_values import PLACEHOLDER, ValueRules
 
 # Measured. A snapshot tells an infinite date by another number than the stream does; each lies outside of PostgreSQL's
 # calendar. A timestamp(3) has the milliseconds that PostgreSQL's JDBC driver has for infinity.
-_ENDLESS = {
+_INFINITIES = {
     "date": (("2146033979", "-622191234"), ("-2147472691", "-625821272")),
     "timestamp without time zone": (("9223372036854775807",), ("-9223372036854775808",)),
     "timestamp(ms) without time zone": (("9223372036825200000",), ("-9223372036832400000",)),
@@ -44,7 +44,7 @@ _UNAVAILABLE = {
 
 
 @dataclass(frozen=True)
-class Spelled:
+class ParsedValue:
     """A value that was read: `value` is NULL where there is none; `refused` says why one is not taken, where that is
     not plain from its text; `null` is true where a rule makes it NULL; `unavailable` where PostgreSQL left it out.
     """
@@ -55,16 +55,16 @@ class Spelled:
     unavailable: SparkColumn
 
 
-def spelled(column: Column, wire: SparkColumn, rules: ValueRules) -> Spelled:
+def parse_value(column: Column, wire: SparkColumn, rules: ValueRules) -> ParsedValue:
     """A column's value from its field's text."""
     value = _value(column, wire)
     refused, null = F.lit(None).cast("string"), F.lit(False)
-    endless = _ENDLESS.get(_timed(column))
+    endless = _INFINITIES.get(_temporal_kind(column))
     if endless is not None:
         up, down = (wire.isin(*texts) for texts in endless)
         value, refused, null = _bounded(column, value, up, down, rules)
     elif column.type.endswith("[]"):
-        refused = _nested(column, wire)
+        refused = _multidimensional_error(column, wire)
     elif column.lake_type.startswith("decimal"):
         is_nan = F.lower(wire) == "nan"
         value = F.when(~is_nan, value)
@@ -74,7 +74,7 @@ def spelled(column: Column, wire: SparkColumn, rules: ValueRules) -> Spelled:
             F.lit(f"the value of {column.name} is NaN, which no {column.lake_type} is: `values: {{nan: null}}`"),
         )
     unavailable = F.coalesce(wire.isin(*_placeholders(column)), F.lit(False)) if _toastable(column) else F.lit(False)
-    return Spelled(F.when(~unavailable, value), refused, null | unavailable, unavailable)
+    return ParsedValue(F.when(~unavailable, value), refused, null | unavailable, unavailable)
 
 
 def _bounded(
@@ -97,7 +97,7 @@ def _bounded(
     return value, F.when(endless, said), F.lit(False)
 
 
-def _nested(column: Column, wire: SparkColumn) -> SparkColumn:
+def _multidimensional_error(column: Column, wire: SparkColumn) -> SparkColumn:
     """The reason where an array may have been one of more than one dimension."""
     elements = F.from_json(wire, "array<string>")
     all_null = (F.size(elements) > 0) & (F.size(F.array_compact(elements)) == 0)
@@ -117,7 +117,7 @@ def _value(column: Column, wire: SparkColumn) -> SparkColumn:
         return F.when(wire.startswith("["), told)
     match column.base:
         case "date":
-            value = F.date_add(F.lit("1970-01-01").cast("date"), exact(wire, "int"))
+            value = F.date_add(F.lit("1970-01-01").cast("date"), exact_cast(wire, "int"))
         case "timestamp without time zone":
             value = F.timestamp_micros(_micros(column, wire))
         case "timestamp with time zone":
@@ -131,7 +131,7 @@ def _value(column: Column, wire: SparkColumn) -> SparkColumn:
         case "numeric" if column.lake_type == "string":
             value = _number(wire)
         case _:
-            value = exact(wire, column.lake_type)
+            value = exact_cast(wire, column.lake_type)
     return value
 
 
@@ -145,7 +145,7 @@ def _number(wire: SparkColumn) -> SparkColumn:
     return F.coalesce(special[wire], F.when(wire.rlike(small), F.concat(sign, F.lit("0."), zeros, whole, rest)), plain)
 
 
-def exact(wire: SparkColumn, lake_type: str) -> SparkColumn:
+def exact_cast(wire: SparkColumn, lake_type: str) -> SparkColumn:
     """A text in a type, NULL where it does not fit to the last digit: Spark's cast alone makes 1 of `1.9`."""
     if lake_type in {"int", "bigint"}:
         return F.when(wire.rlike(r"^-?\d+$"), wire.cast(lake_type))
@@ -165,7 +165,7 @@ def exact(wire: SparkColumn, lake_type: str) -> SparkColumn:
 
 
 def _micros(column: Column, wire: SparkColumn) -> SparkColumn:
-    return F.try_multiply(exact(wire, "bigint"), F.lit(1000 if _in_millis(column) else 1))
+    return F.try_multiply(exact_cast(wire, "bigint"), F.lit(1000 if _in_millis(column) else 1))
 
 
 def _bits(wire: SparkColumn, length: int) -> SparkColumn:
@@ -182,7 +182,7 @@ def _in_millis(column: Column) -> bool:
     return bool(column.arguments) and column.arguments[0] <= 3
 
 
-def _timed(column: Column) -> str:
+def _temporal_kind(column: Column) -> str:
     if column.base == "timestamp without time zone" and _in_millis(column):
         return "timestamp(ms) without time zone"
     return column.base

@@ -13,27 +13,27 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 from cdc_lake.contract.table.event_order import ORDER_COLUMN
 from cdc_lake.contract.table.timeline import Checkpoint
 from cdc_lake.jobs.apply import unchanged_toast
-from cdc_lake.jobs.apply.decode import OFFSET, PLACE, REASON
+from cdc_lake.jobs.apply.decode import OFFSET, REASON, RECORD_COLUMNS
 
 
 @contextmanager
-def folded(
+def fold(
     decoded: DataFrame,
     key: Sequence[str],
     partition_by: Sequence[str],
     stored: Callable[[], DataFrame | None],
     applied: Checkpoint | None,
 ) -> Iterator[tuple[DataFrame, DataFrame]]:
-    """What decoded records come to: the rows to write, one a key, and PLACE and REASON of those that can't be applied.
+    """Return the rows to write, one for each key, and the records that cannot be applied (RECORD_COLUMNS and REASON).
 
-    `stored` gives the table's rows, None for a new table; it is asked where the batch does not suffice. `applied` is
-    the table's checkpoint, which says what was purged.
+    `stored` returns the table's rows, None for a new table; it is called only where the batch does not suffice.
+    `applied` is the table's checkpoint, which contains the purge position.
     """
-    with kept(decoded) as read:
+    with cached(decoded) as read:
         resolved = unchanged_toast.resolve(read, stored, key)
         whole = resolved.withColumn(REASON, F.coalesce(REASON, *_unpartitionable(partition_by)))
         bad = whole.where(F.col(REASON).isNotNull())
-        newest = keep_latest(whole.where(F.col(REASON).isNull()), key)
+        newest = newest_per_key(whole.where(F.col(REASON).isNull()), key)
         if applied is not None and applied.purged_to is not None:
             old = newest.where(_before_a_purge(applied.purged_to, applied.purged_before_ms) & ~F.col("__deleted"))
             table = None if old.isEmpty() else stored()  # the table's keys are read for such rows only
@@ -41,7 +41,7 @@ def folded(
                 late = _too_late(old, applied.purged_to, table, key)
                 newest = newest.join(late.select(*key), list(key), "left_anti")
                 bad = bad.unionByName(late)
-        yield newest.drop(REASON, *PLACE), bad.select(*PLACE, REASON)
+        yield newest.drop(REASON, *RECORD_COLUMNS), bad.select(*RECORD_COLUMNS, REASON)
 
 
 def _unpartitionable(partition_by: Sequence[str]) -> Iterator[SparkColumn]:
@@ -53,7 +53,7 @@ def _unpartitionable(partition_by: Sequence[str]) -> Iterator[SparkColumn]:
 
 
 @contextmanager
-def kept(rows: DataFrame) -> Iterator[DataFrame]:
+def cached(rows: DataFrame) -> Iterator[DataFrame]:
     """Rows that are computed once, however often the block asks for them."""
     cached = rows.persist(StorageLevel.MEMORY_AND_DISK)
     try:
@@ -62,7 +62,7 @@ def kept(rows: DataFrame) -> Iterator[DataFrame]:
         cached.unpersist()
 
 
-def keep_latest(rows: DataFrame, key: Sequence[str]) -> DataFrame:
+def newest_per_key(rows: DataFrame, key: Sequence[str]) -> DataFrame:
     """One row a key: the newest by the order of design section 5; equal orders are the same change twice."""
     newest = Window.partitionBy(*key).orderBy(F.col(ORDER_COLUMN).desc(), F.col(OFFSET).desc())
     return rows.withColumn("__rank", F.row_number().over(newest)).where("__rank = 1").drop("__rank")

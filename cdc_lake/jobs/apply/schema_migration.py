@@ -16,9 +16,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract.schema.captured_schema import Column, TableSchema
-from cdc_lake.contract.schema.evolution import paired, told
+from cdc_lake.contract.schema.evolution import describe_changes, match_columns
 from cdc_lake.contract.schema.special_values import STRICT
-from cdc_lake.jobs.apply.debezium_types import spelled
+from cdc_lake.jobs.apply.debezium_types import parse_value
 
 
 @dataclass(frozen=True)
@@ -38,15 +38,15 @@ class Migration:
         """Whether stored rows change, in value or type."""
         before = dict(self.old.lake_columns())
         same = all(before.get(name, kind) == kind for name, kind in self.new.lake_columns())
-        return not same or any(_moves(was, column) for column, was in self._columns())
+        return not same or any(_is_rewritten(was, column) for column, was in self._columns())
 
-    def told(self) -> list[str]:
+    def describe(self) -> list[str]:
         """What changed, for people."""
-        return told(self.old, self.new)
+        return describe_changes(self.old, self.new)
 
     def rows(self, stored: DataFrame) -> DataFrame:
         """The table's rows under the new version."""
-        fed = {column.name.lower(): _stored(was, column) for column, was in self._columns()}
+        fed = {column.name.lower(): _migrated_value(was, column) for column, was in self._columns()}
         before = dict(self.old.lake_columns())
         names = self.new.lake_columns()
         kept = {
@@ -57,7 +57,7 @@ class Migration:
         return stored.select(*({**kept, **fed}[name].alias(name) for name, _ in names))
 
     def _columns(self) -> Sequence[tuple[Column, Column | None]]:
-        before = paired(self.old, self.new)
+        before = match_columns(self.old, self.new)
         return [(column, before.get(column.name)) for column in self.new.columns]
 
 
@@ -70,17 +70,17 @@ def migration(versions: Sequence[TableSchema], applied: int | None) -> Migration
     return found if found.needed else None
 
 
-def _moves(was: Column | None, column: Column) -> bool:
+def _is_rewritten(was: Column | None, column: Column) -> bool:
     return column.missing is not None if was is None else was.name.lower() != column.name.lower()
 
 
-def _stored(was: Column | None, column: Column) -> SparkColumn:
+def _migrated_value(was: Column | None, column: Column) -> SparkColumn:
     """What a stored row shows in a column."""
-    return added(column) if was is None else F.col(was.name.lower()).cast(column.lake_type)
+    return missing_value(column) if was is None else F.col(was.name.lower()).cast(column.lake_type)
 
 
-def added(column: Column) -> SparkColumn:
+def missing_value(column: Column) -> SparkColumn:
     """What rows that are older than a column show in it."""
     if column.missing is None:
         return F.lit(None).cast(column.lake_type)
-    return spelled(column, F.lit(column.missing), STRICT).value
+    return parse_value(column, F.lit(column.missing), STRICT).value

@@ -19,10 +19,10 @@ _NOWHERE = "no earlier change of the row that has it is in the batch or in the t
 
 
 def resolve(decoded: DataFrame, stored: Callable[[], DataFrame | None], key: Sequence[str]) -> DataFrame:
-    """The batch without UNAVAILABLE: values that were left out are filled in, or their record has a REASON.
+    """Fill in the values that PostgreSQL left out, or set the REASON of their record; drops UNAVAILABLE.
 
-    `stored` gives the table's rows with the columns of `decoded` but for PLACE, None for a new table; it is asked only
-    where a value was left out. `decoded` should be kept: it is read to find that out.
+    `stored` returns the table's rows, with the columns of `decoded` except RECORD_COLUMNS, or None for a new table; it
+    is called only where a value was left out. Cache `decoded`: it is read once more to find that out.
     """
     lacking = decoded.where(F.col(REASON).isNull() & (F.size(UNAVAILABLE) > 0))
     if lacking.isEmpty():

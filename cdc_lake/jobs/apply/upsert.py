@@ -25,12 +25,12 @@ from cdc_lake.contract.schema import captured_schema
 from cdc_lake.contract.schema.special_values import STRICT, ValueRules
 from cdc_lake.contract.table import lease, timeline
 from cdc_lake.jobs.apply import dead_letter_writer, raw_reader
-from cdc_lake.jobs.apply.decode import DRIFT, OBJECT, OFFSET, PARTITION, PLACE, REASON, VALUE, decode
-from cdc_lake.jobs.apply.fold import folded, kept
+from cdc_lake.jobs.apply.decode import OBJECT, OFFSET, PARTITION, REASON, RECORD_COLUMNS, UNKNOWN_FIELDS, VALUE, decode
+from cdc_lake.jobs.apply.fold import cached, fold
 from cdc_lake.jobs.apply.schema_migration import Migration, migration
 from cdc_lake.jobs.executor_errors import contract_errors
 from cdc_lake.jobs.hudi import recovery
-from cdc_lake.jobs.hudi.writer import HudiTable, Operation, own_columns
+from cdc_lake.jobs.hudi.writer import HudiTable, Operation, lake_columns
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class UpsertSpec:
     def stored(self, spark: SparkSession) -> DataFrame:
         """The table's rows, in the lake's columns."""
         rows = spark.read.format("hudi").load(self.uri())
-        return rows.select(*own_columns(rows))
+        return rows.select(*lake_columns(rows))
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def new_version(store: ObjectStore, spec: UpsertSpec) -> int | None:
     commit = timeline.last_commit(store, spec.prefix)
     if commit is None or commit.checkpoint is None:
         return None
-    versions = captured_schema.captured(store, spec.pipeline, spec.source_table)
+    versions = captured_schema.require_versions(store, spec.pipeline, spec.source_table)
     changed = migration(versions, commit.checkpoint.schema_version) is not None
     return versions[-1].version if changed else None
 
@@ -148,7 +148,7 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
         recovery.recover(spark, store, spec.prefix, spec.hudi_table())
         # Only now: a commit that a paused writer completed during the recovery counts, with what it says was purged.
         applied, manifests = _pending(store, spec)
-        versions = captured_schema.captured(store, spec.pipeline, spec.source_table)
+        versions = captured_schema.require_versions(store, spec.pipeline, spec.source_table)
         change = None if applied is None else migration(versions, applied.schema_version)
         if not manifests and change is None:
             return UpsertReport(None, 0, 0, 0, 0, 0, 0, 0, 0, time.monotonic() - started)
@@ -160,7 +160,7 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
                     moved.instant,
                     *(0, 0, 0, 0, 0, 0, moved.bytes_written, moved.files_written),
                     seconds=time.monotonic() - started,
-                    schema_changes=change.told(),
+                    schema_changes=change.describe(),
                 )
         checkpoint = timeline.Checkpoint(
             topic=spec.topic,
@@ -176,9 +176,9 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
         epochs = {manifest.epoch for manifest in manifests}
         decoded = decode(records, versions, spec.values, epochs)
         stored = partial(_stored, spark, spec, applied)
-        with folded(decoded, spec.key, spec.partition_by, stored, applied) as (newest, bad):
-            letters = _dead_letters(_not_overtaken(spark, bad, manifests), spec, max(epochs))
-            with kept(newest) as rows:
+        with fold(decoded, spec.key, spec.partition_by, stored, applied) as (newest, bad):
+            letters = _dead_letters(_without_superseded(spark, bad, manifests), spec, max(epochs))
+            with cached(newest) as rows:
                 keys = rows.count()
                 failpoints.reached("upsert.before_dead_letters")
                 dead_letters.put(store, spec.pipeline, letters)
@@ -197,7 +197,7 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
         bytes_written=commit.bytes_written,
         files_written=commit.files_written,
         seconds=time.monotonic() - started,
-        schema_changes=() if change is None else change.told(),
+        schema_changes=() if change is None else change.describe(),
     )
 
 
@@ -221,7 +221,7 @@ def _stored(spark: SparkSession, spec: UpsertSpec, applied: timeline.Checkpoint 
     return None if applied is None else spec.stored(spark)
 
 
-def _not_overtaken(spark: SparkSession, bad: DataFrame, manifests: Sequence[Manifest]) -> DataFrame:
+def _without_superseded(spark: SparkSession, bad: DataFrame, manifests: Sequence[Manifest]) -> DataFrame:
     """Unreadable records but for those of an epoch that another one has followed: its snapshot tells their rows anew,
     and what can't be read is often why it was taken. Their bytes stay in raw.
     """
@@ -235,10 +235,10 @@ def _not_overtaken(spark: SparkSession, bad: DataFrame, manifests: Sequence[Mani
 def _dead_letters(decoded: DataFrame, spec: UpsertSpec, epoch: int) -> list[dead_letters.DeadLetter]:
     """The batch's unreadable records, all of one epoch. Raises where they show a changed schema, or are too many."""
     unreadable = decoded.where(F.col(REASON).isNotNull())
-    place = (name for name in PLACE if name != VALUE)  # a value can be large: it stays where it is
+    place = (name for name in RECORD_COLUMNS if name != VALUE)  # a value can be large: it stays where it is
     bad = unreadable.select(*place, REASON).limit(spec.dead_letter_limit + 1).collect()
     for row in bad:
-        if row[REASON].startswith(DRIFT) and spec.until is None:
+        if row[REASON].startswith(UNKNOWN_FIELDS) and spec.until is None:
             raise SchemaUnexplainedError(
                 f"topic {spec.topic}, partition {row[PARTITION]}, offset {row[OFFSET]}: {row[REASON]}. The source "
                 f"table {spec.source_table} changed; nothing was applied: materialise {spec.pipeline}/source/"
@@ -250,4 +250,4 @@ def _dead_letters(decoded: DataFrame, spec: UpsertSpec, epoch: int) -> list[dead
             f"{bad[0][REASON]} (partition {bad[0][PARTITION]}, offset {bad[0][OFFSET]}); nothing was applied: this "
             "is rather a wrong schema or connector setting than bad records"
         )
-    return dead_letter_writer.keep_values(unreadable, spec.location, spec.pipeline, spec.topic, epoch) if bad else []
+    return dead_letter_writer.put_values(unreadable, spec.location, spec.pipeline, spec.topic, epoch) if bad else []

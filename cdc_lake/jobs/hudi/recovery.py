@@ -22,12 +22,12 @@ def recover(spark: SparkSession, store: ObjectStore, prefix: str, table: HudiTab
     nothing of the next writer's. Raises LocalTimeError and TableAheadError where nothing may be written.
     """
     instants.require_writable(store, prefix)
-    for instant in failed_writes.begun(store, prefix):
+    for instant in failed_writes.incomplete_commits(store, prefix):
         failpoints.reached("recover.before_rollback")
         # Its writer can have completed it since: Hudi rolls back completed commits too.
-        if instant in failed_writes.begun(store, prefix):
+        if instant in failed_writes.incomplete_commits(store, prefix):
             table.roll_back(spark, instant)
-    failed_writes.sweep(store, prefix)
+    failed_writes.delete_rolled_back_files(store, prefix)
 
 
 def write(
@@ -49,7 +49,7 @@ def write(
     try:
         table.write(rows, checkpoint, before_commit, operation)
     except Exception:
-        failed_writes.sweep(store, prefix)
+        failed_writes.delete_rolled_back_files(store, prefix)
         raise
     commit = timeline.last_commit(store, prefix)
     if commit is None or commit.checkpoint != checkpoint or (before is not None and commit.instant == before.instant):

@@ -22,7 +22,7 @@ OPTIONS = files("cdc_lake.jobs.hudi").joinpath("hudi.properties")
 """Read as a resource of the package: on EMR that lies in an archive."""
 # Where every file is replaced, columns need not be of a type that the old files' could be read as. (What Hudi checks is
 # bound to this switch, whose name says something else; no column is left out.)
-_ALL_REPLACED = {"hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true"}
+_OVERWRITE_OPTIONS = {"hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true"}
 _KEYGEN = "org.apache.hudi.keygen."
 KEY_COLUMN = "__key"
 """The key's values as one text, by which Hudi tells rows apart. Its own text of several columns is the same for
@@ -73,7 +73,7 @@ class HudiTable:
         `before_commit` is called once the data are written, right before Hudi completes the commit; what it raises is
         raised here, and then nothing is committed.
         """
-        rows = keyed(rows, self.key)
+        rows = with_key_column(rows, self.key)
         spark = rows.sparkSession
         jvm: Any = spark.sparkContext._jvm
         gateway: Any = spark.sparkContext._gateway
@@ -81,10 +81,10 @@ class HudiTable:
         options = {
             **self.options(),
             "hoodie.datasource.write.operation": operation,
-            **(_ALL_REPLACED if operation == "insert_overwrite_table" else {}),
+            **(_OVERWRITE_OPTIONS if operation == "insert_overwrite_table" else {}),
             CHECKPOINT_KEY: checkpoint.model_dump_json(),
         }
-        last_word = _BeforeCommit(before_commit)
+        last_word = _CommitHook(before_commit)
         nothing = jvm.scala.Option.empty()
         # Where Spark's streaming sink has its own last word: `rows.write.format("hudi")` has no place for one.
         streaming = getattr(jvm.org.apache.hudi, "HoodieSparkSqlWriter$StreamingWriteParams")(
@@ -103,7 +103,7 @@ class HudiTable:
         except (PySparkException, Py4JJavaError) as error:
             if last_word.raised is not None:
                 raise last_word.raised from error
-            if store_errors.found(str(error)) is None:
+            if store_errors.store_error(str(error)) is None:
                 before_commit()  # a lease that is lost tells better why Hudi found another table than it left
             raise
 
@@ -126,14 +126,14 @@ class HudiTable:
             client.close()
 
 
-def keyed(rows: DataFrame, key: Sequence[str]) -> DataFrame:
+def with_key_column(rows: DataFrame, key: Sequence[str]) -> DataFrame:
     """Rows with KEY_COLUMN: a JSON array of the key's values, another text for every other key.
 
     By the columns' names, so that it does not matter in which order somebody lists them. Writing a row without a value
     in one of them fails.
     """
     kinds = dict(rows.dtypes)
-    values = [F.coalesce(_key_text(name, kinds[name]), _nothing(name)) for name in sorted(key)]
+    values = [F.coalesce(_key_text(name, kinds[name]), _null_key_error(name)) for name in sorted(key)]
     return rows.withColumn(KEY_COLUMN, F.to_json(F.array(*values)))
 
 
@@ -145,16 +145,16 @@ def _key_text(name: str, kind: str) -> SparkColumn:
     return F.col(name).cast("string")
 
 
-def _nothing(name: str) -> SparkColumn:
+def _null_key_error(name: str) -> SparkColumn:
     return F.raise_error(F.lit(f"the key column {name} is NULL: nothing was written")).cast("string")
 
 
-def own_columns(rows: DataFrame) -> list[str]:
+def lake_columns(rows: DataFrame) -> list[str]:
     """The columns of a stored table that are the lake's, in their order: without what Hudi and the writer need."""
     return [name for name in rows.columns if name != KEY_COLUMN and not name.startswith("_hoodie_")]
 
 
-class _BeforeCommit:
+class _CommitHook:
     """A Java BiConsumer that calls Python and keeps what that raised; Hudi sees it as a failed commit."""
 
     class Java:

@@ -26,9 +26,9 @@ from cdc_lake.contract.table import lease
 from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.jobs.executor_errors import contract_errors
 from cdc_lake.jobs.landing import kafka_options
-from cdc_lake.jobs.landing.raw_writer import WRITTEN_SCHEMA, RawWriter, SeenRecord, too_many
+from cdc_lake.jobs.landing.raw_writer import WRITTEN_SCHEMA, RawWriter, SeenRecord, too_many_dead_letters
 
-RACES = 5
+MAX_ATTEMPTS = 5
 
 
 @dataclass(frozen=True)
@@ -99,25 +99,27 @@ def pending(head: Manifest | None, spec: LandSpec) -> tuple[Span, ...]:
     last = {} if head is None else head.last_records()
     overtaken = head is not None and head.number > spec.head
     return tuple(
-        _pending(spec, partition, landed.get(partition, 0), overtaken).model_copy(update={"last": last.get(partition)})
+        _pending_span(spec, partition, landed.get(partition, 0), overtaken).model_copy(
+            update={"last": last.get(partition)}
+        )
         for partition in sorted({*landed, *spec.ends})
     )
 
 
-def due(head: Manifest | None, spans: Sequence[Span]) -> bool:
+def has_work(head: Manifest | None, spans: Sequence[Span]) -> bool:
     """Whether there is something to land: records, or a chain to begin.
 
     An empty topic has a first manifest too: the lake makes an empty table of it, and a topic that is deleted before it
     had a record is noticed.
     """
-    return head is None or _records(spans)
+    return head is None or _has_records(spans)
 
 
-def _records(spans: Sequence[Span]) -> bool:
+def _has_records(spans: Sequence[Span]) -> bool:
     return any(span.first < span.next for span in spans)
 
 
-def _pending(spec: LandSpec, partition: int, first: int, overtaken: bool) -> Span:
+def _pending_span(spec: LandSpec, partition: int, first: int, overtaken: bool) -> Span:
     """What is not landed yet of one partition, of which `first` comes next."""
     where = f"topic {spec.topic}, partition {partition}"
     end = spec.ends.get(partition, 0)
@@ -175,14 +177,14 @@ def run(spark: SparkSession, spec: LandSpec) -> LandReport:
     started = time.monotonic()
     store = spec.location.store()
     chain = Chain(store, spec.pipeline, spec.topic, spec.chain)
-    for race in range(RACES):
+    for race in range(MAX_ATTEMPTS):
         head = chain.head()
         spans = pending(head, spec)
-        if not due(head, spans):
+        if not has_work(head, spans):
             return LandReport(None, 0, 0, 0, 0, time.monotonic() - started)
         objects: tuple[LandedObject, ...] = ()
         letters: list[dead_letters.DeadLetter] = []
-        if _records(spans):
+        if _has_records(spans):
             spans, objects, letters = _write(spark, spec, spans)
         failpoints.reached("land.before_dead_letters")
         if letters and spec.claim is not None:
@@ -191,7 +193,7 @@ def run(spark: SparkSession, spec: LandSpec) -> LandReport:
         try:
             manifest = commit(chain, spec, head, spans, objects, len(letters))
         except RaceLostError:
-            if race + 1 == RACES:
+            if race + 1 == MAX_ATTEMPTS:
                 raise
             continue
         seconds = time.monotonic() - started
@@ -257,7 +259,7 @@ def _write(
             require_unchanged(spec, span, before.get(span.partition))
     if len(letters) > spec.dead_letter_limit:
         last = letters[-1]
-        raise too_many(spec.topic, spec.dead_letter_limit, last.reason, last.partition, last.offset)
+        raise too_many_dead_letters(spec.topic, spec.dead_letter_limit, last.reason, last.partition, last.offset)
     ordered = sorted(objects, key=lambda item: (item.partition, item.first))
     newest = _newest(row.json for row in rows if row.kind == "last")
     read = (span.model_copy(update={"last": newest.get(span.partition, span.last)}) for span in spans)

@@ -85,11 +85,11 @@ class RawWriter:
                 if pending.offsets and self._full(pending, partition):
                     yield "object", self._put(store, pending).model_dump_json()
                     pending = _Pending()
-                reason = json_lines.unframeable(value, self.record_bytes)
+                reason = json_lines.rejection_reason(value, self.record_bytes)
                 if reason is not None:
                     refused += 1
                     if refused > self.dead_letter_limit:
-                        raise too_many(self.topic, self.dead_letter_limit, reason, partition, offset)
+                        raise too_many_dead_letters(self.topic, self.dead_letter_limit, reason, partition, offset)
                     yield "dead_letter", self._set_aside(store, batch, row, reason).model_dump_json()
                     continue
                 pending.partition = partition
@@ -114,7 +114,7 @@ class RawWriter:
             key=record["key"],
             headers=[(header["key"], header["value"]) for header in record["headers"] or ()],
         )
-        dead_letters.keep_value(store, self.pipeline, letter, record["value"])
+        dead_letters.put_value(store, self.pipeline, letter, record["value"])
         return letter
 
     def _full(self, pending: _Pending, partition: int) -> bool:
@@ -135,7 +135,7 @@ class RawWriter:
             self.epoch,
             self.chain,
         )
-        body = json_lines.frame(pending.values)
+        body = json_lines.join_lines(pending.values)
         digest = hashlib.sha256(body).hexdigest()
         # What was there is one's own, put by a retry whose first answer was lost, or by a run that was cut off before
         # its manifest: a topic's records at given offsets never change, so equal names mean equal content.
@@ -158,11 +158,11 @@ class RawWriter:
             bytes=len(body),
             sha256=digest,
             etag=stored.etag,
-            runs=tuple(runs(pending.offsets)),
+            runs=tuple(consecutive_runs(pending.offsets)),
         )
 
 
-def too_many(topic: str, limit: int, reason: str, partition: int, offset: int) -> TooManyDeadLettersError:
+def too_many_dead_letters(topic: str, limit: int, reason: str, partition: int, offset: int) -> TooManyDeadLettersError:
     """What is raised where so many records can't be landed that the fault is rather in what writes them."""
     return TooManyDeadLettersError(
         f"more than {limit} records of topic {topic} can't be landed, the last one because {reason} (partition "
@@ -171,7 +171,7 @@ def too_many(topic: str, limit: int, reason: str, partition: int, offset: int) -
     )
 
 
-def runs(offsets: Iterable[int]) -> Iterator[tuple[int, int]]:
+def consecutive_runs(offsets: Iterable[int]) -> Iterator[tuple[int, int]]:
     """Ascending offsets as pairs of first offset and length of each unbroken run."""
     first = length = None
     for offset in offsets:

@@ -26,7 +26,7 @@ from cdc_lake.contract.table import lease, timeline
 from cdc_lake.contract.table.event_order import ORDER_COLUMN, Position
 from cdc_lake.jobs.apply import raw_reader
 from cdc_lake.jobs.apply.decode import OBJECT, REASON, decode
-from cdc_lake.jobs.apply.fold import folded, kept
+from cdc_lake.jobs.apply.fold import cached, fold
 from cdc_lake.jobs.apply.schema_migration import migration
 from cdc_lake.jobs.apply.upsert import UpsertSpec
 from cdc_lake.jobs.executor_errors import contract_errors
@@ -80,7 +80,7 @@ def run(spark: SparkSession, spec: ReplaySpec) -> ReplayReport:
         for letter in letters:
             held.check()
             if letter.id in failed:
-                dead_letters.failed_again(store, table.pipeline, letter, failed[letter.id])
+                dead_letters.record_failed_replay(store, table.pipeline, letter, failed[letter.id])
             else:
                 dead_letters.close(store, table.pipeline, letter, "replayed", instant)
     return ReplayReport(
@@ -126,7 +126,7 @@ def _apply(
         raise ContractError(
             f"table {table.table} is not there yet: materialise {table.pipeline}/lake/{table.table}, then replay again"
         )
-    versions = captured_schema.captured(store, table.pipeline, table.source_table)
+    versions = captured_schema.require_versions(store, table.pipeline, table.source_table)
     if migration(versions, checkpoint.schema_version) is not None:
         raise ContractError(
             f"table {table.table} does not have the columns of schema version {versions[-1].version} yet: materialise "
@@ -143,8 +143,8 @@ def _apply(
     whole = 0 if completion is None else completion.snapshot_lsn or 0
     boundary = Position(current, streamed=False, lsn=whole).encode()
     with (
-        folded(decoded, table.key, table.partition_by, lambda: table.stored(spark), checkpoint) as (newest, bad),
-        kept(newest.where(F.col(ORDER_COLUMN) >= boundary)) as rows,
+        fold(decoded, table.key, table.partition_by, lambda: table.stored(spark), checkpoint) as (newest, bad),
+        cached(newest.where(F.col(ORDER_COLUMN) >= boundary)) as rows,
     ):
         failed |= {row[OBJECT]: row[REASON] for row in bad.select(OBJECT, REASON).collect()}
         if rows.isEmpty():

@@ -23,7 +23,7 @@ from cdc_lake.contract.table.event_order import ORDER_COLUMN, Position
 from cdc_lake.jobs.apply.upsert import UpsertSpec
 from cdc_lake.jobs.executor_errors import contract_errors
 from cdc_lake.jobs.hudi import recovery
-from cdc_lake.jobs.hudi.writer import own_columns
+from cdc_lake.jobs.hudi.writer import lake_columns
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def require_applied(store: ObjectStore, spec: SweepSpec, checkpoint: timeline.Ch
 
 def tombstones(stored: DataFrame, spec: SweepSpec) -> DataFrame:
     """The table's rows that the snapshot left out, as tombstones: their last known values, deleted by the snapshot."""
-    own = own_columns(stored)
+    own = lake_columns(stored)
     old = stored.where((F.col(ORDER_COLUMN) < spec.boundary) & ~F.col("__deleted")).select(*own)
     changed = {
         "__deleted": F.lit(True),

@@ -8,12 +8,12 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract.schema.captured_schema import TableSchema
 from cdc_lake.jobs.verify.changed_keys import JUDGE
+from cdc_lake.jobs.verify.compared_rows import REFUSED, key_names, names, nothing_refused
 from cdc_lake.jobs.verify.matching import CASE
 from cdc_lake.jobs.verify.report import Difference
-from cdc_lake.jobs.verify.source_and_lake import REFUSED, key_names, names, nothing_refused
 
 FAULTS = ("missing", "extra", "different", "doubled")
-OURS, THEIRS = "ours", "theirs"
+SOURCE_ROW, LAKE_ROW = "ours", "theirs"
 _SHOWN = 80
 """Characters of a value."""
 
@@ -73,7 +73,7 @@ def of_keys(rows: DataFrame, keys: DataFrame, schema: TableSchema, alias: str) -
 
 def differences(cases: DataFrame, schema: TableSchema) -> list[Difference]:
     """The cases (key, CASE, JUDGE, and OURS and THEIRS: structs of all values) as Differences."""
-    columns = F.when(F.col(CASE) == "different", differing(schema, OURS, THEIRS))
+    columns = F.when(F.col(CASE) == "different", differing(schema, SOURCE_ROW, LAKE_ROW))
     found = cases.orderBy(*key_names(schema)).select(CASE, JUDGE, key_text(schema).alias("k"), columns.alias("c"))
     return [
         Difference(

@@ -21,8 +21,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import Manifest
+from cdc_lake.jobs.verify.compared_rows import DELETED, ORDER, SEEN, key_names, lake_rows, names, raw_rows
 from cdc_lake.jobs.verify.matching import CASE, fingerprint
-from cdc_lake.jobs.verify.source_and_lake import GONE, ORDER, SEEN, key_names, lake_rows, names, raw_rows
 from cdc_lake.jobs.verify.spec import LakeState, VerifySpec
 
 FROM_BASE = "from_base"
@@ -46,7 +46,7 @@ def manifests_after(spec: VerifySpec, base: LakeState | None) -> list[Manifest]:
     return found
 
 
-def folded(spark: SparkSession, spec: VerifySpec, keys: DataFrame, base: LakeState | None) -> DataFrame:
+def fold_events(spark: SparkSession, spec: VerifySpec, keys: DataFrame, base: LakeState | None) -> DataFrame:
     """The sums of each of these keys, from the rows as of `base` and the events after it: AT_POINT and APPLIED, each a
     struct of GONE and the values, NULL for no event at all; UNKNOWN where `base` does not tell the sum at the point.
     """
@@ -55,7 +55,7 @@ def folded(spark: SparkSession, spec: VerifySpec, keys: DataFrame, base: LakeSta
     before = lake_rows(spark, spec, base, migrated=True).withColumn(FROM_BASE, F.lit(True))
     after = raw_rows(spark, spec, manifests, keys).withColumn(FROM_BASE, F.lit(False))
     events = before.unionByName(after).join(F.broadcast(keys.select(*key)), key, "left_semi")
-    row = F.struct(GONE, *names(spec.schema))
+    row = F.struct(DELETED, *names(spec.schema))
     sums = events.groupBy(*key).agg(
         F.max_by(row, F.when(F.col(SEEN), F.col(ORDER))).alias(AT_POINT),
         F.max_by(row, ORDER).alias(APPLIED),
@@ -74,21 +74,21 @@ def verdicts(
     `source` and `lake` are fingerprints. A key that neither side has, or both have alike, is `equal`.
     """
     ours = source.select(*key, F.col("print").alias("sp"))
-    theirs = lake.where(~F.col(GONE)).select(*key, F.col("print").alias("lp"))
+    theirs = lake.where(~F.col(DELETED)).select(*key, F.col("print").alias("lp"))
     joined = sums.join(ours, list(key), "left").join(theirs, list(key), "left")
-    point, applied = _print(AT_POINT, schema_names), _print(APPLIED, schema_names)
-    at_point, in_lake = _against(F.col("sp"), point), _against(applied, F.col("lp"))
+    point, applied = _fingerprint_of(AT_POINT, schema_names), _fingerprint_of(APPLIED, schema_names)
+    at_point, in_lake = _compare(F.col("sp"), point), _compare(applied, F.col("lp"))
     judge = F.when((at_point == "equal") & (in_lake != "equal"), "raw events").otherwise("source")
     case = F.when(at_point != "equal", at_point).otherwise(in_lake)
     return joined.select(*key, case.alias(CASE), judge.alias(JUDGE), UNKNOWN, AT_POINT, APPLIED)
 
 
-def _print(side: str, schema_names: Sequence[str]) -> SparkColumn:
-    there = F.col(side).isNotNull() & ~F.col(f"{side}.{GONE}")
+def _fingerprint_of(side: str, schema_names: Sequence[str]) -> SparkColumn:
+    there = F.col(side).isNotNull() & ~F.col(f"{side}.{DELETED}")
     return F.when(there, fingerprint([f"{side}.{name}" for name in schema_names]))
 
 
-def _against(expected: SparkColumn, found: SparkColumn) -> SparkColumn:
+def _compare(expected: SparkColumn, found: SparkColumn) -> SparkColumn:
     return (
         F.when(expected.eqNullSafe(found), "equal")
         .when(found.isNull(), "missing")

@@ -19,7 +19,7 @@ from cdc_lake.contract.schema.captured_schema import TableSchema
 _ONE_SPELLING = frozenset({"smallint", "integer", "bigint", "oid", "text", "character varying", "uuid"})
 
 
-def narrowed(records: DataFrame, keys: DataFrame, schema: TableSchema) -> DataFrame:
+def filter_by_key(records: DataFrame, keys: DataFrame, schema: TableSchema) -> DataFrame:
     """The records that can be of these keys; `keys` has the key's columns under the names of sides.names()."""
     fields = {
         f"c{number}": column.name

@@ -15,7 +15,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
-from cdc_lake.jobs.verify.source_and_lake import GONE, REFUSED, SEEN
+from cdc_lake.jobs.verify.compared_rows import DELETED, REFUSED, SEEN
 
 CASE = "case"
 CHANGED = "changed"
@@ -28,7 +28,7 @@ def fingerprint(columns: Sequence[str]) -> SparkColumn:
     return F.struct(*(F.xxhash64(F.lit(seed), *values).alias(f"h{n}") for n, seed in enumerate(_SEEDS)))
 
 
-def source_prints(rows: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:
+def source_fingerprints(rows: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:
     """Keys and fingerprints (`print`) of the source's rows; that of a row with refused values is no lake row's."""
     # Shifted rather than hashed again: Spark writes the columns' expressions out wherever they are used.
     shift = F.when(F.col(REFUSED).isNotNull(), 1).otherwise(0)
@@ -37,35 +37,43 @@ def source_prints(rows: DataFrame, keys: Sequence[str], columns: Sequence[str]) 
     return rows.select(*keys, REFUSED, fingerprint(columns).alias("print")).select(*keys, shifted.alias("print"))
 
 
-def lake_prints(rows: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:
+def lake_fingerprints(rows: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:
     """Keys, fingerprints, and what else the lake's rows tell."""
-    return rows.select(*keys, fingerprint(columns).alias("print"), GONE, SEEN)
+    return rows.select(*keys, fingerprint(columns).alias("print"), DELETED, SEEN)
 
 
-def matched(source: DataFrame, lake: DataFrame, keys: Sequence[str]) -> DataFrame:
+def match_by_key(source: DataFrame, lake: DataFrame, keys: Sequence[str]) -> DataFrame:
     """One row a key of either side, with its CASE.
 
     A full outer join, done as a union that is grouped by key: the same answer with one shuffle and no sort, and a key
     that stands on one side twice shows.
     """
     one, none, nothing = F.lit(1), F.lit(0), F.lit(None).cast("bigint")
-    ours = source.select(*keys, one.alias("s"), none.alias("l"), *_halves("s", "print"), *_halves("l", nothing))
-    ours = ours.withColumns({GONE: F.lit(None).cast("boolean"), SEEN: F.lit(True)})
+    ours = source.select(
+        *keys, one.alias("s"), none.alias("l"), *_hash_columns("s", "print"), *_hash_columns("l", nothing)
+    )
+    ours = ours.withColumns({DELETED: F.lit(None).cast("boolean"), SEEN: F.lit(True)})
     theirs = lake.select(
-        *keys, none.alias("s"), one.alias("l"), *_halves("s", nothing), *_halves("l", "print"), GONE, SEEN
+        *keys,
+        none.alias("s"),
+        one.alias("l"),
+        *_hash_columns("s", nothing),
+        *_hash_columns("l", "print"),
+        DELETED,
+        SEEN,
     )
     grouped = (ours.unionByName(theirs).groupBy(*keys)).agg(
         F.sum("s").alias("s"),
         F.sum("l").alias("l"),
         # Each by itself: Spark groups numbers by hashing, and structs by sorting everything.
         *(F.max(name).alias(name) for name in ("s0", "s1", "l0", "l1")),
-        F.coalesce(F.bool_and(GONE), F.lit(True)).alias(GONE),
+        F.coalesce(F.bool_and(DELETED), F.lit(True)).alias(DELETED),
         F.bool_and(SEEN).alias(SEEN),
     )
     return grouped.select(*keys, _case().alias(CASE))
 
 
-def _halves(side: str, of: str | SparkColumn) -> list[SparkColumn]:
+def _hash_columns(side: str, of: str | SparkColumn) -> list[SparkColumn]:
     """A fingerprint's two hashes, or nothing twice."""
     return [(F.col(of).getField(f"h{n}") if isinstance(of, str) else of).alias(f"{side}{n}") for n in range(2)]
 
@@ -74,7 +82,7 @@ def _case() -> SparkColumn:
     """`changed`: the lake's row is newer than the point, so the source's can't judge it. `nowhere`: deleted in the
     lake, and not at the source.
     """
-    at_source, in_lake = F.col("s") > 0, ~F.col(GONE)
+    at_source, in_lake = F.col("s") > 0, ~F.col(DELETED)
     return (
         F.when((F.col("s") > 1) | (F.col("l") > 1), "doubled")
         .when(~F.col(SEEN), CHANGED)

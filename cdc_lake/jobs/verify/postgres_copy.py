@@ -15,7 +15,7 @@ from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg
 from pyarrow import csv
 
 from cdc_lake.contract.errors import SourceUnreadableError
-from cdc_lake.jobs.verify.source_values import Wire
+from cdc_lake.jobs.verify.source_values import SelectedColumn
 from cdc_lake.jobs.verify.spec import SourceAccess, SourceTable
 
 _CHUNK = 4 * 2**20
@@ -48,7 +48,7 @@ class CopyReader:
     """
 
     table: SourceTable
-    columns: Sequence[Wire]
+    columns: Sequence[SelectedColumn]
     ranges: Sequence[Range]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -12,12 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.jobs.executor_errors import contract_errors
-from cdc_lake.jobs.verify import cell_differences, changed_keys, matching, source_and_lake
-from cdc_lake.jobs.verify.cell_differences import FAULTS, OURS, THEIRS
+from cdc_lake.jobs.verify import cell_differences, changed_keys, compared_rows, matching
+from cdc_lake.jobs.verify.cell_differences import FAULTS, LAKE_ROW, SOURCE_ROW
 from cdc_lake.jobs.verify.changed_keys import APPLIED, AT_POINT, JUDGE, UNKNOWN
+from cdc_lake.jobs.verify.compared_rows import DELETED
 from cdc_lake.jobs.verify.matching import CASE, CHANGED
 from cdc_lake.jobs.verify.report import PENDING_SAMPLED, Difference, VerifyReport
-from cdc_lake.jobs.verify.source_and_lake import GONE
 from cdc_lake.jobs.verify.spec import LakeState, VerifySpec
 
 
@@ -44,17 +44,17 @@ class _Run:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.columns = source_and_lake.names(self.spec.schema)
-        self.key = source_and_lake.key_names(self.spec.schema)
+        self.columns = compared_rows.names(self.spec.schema)
+        self.key = compared_rows.key_names(self.spec.schema)
 
     def report(self) -> VerifyReport:
         """Read, match, resolve, look up."""
         with self._timed("source"):
-            source = self._keep(matching.source_prints(self._source_rows(), self.key, self.columns))
+            source = self._keep(matching.source_fingerprints(self._source_rows(), self.key, self.columns))
             source_rows = source.count()
         with self._timed("lake"):
-            lake = self._keep(matching.lake_prints(self._lake_rows(), self.key, self.columns))
-            lake_rows = lake.where(~F.col(GONE)).count()
+            lake = self._keep(matching.lake_fingerprints(self._lake_rows(), self.key, self.columns))
+            lake_rows = lake.where(~F.col(DELETED)).count()
         with self._timed("match"):
             cases = self._keep(self._matched(source, lake))
             plain = self._counts(cases)
@@ -85,16 +85,16 @@ class _Run:
         )
 
     def _source_rows(self) -> DataFrame:
-        return source_and_lake.source_rows(self.spark, self.spec)
+        return compared_rows.source_rows(self.spark, self.spec)
 
     def _lake_rows(self) -> DataFrame:
-        return source_and_lake.lake_rows(self.spark, self.spec, self.spec.lake)
+        return compared_rows.lake_rows(self.spark, self.spec, self.spec.lake)
 
     def _matched(self, source: DataFrame, lake: DataFrame) -> DataFrame:
-        cases = matching.matched(source, lake, self.key)
+        cases = matching.match_by_key(source, lake, self.key)
         if self.spec.later is None:
             return cases
-        later = source_and_lake.later_keys(self.spark, self.spec, self.spec.later).withColumn("_later", F.lit(True))
+        later = compared_rows.later_keys(self.spark, self.spec, self.spec.later).withColumn("_later", F.lit(True))
         joined = cases.join(later, self.key, "full")
         return joined.select(*self.key, F.when(F.col("_later"), "pending").otherwise(F.col(CASE)).alias(CASE))
 
@@ -108,14 +108,14 @@ class _Run:
         return judged.where(~F.col(UNKNOWN)).unionByName(self._judged(unknown, source, lake, None))
 
     def _judged(self, keys: DataFrame, source: DataFrame, lake: DataFrame, base: LakeState | None) -> DataFrame:
-        sums = changed_keys.folded(self.spark, self.spec, keys, base)
+        sums = changed_keys.fold_events(self.spark, self.spec, keys, base)
         return self._keep(changed_keys.verdicts(sums, source, lake, self.columns, self.key))
 
     def _plain_differences(self, cases: DataFrame) -> list[Difference]:
         schema = self.spec.schema
         listed = self._keep(cell_differences.listed(cases, schema, self.spec.limit).withColumn(JUDGE, F.lit("source")))
-        ours = cell_differences.of_keys(self._source_rows(), listed, schema, OURS)
-        theirs = cell_differences.of_keys(self._lake_rows(), listed, schema, THEIRS)
+        ours = cell_differences.of_keys(self._source_rows(), listed, schema, SOURCE_ROW)
+        theirs = cell_differences.of_keys(self._lake_rows(), listed, schema, LAKE_ROW)
         return cell_differences.differences(listed.join(ours, self.key, "left").join(theirs, self.key, "left"), schema)
 
     def _resolved_differences(self, resolved: DataFrame) -> list[Difference]:
@@ -126,12 +126,12 @@ class _Run:
         joined = listed.join(source, self.key, "left").join(lake, self.key, "left")
         by_source = F.col(JUDGE) == "source"
         at_point, applied = (
-            F.struct(*(f"{side}.{name}" for name in self.columns), source_and_lake.nothing_refused())
+            F.struct(*(f"{side}.{name}" for name in self.columns), compared_rows.nothing_refused())
             for side in (AT_POINT, APPLIED)
         )
         return cell_differences.differences(
-            joined.withColumn(OURS, F.when(by_source, F.col("_source")).otherwise(applied)).withColumn(
-                THEIRS, F.when(by_source, at_point).otherwise(F.col("_lake"))
+            joined.withColumn(SOURCE_ROW, F.when(by_source, F.col("_source")).otherwise(applied)).withColumn(
+                LAKE_ROW, F.when(by_source, at_point).otherwise(F.col("_lake"))
             ),
             schema,
         )

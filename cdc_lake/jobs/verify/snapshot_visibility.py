@@ -9,7 +9,7 @@ from cdc_lake.contract.source.visibility import XIDS, Point
 from cdc_lake.contract.table.event_order import ORDER_COLUMN
 
 
-def seen(point: Point) -> SparkColumn:
+def seen_by(point: Point) -> SparkColumn:
     """Whether a row's change is part of the point: Point.sees() of its order, `__lsn` and `__txid`; never NULL."""
     epoch = F.substring(ORDER_COLUMN, 1, 6).cast("int")
     streamed = F.substring(ORDER_COLUMN, 8, 1) == "1"

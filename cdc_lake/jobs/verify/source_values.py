@@ -46,7 +46,7 @@ _DAY = 86_400_000_000
 
 
 @dataclass(frozen=True)
-class Wire:
+class SelectedColumn:
     """How a column is asked for: a SQL template over its name, and the name it travels under."""
 
     alias: str
@@ -58,7 +58,7 @@ class Wire:
         return sql.SQL(self.template).format(sql.Identifier(self.name))
 
 
-def wire(alias: str, column: Column) -> Wire:
+def selected_column(alias: str, column: Column) -> SelectedColumn:
     """How to ask PostgreSQL for a column's values.
 
     Other types than those in the table go as their output functions write them, which is what pgoutput sends too: a
@@ -66,11 +66,11 @@ def wire(alias: str, column: Column) -> Wire:
     would lose the zeros at their end.
     """
     if column.type.endswith("[]"):
-        return Wire(alias, "array_to_json({0}::text[])::text", column.name)
-    return Wire(alias, _TEMPLATES.get(column.base, "{0}"), column.name)
+        return SelectedColumn(alias, "array_to_json({0}::text[])::text", column.name)
+    return SelectedColumn(alias, _TEMPLATES.get(column.base, "{0}"), column.name)
 
 
-def typed(column: Column, text: SparkColumn, rules: ValueRules) -> SparkColumn:
+def to_lake_type(column: Column, text: SparkColumn, rules: ValueRules) -> SparkColumn:
     """A value of the source from the text that wire() asked for, in the lake's type; NULL for one that the rules make
     NULL or send to the dead letters (refused()).
     """
@@ -89,7 +89,7 @@ def typed(column: Column, text: SparkColumn, rules: ValueRules) -> SparkColumn:
             return text.cast(column.lake_type)
 
 
-def refused(column: Column, text: SparkColumn, rules: ValueRules) -> SparkColumn | None:
+def is_refused(column: Column, text: SparkColumn, rules: ValueRules) -> SparkColumn | None:
     """Whether the rules send a value to the dead letters: a NULL in the lake is not equal to it. None for a type that
     has no such values.
     """
@@ -109,16 +109,16 @@ def _bounded(column: Column, text: SparkColumn, value: SparkColumn, rules: Value
     return F.when(text == "infinity", last).when(text == "-infinity", first).otherwise(value)
 
 
-def comparable(column: Column, value: SparkColumn) -> SparkColumn:
+def normalized(column: Column, value: SparkColumn) -> SparkColumn:
     """A value of either side as both are compared."""
     if column.type.endswith("[]"):
         elements = F.from_json(value, "array<string>")
         return F.to_json(F.transform(elements, lambda one: _element(base(column.type[:-2]), one)))
     match column.base:
         case "numeric" if column.lake_type == "string":
-            return _plain(value)
+            return _without_exponent(value)
         case "time with time zone":
-            return _zoned(value)
+            return _utc_microseconds(value)
         case "hstore":
             return F.to_json(F.array_sort(F.map_entries(F.from_json(value, "map<string,string>"))))
         case _:
@@ -131,16 +131,16 @@ def _element(kind: str, text: SparkColumn) -> SparkColumn:
         case "real" | "double precision":
             return text.cast("float" if kind == "real" else "double").cast("string")
         case "numeric":
-            return _plain(text)
+            return _without_exponent(text)
         case "timestamp with time zone":
             return F.coalesce(F.unix_micros(text.cast("timestamp")).cast("string"), text)
         case "time with time zone":
-            return _zoned(text)
+            return _utc_microseconds(text)
         case _:
             return text
 
 
-def _plain(text: SparkColumn) -> SparkColumn:
+def _without_exponent(text: SparkColumn) -> SparkColumn:
     """A number's text without an exponent: Java writes 1.5E-7 where PostgreSQL writes 0.00000015."""
     digits = F.regexp_replace(F.regexp_extract(text, r"^-?([0-9.]+)E-\d+$", 1), r"\.", "")
     places = F.regexp_extract(text, r"E-(\d+)$", 1).cast("int")
@@ -149,7 +149,7 @@ def _plain(text: SparkColumn) -> SparkColumn:
     return F.when(digits != "", F.concat(sign, F.lit("0."), zeros, digits)).otherwise(text)
 
 
-def _zoned(text: SparkColumn) -> SparkColumn:
+def _utc_microseconds(text: SparkColumn) -> SparkColumn:
     """A time with time zone as the microsecond of the day in UTC, which is the zone that Debezium writes it in."""
 
     def part(group: int) -> SparkColumn:

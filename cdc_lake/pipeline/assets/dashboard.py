@@ -49,7 +49,7 @@ def build(flow: Flow, file: str, judged: Sequence[dg.AssetCheckKey] = ()) -> dg.
         upstream_checks.require_passed(context.instance, f"dashboard {name}", judged)
         athena = athena.metered(flow.spec.catalog)
         query = QueryOnce(lambda sql: _rows(athena, sql))
-        bucket, key = location(store).store(), object_names.note_key(flow.name, "dashboard", name)
+        bucket, key = location(store).store(), object_names.stage_state_key(flow.name, "dashboard", name)
         commits = table_progress.lake_commits(bucket, flow)  # before anything is read of the datasets
         noted = stage_state.read(bucket, key)
         published = dashboards.publish(declared, query, noted)

@@ -55,7 +55,7 @@ def build(flow: Flow, file: str, judged: Sequence[dg.AssetCheckKey] = ()) -> dg.
             for name, definition in tables.items()
         ]
         made_of = hashlib.sha256(repr((sql, bound_to)).encode()).hexdigest()[:12]
-        note = object_names.note_key(flow.name, "dataset", name)
+        note = object_names.stage_state_key(flow.name, "dataset", name)
         noted = stage_state.read(bucket, note).get("made_of")
         current = noted == made_of and glue.get_table(catalog, name) is not None
         if not current:

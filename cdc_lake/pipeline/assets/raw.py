@@ -44,7 +44,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         changes: dict[str, str | int | float] = {"changes": standard_metadata.UNCHANGED}
         changes |= {"records": 0, "bytes": 0, "seconds": 0.0}
         ahead = landing_modes.pending(table, found.head, found.spec)
-        if land.due(found.head, ahead):
+        if land.has_work(found.head, ahead):
             key, owner = object_names.landing_lease_key(flow.name, table.topic), f"dagster run {context.run.run_id}"
             with lease.held(bucket, key, owner) as held:
                 # Asked again: a reset that had the lease before has removed the topic whose offsets were read above.

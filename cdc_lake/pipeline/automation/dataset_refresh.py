@@ -66,7 +66,8 @@ def _ready(flow: Flow, bucket: Bucket) -> dict[str, float]:
     """The dashboards whose rows may be read by now, and since when."""
     names_ = sorted(PurePath(file).stem for file in flow.spec.dashboards)
     noted = {
-        name: stage_state.read(bucket, object_names.note_key(flow.name, "dashboard", name)).get(DUE) for name in names_
+        name: stage_state.read(bucket, object_names.stage_state_key(flow.name, "dashboard", name)).get(DUE)
+        for name in names_
     }
     return {name: float(due) for name, due in noted.items() if due is not None and float(due) <= time.time()}
 

@@ -33,7 +33,7 @@ class Cursor(BaseModel):
 
     def hear(self, message: Message, bucket: str, tables: Collection[TableFlow]) -> None:
         """Keep what a message tells of a bucket. Raises UnreadableEventError."""
-        created = s3_events.created(message.body)
+        created = s3_events.created_objects(message.body)
         wanted = dict.fromkeys(target for where, key in created if where == bucket for target in targets(tables, key))
         self.heard[message.id] = Heard(handle=message.handle, targets=list(wanted))
 

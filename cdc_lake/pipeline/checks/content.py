@@ -49,8 +49,8 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         description=(
             f"Every row of {table.source_table} at a consistent point stands in {catalog}.{table.name} with the same "
             "values, and no other row does. Keys with changes that the lake has not applied yet are not judged, and "
-            f"counted as pending; one that is pending in {pending_counts.RUNS} runs in a row fails the check. "
-            "`cdc-lake verify` waits for the lake, and judges all keys."
+            f"counted as pending; one that is pending in {pending_counts.MAX_PENDING_RUNS} runs in a row fails the "
+            "check. `cdc-lake verify` waits for the lake, and judges all keys."
         ),
         metadata=tiers.SCHEDULED,
         op_tags=tiers.FIRST,
@@ -120,7 +120,7 @@ def _not_judged(table: TableFlow, found: VerifyReport, nothing: bool) -> str | N
         keys = f"{len(found.never_judged)} key{'s' if len(found.never_judged) > 1 else ''}"
         return (
             f"Cannot judge {keys} of {table.name}, the first one {first}: in each of the last "
-            f"{pending_counts.RUNS} runs the lake had not applied the newest change. "
+            f"{pending_counts.MAX_PENDING_RUNS} runs the lake had not applied the newest change. "
             f"Run `cdc-lake verify {table.pipeline.name}`, which waits for the lake and judges all keys, "
             "then this check again."
         )

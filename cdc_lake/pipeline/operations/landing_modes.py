@@ -13,7 +13,7 @@ from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.manifest import Manifest, Span
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.sinks import sink_names
-from cdc_lake.contract.source.topic_records import print_of
+from cdc_lake.contract.source.topic_records import fingerprint_number
 from cdc_lake.jobs.adoption import adopt
 from cdc_lake.jobs.adoption.adopt import AdoptSpec
 from cdc_lake.jobs.adoption.listing import Sink
@@ -40,7 +40,7 @@ class KafkaRecord:
         try:
             messages = self.kafka.peek(self.topic, partition, first)
             there = takewhile(lambda message: message.offset < end, messages)
-            return [(message.offset, print_of(message.value)) for message in there]
+            return [(message.offset, fingerprint_number(message.value)) for message in there]
         except OffsetsExpired:  # since it was asked where the topic begins
             return None
 

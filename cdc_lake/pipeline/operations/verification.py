@@ -215,7 +215,7 @@ class _Verification:
         """Run the job for one table."""
         self.show(f"comparing {table.source_table} with the lake table {table.name}")
         source = self.flow.spec.source
-        versions = captured_schema.captured(self.bucket, self.flow.name, table.source_table)
+        versions = captured_schema.require_versions(self.bucket, self.flow.name, table.source_table)
         self._require_explained(table, versions[-1])
         files = point.files(source.schema_, table.name)
         applying = table.upsert_spec(self.where, owner="verify")
@@ -253,8 +253,8 @@ class _Verification:
 
     def _with_never_judged(self, table: TableFlow, report: VerifyReport) -> VerifyReport:
         """The report with the keys that stayed pending; a run that judges a key starts its count again."""
-        runs = pending_counts.counted(self.bucket, self.flow.name, table.name, report.pending_keys)
-        stayed = [key for digest, key in report.pending_keys.items() if runs[digest] >= pending_counts.RUNS]
+        runs = pending_counts.count_pending_run(self.bucket, self.flow.name, table.name, report.pending_keys)
+        stayed = [key for digest, key in report.pending_keys.items() if runs[digest] >= pending_counts.MAX_PENDING_RUNS]
         return replace(report, never_judged=stayed) if stayed else report
 
     def _require_kept(self, table: TableFlow, state: LakeState | None) -> None:

@@ -7,7 +7,7 @@ two streamed beats that follow one another differ by one. What was delivered twi
 from __future__ import annotations
 
 from cdc_lake.contract.source.epochs import Epoch
-from cdc_lake.contract.source.stream_progress import Beat, Seen
+from cdc_lake.contract.source.stream_progress import Heartbeat, StreamProgress
 from cdc_lake.pipeline.naming import Flow
 from cdc_lake.pipeline.source_health.heartbeat import heartbeat
 from resources import lsn
@@ -15,13 +15,15 @@ from resources.kafka import Kafka
 from resources.kafka_records import Message
 
 
-def follow(kafka: Kafka, flow: Flow, epoch: Epoch, seen: Seen | None) -> tuple[Seen, tuple[str, ...]]:
+def follow(
+    kafka: Kafka, flow: Flow, epoch: Epoch, seen: StreamProgress | None
+) -> tuple[StreamProgress, tuple[str, ...]]:
     """What was seen, read on to the topic's end; and the first thing that is wrong there, if anything is."""
     topic = flow.heartbeat_topic
     start = epoch.starts.get(topic)
     if seen is None:
         known = (None, {}) if start is None else (start.topic_id, start.offsets)
-        seen = Seen(epoch=epoch.number, topic_id=known[0], offsets=known[1])
+        seen = StreamProgress(epoch=epoch.number, topic_id=known[0], offsets=known[1])
     found = kafka.topic(topic)
     if found is None:
         gone = () if seen.topic_id is None else (f"topic {topic}, which carries the heartbeats, was deleted",)
@@ -44,14 +46,14 @@ def follow(kafka: Kafka, flow: Flow, epoch: Epoch, seen: Seen | None) -> tuple[S
     return after, ()
 
 
-def _next(topic: str, seen: Seen, message: Message) -> tuple[Seen, str]:
+def _next(topic: str, seen: StreamProgress, message: Message) -> tuple[StreamProgress, str]:
     """What is seen after one more record, and what is wrong with it, if anything is."""
     told = heartbeat(topic, message)
     if told is None:
         return seen, ""
     if told.snapshot:
         return _told(seen, told.lsn, told.source_ts_ms)
-    beat, last = Beat(beats=told.beats, lsn=told.lsn), seen.beat
+    beat, last = Heartbeat(beats=told.beats, lsn=told.lsn), seen.beat
     if last is not None and beat.lsn <= last.lsn:
         return seen, ""  # delivered once more
     if last is None or beat.beats == last.beats + 1:
@@ -63,7 +65,7 @@ def _next(topic: str, seen: Seen, message: Message) -> tuple[Seen, str]:
     return seen, f"{missing} heartbeats are missing {between} (after number {last.beats}): WAL was skipped there"
 
 
-def _told(seen: Seen, at: int, when_ms: int) -> tuple[Seen, str]:
+def _told(seen: StreamProgress, at: int, when_ms: int) -> tuple[StreamProgress, str]:
     """What is seen after a beat that a snapshot told."""
     if seen.beat is not None:
         return seen, (

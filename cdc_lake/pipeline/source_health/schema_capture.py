@@ -78,7 +78,7 @@ def look(table: TableFlow, postgres: Postgres, bucket: ObjectStore, *, epoch: in
     if found and max(epoch, found[-1].epoch) == found[-1].epoch:
         _require_told(table, postgres, found[-1], seen, catalog)
     captured, added = captured_schema.record(bucket, flow.name, seen)
-    return Look(captured, added, evolution.told(found[-1], captured) if found and added else ())
+    return Look(captured, added, evolution.describe_changes(found[-1], captured) if found and added else ())
 
 
 def require_tellable(table: TableFlow, postgres: Postgres) -> None:
@@ -141,7 +141,7 @@ def _require_told(
     Raises SchemaChangeError otherwise: they have values that no event told, in a table that was rewritten since (by a
     default that is another one for each row, say), or a default that can't be spelled as Debezium would.
     """
-    before = evolution.paired(old, seen)
+    before = evolution.match_columns(old, seen)
     rewritten = seen.filenode is None or seen.filenode != old.filenode
     flow = table.pipeline
     faults = []
@@ -157,4 +157,4 @@ def _require_told(
         ):
             faults.append(f"the new column {column.name} was filled in a rewritten table, which writes no events")
     if faults:
-        raise evolution.refused(flow.name, table.source_table, faults)
+        raise evolution.schema_change_error(flow.name, table.source_table, faults)

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 
 from cdc_lake.contract.errors import ContractError, SourceBrokenError
 from cdc_lake.contract.objects.store import ObjectStore
-from cdc_lake.contract.source.epochs import Break, Completion, Epoch, Epochs, Start, broken
-from cdc_lake.contract.source.stream_progress import Seen, Sighting, load, save
+from cdc_lake.contract.source.epochs import Break, Completion, Epoch, Epochs, Start, broken_stream_error
+from cdc_lake.contract.source.stream_progress import PublicationState, StreamProgress, load, save
 from cdc_lake.pipeline.naming import Flow
 from cdc_lake.pipeline.source_health import heartbeat_sequence, stored_offset
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
@@ -127,7 +127,7 @@ def require_whole(flow: Flow, postgres: Postgres, kafka: Kafka, connect: Connect
     """Return where examine() finds nothing. Raises SourceBrokenError with what it finds."""
     faults = examine(flow, postgres, kafka, connect, store)
     if faults:
-        raise broken(flow.name, Break(faults=faults, found_at=datetime.now(UTC)))
+        raise broken_stream_error(flow.name, Break(faults=faults, found_at=datetime.now(UTC)))
 
 
 def require_proven(flow: Flow, kafka: Kafka, store: ObjectStore) -> None:
@@ -146,7 +146,7 @@ def require_proven(flow: Flow, kafka: Kafka, store: ObjectStore) -> None:
     if gaps:
         found = Break(faults=gaps, found_at=datetime.now(UTC))
         epochs.mark_broken(epoch.number, found)
-        raise broken(flow.name, found)
+        raise broken_stream_error(flow.name, found)
     save(store, flow.name, after, seen)
 
 
@@ -175,7 +175,9 @@ def _topics(kafka: Kafka, flow: Flow, epoch: Epoch) -> Iterator[str]:
             yield f"topic {topic} was deleted and made again (id {start.topic_id}, now {found.topic_id})"
 
 
-def _server(postgres: Postgres, epoch: Epoch, seen: Seen | None, offset: Mapping[str, object] | None) -> Iterator[str]:
+def _server(
+    postgres: Postgres, epoch: Epoch, seen: StreamProgress | None, offset: Mapping[str, object] | None
+) -> Iterator[str]:
     server = postgres.identity()
     where = f"the server at {postgres.host}:{postgres.port}"
     if server.system_identifier != epoch.system_identifier:
@@ -198,7 +200,9 @@ def _server(postgres: Postgres, epoch: Epoch, seen: Seen | None, offset: Mapping
         )
 
 
-def _publication(flow: Flow, postgres: Postgres, seen: Seen | None) -> tuple[Sighting | None, tuple[str, ...]]:
+def _publication(
+    flow: Flow, postgres: Postgres, seen: StreamProgress | None
+) -> tuple[PublicationState | None, tuple[str, ...]]:
     """The publication as it is now, and how it is another one than before."""
     source = flow.spec.source
     what = f"publication {source.publication} of database {source.database}"
@@ -206,7 +210,7 @@ def _publication(flow: Flow, postgres: Postgres, seen: Seen | None) -> tuple[Sig
     before = None if seen is None else seen.publication
     if info is None or found is None:
         return None, () if before is None else (f"{what} was dropped",)
-    now = Sighting(oid=found.oid, version=found.version, tables=dict(found.tables))
+    now = PublicationState(oid=found.oid, version=found.version, tables=dict(found.tables))
     own = [f"{source.schema_}.{name}" for name in (*source.tables, HEARTBEAT_TABLE)]
     faults = []
     if before is not None and before.oid != now.oid:
@@ -236,7 +240,7 @@ def _slot(flow: Flow, slot: SlotInfo | None) -> Iterator[str]:
         )
 
 
-def _offset(flow: Flow, seen: Seen | None, offset: Mapping[str, object] | None) -> Iterator[str]:
+def _offset(flow: Flow, seen: StreamProgress | None, offset: Mapping[str, object] | None) -> Iterator[str]:
     # Right after the first snapshot Connect has stored none yet: it does so every offset.flush.interval.ms.
     if offset is None and seen is not None and seen.offset:
         yield (
@@ -268,7 +272,7 @@ def _is_halted(status: ConnectorStatus | None) -> bool:
 
 
 def _acknowledged(
-    seen: Seen | None, config: Mapping[str, str] | None, offset: Mapping[str, object] | None, told: bool
+    seen: StreamProgress | None, config: Mapping[str, str] | None, offset: Mapping[str, object] | None, told: bool
 ) -> int | None:
     """What Seen.acknowledged becomes; as it was while there is no connector to ask."""
     if config is None or not told:

@@ -135,7 +135,7 @@ def test_a_replay_after_the_schema_was_captured(poisoned: PoisonedTopic) -> None
 def test_a_mended_value_is_applied_and_the_original_kept(poisoned: PoisonedTopic) -> None:
     poisoned.deliver(good(1, 10), good(2, 20)[:-1], None)
     broken, tombstone = poisoned.letters().values()
-    dead_letters.mend(poisoned.store, poisoned.name, broken, good(2, 20, note="mended"))
+    dead_letters.replace_value(poisoned.store, poisoned.name, broken, good(2, 20, note="mended"))
     report = poisoned.replay()
     assert (report.applied, report.failed) == ([broken.id], {tombstone.id: "the record has no value"})
     assert poisoned.rows()[2]["note"] == "mended"

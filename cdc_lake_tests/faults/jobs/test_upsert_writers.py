@@ -100,7 +100,7 @@ def test_a_writer_that_wakes_up_undoes_nothing_of_the_next_one(table: LakeTable,
 
 def test_files_that_were_written_after_their_rollback_are_swept(table: LakeTable, pause: Pause) -> None:
     first = pause("first", "commit.before_lease_check")
-    [instant] = failed_writes.begun(table.store, table.spec.prefix)
+    [instant] = failed_writes.incomplete_commits(table.store, table.spec.prefix)
     late = [key for key in files(table) if instant in key]
     markers = [item.key for item in table.store.scan(f"{table.spec.prefix}.hoodie/.temp/{instant}/")]
     kept = {key: table.store.get(key) for key in [*late, *markers]}
@@ -119,10 +119,10 @@ def test_files_that_were_written_after_their_rollback_are_swept(table: LakeTable
 
 def test_a_commit_that_was_begun_is_rolled_back_by_the_next_run(table: LakeTable, pause: Pause) -> None:
     first = pause("first", "commit.before_lease_check")
-    [instant] = failed_writes.begun(table.store, table.spec.prefix)
+    [instant] = failed_writes.incomplete_commits(table.store, table.spec.prefix)
     assert any(instant in key for key in files(table))
     table.upsert(replace(table.spec, owner="second", lease_wait_seconds=60))
-    assert failed_writes.begun(table.store, table.spec.prefix) == []
+    assert failed_writes.incomplete_commits(table.store, table.spec.prefix) == []
     assert not any(instant in key for key in files(table))
     first.wake()
 
@@ -168,7 +168,7 @@ def assert_that_the_next_run_leaves_nothing(table: LakeTable) -> None:
     before = notes(table)
     table.deliver([event(9, "c", 900)])
     table.upsert()
-    assert failed_writes.begun(table.store, table.spec.prefix) == []
+    assert failed_writes.incomplete_commits(table.store, table.spec.prefix) == []
     assert notes(table) == {**before, 9: None}
     there = [item.key for item in table.store.scan(f"{table.spec.prefix}.hoodie/.temp/") if ".marker." in item.key]
     assert there == []

@@ -13,7 +13,7 @@ from cdc_lake.contract.objects import dead_letters
 from cdc_lake.contract.objects.dead_letters import DeadLetter
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.demo.graph import Graph, Materialised
-from cdc_lake.jobs.hudi.writer import own_columns
+from cdc_lake.jobs.hudi.writer import lake_columns
 from cdc_lake.pipeline import component, table_progress
 from cdc_lake.pipeline.assets.topic import connector_config
 from cdc_lake.pipeline.loading import load
@@ -136,7 +136,7 @@ class Line:
         """The lake table's columns and types, as its files have them."""
         uri = self.table(table).upsert_spec(self._location, "test").uri()
         rows = spark().session().read.format("hudi").load(uri)
-        return rows.select(*own_columns(rows)).dtypes
+        return rows.select(*lake_columns(rows)).dtypes
 
     @property
     def _location(self) -> Any:  # noqa: ANN401 - an S3Location

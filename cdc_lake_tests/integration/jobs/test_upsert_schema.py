@@ -13,7 +13,7 @@ from cdc_lake.contract.schema import captured_schema
 from cdc_lake.contract.schema.captured_schema import Column, TableSchema
 from cdc_lake.contract.schema.special_values import PLACEHOLDER
 from cdc_lake.contract.table import timeline
-from cdc_lake.jobs.hudi.writer import own_columns
+from cdc_lake.jobs.hudi.writer import lake_columns
 from cdc_lake_tests.integration.jobs.conftest import NewTable
 from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.tables import SOURCE, LakeTable
@@ -215,5 +215,5 @@ def test_every_widening_in_every_row(new_table: NewTable, tried: Tried) -> None:
     expected = tuple(each[3] for each in WIDENED)
     assert held(table, *names) == {1: expected, 2: (None,) * len(names), 3: expected}
     rows = table.engines.spark.read.format("hudi").load(table.spec.uri())
-    assert sorted(rows.select(*own_columns(rows)).dtypes) == sorted(table.lake_columns())
+    assert sorted(rows.select(*lake_columns(rows)).dtypes) == sorted(table.lake_columns())
     tried("schema changes applied", len(WIDENED))

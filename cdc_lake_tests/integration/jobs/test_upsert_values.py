@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract.schema.captured_schema import Column
 from cdc_lake.contract.schema.special_values import PLACEHOLDER
-from cdc_lake.jobs.hudi.writer import own_columns
+from cdc_lake.jobs.hudi.writer import lake_columns
 from cdc_lake_tests.integration.jobs.conftest import NewTable
 from cdc_lake_tests.integration.jobs.events import event
 from cdc_lake_tests.integration.jobs.tables import LakeTable
@@ -113,7 +113,7 @@ def test_types_and_version_are_what_old_readers_know(new_table: NewTable) -> Non
     table.deliver([record(1)])
     table.upsert()
     rows = table.engines.spark.read.format("hudi").load(table.spec.uri())
-    assert rows.select(*own_columns(rows)).dtypes == table.lake_columns()
+    assert rows.select(*lake_columns(rows)).dtypes == table.lake_columns()
     properties = table.store.get(f"{table.spec.prefix}.hoodie/hoodie.properties")
     assert properties is not None
     lines = properties.body.decode().splitlines()

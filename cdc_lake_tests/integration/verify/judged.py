@@ -91,7 +91,7 @@ class Judged:
             pipeline=self.lake.name,
             topic=TOPIC,
             uri=self.lake.spec.uri(),
-            versions=captured_schema.captured(self.lake.store, self.lake.name, SOURCE),
+            versions=captured_schema.require_versions(self.lake.store, self.lake.name, SOURCE),
             source=SourceAtPoint(access, point.snapshot_id, "public", self.source.name, pages),
             point=Point(0, point.lsn, point.horizon, point.snapshot.xmax, point.snapshot.in_progress),
             lake=self.state(),

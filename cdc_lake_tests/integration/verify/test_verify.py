@@ -223,12 +223,12 @@ def test_what_waits_in_the_topic_is_set_aside_and_what_was_applied_is_judged(jud
 
 
 def test_the_password_is_in_no_plan(judged: Judged) -> None:
-    from cdc_lake.jobs.verify import source_and_lake
+    from cdc_lake.jobs.verify import compared_rows
 
     filled(judged, 5)
     with judged.point() as point:
         spec = judged.spec(point)
-        rows = source_and_lake.source_rows(judged.lake.engines.spark, spec)
+        rows = compared_rows.source_rows(judged.lake.engines.spark, spec)
         plan = rows._jdf.queryExecution().toString() + rows._jdf.queryExecution().logical().treeString()
         assert rows.count() == 5
     assert "CopyReader" in plan
@@ -262,7 +262,7 @@ def test_a_record_is_not_parsed_again_for_each_of_its_fields(judged: Judged) -> 
         keys = spark.createDataFrame([(1,)], "c0 int")
         spark.conf.set("spark.sql.debug.maxToStringFields", 10_000)  # the plan is to be told in full
         try:
-            sums = changed_keys.folded(spark, judged.spec(point, before), keys, before)
+            sums = changed_keys.fold_events(spark, judged.spec(point, before), keys, before)
             plan = sums._jdf.queryExecution().optimizedPlan().toString()
         finally:
             spark.conf.unset("spark.sql.debug.maxToStringFields")

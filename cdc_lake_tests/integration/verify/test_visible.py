@@ -6,7 +6,7 @@ from itertools import product
 
 from cdc_lake.contract.source.visibility import XIDS, Point
 from cdc_lake.contract.table.event_order import Position
-from cdc_lake.jobs.verify.snapshot_visibility import seen
+from cdc_lake.jobs.verify.snapshot_visibility import seen_by
 from cdc_lake_tests.integration.verify.conftest import NewTable
 from cdc_lake_tests.tried import Tried
 
@@ -31,6 +31,6 @@ def test_the_expression_is_the_rule(judged_tables: NewTable, tried: Tried) -> No
         "number int, __order string, __lsn bigint, __txid bigint",
     )
     for point in POINTS:
-        found = {row["number"]: row["seen"] for row in rows.select("number", seen(point).alias("seen")).collect()}
+        found = {row["number"]: row["seen"] for row in rows.select("number", seen_by(point).alias("seen")).collect()}
         assert found == {number: point.sees(place, xid) for number, (place, xid) in enumerate(cases)}
     tried("changes told seen or not by both forms of the rule", len(cases) * len(POINTS))

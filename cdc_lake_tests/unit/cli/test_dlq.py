@@ -46,7 +46,7 @@ def letters(commands: World) -> World:
         (DeadLetter.of(ORDERS, 0, 2, "not UTF-8", b"\xff\x00\n", key=b"\xfe", headers=[("by", b"me")]), b"\xff\x00\n"),
         (DeadLetter.of(CUSTOMERS, 1, 7, "the record has no value", None, key=b'{"id": 7}', epoch=2), None),
     ):
-        dead_letters.keep_value(commands.bucket, "shop", letter, value)
+        dead_letters.put_value(commands.bucket, "shop", letter, value)
         dead_letters.put(commands.bucket, "shop", [letter])
     return commands
 
@@ -110,7 +110,7 @@ def test_show_a_tombstone() -> None:
 def test_show_cuts_what_is_long(commands: World) -> None:
     for offset, value in ((1, b"x" * 5000), (2, b"\x00" * 5000)):
         letter = DeadLetter.of(ORDERS, 0, offset, "r", value)
-        dead_letters.keep_value(commands.bucket, "shop", letter, value)
+        dead_letters.put_value(commands.bucket, "shop", letter, value)
         dead_letters.put(commands.bucket, "shop", [letter])
         lines = run("show", "shop", letter.id).stdout.splitlines()
         assert lines[-1] == "… 904 more bytes; `--raw` prints all"

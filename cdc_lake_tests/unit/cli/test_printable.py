@@ -97,7 +97,7 @@ def test_a_topics_records(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_dead_letters(commands: World) -> None:
     letter = DeadLetter.of(commands.orders.topic, 0, 1, f"not read: {HOSTILE}", HOSTILE.encode(), key=HOSTILE.encode())
-    dead_letters.keep_value(commands.bucket, "shop", letter, HOSTILE.encode())
+    dead_letters.put_value(commands.bucket, "shop", letter, HOSTILE.encode())
     dead_letters.put(commands.bucket, "shop", [letter])
     for command in (["list", "shop"], ["list", "shop", "--json"], ["show", "shop", letter.id]):
         found = CliRunner().invoke(app, ["dlq", *command])

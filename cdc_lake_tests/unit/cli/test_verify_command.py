@@ -51,7 +51,7 @@ def test_the_verdict(monkeypatch: pytest.MonkeyPatch, report: VerifyReport, code
 def test_what_was_not_judged_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:
     found = verified(monkeypatch, NEVER)
     assert "orders: not judged: 1 of 3 keys" in found.stdout
-    assert f"pending in each of the last {pending_counts.RUNS} runs: 1" in found.stdout
+    assert f"pending in each of the last {pending_counts.MAX_PENDING_RUNS} runs: 1" in found.stdout
     assert "not judged" not in verified(monkeypatch, EQUAL).stdout
 
 

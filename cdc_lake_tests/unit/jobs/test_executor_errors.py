@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import PythonException
 
 from cdc_lake.contract.errors import ContractError, ObjectDamagedError
-from cdc_lake.jobs.executor_errors import contract_errors, raised
+from cdc_lake.jobs.executor_errors import contract_error_in, contract_errors
 
 DAMAGED = "cdc_lake.contract.errors.ObjectDamagedError: raw object a.json is missing: restore it"
 # As PySpark 3.5.7 words it, shortened.
@@ -31,7 +31,7 @@ Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent c
 
 @pytest.mark.parametrize("text", [TRACEBACK.format(""), TRACEBACK.format(CAUSE), TRACEBACK.format("") + JAVA])
 def test_it_is_found(text: str) -> None:
-    found = raised(text)
+    found = contract_error_in(text)
     assert type(found) is ObjectDamagedError
     assert found.user_message == "raw object a.json is missing: restore it"
 
@@ -47,7 +47,7 @@ def test_it_is_found(text: str) -> None:
     ],
 )
 def test_other_errors_are_left_alone(text: str) -> None:
-    assert raised(text) is None
+    assert contract_error_in(text) is None
 
 
 def test_it_is_raised_with_sparks_error_as_its_cause() -> None:

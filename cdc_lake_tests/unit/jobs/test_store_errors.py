@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cdc_lake.contract.errors import StoreRefusedError, StoreUnreachableError
-from cdc_lake.jobs.store_errors import found
+from cdc_lake.jobs.store_errors import store_error
 
 # As py4j hands them over, shortened.
 TRACE = """An error occurred while calling z:org.apache.hudi.HoodieSparkSqlWriter.write.
@@ -31,7 +31,7 @@ ON = "PUT 0-byte object on lake/shop/orders/.hoodie/1.inflight: com.amazonaws."
     ],
 )
 def test_it_is_found_with_what_was_asked_of_the_store(cause: str, kind: type[Exception]) -> None:
-    error = found(TRACE.format(cause))
+    error = store_error(TRACE.format(cause))
     assert type(error) is kind
     assert "lake/shop/orders" in error.user_message
     assert "nothing is committed twice" in error.user_message
@@ -49,4 +49,4 @@ def test_it_is_found_with_what_was_asked_of_the_store(cause: str, kind: type[Exc
     ],
 )
 def test_other_faults_are_left_alone(cause: str) -> None:
-    assert found(TRACE.format(cause)) is None
+    assert store_error(TRACE.format(cause)) is None

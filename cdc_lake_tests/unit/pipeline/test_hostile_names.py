@@ -97,5 +97,5 @@ def test_no_field_takes_a_name_that_leaves_its_place(field: tuple[str | int, ...
 @pytest.mark.parametrize("hostile", [each for each in HOSTILE if each not in {"x--", "x.y.z"}])
 def test_no_part_of_a_key_leaves_its_prefix(hostile: str, tried: Tried) -> None:
     with pytest.raises(ContractError):
-        object_names.checked(hostile, "part")
+        object_names.require_safe(hostile, "part")
     tried("hostile names refused", 1)

@@ -10,7 +10,7 @@ from cdc_lake.contract.objects import json_lines
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import LandedObject, Manifest, Span
 from cdc_lake.contract.objects.object_names import ObjectName
-from cdc_lake.jobs.landing.raw_writer import runs
+from cdc_lake.jobs.landing.raw_writer import consecutive_runs
 from cdc_lake_tests.memory_store import MemoryStore
 
 PIPELINE = "shop"
@@ -56,7 +56,7 @@ def landed(store: MemoryStore, records: Mapping[int, bytes], partition: int = 0)
     """Put an object with these records by offset; its entry in a manifest."""
     offsets = sorted(records)
     key = ObjectName(PIPELINE, TOPIC, partition, offsets[0], offsets[-1], json_lines.EXTENSION).key
-    body = json_lines.frame([records[offset] for offset in offsets])
+    body = json_lines.join_lines([records[offset] for offset in offsets])
     return LandedObject(
         key=key,
         partition=partition,
@@ -66,5 +66,5 @@ def landed(store: MemoryStore, records: Mapping[int, bytes], partition: int = 0)
         bytes=len(body),
         sha256=hashlib.sha256(body).hexdigest(),
         etag=store.put_new(key, body),
-        runs=tuple(runs(offsets)),
+        runs=tuple(consecutive_runs(offsets)),
     )

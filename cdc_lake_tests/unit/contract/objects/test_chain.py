@@ -90,7 +90,7 @@ def test_a_mark_of_another_attempt_or_chain_is_not_counted_on() -> None:
     chain.append(manifest(4, {0: (30, 40)}, objects=(item,)))
     for mark in ({"chain": "old"}, {"attempt": "another"}, {"manifest": 9}, {"records": "many"}):
         known = {"chain": "", "manifest": 4, "attempt": "attempt of 4", "records": 1000}
-        stage_state.write(store, object_names.note_key(PIPELINE, "counted", TOPIC), {**known, **mark})
+        stage_state.write(store, object_names.stage_state_key(PIPELINE, "counted", TOPIC), {**known, **mark})
         assert Chain(store, PIPELINE, TOPIC).records(chain.read(4)) == 2
 
 

@@ -24,7 +24,7 @@ KEY = f"dlq/shop/{NAME}.json"
 
 def kept(store: MemoryStore, letter: DeadLetter = LETTER, value: bytes | None = VALUE) -> MemoryStore:
     """The store with a letter and its value."""
-    dead_letters.keep_value(store, PIPELINE, letter, value)
+    dead_letters.put_value(store, PIPELINE, letter, value)
     dead_letters.put(store, PIPELINE, [letter])
     return store
 
@@ -76,7 +76,7 @@ def test_another_record_in_its_place_is_a_conflict() -> None:
     with pytest.raises(ObjectConflictError, match="is about another record"):
         dead_letters.put(store, PIPELINE, [DeadLetter.of(TOPIC, 2, 17, "r", b"another")])
     with pytest.raises(ObjectConflictError, match="is there with another value"):
-        dead_letters.keep_value(store, PIPELINE, LETTER, b"another")
+        dead_letters.put_value(store, PIPELINE, LETTER, b"another")
     # Of another epoch it is not in its place.
     kept(store, DeadLetter.of(TOPIC, 2, 17, "r", b"another", epoch=1), b"another")
     assert {letter.id for letter in dead_letters.letters(store, PIPELINE)} == {f"{TOPIC}+2+17", f"{TOPIC}+2+17@1"}
@@ -134,46 +134,46 @@ def test_a_damaged_value_is_not_believed(damage: str) -> None:
 
 def test_a_letter_that_fails_again_has_its_new_reason() -> None:
     store = kept(MemoryStore())
-    dead_letters.failed_again(store, PIPELINE, LETTER, "it is too late")
+    dead_letters.record_failed_replay(store, PIPELINE, LETTER, "it is too late")
     [now] = dead_letters.letters(store, PIPELINE)
     assert (now.reason, now.tries, now.found_at) == ("it is too late", 2, LETTER.found_at)
     assert now.tried_at is not None
     # Who still has the letter as it was overwrites nothing.
-    dead_letters.failed_again(store, PIPELINE, LETTER, "stale")
+    dead_letters.record_failed_replay(store, PIPELINE, LETTER, "stale")
     assert list(dead_letters.letters(store, PIPELINE)) == [now]
 
 
 def test_a_closed_letter_is_not_opened_by_a_late_failure() -> None:
     store = kept(MemoryStore())
     dead_letters.close(store, PIPELINE, LETTER, "dropped", None)
-    dead_letters.failed_again(store, PIPELINE, LETTER, "late")
+    dead_letters.record_failed_replay(store, PIPELINE, LETTER, "late")
     assert list(dead_letters.keys(store, PIPELINE)) == []
 
 
 def test_a_value_can_be_mended_and_the_original_stays() -> None:
     store = kept(MemoryStore())
-    mended = dead_letters.mend(store, PIPELINE, LETTER, b'{"a": 1}')
+    mended = dead_letters.replace_value(store, PIPELINE, LETTER, b'{"a": 1}')
     assert dead_letters.find(store, PIPELINE, LETTER.id) == mended
     assert dead_letters.value_of(store, PIPELINE, mended) == b'{"a": 1}'
     assert dead_letters.value_of(store, PIPELINE, mended, original=True) == VALUE
-    again = dead_letters.mend(store, PIPELINE, mended, b"{}")
+    again = dead_letters.replace_value(store, PIPELINE, mended, b"{}")
     assert dead_letters.value_of(store, PIPELINE, again) == b"{}"
-    assert dead_letters.mend(store, PIPELINE, again, VALUE).mended is None
+    assert dead_letters.replace_value(store, PIPELINE, again, VALUE).mended is None
     with pytest.raises(ContractError, match="was changed or closed just now"):
-        dead_letters.mend(store, PIPELINE, LETTER.model_copy(update={"tries": 9}), b"{}")
+        dead_letters.replace_value(store, PIPELINE, LETTER.model_copy(update={"tries": 9}), b"{}")
 
 
 def test_a_tombstone_can_be_given_a_value() -> None:
     letter = DeadLetter.of(TOPIC, 0, 0, "r", None)
     store = kept(MemoryStore(), letter, None)
-    mended = dead_letters.mend(store, PIPELINE, letter, b"{}")
+    mended = dead_letters.replace_value(store, PIPELINE, letter, b"{}")
     assert dead_letters.value_of(store, PIPELINE, mended) == b"{}"
     assert dead_letters.value_of(store, PIPELINE, mended, original=True) is None
 
 
 def test_a_closed_letter_keeps_its_history() -> None:
     store = kept(MemoryStore())
-    mended = dead_letters.mend(store, PIPELINE, LETTER, b"{}")
+    mended = dead_letters.replace_value(store, PIPELINE, LETTER, b"{}")
     dead_letters.close(store, PIPELINE, mended, "replayed", "20260101")
     assert [key for key in store.objects if key.startswith("dlq/")] == []
     [closed] = dead_letters.letters(store, PIPELINE, closed=True)
@@ -212,7 +212,7 @@ def test_closing_that_is_cut_off_anywhere_loses_nothing(tried: Tried) -> None:
     for cut in range(20):
         store = Cut()
         kept(store)
-        mended = dead_letters.mend(store, PIPELINE, LETTER, b"{}")
+        mended = dead_letters.replace_value(store, PIPELINE, LETTER, b"{}")
         store.left = cut
         try:
             dead_letters.close(store, PIPELINE, mended, "replayed", "1")

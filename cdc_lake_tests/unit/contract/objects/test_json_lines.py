@@ -39,7 +39,7 @@ def test_what_is_framed_is_read_back(records: dict[int, bytes]) -> None:
     ],
 )
 def test_what_cannot_be_a_line_is_told(value: bytes | None, reason: str | None) -> None:
-    assert json_lines.unframeable(value, 30) == reason
+    assert json_lines.rejection_reason(value, 30) == reason
 
 
 def test_a_missing_object_is_said() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from cdc_lake.contract.objects.manifest import LandedObject, LastRecord, Manifest, Span
-from cdc_lake.jobs.landing.raw_writer import runs
+from cdc_lake.jobs.landing.raw_writer import consecutive_runs
 from cdc_lake_tests.unit.contract.objects.landed import manifest
 
 
@@ -40,7 +40,7 @@ def test_it_reads_back_to_the_byte() -> None:
 @given(st.sets(st.integers(0, 200), min_size=1))
 def test_runs_tell_every_offset(offsets: set[int]) -> None:
     ascending = sorted(offsets)
-    described = tuple(runs(ascending))
+    described = tuple(consecutive_runs(ascending))
     one = item(ascending[0], ascending[-1], records=len(ascending), runs=described)
     assert list(one.offsets()) == ascending
     assert all(before + count < after for (before, count), (after, _) in pairwise(described))

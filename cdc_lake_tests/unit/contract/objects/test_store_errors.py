@@ -15,7 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionEr
 
 from cdc_lake.contract.errors import StoreRefusedError, StoreUnreachableError
 from cdc_lake.contract.objects.store import PreconditionFailedError, S3Location, S3Store
-from cdc_lake.jobs.executor_errors import raised
+from cdc_lake.jobs.executor_errors import contract_error_in
 
 OPERATIONS: dict[str, Callable[[S3Store], object]] = {
     "reading": lambda store: store.get("raw/shop/x.json"),
@@ -148,7 +148,9 @@ def test_the_error_reaches_the_driver_from_an_executor() -> None:
     with pytest.raises(StoreUnreachableError) as caught:
         at(nobody()).get("x")
     kind = type(caught.value)
-    found = raised(f"Traceback (most recent call last):\n{kind.__module__}.{kind.__name__}: {caught.value}\n")
+    found = contract_error_in(
+        f"Traceback (most recent call last):\n{kind.__module__}.{kind.__name__}: {caught.value}\n"
+    )
     assert isinstance(found, StoreUnreachableError)
     assert found.user_message == caught.value.user_message
 

@@ -9,8 +9,8 @@ import pytest
 from cdc_lake.contract.errors import SchemaChangeError
 from cdc_lake.contract.schema import captured_schema
 from cdc_lake.contract.schema.captured_schema import Column, TableSchema
-from cdc_lake.contract.schema.evolution import told, widens
-from cdc_lake.contract.schema.record_versions import Reading, readings
+from cdc_lake.contract.schema.evolution import describe_changes, is_widening
+from cdc_lake.contract.schema.record_versions import RecordLayout, record_layouts
 from cdc_lake_tests.memory_store import MemoryStore
 from cdc_lake_tests.unit.contract.objects.landed import PIPELINE
 
@@ -103,19 +103,19 @@ NARROWER = [
 
 @pytest.mark.parametrize(("old", "new"), WIDER)
 def test_what_widens(old: str, new: str) -> None:
-    assert widens(Column(name="c", type=old), Column(name="c", type=new))
+    assert is_widening(Column(name="c", type=old), Column(name="c", type=new))
 
 
 @pytest.mark.parametrize(("old", "new"), NARROWER)
 def test_what_does_not_widen(old: str, new: str) -> None:
-    assert not widens(Column(name="c", type=old), Column(name="c", type=new))
+    assert not is_widening(Column(name="c", type=old), Column(name="c", type=new))
 
 
 def test_an_enum_stays_text() -> None:
     mood = Column(name="c", type="mood", kind="enum")
-    assert widens(mood, Column(name="c", type="text"))
-    assert widens(mood, Column(name="c", type="feeling", kind="enum"))
-    assert not widens(Column(name="c", type="text"), mood)
+    assert is_widening(mood, Column(name="c", type="text"))
+    assert is_widening(mood, Column(name="c", type="feeling", kind="enum"))
+    assert not is_widening(Column(name="c", type="text"), mood)
 
 
 def test_an_added_column_keeps_what_older_rows_show() -> None:
@@ -123,7 +123,7 @@ def test_an_added_column_keeps_what_older_rows_show() -> None:
     assert [version.version for version in found] == [1, 2, 3]
     assert [version.columns[-1].missing for version in found[1:]] == ["5", "5"]
     assert lake(found[2]) == {"id": "int", "note": "string", "qty": "int", "more": "bigint"}
-    assert told(found[0], found[2]) == ["more bigint added (older rows show 5)"]
+    assert describe_changes(found[0], found[2]) == ["more bigint added (older rows show 5)"]
 
 
 def spelled(version: TableSchema) -> list[str]:
@@ -134,13 +134,13 @@ def spelled(version: TableSchema) -> list[str]:
 def test_a_dropped_column_stays_as_history() -> None:
     found = history(BASE, seen(ID, "3 qty integer"))
     assert lake(found[1]) == {"id": "int", "qty": "int", "note": "string"}
-    assert told(*found) == ["note dropped (kept as history)"]
+    assert describe_changes(*found) == ["note dropped (kept as history)"]
 
 
 def test_a_renamed_column_is_the_same_column() -> None:
     found = history(BASE, seen(ID, "2 remark character varying(10)", "3 qty integer"))
     assert lake(found[1]) == {"id": "int", "remark": "string", "qty": "int", "note": "string"}
-    assert told(*found) == ["note renamed to remark"]
+    assert describe_changes(*found) == ["note renamed to remark"]
     back = history(BASE, seen(ID, "2 remark character varying(10)", "3 qty integer"), BASE)
     assert lake(back[2]) == {"id": "int", "note": "string", "qty": "int", "remark": "string"}
 
@@ -209,17 +209,17 @@ def test_what_was_captured_without_numbers_goes_on() -> None:
     found = history(old, seen(ID, "2 note text", "3 qty integer = 7"))
     assert [version.version for version in found] == [1, 2]
     assert lake(found[1]) == {"id": "int", "note": "string", "qty": "int"}
-    assert told(*found) == ["qty integer added (older rows show 7)"]
+    assert describe_changes(*found) == ["qty integer added (older rows show 7)"]
 
 
-def fed(reading: Reading) -> dict[str, tuple[list[str], bool]]:
+def fed(reading: RecordLayout) -> dict[str, tuple[list[str], bool]]:
     """By lake column: the fields that feed it, and whether one has to be there."""
     return {column.name: ([field.name for field in column.fields], column.required) for column in reading.columns}
 
 
-def read(versions: Sequence[TableSchema]) -> Reading:
+def read(versions: Sequence[TableSchema]) -> RecordLayout:
     """The only reading."""
-    (only,) = readings(versions)
+    (only,) = record_layouts(versions)
     return only
 
 
@@ -240,24 +240,24 @@ def test_a_reading_takes_records_of_every_version() -> None:
     }
     missing = {column.name: column.missing.missing for column in reading.columns if column.missing is not None}
     assert missing == {"more": "5"}
-    assert {"note", "remark", "qty", "more", "last", "__lsn"} <= reading.explained()
+    assert {"note", "remark", "qty", "more", "last", "__lsn"} <= reading.known_fields()
 
 
 def test_each_epoch_is_read_by_its_own_versions() -> None:
     versions = history(BASE, seen(ID, "2 note jsonb", "3 qty bigint", epoch=2), seen(ID, "2 note jsonb", epoch=2))
-    old, new = readings(versions)
+    old, new = record_layouts(versions)
     assert ((old.first, old.end), (new.first, new.end)) == ((0, 2), (2, None))
     by_name = {column.name: column for column in old.columns}
     assert by_name["note"].fields[0].type == "character varying(10)"
     assert by_name["qty"].fields[0].type == "integer"
     assert [column.lake_type for column in old.columns] == [column.lake_type for column in new.columns]
-    assert readings(versions, {0, 1}) == [old]
-    assert readings(versions, {5}) == [new]
+    assert record_layouts(versions, {0, 1}) == [old]
+    assert record_layouts(versions, {5}) == [new]
 
 
 def test_a_table_made_again_is_paired_by_names() -> None:
     versions = history(BASE, seen("1 id integer", "2 qty integer", "3 other text", oid=9, epoch=1))
-    old, _ = readings(versions)
+    old, _ = record_layouts(versions)
     assert fed(old) == {
         "id": (["id"], True),
         "qty": (["qty"], True),

@@ -10,7 +10,7 @@ import pytest
 from moto import mock_aws
 
 from cdc_lake.contract.errors import UnreadableEventError
-from cdc_lake.contract.sinks.s3_events import created
+from cdc_lake.contract.sinks.s3_events import created_objects
 
 KEY = "raw/shop/_sink/ann+e/t(0_1).json"
 
@@ -33,18 +33,18 @@ def record(name: str = "ObjectCreated:Put", key: str = "raw/shop/_sink/ann%2Be/t
 
 def test_s3s_own_notification() -> None:
     body = json.dumps({"Records": [record(), record("ObjectCreated:CompleteMultipartUpload", "a+b")]})
-    assert created(body) == [("lake", KEY), ("lake", "a b")]
+    assert created_objects(body) == [("lake", KEY), ("lake", "a b")]
 
 
 def test_other_events_of_s3_are_about_nothing_new() -> None:
-    assert created(json.dumps({"Records": [record("ObjectRemoved:Delete")]})) == []
+    assert created_objects(json.dumps({"Records": [record("ObjectRemoved:Delete")]})) == []
     test = {"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": "lake", "RequestId": "1", "HostId": "2"}
-    assert created(json.dumps(test)) == []
+    assert created_objects(json.dumps(test)) == []
 
 
 def test_wrapped_by_sns() -> None:
     wrapped = {"Type": "Notification", "TopicArn": "arn:…", "Message": json.dumps({"Records": [record()]})}
-    assert created(json.dumps(wrapped)) == [("lake", KEY)]
+    assert created_objects(json.dumps(wrapped)) == [("lake", KEY)]
 
 
 def test_by_eventbridge() -> None:
@@ -54,8 +54,8 @@ def test_by_eventbridge() -> None:
         "source": "aws.s3",
         "detail": {"bucket": {"name": "lake"}, "object": {"key": KEY, "size": 5}, "reason": "PutObject"},
     }
-    assert created(json.dumps(event)) == [("lake", KEY)]
-    assert created(json.dumps({**event, "detail-type": "Object Deleted"})) == []
+    assert created_objects(json.dumps(event)) == [("lake", KEY)]
+    assert created_objects(json.dumps({**event, "detail-type": "Object Deleted"})) == []
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_by_eventbridge() -> None:
 )
 def test_what_s3_does_not_send_is_refused(body: str, said: str) -> None:
     with pytest.raises(UnreadableEventError, match=said):
-        created(body)
+        created_objects(body)
 
 
 def test_motos_notification() -> None:
@@ -89,4 +89,6 @@ def test_motos_notification() -> None:
         s3.put_bucket_notification_configuration(Bucket="lake", NotificationConfiguration=config)
         s3.put_object(Bucket="lake", Key="raw/shop/topic/_manifests/1.json", Body=b"")
         bodies = [each["Body"] for each in sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)["Messages"]]
-    assert [place for body in bodies for place in created(body)] == [("lake", "raw/shop/topic/_manifests/1.json")]
+    assert [place for body in bodies for place in created_objects(body)] == [
+        ("lake", "raw/shop/topic/_manifests/1.json")
+    ]

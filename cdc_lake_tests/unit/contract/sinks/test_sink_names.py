@@ -93,7 +93,7 @@ def test_what_is_named_is_parsed_and_listed(sink: object, partition: int, first:
     key = named(each, TOPIC, partition, [(first, b""), (first + more, b"")], "ALFKI/10248")
     found = sink_names.parse(each.layout, each.prefix, key)
     assert (found.topic, found.partition) == (TOPIC, partition)
-    assert found.offset == (first + more if found.ends_there else first)
+    assert found.offset == (first + more if found.is_last_offset else first)
     assert key.startswith(sink_names.partition_prefix(each.layout, each.prefix, TOPIC, partition))
     assert key.startswith(sink_names.topic_prefix(each.layout, each.prefix, TOPIC))
 
@@ -102,4 +102,4 @@ def test_what_is_named_is_parsed_and_listed(sink: object, partition: int, first:
 def test_nothing_is_missed_by_listing_from_an_offset_on(sink: object, offset: int, further: int) -> None:
     each = next(one for one in EVERY if one is sink)
     key = named(each, TOPIC, 0, [(offset + further, b"")], "f")
-    assert key > sink_names.before(each.layout, each.prefix, TOPIC, 0, offset)
+    assert key > sink_names.key_before(each.layout, each.prefix, TOPIC, 0, offset)

@@ -34,32 +34,32 @@ def marker(store: MemoryStore, instant: str, partition: str = "") -> tuple[str, 
 
 
 def test_what_was_begun_and_not_completed_is_found(store: MemoryStore) -> None:
-    assert failed_writes.begun(store, TABLE) == []
+    assert failed_writes.incomplete_commits(store, TABLE) == []
     for name in ("commit.requested", "inflight", "commit"):
         store.write(f"{HOODIE}{FIRST}.{name}", commit(1))
     store.write(f"{HOODIE}{THIRD}.commit.requested", b"")
     store.write(f"{HOODIE}{SECOND}.replacecommit.inflight", b"")
     store.write(f"{HOODIE}{FOURTH}.clean.inflight", b"")
     store.write(f"{HOODIE}{FOURTH}.commit.requested-5b1c9e54", b"")
-    assert failed_writes.begun(store, TABLE) == [SECOND, THIRD]
+    assert failed_writes.incomplete_commits(store, TABLE) == [SECOND, THIRD]
 
 
 def test_a_rollback_that_was_cut_off_is_begun_still(store: MemoryStore) -> None:
     """Its commit can be gone from the timeline already."""
     store.write(f"{HOODIE}{SECOND}.rollback.requested", rollback(FIRST))
     store.write(f"{HOODIE}{SECOND}.rollback.inflight", b"")
-    assert failed_writes.begun(store, TABLE) == [FIRST]
+    assert failed_writes.incomplete_commits(store, TABLE) == [FIRST]
     store.write(f"{HOODIE}{SECOND}.rollback", rollback(SECOND, FIRST))
-    assert failed_writes.begun(store, TABLE) == []
+    assert failed_writes.incomplete_commits(store, TABLE) == []
 
 
 def test_files_that_were_written_after_their_rollback_are_swept(store: MemoryStore) -> None:
     stray, its_marker = marker(store, FIRST)
     nested, its_own_marker = marker(store, FIRST, "country=PL/")
     store.write(f"{HOODIE}{SECOND}.rollback", rollback(SECOND, FIRST))
-    assert failed_writes.sweep(store, TABLE) == 2
+    assert failed_writes.delete_rolled_back_files(store, TABLE) == 2
     assert not {stray, its_marker, nested, its_own_marker} & set(store.objects)
-    assert failed_writes.sweep(store, TABLE) == 0
+    assert failed_writes.delete_rolled_back_files(store, TABLE) == 0
 
 
 @pytest.mark.parametrize("state", ["commit.requested", "inflight", "commit"])
@@ -67,16 +67,16 @@ def test_what_a_writer_has_under_way_or_committed_is_not_swept(store: MemoryStor
     file, _ = marker(store, SECOND)
     store.write(f"{HOODIE}{SECOND}.{state}", commit(1))
     store.write(f"{HOODIE}{THIRD}.rollback", rollback(THIRD, FIRST))
-    assert failed_writes.sweep(store, TABLE) == 0
+    assert failed_writes.delete_rolled_back_files(store, TABLE) == 0
     assert file in store.objects
 
 
 def test_what_no_rollback_tells_of_is_not_swept(store: MemoryStore) -> None:
     """The commit can be archived."""
     file, _ = marker(store, FIRST)
-    assert failed_writes.sweep(store, TABLE) == 0
+    assert failed_writes.delete_rolled_back_files(store, TABLE) == 0
     store.write(f"{HOODIE}{THIRD}.rollback", rollback(THIRD, SECOND))
-    assert failed_writes.sweep(store, TABLE) == 0
+    assert failed_writes.delete_rolled_back_files(store, TABLE) == 0
     assert file in store.objects
 
 

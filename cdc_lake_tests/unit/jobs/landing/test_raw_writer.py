@@ -19,7 +19,7 @@ from cdc_lake.contract.objects.manifest import LandedObject, LastRecord
 from cdc_lake.contract.objects.object_names import ObjectName
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.source.topic_records import fingerprint
-from cdc_lake.jobs.landing.raw_writer import RawWriter, SeenRecord, runs
+from cdc_lake.jobs.landing.raw_writer import RawWriter, SeenRecord, consecutive_runs
 from cdc_lake_tests.memory_store import MemoryLocation, MemoryStore
 from cdc_lake_tests.tried import Tried
 from cdc_lake_tests.unit.contract.objects.landed import PIPELINE, TOPIC
@@ -236,7 +236,7 @@ def test_every_record_lands_once_in_order_or_is_a_dead_letter(
     edges = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
     store = MemoryStore()
     objects, letters = write(store, *(rows[start:end] for start, end in pairwise(edges)), count=count, size=size)
-    dead = [row for row in rows if json_lines.unframeable(row[2], LARGEST) is not None]
+    dead = [row for row in rows if json_lines.rejection_reason(row[2], LARGEST) is not None]
     assert content(store, objects) == [row for row in rows if row not in dead]
     assert [(letter.partition, letter.offset) for letter in letters] == [row[:2] for row in dead]
     assert all(item.records <= count for item in objects)
@@ -254,4 +254,4 @@ def test_every_record_lands_once_in_order_or_is_a_dead_letter(
     ],
 )
 def test_runs(offsets: list[int], described: list[tuple[int, int]]) -> None:
-    assert list(runs(offsets)) == described
+    assert list(consecutive_runs(offsets)) == described

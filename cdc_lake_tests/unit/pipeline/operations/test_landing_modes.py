@@ -9,7 +9,7 @@ import pytest
 
 from cdc_lake.contract.errors import ContractError, ManifestGapError
 from cdc_lake.contract.objects.store import S3Location
-from cdc_lake.contract.source.topic_records import print_of
+from cdc_lake.contract.source.topic_records import fingerprint_number
 from cdc_lake.jobs.adoption.adopt import AdoptReport
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.checks import landing
@@ -107,7 +107,7 @@ def test_an_object_of_nobodys_launches_the_run_that_says_so(
 def test_the_topics_record_is_kafkas(shop: World) -> None:
     orders(shop, 5)
     record = KafkaRecord(shop.kafka, shop.orders.topic)
-    values = [print_of(message.value) for message in shop.kafka.peek(shop.orders.topic, 0, 0)]
+    values = [fingerprint_number(message.value) for message in shop.kafka.peek(shop.orders.topic, 0, 0)]
     assert record.records(0, 1, 4) == list(enumerate(values))[1:4]
     assert record.records(0, 4, 4) == []
     shop.kafka._topics[shop.orders.topic].begins[0] = 2

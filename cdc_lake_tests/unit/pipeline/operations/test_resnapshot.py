@@ -48,7 +48,7 @@ class Engines:
         """Run a job as LocalSpark does."""
         if job is landing.run:
             head = self._head(spec)
-            if not landing.due(head, landing.pending(head, spec)):
+            if not landing.has_work(head, landing.pending(head, spec)):
                 return landing.LandReport(None, 0, 0, 0, 0, 0.0)
             return self.shop.land_by(spec)
         if job is upsert.run:

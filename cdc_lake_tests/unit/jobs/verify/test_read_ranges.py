@@ -15,13 +15,13 @@ from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import Manifest, Span
 from cdc_lake.jobs.verify import LakeState
 from cdc_lake.jobs.verify.changed_keys import manifests_after
-from cdc_lake.jobs.verify.source_and_lake import ranges
+from cdc_lake.jobs.verify.compared_rows import page_ranges
 from cdc_lake_tests.memory_store import MemoryLocation, MemoryStore
 
 
 @given(st.integers(0, 50_000_000))
 def test_ranges_cover_every_page_once_and_what_comes_after(pages: int) -> None:
-    found = ranges(pages)
+    found = page_ranges(pages)
     assert found[0][0] == 0
     assert found[-1][1] is None
     for (_, end), (first, _) in pairwise(found):
@@ -30,7 +30,7 @@ def test_ranges_cover_every_page_once_and_what_comes_after(pages: int) -> None:
 
 
 def test_a_table_that_is_read_in_one() -> None:
-    assert ranges(None) == []
+    assert page_ranges(None) == []
 
 
 @dataclass(frozen=True)

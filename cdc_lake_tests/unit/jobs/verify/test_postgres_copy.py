@@ -17,7 +17,7 @@ from psycopg2 import sql
 from cdc_lake.contract.errors import SourceUnreadableError
 from cdc_lake.jobs.verify import SourceAccess, SourceTable, postgres_copy
 from cdc_lake.jobs.verify.postgres_copy import CopyReader
-from cdc_lake.jobs.verify.source_values import Wire
+from cdc_lake.jobs.verify.source_values import SelectedColumn
 
 ACCESS = SourceAccess("nowhere", 1, "devdb", "me", "s3cret")
 TABLE = SourceTable(ACCESS, "1-1", "public", "orders", None)
@@ -25,7 +25,7 @@ Row = tuple[str | None, ...]
 
 
 def reader(columns: int) -> CopyReader:
-    return CopyReader(TABLE, [Wire(f"c{n}", "{0}", f"column {n}") for n in range(columns)], [])
+    return CopyReader(TABLE, [SelectedColumn(f"c{n}", "{0}", f"column {n}") for n in range(columns)], [])
 
 
 def told(rows: list[Row]) -> bytes:
@@ -121,7 +121,7 @@ def test_ranges_of_pages_are_asked_for_by_ctid(monkeypatch: pytest.MonkeyPatch) 
         yield b"1\n"
 
     monkeypatch.setattr(postgres_copy, "_copied", copied)
-    made = CopyReader(TABLE, [Wire("c0", "{0}::text", 'odd"name')], [(0, 10), (10, None)])
+    made = CopyReader(TABLE, [SelectedColumn("c0", "{0}::text", 'odd"name')], [(0, 10), (10, None)])
     batch = pa.RecordBatch.from_pydict({"id": [0, 1]})
     assert sum(found.num_rows for found in made([batch])) == 2
     assert asked == [
@@ -134,7 +134,7 @@ def test_ranges_of_pages_are_asked_for_by_ctid(monkeypatch: pytest.MonkeyPatch) 
 def test_a_server_that_is_not_there() -> None:
     unreachable = SourceTable(SourceAccess("127.0.0.1", 9, "devdb", "me", "s3cret"), "1-1", "public", "orders", None)
     with pytest.raises(SourceUnreadableError, match=r"public\.orders of database devdb") as caught:
-        list(CopyReader(unreachable, [Wire("c0", "{0}", "a")], [])([pa.RecordBatch.from_pydict({"id": [0]})]))
+        list(CopyReader(unreachable, [SelectedColumn("c0", "{0}", "a")], [])([pa.RecordBatch.from_pydict({"id": [0]})]))
     assert "s3cret" not in caught.value.user_message
 
 

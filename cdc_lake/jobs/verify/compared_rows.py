@@ -20,12 +20,12 @@ from cdc_lake.jobs.apply import raw_reader, schema_migration
 from cdc_lake.jobs.apply.decode import REASON, decode
 from cdc_lake.jobs.landing import kafka_options
 from cdc_lake.jobs.verify import source_values
-from cdc_lake.jobs.verify.key_filter import narrowed
+from cdc_lake.jobs.verify.key_filter import filter_by_key
 from cdc_lake.jobs.verify.postgres_copy import CopyReader, Range
-from cdc_lake.jobs.verify.snapshot_visibility import seen
+from cdc_lake.jobs.verify.snapshot_visibility import seen_by
 from cdc_lake.jobs.verify.spec import KafkaRange, LakeState, VerifySpec
 
-GONE = "gone"
+DELETED = "gone"
 SEEN = "seen"
 REFUSED = "refused"
 """The source's values that the rules send to the dead letters: texts by column, NULL where a row has none."""
@@ -44,7 +44,7 @@ def key_names(schema: TableSchema) -> list[str]:
     return [name for name, column in zip(names(schema), schema.columns, strict=True) if column.name in schema.key]
 
 
-def ranges(pages: int | None) -> list[Range]:
+def page_ranges(pages: int | None) -> list[Range]:
     """The pages of a table in parts of about 16 MB, the last one without an end; none where it is read in one."""
     if pages is None:
         return []
@@ -56,18 +56,19 @@ def ranges(pages: int | None) -> list[Range]:
 def source_rows(spark: SparkSession, spec: VerifySpec) -> DataFrame:
     """The source's rows at the point: values, REFUSED. Reading raises SourceUnreadableError."""
     table, schema = spec.source, spec.schema
-    parts = ranges(table.pages)
-    asked = [source_values.wire(name, column) for name, column in zip(names(schema), schema.columns, strict=True)]
+    parts = page_ranges(table.pages)
+    pairs = zip(names(schema), schema.columns, strict=True)
+    selected = [source_values.selected_column(name, column) for name, column in pairs]
     count = max(1, len(parts))
     text = spark.range(0, count, 1, count).mapInArrow(
-        CopyReader(table, asked, parts), ", ".join(f"{name} string" for name in names(schema))
+        CopyReader(table, selected, parts), ", ".join(f"{name} string" for name in names(schema))
     )
     return text.select(
         *(
-            source_values.comparable(column, source_values.typed(column, F.col(name), spec.values)).alias(name)
+            source_values.normalized(column, source_values.to_lake_type(column, F.col(name), spec.values)).alias(name)
             for name, column in zip(names(schema), schema.columns, strict=True)
         ),
-        _refused(spec).alias(REFUSED),
+        _refused_values(spec).alias(REFUSED),
     )
 
 
@@ -76,9 +77,9 @@ def nothing_refused() -> SparkColumn:
     return F.lit(None).cast("map<string,string>").alias(REFUSED)
 
 
-def _refused(spec: VerifySpec) -> SparkColumn:
+def _refused_values(spec: VerifySpec) -> SparkColumn:
     pairs = zip(names(spec.schema), spec.schema.columns, strict=True)
-    asked = {name: source_values.refused(column, F.col(name), spec.values) for name, column in pairs}
+    asked = {name: source_values.is_refused(column, F.col(name), spec.values) for name, column in pairs}
     found = [
         F.when(isit, F.struct(F.lit(name).alias("name"), F.col(name).alias("text")))
         for name, isit in asked.items()
@@ -100,7 +101,7 @@ def lake_rows(spark: SparkSession, spec: VerifySpec, state: LakeState | None, *,
         rows = spark.createDataFrame([], kinds)
     else:
         rows = spark.read.format("hudi").option("as.of.instant", state.instant).load(spec.uri)
-    return _told(rows, spec, migrated=migrated)
+    return _comparable_rows(rows, spec, migrated=migrated)
 
 
 def raw_rows(spark: SparkSession, spec: VerifySpec, manifests: Sequence[Manifest], keys: DataFrame) -> DataFrame:
@@ -110,11 +111,11 @@ def raw_rows(spark: SparkSession, spec: VerifySpec, manifests: Sequence[Manifest
     They are not left out: Spark puts a filter before all that it asks, and the record is then parsed again for each
     of its fields, which was most of what verify did under load.
     """
-    records = narrowed(raw_reader.read(spark, spec.location, manifests), keys, spec.schema)
+    records = filter_by_key(raw_reader.read(spark, spec.location, manifests), keys, spec.schema)
     epochs = {manifest.epoch for manifest in manifests}
     rows = decode(records, spec.versions, spec.values, epochs)
     readable = F.when(F.col(REASON).isNull(), F.col(ORDER_COLUMN))
-    return _told(rows.withColumn(ORDER_COLUMN, readable), spec)
+    return _comparable_rows(rows.withColumn(ORDER_COLUMN, readable), spec)
 
 
 def later_keys(spark: SparkSession, spec: VerifySpec, later: KafkaRange) -> DataFrame:
@@ -123,7 +124,7 @@ def later_keys(spark: SparkSession, spec: VerifySpec, later: KafkaRange) -> Data
     rows = decode(records, spec.versions, spec.values)
     found = rows.select(
         *(
-            source_values.comparable(column, F.col(column.name.lower())).alias(name)
+            source_values.normalized(column, F.col(column.name.lower())).alias(name)
             for name, column in zip(names(spec.schema), spec.schema.columns, strict=True)
             if column.name in spec.schema.key
         )
@@ -147,19 +148,19 @@ def topic_records(spark: SparkSession, later: KafkaRange) -> DataFrame:
     )
 
 
-def _told(rows: DataFrame, spec: VerifySpec, *, migrated: bool = False) -> DataFrame:
+def _comparable_rows(rows: DataFrame, spec: VerifySpec, *, migrated: bool = False) -> DataFrame:
     held = {name.lower() for name in rows.columns}
 
     def value(column: Column) -> SparkColumn:
         if column.name.lower() in held:
             stored = F.col(column.name.lower())  # one that was widened had another type
         else:
-            stored = schema_migration.added(column) if migrated else F.lit(None)
-        return source_values.comparable(column, stored.cast(column.lake_type))
+            stored = schema_migration.missing_value(column) if migrated else F.lit(None)
+        return source_values.normalized(column, stored.cast(column.lake_type))
 
     return rows.select(
         *(value(column).alias(name) for name, column in zip(names(spec.schema), spec.schema.columns, strict=True)),
-        F.coalesce("__deleted", F.lit(False)).alias(GONE),
-        seen(spec.point).alias(SEEN),
+        F.coalesce("__deleted", F.lit(False)).alias(DELETED),
+        seen_by(spec.point).alias(SEEN),
         F.col(ORDER_COLUMN).alias(ORDER),
     )
