@@ -1,6 +1,6 @@
 """Who orders what, and when: the part of the data that has Northwind's shape.
 
-Three customers are far ahead, the top 20 have most of the revenue, four order seldom and dear, two never
+Three customers are far ahead, the top 20 have most of the revenue, four order rarely and at high value, two never
 ordered. Orders 10248 to 11077 without 11075 have 2,152 lines, most of them one to four each.
 Not here: the rows of the tables (generate.py).
 """
@@ -38,8 +38,8 @@ class Segment:
     """About how much of a product they take at a time."""
     long_orders: float = 0.0
     """How much likelier than others they are to order many lines."""
-    dear: float = 0.0
-    """The chance that a line is one of the dearest products."""
+    high_value: float = 0.0
+    """The chance that a line is one of the most expensive products."""
 
 
 SEGMENTS = (
@@ -48,7 +48,7 @@ SEGMENTS = (
     Segment((17, 16, 16, 16, 14, 14, 14, 14, 14, 12, 12, 12, 12, 11, 11), quantity=25, long_orders=0.2),
     Segment((11,) * 8 + (10,) * 10 + (9,) * 8 + (8,) * 4 + (7,) * 3, quantity=17),
     Segment((7,) * 8 + (6,) * 8 + (5,) * 7 + (4,) * 7 + (3,) * 2, quantity=10),
-    Segment((4, 3, 3, 2), quantity=25, dear=0.9),
+    Segment((4, 3, 3, 2), quantity=25, high_value=0.9),
     Segment((0, 0), quantity=1),
 )
 
@@ -111,10 +111,10 @@ def _line_counts(buyers: list[int], segments: list[Segment], dice: Dice) -> list
 
 
 def _lines(count: int, segment: Segment, day: date, prices: list[float], dice: Dice) -> tuple[Line, ...]:
-    dearest = sorted(range(len(prices)), key=lambda product: -prices[product])[:5]
+    most_expensive = sorted(range(len(prices)), key=lambda product: -prices[product])[:5]
     chosen: set[int] = set()
     while len(chosen) < count:
-        among = dearest if dice.chance() < segment.dear else range(len(prices))
+        among = most_expensive if dice.chance() < segment.high_value else range(len(prices))
         chosen.add(dice.pick(among))
     lines = []
     for product in sorted(chosen):

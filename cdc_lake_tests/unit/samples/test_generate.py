@@ -117,12 +117,14 @@ def test_three_customers_are_far_ahead_and_twenty_have_most_of_it(revenue: Reven
     assert 1_200_000 < sum(totals) < 1_400_000
 
 
-def test_a_few_order_seldom_and_dear(tables: Tables, revenue: Revenue) -> None:
+def test_a_few_infrequent_customers_have_a_high_value(tables: Tables, revenue: Revenue) -> None:
     orders = Counter(order["customer_id"] for order in rows(tables, "orders"))
     average = {customer: sum(lines) / len(lines) for customer, lines in revenue.items()}
-    dear = [customer for customer in average if orders[customer] <= 4 and average[customer] > 1250]
-    assert 3 <= len(dear) <= 5
-    assert max(average[customer] for customer in average if customer not in dear) < min(average[c] for c in dear)
+    high_value = [customer for customer in average if orders[customer] <= 4 and average[customer] > 1250]
+    assert 3 <= len(high_value) <= 5
+    assert max(average[customer] for customer in average if customer not in high_value) < min(
+        average[c] for c in high_value
+    )
 
 
 def test_text_fits_the_columns(tables: Tables) -> None:
