@@ -33,7 +33,7 @@ from resources.msk_connect import MskConnect
 from resources.msk_connect_request import ConnectSettings, Plugin, WorkerConfiguration
 from resources.object_store import ObjectStore
 from resources.postgres import Postgres
-from resources.quicksight import QuickSight
+from resources.quicksight.resource import QuickSight
 from resources.secrets import DatabaseSecret
 from resources.sqs import Sqs
 

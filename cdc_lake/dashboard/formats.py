@@ -1,21 +1,15 @@
-"""How a value is written: for people (formatted, rounded) and for checking (exact).
-
-Here: the formats a declaration may name, in Python and for a chart's axis.
-Not here: which column has which format (spec.py).
-"""
+"""Values as text: formatted and rounded for people, or exact as the query returned them."""
 
 from __future__ import annotations
 
-import json
-from datetime import date, datetime
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 from enum import StrEnum
 
-MISSING = "–"  # noqa: RUF001  (an en dash on purpose: what a reader sees where there is no value)
+MISSING = "–"  # noqa: RUF001 - an en dash, shown where there is no value
 
 
 class Format(StrEnum):
-    """What a column or a figure is written as."""
+    """The format of a column or of a value in a sentence."""
 
     TEXT = "text"
     INTEGER = "integer"
@@ -27,36 +21,28 @@ class Format(StrEnum):
 
     @property
     def numeric(self) -> bool:
-        """Whether values of this format have a position on an axis."""
-        return self not in (Format.TEXT, Format.YES_NO)
+        """Whether values of this format are numbers."""
+        return self in _D3
 
     @property
-    def places(self) -> int:
-        """How many decimal places a number of this format is written with; of a percentage, those of the percents."""
-        return _PLACES[self]
+    def d3(self) -> str:
+        """The d3-format of a numeric format, for Vega-Lite. Except for `$` it is Python's format specification too."""
+        return _D3[self]
 
 
-_PLACES = {
-    Format.INTEGER: 0,
-    Format.DECIMAL: 1,
-    Format.MONEY: 0,
-    Format.MONEY_EXACT: 2,
-    Format.PERCENT: 1,
-}
-_AXIS = {
+_D3 = {
     Format.INTEGER: ",.0f",
-    Format.DECIMAL: ",~f",
-    Format.MONEY: ",~f",
-    Format.MONEY_EXACT: ",.2f",
-    Format.PERCENT: ".0%",
+    Format.DECIMAL: ",.1f",
+    Format.MONEY: "$,.0f",
+    Format.MONEY_EXACT: "$,.2f",
+    Format.PERCENT: ".1%",
 }
 
 
 def readable(value: object, fmt: Format, currency: str) -> str:
-    """`value` as people read it: grouped thousands, rounded half up, with its unit; a dash for None.
+    """Return the value with grouped thousands, rounded half up and with its unit; a dash for None.
 
-    Percentages are given as fractions: 0.253 is written 25.3%.
-    Raises TypeError when a numeric format is asked for and the value is not a number.
+    Percentages are fractions: 0.253 becomes 25.3%. Raises ValueError if the format needs a number and gets none.
     """
     if value is None:
         return MISSING
@@ -65,32 +51,22 @@ def readable(value: object, fmt: Format, currency: str) -> str:
     if fmt is Format.TEXT:
         return exact(value)
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        raise TypeError(f"{value!r} is a {type(value).__name__}, and the format {fmt} is for numbers")
+        raise ValueError(f"{value!r} is not a number; cast it or declare another format than {fmt}")  # noqa: TRY004
     number = value if isinstance(value, Decimal) else Decimal(repr(value))
-    if fmt is Format.PERCENT:
-        number *= 100
-    rounded = number.quantize(Decimal(1).scaleb(-fmt.places), ROUND_HALF_UP)
-    unit_before = currency if fmt in (Format.MONEY, Format.MONEY_EXACT) else ""
-    unit_after = "%" if fmt is Format.PERCENT else ""
-    return f"{'−' if rounded < 0 else ''}{unit_before}{abs(rounded):,f}{unit_after}"  # noqa: RUF001
+    if not number.is_finite():
+        raise ValueError(f"{value} cannot be shown; guard the division in the SQL with nullif(…, 0)")
+    with localcontext(rounding=ROUND_HALF_UP):
+        digits = format(abs(number), fmt.d3.removeprefix("$"))
+    sign = "−" if number < 0 and digits.strip("0.,%") else ""  # noqa: RUF001 - d3 writes this minus too
+    return f"{sign}{currency if '$' in fmt.d3 else ''}{digits}"
 
 
 def exact(value: object) -> str:
-    """`value` as the query gave it, without rounding or grouping; empty for None."""
+    """Return the value without rounding or grouping; an empty text for None."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Decimal):
         return format(value, "f")
-    if isinstance(value, float):
-        return repr(value)
-    if isinstance(value, datetime | date):
-        return value.isoformat()
     return str(value)
-
-
-def axis_label(fmt: Format, currency: str) -> str:
-    """A Vega expression that writes an axis tick in this format."""
-    unit = json.dumps(currency) + " + " if fmt in (Format.MONEY, Format.MONEY_EXACT) else ""
-    return f"{unit}format(datum.value, {json.dumps(_AXIS[fmt])})"

@@ -1,58 +1,36 @@
-"""A PNG of a chart, for places that show pictures but no pages.
-
-Here: width, title and colours of the picture. Not here: the page's charts (page.py).
-"""
+"""A PNG of a chart, for places that show pictures but no pages, such as Dagster's metadata."""
 
 from __future__ import annotations
 
-from typing import Any
+import json
+import re
+import textwrap
+from collections.abc import Sequence
 
-import altair as alt
 import vl_convert
 
-from cdc_lake.dashboard.marks import Chart
-from cdc_lake.dashboard.theme import LIGHT, chart_config
+from cdc_lake.dashboard.charts import ASSETS, VEGA_LITE, chart, config
+from cdc_lake.dashboard.queries import Record
+from cdc_lake.dashboard.spec import Visual
 
-WIDTH = 760
-_LINE = 105
-"""Characters of the message in one line above the picture."""
+WIDTH = 640
+"""Pixels of the plot, without axes and columns of text beside it."""
 
 
-def preview(chart: Chart, title: str, message: str) -> bytes:
-    """The chart as PNG in the light scheme, about 1,000 pixels wide at 1.25 pixels a unit."""
-    spec: dict[str, Any] = chart_spec(chart, WIDTH - chart.beside)
-    spec["title"] = {
-        "text": title,
-        "subtitle": _wrap(message, _LINE),
-        "anchor": "start",
-        "frame": "group",
-        "fontSize": 17,
-        "subtitleFontSize": 13,
-        "subtitlePadding": 6,
-        "offset": 18,
-    }
-    spec["padding"] = 20
-    config = {**chart_config(LIGHT), "background": LIGHT.card}
-    png: bytes = vl_convert.vegalite_to_png(spec, vl_version=vl_version(), config=config, scale=1.25)
+def preview(visual: Visual, records: Sequence[Record], title: str, message: str, currency: str) -> bytes:
+    """Return the chart as PNG in the light theme, with title and message above it.
+
+    Raises ValueError, with Vega-Lite's message, for a specification that is not valid.
+    """
+    subtitle = textwrap.wrap(message, 110)
+    heading = {"text": title, "subtitle": subtitle, "anchor": "start", "frame": "group", "offset": 18}
+    spec = chart(visual, records[: visual.show], preview=True) | {"width": WIDTH, "padding": 20, "title": heading}
+    vega = vl_convert.vegalite_to_vega(spec, vl_version=VEGA_LITE, config=config(currency))
+    # vega-embed applies these JSON patches in the browser; all of them add marks.
+    for patch in spec.get("usermeta", {}).get("embedOptions", {}).get("patch", []):
+        vega["marks"].append(patch["value"])
+    css = (ASSETS / "page.css").read_text(encoding="utf-8")
+    light = dict(re.findall(r"--([\w-]+): (#\w+)", css.partition("@media")[0]))
+    text = re.sub(r"var\(--([\w-]+)\)", lambda match: light[match[1]], json.dumps(vega))
+    png: bytes = vl_convert.vega_to_png(json.loads(text) | {"background": light["card"]}, scale=1.25)
     return png
-
-
-def chart_spec(chart: Chart, width: int | str) -> dict[str, Any]:
-    """The chart as a Vega-Lite specification; width in pixels, or "container"."""
-    spec: dict[str, Any] = chart.chart.properties(width=width).to_dict()
-    spec.pop("config", None)  # the scheme's comes in its place
-    return spec
-
-
-def vl_version() -> str:
-    """The Vega-Lite version that Altair writes for, as vl_convert names it (6.1)."""
-    return ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-
-
-def _wrap(text: str, width: int) -> list[str]:
-    lines: list[str] = [""]
-    for word in text.split():
-        if lines[-1] and len(lines[-1]) + len(word) >= width:
-            lines.append("")
-        lines[-1] = f"{lines[-1]} {word}".strip()
-    return lines

@@ -1,4 +1,9 @@
-"""Which operations of AWS our code calls, read out of its syntax trees."""
+"""Which operations of AWS our code calls, read out of its syntax trees.
+
+An operation counts where a module, or another module in its package or with its prefix (`glue.py`, `glue_tables.py`),
+creates a client of the service and names the operation: as a method, a paginator's name, a text that getattr() takes,
+or a text with a kind of QuickSight's objects in it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +17,7 @@ from botocore import xform_name
 
 import cdc_lake
 import resources
-from resources.quicksight_kinds import ANALYSIS, DASHBOARD, DATA_SET, DATA_SOURCE
+from resources.quicksight.objects import ANALYSIS, DASHBOARD, DATA_SET, DATA_SOURCE
 
 RESOURCES = Path(str(resources.__file__)).parent
 PRODUCT = Path(str(cdc_lake.__file__)).parent
@@ -45,14 +50,15 @@ KAFKA: Mapping[str, frozenset[str]] = {
 
 def modules() -> list[Path]:
     """The resources' modules."""
-    return sorted(RESOURCES.glob("*.py"))
+    return sorted(RESOURCES.rglob("*.py"))
 
 
 def actions(paths: Iterable[Path]) -> dict[str, str]:
     """IAM's action of each operation that the modules call, with one module that does."""
     families: dict[str, list[Path]] = {}
     for path in paths:
-        families.setdefault(path.stem.partition("_")[0], []).append(path)
+        package = path.parent.name if path.parent != RESOURCES else path.stem.partition("_")[0]
+        families.setdefault(package, []).append(path)
     found: dict[str, str] = {}
     for members in families.values():
         services = {service for path in members for service in _clients(path)}

@@ -1,45 +1,33 @@
-// Draws the charts in the reader's colour scheme, again when the scheme changes, and shows more bars on demand.
+// Draws the charts. A button shows all rows of a chart that has only its first rows at first.
 (() => {
   const { config, charts } = JSON.parse(document.getElementById("charts").textContent);
-  const scheme = matchMedia("(prefers-color-scheme: dark)");
-  const drawn = new Map();
+  const views = new Map();
 
-  async function draw(name) {
-    const element = document.getElementById(name);
-    drawn.get(name)?.finalize();
-    // `ast`: expressions are interpreted, not compiled, so the page's policy can forbid eval.
-    const result = await vegaEmbed(element, sized(name), {
-      mode: "vega-lite", renderer: "svg", actions: false, ast: true,
-      config: config[scheme.matches ? "dark" : "light"],
-    });
-    drawn.set(name, result);
-    element.dataset.drawn = "yes";
+  async function draw(element, all) {
+    const { spec, show } = charts[element.id];
+    const values = all || !show ? spec.data.values : spec.data.values.slice(0, show);
+    // Vega-Lite logs a warning for a height by step beside a width that follows the page.
+    const height = spec.height?.step ? spec.height.step * values.length : spec.height;
+    const shown = { ...spec, width: "container", height, data: { values } };
+    views.get(element)?.finalize();
+    try {
+      // `ast`: expressions are interpreted, not compiled, so that the page's policy can forbid eval.
+      const options = { renderer: "svg", actions: false, ast: true, config };
+      views.set(element, await vegaEmbed(element, shown, options));
+      element.dataset.drawn = "yes";
+    } catch (error) {
+      element.textContent = `Cannot draw the chart: ${error.message}. The table below has its numbers.`;
+    }
   }
-
-  // The chart's specification with as many bars as its button says, and the height they need.
-  function sized(name) {
-    const button = document.querySelector(`[data-more="${name}"]`);
-    if (!button) return charts[name];
-    const shown = Number(isOpen(button) ? button.dataset.all : button.dataset.few);
-    return { ...charts[name], params: [{ name: "shown", value: shown }], height: shown * Number(button.dataset.step) };
-  }
-
-  const isOpen = (button) => button.getAttribute("aria-expanded") === "true";
 
   function toggle(button) {
-    button.setAttribute("aria-expanded", String(!isOpen(button)));
-    button.textContent = isOpen(button) ? `Show the first ${button.dataset.few}` : `Show all ${button.dataset.all}`;
-    redraw(button.dataset.more);
+    const { spec, show } = charts[button.getAttribute("aria-controls")];
+    const all = button.getAttribute("aria-expanded") !== "true";
+    button.setAttribute("aria-expanded", String(all));
+    button.textContent = all ? `Show the first ${show}` : `Show all ${spec.data.values.length}`;
+    draw(document.getElementById(button.getAttribute("aria-controls")), all);
   }
 
-  function failed(name, error) {
-    const element = document.getElementById(name);
-    element.textContent = `The chart could not be drawn (${error.message}); the table below holds its numbers.`;
-  }
-
-  const redraw = (name) => draw(name).catch((error) => failed(name, error));
-  const drawAll = () => Object.keys(charts).forEach(redraw);
-  scheme.addEventListener("change", drawAll);
-  document.querySelectorAll("[data-more]").forEach((button) => button.addEventListener("click", () => toggle(button)));
-  drawAll();
+  document.querySelectorAll(".chart").forEach((element) => draw(element, false));
+  document.querySelectorAll("[aria-controls]").forEach((button) => button.addEventListener("click", () => toggle(button)));
 })();

@@ -1,12 +1,13 @@
-"""dashboard: what people look at, made from the datasets through the same Athena SQL as any reader's."""
+"""The asset of a dashboard, published from the datasets with Athena SQL that any reader could run."""
 
 from collections.abc import Sequence
+from functools import cache, partial
 from pathlib import PurePath
 
 import dagster as dg
 
 from cdc_lake.contract.objects import object_names, stage_state
-from cdc_lake.dashboard import DashboardError, QueryOnce, Rows, load_dashboard
+from cdc_lake.dashboard import DashboardError, Rows, load_dashboard
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.automation import dataset_refresh
@@ -17,10 +18,10 @@ from resources.athena import Athena
 from resources.object_store import ObjectStore
 
 
-def build(flow: Flow, file: str, judged: Sequence[dg.AssetCheckKey] = ()) -> dg.AssetsDefinition:
-    """The dashboard asset of one YAML file, which is not built while one of the checks `judged` has failed.
+def build(flow: Flow, file: str, checks: Sequence[dg.AssetCheckKey] = ()) -> dg.AssetsDefinition:
+    """Return the asset of one YAML file. A run refuses to publish it while one of the `checks` is failed.
 
-    Raises DashboardError where the file is not valid.
+    Raises DashboardError if the file is not valid.
     """
     name = PurePath(file).stem
     path = flow.beside(file, "dashboards")
@@ -33,7 +34,7 @@ def build(flow: Flow, file: str, judged: Sequence[dg.AssetCheckKey] = ()) -> dg.
     @dg.asset(
         key=flow.key("dashboard", name),
         deps=[flow.key("dataset", PurePath(dataset).stem) for dataset in flow.spec.datasets],
-        description=f"{declared.spec.title}: one HTML page, or QuickSight's dashboard on AWS, by {file}.",
+        description=f"{declared.spec.title}: an HTML page, or a QuickSight dashboard on AWS, declared in {file}.",
         kinds={"dashboard"},
         group_name=flow.name,
         owners=flow.spec.owners,
@@ -46,14 +47,14 @@ def build(flow: Flow, file: str, judged: Sequence[dg.AssetCheckKey] = ()) -> dg.
         dashboards: dg.ResourceParam[Dashboards],
         store: ObjectStore,
     ) -> dg.MaterializeResult[None]:
-        upstream_checks.require_passed(context.instance, f"dashboard {name}", judged)
+        upstream_checks.require_passed(context.instance, f"dashboard {name}", checks)
         athena = athena.metered(flow.spec.catalog)
-        query = QueryOnce(lambda sql: _rows(athena, sql))
+        query = cache(partial(_rows, athena))  # the fingerprint and the page use the same results
         bucket, key = location(store).store(), object_names.stage_state_key(flow.name, "dashboard", name)
-        commits = table_progress.lake_commits(bucket, flow)  # before anything is read of the datasets
-        noted = stage_state.read(bucket, key)
-        published = dashboards.publish(declared, query, noted)
-        if published.note != noted:
+        commits = table_progress.lake_commits(bucket, flow)  # read before the datasets
+        previous = stage_state.read(bucket, key)
+        published = dashboards.publish(declared, query, previous)
+        if published.note != previous:
             stage_state.write(bucket, key, dict(published.note))
         return dg.MaterializeResult(
             metadata={
@@ -68,5 +69,5 @@ def build(flow: Flow, file: str, judged: Sequence[dg.AssetCheckKey] = ()) -> dg.
 
 
 def _rows(athena: Athena, sql: str) -> Rows:
-    found = athena.query(sql)
-    return Rows(tuple(name for name, _ in found.columns), found.rows)
+    result = athena.query(sql)
+    return Rows(tuple(name for name, _ in result.columns), result.rows)

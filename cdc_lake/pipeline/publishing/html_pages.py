@@ -1,4 +1,4 @@
-"""Dashboards as self-contained pages on disk, the local profile's."""
+"""Dashboards as self-contained HTML pages on disk, in the local profile."""
 
 import base64
 import hashlib
@@ -19,37 +19,38 @@ from resources.deployment import Deployment
 
 
 class Pages(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """One HTML file a dashboard, below the deployment's folder for them (implements `publishing.Dashboards`)."""
+    """One HTML file for each dashboard, in the deployment's folder for pages (implements `Dashboards`)."""
 
     reads_later: ClassVar[bool] = False
     deployment: Deployment
 
-    def publish(self, declared: Declared, query: Query, noted: Mapping[str, Any]) -> Published:
-        """See Dashboards. Raises DashboardError where the queries don't give what the YAML says."""
+    def publish(self, declared: Declared, query: Query, previous: Mapping[str, Any]) -> Published:
+        """See Dashboards. Raises DashboardError if a query result does not match the YAML."""
         path = self.path(declared.pipeline, declared.name)
-        made_of = fingerprint(declared.spec, query)
-        if path.exists() and (noted.get("made_of"), noted.get("sha256")) == (made_of, _sha256(path)):
-            return _published(path, noted, standard_metadata.UNCHANGED)
-        # The charts' library takes half a second to import, and whoever loads the definitions would wait for it.
-        from cdc_lake.dashboard.render import render  # noqa: PLC0415 - as said
+        current = fingerprint(declared.spec, query)
+        if path.exists() and (previous.get("fingerprint"), previous.get("sha256")) == (current, _sha256(path)):
+            return _published(path, previous, standard_metadata.UNCHANGED)
+        # Imported here because its libraries would slow down every process that loads the definitions.
+        from cdc_lake.dashboard.render import render  # noqa: PLC0415
 
         page = render(
             declared.spec,
             query,
-            generated_at=datetime.now(UTC),
-            source_note=f"Pipeline {declared.pipeline}, by the same Athena SQL that any reader can run.",
+            rendered_at=datetime.now(UTC),
+            source_note=f"Pipeline {declared.pipeline}. Anyone can run the SQL below each chart in Athena.",
         )
         failpoints.reached("dashboard.before_page")
-        write(path, page.html)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, page.html)
         note = {
-            "made_of": made_of,
+            "fingerprint": current,
             "sha256": _sha256(path),
             "rows": page.rows,
             "previews": {visual: base64.b64encode(png).decode() for visual, png in page.previews.items()},
         }
         return _published(path, note, "page written")
 
-    def delete(self, pipeline: str, names: Sequence[str]) -> Iterator[str]:  # noqa: ARG002 - all of the folder is its
+    def delete(self, pipeline: str, names: Sequence[str]) -> Iterator[str]:  # noqa: ARG002 - deletes the whole folder
         """See Dashboards."""
         folder = self.folder(pipeline)
         if folder.is_dir():
@@ -61,18 +62,12 @@ class Pages(dg.ConfigurableResource):  # type: ignore[type-arg]
         return str(self.path(pipeline, name))
 
     def path(self, pipeline: str, name: str) -> Path:
-        """The file of a dashboard."""
+        """Return the file of a dashboard."""
         return self.folder(pipeline) / f"{name}.html"
 
     def folder(self, pipeline: str) -> Path:
-        """The folder of a pipeline's dashboards."""
+        """Return the folder of a pipeline's dashboards."""
         return Path(self.deployment.pages).absolute() / pipeline
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old or the new one, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, text)
 
 
 def _sha256(path: Path) -> str:

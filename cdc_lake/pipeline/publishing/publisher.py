@@ -1,4 +1,4 @@
-"""What publishes a pipeline's dashboards: the interface that the page on disk and QuickSight share."""
+"""The interface that publishes a pipeline's dashboards: pages on disk (html_pages.py) or QuickSight (quicksight.py)."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ class Declared:
 
 @dataclass(frozen=True)
 class Published:
-    """A dashboard that shows what the lake says now."""
+    """A published dashboard."""
 
     changes: str
-    """What this took, in words; report.UNCHANGED for nothing."""
+    """What changed, in words; standard_metadata.UNCHANGED for nothing."""
     note: Mapping[str, Any]
-    """What `publish` is given the next time, as JSON."""
+    """State for the next `publish`, as JSON."""
     metadata: Mapping[str, Any]
-    """What Dagster shows of it."""
+    """Metadata of the materialization."""
 
 
 class Dashboards(Protocol):
-    """Something that publishes dashboards."""
+    """Publishes dashboards."""
 
     reads_later: ClassVar[bool]
-    """Whether `publish` may put reading the rows off; its note then says until when (refresh.py)."""
+    """Whether `publish` may postpone reading the rows; its note then has the time (automation/dataset_refresh.py)."""
 
-    def publish(self, declared: Declared, query: Query, noted: Mapping[str, Any]) -> Published:
-        """Make the dashboard show what the lake says now; without a difference nothing is changed.
+    def publish(self, declared: Declared, query: Query, previous: Mapping[str, Any]) -> Published:
+        """Publish the lake's current data, and change nothing if it is published already.
 
-        `query` runs one SELECT in the pipeline's database, `noted` is the note of the last time, empty without one.
+        `query` runs one SELECT in the pipeline's database. `previous` is the note of the last call, or empty.
         """
 
     def delete(self, pipeline: str, names: Sequence[str]) -> Iterator[str]:
-        """Remove a pipeline's dashboards, those of these names, with all that was made for them.
+        """Delete these dashboards of a pipeline, with everything that was created for them.
 
-        Yields a line for each thing that was there; can be run again after it was cut off.
+        Yields a line for each thing that existed. Can be repeated after an interruption.
         """
 
     def address(self, pipeline: str, name: str) -> str:
-        """Where people find the dashboard: a path or a URL."""
+        """Return the dashboard's path or URL."""

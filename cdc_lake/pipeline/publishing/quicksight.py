@@ -1,4 +1,4 @@
-"""Dashboards in QuickSight, the profile aws's: made from the same YAML, their rows read anew after the lake changed."""
+"""Dashboards in QuickSight, in the aws profile: published from templates, refreshed after the lake changed."""
 
 import hashlib
 import time
@@ -9,63 +9,71 @@ from typing import Any, ClassVar
 import dagster as dg
 from pydantic import Field
 
-from cdc_lake.dashboard import Query
-from cdc_lake.dashboard.quicksight import board, state_of_rows
+from cdc_lake.dashboard import DashboardError, Query
+from cdc_lake.dashboard.quicksight import row_checksum, templates
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.automation.dataset_refresh import DUE
 from cdc_lake.pipeline.publishing.publisher import Declared, Published
-from resources.quicksight import SPICE, Put, QuickSight
-from resources.quicksight_ingestions import Ingestion
+from resources.quicksight.ingestions import Ingestion
+from resources.quicksight.resource import SPICE, Put, QuickSight
 
-_DAILY = 32
-"""How many refreshes of a dataset QuickSight's Enterprise edition takes in 24 hours (its page of CreateIngestion)."""
+_REFRESHES_PER_DAY = 32
+"""The limit for a data set in QuickSight's Enterprise edition, from the documentation of CreateIngestion."""
 
 
 class QuickSightDashboards(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """A data source, and a dataset, an analysis and a dashboard each (implements `publishing.Dashboards`)."""
+    """One data source, and a data set, an analysis and a dashboard for each dashboard (implements `Dashboards`)."""
 
     reads_later: ClassVar[bool] = True
     quicksight: QuickSight
     refresh_pause_seconds: float = Field(
-        default=86400 / _DAILY,
+        default=86400 / _REFRESHES_PER_DAY,
         ge=0,
-        description="From one ingestion that is asked for to the next: more often, and a day's quota is used up.",
+        description="The time between two ingestions of a data set; a shorter one can use up the quota of a day.",
     )
 
-    def publish(self, declared: Declared, query: Query, noted: Mapping[str, Any]) -> Published:
+    def publish(self, declared: Declared, query: Query, previous: Mapping[str, Any]) -> Published:
         """See Dashboards.
 
-        Raises DashboardError where the YAML has no `quicksight`, what QuickSight raises, and IngestionFailed: readers
-        then see the rows of the ingestion before, and the next run tries again.
+        Raises DashboardError if the YAML has no `quicksight` or a template is not valid, what QuickSight raises, and
+        IngestionFailed: readers then see the rows of the previous ingestion, and the next run tries again.
         """
-        made = board(declared.spec, _id(declared.pipeline, declared.name))
+        desired = templates(declared.spec, _id(declared.pipeline, declared.name))
+        try:
+            self.quicksight.check(desired)
+        except ValueError as error:
+            raise DashboardError(f"Cannot publish the dashboard {declared.name} in QuickSight: {error}") from error
         source = self.quicksight.data_source()
-        data_set = self.quicksight.data_set(made.id, made.title, made.rows, source.arn)
-        note, told = dict(noted), dict[str, Any]()
+        data_set = self.quicksight.data_set(desired, source.arn)
+        note, metadata = dict(previous), dict[str, Any]()
         if self.quicksight.import_mode == SPICE:
-            # Asked for before the ingestion: what changes meanwhile is another state at the next run.
-            rows = f"{state_of_rows(declared.spec, query)} {hashlib.sha256(repr(made.rows).encode()).hexdigest()}"
-            note, told = self._refreshed(made.id, data_set, rows, noted)
+            # Computed before the ingestion: a change during the ingestion gives another value in the next run.
+            table = hashlib.sha256(repr((desired.sql, desired.data_set)).encode()).hexdigest()
+            rows = f"{row_checksum(declared.spec, query)} {table}"
+            note, metadata = self._refreshed(desired.id, data_set, rows, previous)
         puts = {
             "data_source": source,
             "data_set": data_set,
-            "analysis": self.quicksight.analysis(made, data_set.arn),
-            "dashboard": self.quicksight.dashboard(made, data_set.arn),
+            "analysis": self.quicksight.analysis(desired, data_set.arn),
+            "dashboard": self.quicksight.dashboard(desired, data_set.arn),
         }
-        changed = [
+        changes = [
             f"{name.replace('_', ' ')} {put.outcome}" for name, put in puts.items() if put.outcome != "unchanged"
         ]
-        changed += ["rows read"] if "ingestion" in told else []
-        metadata = {
-            "dagster/uri": self.address(declared.pipeline, declared.name),
-            **{name: f"{put.outcome}: {put.arn}" for name, put in puts.items()},
-            "version": puts["dashboard"].version,
-            **told,
-        }
-        return Published(", ".join(changed) or standard_metadata.UNCHANGED, note, metadata)
+        changes += ["rows read"] if "ingestion" in metadata else []
+        return Published(
+            ", ".join(changes) or standard_metadata.UNCHANGED,
+            note,
+            {
+                "dagster/uri": self.address(declared.pipeline, declared.name),
+                **{name: f"{put.outcome}: {put.arn}" for name, put in puts.items()},
+                "version": puts["dashboard"].version,
+                **metadata,
+            },
+        )
 
     def delete(self, pipeline: str, names: Sequence[str]) -> Iterator[str]:
-        """See Dashboards. The data source goes with the last dataset that may read from it."""
+        """See Dashboards. The data source is deleted with the last data set that may read from it."""
         for name in names:
             yield from self.quicksight.delete(_id(pipeline, name))
         if names:
@@ -76,35 +84,34 @@ class QuickSightDashboards(dg.ConfigurableResource):  # type: ignore[type-arg]
         return self.quicksight.page(_id(pipeline, name))
 
     def _refreshed(
-        self, board_id: str, data_set: Put, rows: str, noted: Mapping[str, Any]
+        self, dashboard_id: str, data_set: Put, rows: str, previous: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The note and the metadata, once an ingestion that is due is through.
+        """Run the ingestion if one is needed and allowed now; return the note and the metadata.
 
-        One that failed counts towards the day's too: until the next is due, its failure is raised again.
+        A failed ingestion uses up quota too: until the next one is allowed, its failure is raised again.
         """
         now = time.time()
         if data_set.ingestion_id is None:
-            if noted.get("rows") == rows:
-                return {name: value for name, value in noted.items() if name != DUE}, {}
-            begun = self.quicksight.last_ingestion(board_id)
-            due = max(float(noted.get("refreshed", 0)), begun.at if begun else 0) + self.refresh_pause_seconds
-            if now < due and begun is not None and begun.faulty:
-                self.quicksight.refresh(board_id, begun.id)
-            if now < due:
-                said = (
-                    f"there are new rows; they are read after {datetime.fromtimestamp(due, UTC):%Y-%m-%d %H:%M:%S} UTC"
-                )
-                return {**noted, DUE: due}, {"refresh": said}
-        done = self.quicksight.refresh(board_id, data_set.ingestion_id)
-        return {"rows": rows, "refreshed": now}, _told(done)
+            if previous.get("rows") == rows:
+                return {name: value for name, value in previous.items() if name != DUE}, {}
+            last = self.quicksight.last_ingestion(dashboard_id)
+            last_at = max(float(previous.get("refreshed", 0)), last.created_at if last else 0)
+            allowed_at = last_at + self.refresh_pause_seconds
+            if now < allowed_at and last is not None and last.faulty:
+                self.quicksight.refresh(dashboard_id, last.id)
+            if now < allowed_at:
+                time_ = f"{datetime.fromtimestamp(allowed_at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+                return {**previous, DUE: allowed_at}, {"refresh": f"new rows are read after {time_}"}
+        ingestion = self.quicksight.refresh(dashboard_id, data_set.ingestion_id)
+        return {"rows": rows, "refreshed": now}, _metadata(ingestion)
 
 
-def _told(done: Ingestion) -> dict[str, Any]:
-    size = {} if done.bytes is None else {"spice_bytes": done.bytes}
+def _metadata(ingestion: Ingestion) -> dict[str, Any]:
+    size = {} if ingestion.bytes is None else {"spice_bytes": ingestion.bytes}
     return {
-        "ingestion": done.arn,
-        "rows_ingested": done.rows_ingested,
-        "ingestion_seconds": done.seconds,
+        "ingestion": ingestion.arn,
+        "rows_ingested": ingestion.rows_ingested,
+        "ingestion_seconds": ingestion.seconds,
         **size,
     }
 

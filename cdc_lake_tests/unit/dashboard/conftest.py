@@ -1,4 +1,4 @@
-"""Declarations to change and to load."""
+"""A valid declaration, and loading a changed one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .shop import DECLARED
 
 @pytest.fixture
 def declared() -> dict[str, Any]:
-    """A valid declaration, to be changed at will."""
+    """A valid declaration that a test may change."""
     return copy.deepcopy(DECLARED)
 
 
@@ -25,12 +25,12 @@ def declared() -> dict[str, Any]:
 def load(tmp_path: Path) -> Callable[[dict[str, Any]], DashboardSpec]:
     """Writes a declaration to a file and loads it."""
 
-    def written(given: dict[str, Any]) -> DashboardSpec:
+    def from_file(changed: dict[str, Any]) -> DashboardSpec:
         path = tmp_path / "dashboard.yaml"
-        path.write_text(yaml.safe_dump(given), encoding="utf-8")
+        path.write_text(yaml.safe_dump(changed), encoding="utf-8")
         return load_dashboard(path)
 
-    return written
+    return from_file
 
 
 @pytest.fixture

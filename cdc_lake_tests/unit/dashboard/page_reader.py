@@ -1,4 +1,4 @@
-"""Reads a finished page as a browser's parser would."""
+"""Parses a rendered page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass
 class Page(HTMLParser):
-    """A page's references, scripts, texts, and the cells of its tables."""
+    """A page's references, tags, scripts, text and tables."""
 
     html: str
     references: list[str] = field(default_factory=list)
@@ -29,14 +29,13 @@ class Page(HTMLParser):
 
     @property
     def charts(self) -> dict[str, Any]:
-        """The chart specifications in the page."""
+        """The charts in the page: `spec` in Vega-Lite, and `show`."""
         found = next(text for attributes, text in self.scripts if attributes.get("id") == "charts")
         return dict(json.loads(found)["charts"])
 
     def values(self, chart: str) -> list[dict[str, Any]]:
-        """The rows that a chart draws."""
-        (rows,) = self.charts[chart]["datasets"].values()
-        return list(rows)
+        """The rows of a chart."""
+        return list(self.charts[chart]["spec"]["data"]["values"])
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)

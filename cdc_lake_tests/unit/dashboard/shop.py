@@ -1,4 +1,4 @@
-"""A small dashboard of a shop, and what its database answers. Some of its customers have hostile names."""
+"""A small dashboard of a shop and the results of its queries. Some customer names contain HTML."""
 
 from __future__ import annotations
 
@@ -8,72 +8,74 @@ from typing import Any
 
 from cdc_lake.dashboard import Rows
 
-MADE = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
+RENDERED_AT = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 NOTE = "View shop.sales, at commit 20260301."
 
 TOTAL = "SELECT sum(revenue) AS revenue, count(*) AS sales FROM sales"
 BARS = "SELECT name, revenue, running FROM sales"
-BAR_FIGURES = "SELECT max(name) AS leader, 0.5 AS share FROM sales"
-DOTS = "SELECT name, quantity, revenue, orders, seldom FROM sales"
+BAR_VALUES = "SELECT max(name) AS leader, 0.5 AS share FROM sales"
+DOTS = "SELECT name, quantity, revenue, infrequent FROM sales"
 
 DECLARED: dict[str, Any] = {
     "title": "Shop",
-    "subtitle": "Who buys",
+    "subtitle": "Revenue by customer",
     "database": "shop",
     "dataset": "sales",
-    "headlines": [
-        {"name": "revenue", "label": "Revenue", "sql": TOTAL, "column": "revenue", "format": "money"},
-        {"name": "sales", "label": "Sales", "sql": TOTAL, "column": "sales", "format": "integer"},
-    ],
+    "key_figures": {
+        "sql": TOTAL,
+        "columns": {
+            "revenue": {"format": "money"},
+            "sales": {"format": "integer"},
+        },
+    },
     "visuals": [
         {
             "name": "bars",
-            "title": "Revenue by customer",
+            "title": "{leader} leads",
             "message": "{leader} has {share} of {revenue}.",
             "sql": BARS,
             "columns": {
-                "name": {"label": "Customer", "format": "text"},
-                "revenue": {"label": "Revenue", "format": "money"},
+                "name": {"label": "Customer"},
+                "revenue": {"format": "money"},
                 "running": {"label": "Running share", "format": "percent"},
             },
-            "figures": {"sql": BAR_FIGURES, "formats": {"leader": "text", "share": "percent"}},
+            "values": {"sql": BAR_VALUES, "columns": {"leader": {}, "share": {"format": "percent"}}},
+            "show": 3,
             "chart": {
-                "kind": "bar",
-                "x": "revenue",
-                "y": "name",
-                "tooltip": ["name", "revenue"],
-                "highlight": {"top": 1, "by": "revenue"},
-                "show": 3,
-                "running": {"column": "running", "mark": 2, "note": "The first two have {share}."},
+                "height": {"step": 20},
+                "mark": "bar",
+                "encoding": {
+                    "x": {"field": "revenue", "type": "quantitative"},
+                    "y": {"field": "name", "sort": None},
+                },
             },
         },
         {
             "name": "dots",
-            "title": "Habits",
-            "message": "Who orders seldom.",
+            "title": "Order sizes",
+            "message": "Each dot is a customer.",
             "sql": DOTS,
             "columns": {
-                "name": {"label": "Customer", "format": "text"},
-                "quantity": {"label": "Quantity", "format": "decimal"},
-                "revenue": {"label": "Revenue", "format": "money_exact"},
-                "orders": {"label": "Orders", "format": "integer"},
-                "seldom": {"label": "Seldom", "format": "yes_no"},
+                "name": {"label": "Customer"},
+                "quantity": {"format": "decimal"},
+                "revenue": {"format": "money_exact"},
+                "infrequent": {"format": "yes_no"},
             },
             "chart": {
-                "kind": "scatter",
-                "x": "quantity",
-                "y": "revenue",
-                "size": "orders",
-                "label": "name",
-                "tooltip": ["name", "revenue", "orders"],
-                "highlight": {"top": 2, "by": "revenue", "where": "seldom"},
-                "named": {"top": 1, "by": "orders"},
+                "transform": [{"calculate": "upper(datum.name)", "as": "label"}],
+                "mark": "circle",
+                "encoding": {
+                    "x": {"field": "quantity", "type": "quantitative"},
+                    "y": {"field": "revenue", "type": "quantitative"},
+                    "color": {"field": "infrequent"},
+                    "detail": {"field": "label"},
+                },
             },
         },
     ],
 }
 
-ANSWERS = {
+RESULTS = {
     TOTAL: Rows(("revenue", "sales"), ((Decimal("1234567.8950"), 4),)),
     BARS: Rows(
         ("name", "revenue", "running"),
@@ -84,19 +86,19 @@ ANSWERS = {
             ("Delta", Decimal("34567.0000"), 1.0),
         ),
     ),
-    BAR_FIGURES: Rows(("leader", "share"), (("<script>alert('x')</script>", 0.7295),)),
+    BAR_VALUES: Rows(("leader", "share"), (("<script>alert('x')</script>", 0.7295),)),
     DOTS: Rows(
-        ("name", "quantity", "revenue", "orders", "seldom"),
+        ("name", "quantity", "revenue", "infrequent"),
         (
-            ("<img src=x onerror=alert(1)>", 10.5, Decimal("900.1250"), 30, False),
-            ("B & Sons", 20.0, Decimal("800.0000"), 2, True),
-            ("Delta", 15.25, Decimal("700.0000"), 1, True),
-            ("Echo", 5.0, None, 1, True),
+            ("<img src=x onerror=alert(1)>", 10.5, Decimal("900.1250"), False),
+            ("B & Sons", 20.0, Decimal("800.0000"), True),
+            ("Delta", 15.25, Decimal("700.0000"), True),
+            ("Echo", 5.0, None, True),
         ),
     ),
 }
 
 
-def answer(sql: str) -> Rows:
-    """What the fake database says."""
-    return ANSWERS[sql]
+def query(sql: str) -> Rows:
+    """Return the result of one of the queries."""
+    return RESULTS[sql]

@@ -1,4 +1,4 @@
-"""The charts' library is bundled once for each version of what bundles it, and is the same from the cache."""
+"""The charting library is bundled once for each version of vl-convert and cached."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from cdc_lake.dashboard import page
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty cache folder, and a process that has asked for nothing yet."""
+    """An empty cache folder, as in a new process."""
     monkeypatch.setenv("CDC_LAKE_CACHE", str(tmp_path))
     page.chart_library.cache_clear()
     yield tmp_path
     page.chart_library.cache_clear()
 
 
-def test_another_process_takes_what_was_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_process_uses_the_cached_bundle(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = page.chart_library()
     assert "vegaEmbed" in first
     assert len(list(cache.glob("charts/*"))) == 1
 
-    def again(*_: object, **__: object) -> str:
-        raise AssertionError("bundled anew")
+    def bundle_again(*_: object, **__: object) -> str:
+        raise AssertionError("bundled again")
 
-    monkeypatch.setattr(page.vl_convert, "javascript_bundle", again)
+    monkeypatch.setattr(page.vl_convert, "javascript_bundle", bundle_again)
     page.chart_library.cache_clear()
     assert page.chart_library() == first
 
     monkeypatch.setattr(page, "version", lambda _: "0.0.1")
     page.chart_library.cache_clear()
-    with pytest.raises(AssertionError, match="bundled anew"):
+    with pytest.raises(AssertionError, match="bundled again"):
         page.chart_library()
 
 
-def test_a_cache_that_cannot_be_written_is_done_without(cache: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (cache / "charts").touch()  # a file where the folder is to be: nobody, not even root, writes there
+def test_a_page_is_rendered_without_a_writable_cache(cache: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (cache / "charts").touch()  # a file in place of the folder: even root cannot write there
     assert "vegaEmbed" in page.chart_library()
-    assert "not kept" in caplog.text
+    assert "Cannot cache the charting library" in caplog.text

@@ -1,4 +1,4 @@
-"""Numbers for people are rounded half up and carry their unit; numbers for checking are left alone."""
+"""Formatted numbers are rounded half up and have a unit; exact numbers are unchanged."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def test_readable(value: object, fmt: Format, text: str) -> None:
     assert readable(value, fmt, "$") == text
 
 
-@pytest.mark.parametrize("value", ["12", True])
-def test_only_numbers_can_be_written_as_numbers(value: object) -> None:
-    with pytest.raises(TypeError, match="the format money is for numbers"):
+@pytest.mark.parametrize("value", ["12", True, float("nan")])
+def test_numeric_formats_refuse_other_values(value: object) -> None:
+    with pytest.raises(ValueError, match=r"is not a number; cast it|nan cannot be shown; guard"):
         readable(value, Format.MONEY, "$")
 
 

@@ -35,7 +35,7 @@ from resources.msk import Msk
 from resources.msk_connect import MskConnect
 from resources.msk_connect_plugins import MskPlugins
 from resources.msk_connect_request import ConnectSettings
-from resources.quicksight import QuickSight
+from resources.quicksight.resource import QuickSight
 from resources.secrets import DatabaseSecret
 from resources.sqs import Sqs
 

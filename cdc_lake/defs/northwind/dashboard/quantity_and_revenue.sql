@@ -1,4 +1,4 @@
--- Averages are over order lines. A customer orders seldom who has fewer orders than customers have on average.
+-- Averages per order line. A customer is infrequent with fewer orders than the average customer.
 WITH by_customer AS (
     SELECT
         customer_id,
@@ -15,6 +15,6 @@ SELECT
     average_revenue,
     orders,
     round(revenue / orders, 4) AS revenue_per_order,
-    orders < avg(CAST(orders AS double)) OVER () AS orders_seldom
+    orders < avg(CAST(orders AS double)) OVER () AS infrequent
 FROM by_customer
 ORDER BY average_revenue DESC, customer_id

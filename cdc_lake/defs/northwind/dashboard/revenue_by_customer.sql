@@ -1,4 +1,4 @@
--- Customers from the biggest to the smallest; a running share counts everyone down to that customer.
+-- Customers by revenue, largest first. The running share includes all customers up to that row.
 WITH by_customer AS (
     SELECT customer_id, sum(revenue) AS revenue, count(DISTINCT order_id) AS orders
     FROM order_items

@@ -1,4 +1,4 @@
--- How much the three biggest customers, the top 20 and the rest have.
+-- The revenue of the three largest customers, of the top 20 and of the rest.
 WITH by_customer AS (
     SELECT customer_id, sum(revenue) AS revenue
     FROM order_items
@@ -8,12 +8,12 @@ ranked AS (
     SELECT customer_id, revenue, row_number() OVER (ORDER BY revenue DESC, customer_id) AS place
     FROM by_customer
 ),
-figures AS (
+totals AS (
     SELECT
         max(CASE WHEN place = 1 THEN customer_id END) AS first_customer,
         max(CASE WHEN place = 2 THEN customer_id END) AS second_customer,
         max(CASE WHEN place = 3 THEN customer_id END) AS third_customer,
-        sum(CASE WHEN place <= 3 THEN revenue END) AS biggest_revenue,
+        sum(CASE WHEN place <= 3 THEN revenue END) AS largest_revenue,
         sum(CASE WHEN place <= 20 THEN revenue END) AS top_revenue,
         count(CASE WHEN place <= 20 THEN 1 END) AS top_customers,
         count(CASE WHEN place > 20 THEN 1 END) AS rest_customers,
@@ -21,11 +21,11 @@ figures AS (
     FROM ranked
 )
 SELECT
-    first_customer || coalesce(', ' || second_customer, '') || coalesce(' and ' || third_customer, '') AS biggest,
-    biggest_revenue,
-    round(CAST(biggest_revenue AS double) / CAST(nullif(total, 0) AS double), 6) AS biggest_share,
+    first_customer || coalesce(', ' || second_customer, '') || coalesce(' and ' || third_customer, '') AS largest,
+    largest_revenue,
+    round(CAST(largest_revenue AS double) / CAST(nullif(total, 0) AS double), 6) AS largest_share,
     top_customers,
     round(CAST(top_revenue AS double) / CAST(nullif(total, 0) AS double), 6) AS top_share,
     rest_customers,
     round(CAST(total - top_revenue AS double) / CAST(nullif(total, 0) AS double), 6) AS rest_share
-FROM figures
+FROM totals

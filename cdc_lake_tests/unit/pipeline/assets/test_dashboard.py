@@ -1,4 +1,4 @@
-"""The dashboard's stage: the page is written where something has changed, and stands where nothing has."""
+"""The dashboard asset: the page is written if something has changed, and only then."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ SALES = {
             "message": "By customer.",
             "sql": "SELECT name, revenue FROM sales ORDER BY name",
             "columns": {
-                "name": {"label": "Customer", "format": "text"},
-                "revenue": {"label": "Revenue", "format": "integer"},
+                "name": {"label": "Customer"},
+                "revenue": {"format": "integer"},
             },
-            "chart": {"kind": "bar", "x": "revenue", "y": "name", "tooltip": ["name"]},
+            "chart": {"mark": "bar", "encoding": {"x": {"field": "revenue"}, "y": {"field": "name"}}},
         }
     ],
 }
@@ -52,13 +52,13 @@ def athena() -> FakeAthena:
 
 @pytest.fixture
 def materialise(shop: World, athena: FakeAthena, tmp_path: Path) -> Materialise:
-    """Materialises the page; its metadata."""
+    """Materialises the page and returns its metadata."""
     (shop.flow.folder / "sales.yaml").write_text(yaml.safe_dump(SALES))
     asset = dashboard.build(shop.flow, "sales.yaml")
     deployment = Deployment(profile="local", source_host="", password_reference="", pages=str(tmp_path / "pages"))
 
     def once() -> dict[str, Any]:
-        # A home of its own each time: what is new is not a question to Dagster.
+        # A new Dagster instance each time: the asset finds changes without Dagster's history.
         with dg.DagsterInstance.ephemeral() as instance:
             resources = bound(athena=athena, dashboards=Pages(deployment=deployment), store=shop.store)
             result = dg.materialize([asset], instance=instance, resources=resources, run_config=QUIET)
@@ -72,7 +72,7 @@ def page(metadata: dict[str, Any]) -> str:
     return Path(metadata["page"]).read_text()
 
 
-def test_nothing_new_leaves_the_page(materialise: Materialise) -> None:
+def test_without_changes_the_page_is_not_written(materialise: Materialise) -> None:
     first = materialise()
     before = Path(first["page"]).stat()
     again = materialise()
@@ -84,12 +84,12 @@ def test_nothing_new_leaves_the_page(materialise: Materialise) -> None:
     )
 
 
-def test_its_sql_is_run_in_the_pipeline_s_catalog(materialise: Materialise, athena: FakeAthena) -> None:
+def test_its_sql_runs_in_the_pipelines_catalog(materialise: Materialise, athena: FakeAthena) -> None:
     materialise()
     assert athena.databases == {"shop_lake"}
 
 
-def test_another_database_than_the_pipeline_s_catalog_is_refused(shop: World) -> None:
+def test_a_database_other_than_the_pipelines_catalog_is_refused(shop: World) -> None:
     file = shop.flow.folder / "sales.yaml"
     file.write_text(yaml.safe_dump({**SALES, "database": "other"}))
     with pytest.raises(DashboardError) as raised:
@@ -97,7 +97,7 @@ def test_another_database_than_the_pipeline_s_catalog_is_refused(shop: World) ->
     assert str(raised.value) == f"{file}: database: use the pipeline's catalog, shop_lake, not 'other'"
 
 
-def test_new_rows_make_a_new_page(materialise: Materialise, athena: FakeAthena) -> None:
+def test_new_rows_give_a_new_page(materialise: Materialise, athena: FakeAthena) -> None:
     first = materialise()
     athena.sql.run("INSERT INTO sales VALUES ('Carol', 8)")
     again = materialise()
@@ -107,9 +107,7 @@ def test_new_rows_make_a_new_page(materialise: Materialise, athena: FakeAthena) 
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_text("cut off")])
-def test_a_page_that_is_gone_or_damaged_is_written_again(
-    materialise: Materialise, damage: Callable[[Path], object]
-) -> None:
+def test_a_deleted_or_damaged_page_is_written_again(materialise: Materialise, damage: Callable[[Path], object]) -> None:
     first = materialise()
     damage(Path(first["page"]))
     assert materialise()["changes"] == "page written"

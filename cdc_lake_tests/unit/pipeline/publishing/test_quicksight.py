@@ -1,7 +1,8 @@
-"""The dashboard's stage with QuickSight: what a run makes, when rows are read anew, and what Dagster is told."""
+"""The dashboard asset with QuickSight: the objects that a run creates, when rows are read again, and the metadata."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -25,17 +26,25 @@ from cdc_lake_tests.unit.pipeline.assets.test_dashboard import SALES
 from cdc_lake_tests.unit.pipeline.automation.daemon import Clock
 from cdc_lake_tests.world import World
 from resources.athena import Athena, QueryResult
-from resources.quicksight import QuickSight
+from resources.quicksight.resource import QuickSight
 
-THERE = {
-    "sql": "SELECT name, revenue FROM sales",
-    "columns": {"name": "string", "revenue": "integer"},
-    "visuals": [
-        {
-            "visual": "bars",
-            "chart": {"kind": "pie", "by": "name", "value": {"column": "revenue", "aggregate": "sum"}},
+SELECTED = [{"Name": "name", "Type": "STRING"}, {"Name": "revenue", "Type": "INTEGER"}]
+DATA_SET = {
+    "Name": "{{title}}",
+    "PhysicalTableMap": {
+        "sql": {
+            "CustomSql": {
+                "DataSourceArn": "{{data_source_arn}}",
+                "Name": "sql",
+                "SqlQuery": "{{sql}}",
+                "Columns": SELECTED,
+            }
         }
-    ],
+    },
+}
+DEFINITION = {
+    "DataSetIdentifierDeclarations": [{"Identifier": "rows", "DataSetArn": "{{data_set_arn}}"}],
+    "Sheets": [{"SheetId": "{{sheet_id}}", "Name": "{{title}}"}],
 }
 ID = "cdc-lake-shop-sales"
 
@@ -43,12 +52,12 @@ Materialise = Callable[..., dict[str, Any]]
 
 
 class CountingAthena(Athena):
-    """Answers the question for the rows' state with the rows of the engine behind QuickSight."""
+    """Answers the query for the checksum from the rows of QuickSight's engine."""
 
     _rows: list[list[Any]] = PrivateAttr(default_factory=list)
 
     def of(self, aws: Served) -> CountingAthena:
-        """Itself, over those rows."""
+        """Read the rows of this API."""
         self._rows = aws.engine.rows
         return self
 
@@ -70,8 +79,12 @@ def aws(tmp_path: Path) -> Iterator[Served]:
 
 @pytest.fixture
 def materialise(shop: World, aws: Served) -> Materialise:
-    """Materialises the dashboard; its metadata."""
-    (shop.flow.folder / "sales.yaml").write_text(yaml.safe_dump({**SALES, "quicksight": THERE}))
+    """Materialises the dashboard and returns its metadata."""
+    (shop.flow.folder / "data_set.json").write_text(json.dumps(DATA_SET))
+    (shop.flow.folder / "definition.json").write_text(json.dumps(DEFINITION))
+    files = {"data_set": "data_set.json", "definition": "definition.json"}
+    quicksight = {"sql": "SELECT name, revenue FROM sales", **files}
+    (shop.flow.folder / "sales.yaml").write_text(yaml.safe_dump({**SALES, "quicksight": quicksight}))
     asset = dashboard.build(shop.flow, "sales.yaml")
     athena = CountingAthena().of(aws)
 
@@ -90,21 +103,23 @@ def materialise(shop: World, aws: Served) -> Materialise:
     return once
 
 
-def test_a_run_makes_all_and_reads_the_rows(materialise: Materialise, aws: Served) -> None:
-    told = materialise()
-    assert told["changes"] == ("data source created, data set created, analysis created, dashboard created, rows read")
-    assert (told["rows_ingested"], told["version"]) == (2, 1)
-    assert told["dashboard"] == f"created: arn:aws:quicksight:us-east-1:{ACCOUNT}:dashboard/{ID}"
-    assert told["dagster/uri"] == f"https://us-east-1.quicksight.aws.amazon.com/sn/dashboards/{ID}"
+def test_a_run_creates_all_objects_and_reads_the_rows(materialise: Materialise, aws: Served) -> None:
+    metadata = materialise()
+    assert metadata["changes"] == (
+        "data source created, data set created, analysis created, dashboard created, rows read"
+    )
+    assert (metadata["rows_ingested"], metadata["version"]) == (2, 1)
+    assert metadata["dashboard"] == f"created: arn:aws:quicksight:us-east-1:{ACCOUNT}:dashboard/{ID}"
+    assert metadata["dagster/uri"] == f"https://us-east-1.quicksight.aws.amazon.com/sn/dashboards/{ID}"
     assert "shop_lake.sales" in aws.engine.asked[0]
 
 
-def test_nothing_new_changes_and_reads_nothing(materialise: Materialise, aws: Served) -> None:
+def test_without_changes_nothing_is_changed_or_read(materialise: Materialise, aws: Served) -> None:
     materialise()
     aws.changes()
-    told = materialise()
-    assert told["changes"] == UNCHANGED
-    assert "ingestion" not in told
+    metadata = materialise()
+    assert metadata["changes"] == UNCHANGED
+    assert "ingestion" not in metadata
     assert aws.changes() == []
     assert len(aws.engine.asked) == 1
 
@@ -113,23 +128,23 @@ def test_new_rows_are_read_and_nothing_else_is_changed(materialise: Materialise,
     materialise()
     aws.changes()
     aws.engine.rows.append(["Carol", 8])
-    told = materialise()
-    assert (told["changes"], told["rows_ingested"]) == ("rows read", 3)
+    metadata = materialise()
+    assert (metadata["changes"], metadata["rows_ingested"]) == ("rows read", 3)
     assert aws.changes() == ["CreateIngestion"]
 
 
-def test_so_soon_after_the_last_time_new_rows_wait_for_a_later_run(materialise: Materialise, aws: Served) -> None:
+def test_new_rows_wait_if_the_last_ingestion_is_too_recent(materialise: Materialise, aws: Served) -> None:
     materialise()
     aws.changes()
     aws.engine.rows.append(["Carol", 8])
-    told = materialise(pause=3600)
-    assert told["changes"] == UNCHANGED
-    assert told["refresh"].startswith("there are new rows; they are read after 20")
+    metadata = materialise(pause=3600)
+    assert metadata["changes"] == UNCHANGED
+    assert metadata["refresh"].startswith("new rows are read after 20")
     assert aws.changes() == []
     assert materialise()["rows_ingested"] == 3
 
 
-def test_rows_that_wait_are_read_once_their_time_has_come(
+def test_waiting_rows_are_read_after_the_pause(
     shop: World, materialise: Materialise, aws: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = shop.flow.spec.model_copy(update={"dashboards": ["sales.yaml"], "datasets": []})

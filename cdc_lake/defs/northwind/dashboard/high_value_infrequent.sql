@@ -1,4 +1,4 @@
--- The customer with the highest average revenue an order line among those who order seldom.
+-- Of the infrequent customers (fewer orders than the average), the one with the highest average revenue per order line.
 WITH by_customer AS (
     SELECT
         customer_id,
@@ -9,7 +9,7 @@ WITH by_customer AS (
     FROM order_items
     GROUP BY customer_id
 ),
-averaged AS (
+compared AS (
     SELECT *, avg(CAST(orders AS double)) OVER () AS average_orders FROM by_customer
 ),
 ranked AS (
@@ -18,12 +18,12 @@ ranked AS (
         row_number() OVER (
             ORDER BY CASE WHEN orders < average_orders THEN 0 ELSE 1 END, average_revenue DESC, customer_id
         ) AS place
-    FROM averaged
+    FROM compared
 )
 SELECT
     round(max(average_orders), 4) AS average_orders,
     sum(revenue) / sum(order_lines) AS average_revenue,
-    max(CASE WHEN place = 1 AND orders < average_orders THEN customer_id END) AS dearest,
-    max(CASE WHEN place = 1 AND orders < average_orders THEN average_revenue END) AS dearest_revenue,
-    max(CASE WHEN place = 1 AND orders < average_orders THEN orders END) AS dearest_orders
+    max(CASE WHEN place = 1 AND orders < average_orders THEN customer_id END) AS top_customer,
+    max(CASE WHEN place = 1 AND orders < average_orders THEN average_revenue END) AS top_customer_revenue,
+    max(CASE WHEN place = 1 AND orders < average_orders THEN orders END) AS top_customer_orders
 FROM ranked
