@@ -14,7 +14,7 @@ import pytest
 
 import cdc_lake
 from cdc_lake.dashboard import Rows, load_dashboard
-from cdc_lake.dashboard.quicksight import state_of_rows
+from cdc_lake.dashboard.quicksight import row_checksum
 from cdc_lake.pipeline.loading import load
 from cdc_lake_tests.integration.conftest import QueryStack
 from resources.athena import Athena, AthenaQueryFailed
@@ -127,8 +127,8 @@ def test_northwinds_order_lines_of_any_price_are_read(athena: Athena, price: str
     assert row == ("ALFKI", 1, 2, Decimal("0.50"), 3, Decimal(price), Decimal(price) * 3 / 2)
 
 
-def test_the_state_of_a_dashboards_rows_changes_with_a_value(query_stack: QueryStack) -> None:
-    """By this state a run decides whether QuickSight reads the rows again."""
+def test_the_checksum_of_a_dashboards_rows_changes_with_a_value(query_stack: QueryStack) -> None:
+    """A run compares checksums to decide whether QuickSight has to read the rows again."""
     lake = query_stack.athena("datalake")
     northwind = load_dashboard(Path(cdc_lake.__file__).parent / "defs" / "northwind" / "customers.yaml")
 
@@ -138,11 +138,11 @@ def test_the_state_of_a_dashboards_rows_changes_with_a_value(query_stack: QueryS
 
     lake.execute(ORDER_ITEMS.format(price="9.99"))
     try:
-        before = state_of_rows(northwind, query)
+        before = row_checksum(northwind, query)
         assert before.startswith("3 ")
-        assert state_of_rows(northwind, query) == before
+        assert row_checksum(northwind, query) == before
         lake.execute(ORDER_ITEMS.format(price="8.99"))
-        after = state_of_rows(northwind, query)
+        after = row_checksum(northwind, query)
         assert after.startswith("3 ")
         assert after != before
     finally:
