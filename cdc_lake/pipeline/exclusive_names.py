@@ -1,4 +1,4 @@
-"""Pipelines must not share what only one can own: a reset of one would take it from the other."""
+"""Reject pipelines that share a topic or a catalog entry: a reset of one would delete it for the other."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from cdc_lake.pipeline.naming import Flow
 
 
 def require_apart(flows: Iterable[Flow]) -> None:
-    """Return where no two pipelines own the same topic or catalog entry.
+    """Raise ContractError if two pipelines own the same topic or catalog entry.
 
-    Raises ContractError that names both pipelines, what they share, and the field to change.
+    The message names both pipelines, what they share, and the field to change.
     """
     owners: dict[tuple[str, str], str] = {}
     for flow in flows:
@@ -26,7 +26,7 @@ def require_apart(flows: Iterable[Flow]) -> None:
 
 
 def _owned(flow: Flow) -> Iterator[tuple[str, str, str]]:
-    """Kind, name and deciding field of all that a pipeline makes outside of its own prefix in the bucket."""
+    """Yield kind, name and YAML field of each topic and catalog entry that a pipeline creates."""
     for topic in (*(table.topic for table in flow.tables), flow.heartbeat_topic):
         yield "topic", topic, "stream.prefix"
     catalog = flow.spec.catalog

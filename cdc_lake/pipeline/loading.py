@@ -1,4 +1,4 @@
-"""Pipelines by name, for the command line and tests: the same YAML that Dagster loads."""
+"""Load pipelines by name, for the command line and tests, from the same YAML that Dagster loads."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ FILE = "defs.yaml"
 
 
 def names(defs: Path = DEFS) -> list[str]:
-    """The pipelines there are, sorted."""
+    """Return the names of all pipelines, sorted."""
     return sorted(path.parent.name for path in defs.glob(f"*/{FILE}"))
 
 
 def load(name: str, defs: Path = DEFS) -> Flow:
-    """One pipeline. Raises ContractError where there is none of that name, or its YAML is not valid."""
+    """Load one pipeline. Raises ContractError if no pipeline has this name, or if its YAML is not valid."""
     path = defs / name / FILE
     if name not in names(defs):
         raise ContractError(f"there is no pipeline {name!r}; there are: {', '.join(names(defs)) or 'none'}")
@@ -40,9 +40,9 @@ def load(name: str, defs: Path = DEFS) -> Flow:
 
 
 def flow(spec: PipelineSpec, folder: Path) -> Flow:
-    """The pipeline of a spec and the folder that it lies in.
+    """Return the pipeline of a spec and its folder.
 
-    Raises ContractError where the two have different names: commands find a pipeline by its folder.
+    Raises ContractError if the two have different names: commands find a pipeline by its folder.
     """
     if spec.name != folder.name:
         raise ContractError(

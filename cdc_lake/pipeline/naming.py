@@ -1,4 +1,4 @@
-"""The names that follow from a pipeline's spec: one place for topics, connector, slot, assets, views and the bucket."""
+"""Pipelines and their tables, with the names that follow from the spec: topics, connector, slot, assets and views."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ from resources.object_store import ObjectStore
 from resources.postgres import Postgres
 
 PURPOSE = "cdc_lake/purpose"
-"""The tag of a run that contains the purpose of its job."""
+"""The run tag that contains the purpose of the job."""
 STAGES = ("source", "topic", "raw", "lake", "dataset", "dashboard")
 
 SPARK_POOL = "spark"
-"""The pool of assets and ops that run Spark; how many runs of it there are at once is the instance's setting."""
+"""The pool of assets and ops that run Spark; dagster.yaml limits how many runs of a pool there are at once."""
 VERIFY_POOL = "spark_checks"
-"""The pool of checks that run Spark: a pool of its own, so that they never keep the next commit waiting."""
+"""The pool of checks that run Spark: separate, so that checks never delay the next commit."""
 
 _CONNECT_SECONDS = 5.0
 
-_LARGEST = "producer.override.max.request.size"
+_MAX_REQUEST_SIZE = "producer.override.max.request.size"
 
 
 def connector_name(pipeline: str) -> str:
-    """The name of a pipeline's source connector."""
+    """Return the name of a pipeline's source connector."""
     return f"cdc-lake-{pipeline}"
 
 
 @dataclass(frozen=True)
 class Flow:
-    """A pipeline as its YAML describes it, with the folder that holds its files."""
+    """A pipeline: the spec that its YAML contains, and the folder of its files."""
 
     spec: PipelineSpec
     folder: Path
@@ -67,53 +67,53 @@ class Flow:
 
     @property
     def heartbeat_topic(self) -> str:
-        """The topic that carries the heartbeats' rows."""
+        """The topic of the heartbeat table's changes."""
         return f"{self.spec.stream.prefix}.{self.spec.source.schema_}.{HEARTBEAT_TABLE}"
 
     @property
     def connector_heartbeat_topic(self) -> str:
-        """The topic that Debezium makes for heartbeats of its own; nothing here reads it."""
+        """The topic that Debezium creates for its own heartbeats; this project never reads it."""
         return f"__debezium-heartbeat.{self.spec.stream.prefix}"
 
     @property
     def freshness_policy(self) -> dg.FreshnessPolicy:
-        """The policy of each asset: it sees runs. How old the data are is the watermark's business
-        (checks/watermark.py), which an idle source keeps green and a stopped connector turns red.
+        """The freshness policy of each asset, which detects missing runs. The age of the data is checked by
+        checks/watermark.py, which passes while the source is idle and fails while the connector is stopped.
         """
         return dg.FreshnessPolicy.time_window(timedelta(seconds=seconds(self.spec.freshness.runs)))
 
     def tags(self, stage: str, table: str | None = None) -> dict[str, str]:
-        """The tags of an asset: pipeline, stage and, where it is of one table, that."""
+        """Return an asset's tags: pipeline, stage and, for an asset of one table, the table."""
         return {"pipeline": self.name, "stage": stage} | ({} if table is None else {"table": table})
 
     @property
     def retention_ms(self) -> int:
-        """What a topic keeps at least: the replay window."""
+        """The minimum retention of a topic, which is the replay window."""
         return seconds(self.spec.replay_window) * 1000
 
     def topic_settings(self, connector: Mapping[str, str]) -> dict[str, str]:
-        """What the contract asks of each topic; it takes as large a record as the connector sends."""
+        """Return the configuration of each topic; its largest record is the largest that the connector can send."""
         return {
             "cleanup.policy": "delete",
             "retention.ms": str(self.retention_ms),
-            "max.message.bytes": connector.get(_LARGEST, str(RECORD_BYTES)),
+            "max.message.bytes": connector.get(_MAX_REQUEST_SIZE, str(RECORD_BYTES)),
         }
 
     @cached_property
     def tables(self) -> tuple[TableFlow, ...]:
-        """One flow for each table."""
+        """The pipeline's tables, in the order of the YAML."""
         return tuple(TableFlow(self, table) for table in self.spec.tables)
 
     def at_source(self, postgres: Postgres) -> Postgres:
-        """The server's resource, in the database that this pipeline captures."""
+        """Return the resource, connected to the database that this pipeline captures."""
         return postgres.model_copy(update={"database": self.spec.source.database})
 
     def key(self, stage: str, name: str) -> dg.AssetKey:
-        """`[<pipeline>, <stage>, <name>]`."""
+        """Return the asset key `[<pipeline>, <stage>, <name>]`."""
         return dg.AssetKey([self.name, stage, name])
 
     def beside(self, file: str, field: str) -> Path:
-        """A file beside the YAML. Raises ContractError that names the YAML and its field where there is none."""
+        """Return the path of a file beside the YAML. Raises ContractError if it does not exist."""
         path = self.folder / file
         if not path.is_file():
             raise ContractError(
@@ -123,20 +123,20 @@ class Flow:
         return path
 
     def sql(self, file: str, field: str) -> str:
-        """The text of an SQL file beside the YAML, without a semicolon at its end. Raises what beside() raises."""
+        """Return the text of an SQL file beside the YAML, without its final semicolon. Raises as beside() does."""
         return self.beside(file, field).read_text(encoding="utf-8").strip().rstrip(";")
 
 
 @dataclass(frozen=True)
 class TableFlow:
-    """One table's way through its pipeline."""
+    """One table of a pipeline: its spec, and its names in each stage."""
 
     pipeline: Flow
     spec: TableSpec
 
     @property
     def name(self) -> str:
-        """The table's name in source and lake."""
+        """The table's name, in the source and in the lake."""
         return self.spec.name
 
     @property
@@ -151,7 +151,7 @@ class TableFlow:
 
     @property
     def view(self) -> str:
-        """The view that leaves out rows that are deleted at the source."""
+        """The view without the rows that are deleted at the source."""
         return f"{self.name}_current"
 
     @property
@@ -160,15 +160,15 @@ class TableFlow:
         return object_names.lake_prefix(self.pipeline.name, self.name)
 
     def key(self, stage: str) -> dg.AssetKey:
-        """The table's asset of a stage."""
+        """Return the key of the table's asset of a stage."""
         return self.pipeline.key(stage, self.name)
 
     def tags(self, stage: str) -> dict[str, str]:
-        """The tags of the table's asset of a stage."""
+        """Return the tags of the table's asset of a stage."""
         return self.pipeline.tags(stage, self.name)
 
     def upsert_spec(self, location: S3Location, owner: str) -> UpsertSpec:
-        """What the upsert job needs to know of this table."""
+        """Return the spec of the upsert job for this table."""
         return UpsertSpec(
             location=location,
             pipeline=self.pipeline.name,
@@ -183,15 +183,15 @@ class TableFlow:
         )
 
     def purge_spec(self, location: S3Location, owner: str) -> PurgeSpec:
-        """What the purge job needs to know of this table."""
+        """Return the spec of the purge job for this table."""
         return PurgeSpec(self.upsert_spec(location, owner), seconds(self.pipeline.spec.replay_window))
 
 
 def location(store: ObjectStore) -> S3Location:
-    """The resource's bucket as the contract and the jobs take it.
+    """Return the bucket's location in the form that the contract and the jobs use.
 
-    Raises Unreachable with the resource's hint where nobody listens at its endpoint: boto3 would try that for half
-    a minute, and could not say what to do.
+    Opens a TCP connection to the endpoint first. Raises Unreachable with the resource's hint if that fails: boto3 would
+    retry for half a minute, and its error would not say what to do.
     """
     if store.endpoint_url is not None:
         at = urlsplit(store.endpoint_url)

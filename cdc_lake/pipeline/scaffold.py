@@ -36,7 +36,7 @@ class PipelineScaffolder(dg.Scaffolder):
     """Writes the YAML of a pipeline with one table."""
 
     def scaffold(self, request: dg.ScaffoldRequest[Any]) -> None:
-        """Write defs.yaml. Raises ContractError where the folder's name cannot be a pipeline's, or has one already."""
+        """Write defs.yaml. Raises ContractError if the folder's name is not a pipeline name, or the file exists."""
         name, file = request.target_path.name, request.target_path / FILE
         if request.scaffold_format != "yaml":
             raise ContractError(f"Cannot scaffold pipeline {name}: it is one YAML file. Leave out --format.")

@@ -1,8 +1,8 @@
-"""Where a table's changes stand: what is landed, what is applied, and the source watermark.
+"""A table's progress: the changes that are landed, those that are applied, and the source watermark of each stage.
 
-A heartbeat is a row of the source that travels through the WAL like every change: once a stage has passed one,
-it has passed everything that the source committed before it. So a stage's watermark is the newest heartbeat
-that is known to lie behind all that the stage has taken, and it moves on while the source is idle.
+A heartbeat is a row of the source, and travels through the WAL like every change: a stage that has processed one
+has processed everything that the source committed before it. A stage's watermark is the newest heartbeat of which this
+is certain. It advances while the source is idle.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from resources.connectors import Connectors
 from resources.kafka import Kafka
 from resources.postgres import Postgres
 
-_BEAT_SECONDS = 1.0
+_HEARTBEAT_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
 class Landing:
-    """What a landing run goes by: the chain with its newest manifest, the topic, and the job's spec."""
+    """The input of a landing run: the chain with its newest manifest, the topic's state, and the job's spec."""
 
     chain: Chain
     head: Manifest | None
@@ -44,21 +44,22 @@ class Landing:
 
     @property
     def behind(self) -> int:
-        """How many offsets the chain is behind the topic; see behind()."""
+        """The number of offsets that the chain is behind the topic; see behind()."""
         return behind(self.head, self.state)
 
 
 def landing(table: TableFlow, kafka: Kafka, location: S3Location, claim: Claim | None = None) -> Landing:
-    """Read where a topic's chain ends, and then what the topic has: what another run lands in between is then no loss,
-    and nothing of a topic that a reset deletes gets into the next chain.
+    """Read where a topic's chain ends, and then where the topic ends.
 
-    `claim` is the landing lease under which it is read. Raises what topic_state.now() and Chain.head() raise.
+    In this order, records that another run lands in between are not reported as lost, and no record of a topic that a
+    reset deletes gets into the next chain. `claim` is the landing lease that the caller holds. Raises what
+    topic_state.now() and Chain.head() raise.
     """
     store = location.store()
     chain = Chain(store, table.pipeline.name, table.topic)
     head = chain.head()
     state = topic_state.now(kafka, table)
-    # After the topic's ends: an epoch that began later than they were read has nothing before them left to land.
+    # After the topic's ends: an epoch that begins later has no records before these ends that are still to be landed.
     epoch = Epochs(store, table.pipeline.name).current()
     acknowledged = _acknowledged(store, table.pipeline, epoch)
     spec = LandSpec(
@@ -90,28 +91,28 @@ def barrier(
     *,
     since: Start | None = None,
     running: Callable[[], object] = lambda: None,
-    asked_every: float = _BEAT_SECONDS,
+    poll_seconds: float = _HEARTBEAT_SECONDS,
 ) -> Watermark:
     """Wait until everything that the source has committed by now is in Kafka, since an epoch's start if one is given.
 
-    Beats and waits for a streamed heartbeat at or after that: one that a snapshot read does not count, so a
-    snapshot that is under way is waited for too, and the beat is repeated for a stream that starts later. Without
-    exactly-once it waits until Connect has stored the heartbeat's offset too, for another partition may lack what was
-    committed earlier until then. Raises ContractError after `seconds`, and what `running` raises, which is asked every
-    `asked_every` seconds, as Connect is.
+    Writes a heartbeat and waits until it, or a later one, was streamed. Heartbeats that a snapshot read do not count,
+    so this also waits for a running snapshot; the heartbeat is repeated for a stream that starts later. Without
+    exactly-once it also waits until Connect has stored the heartbeat's offset: until then another partition may lack
+    earlier changes. Calls `running` and reads Connect's offset every `poll_seconds`. Raises ContractError after
+    `seconds`, and what `running` raises.
     """
     schema = flow.spec.source.schema_
     lsn = postgres.beat(schema)
-    beaten = asked = time.monotonic()
+    beaten = polled = time.monotonic()
     acknowledged = stored_offset.acknowledged(flow, connect)
 
     def look() -> Watermark | None:
-        nonlocal beaten, asked, acknowledged
-        if time.monotonic() - asked >= asked_every:
+        nonlocal beaten, polled, acknowledged
+        if time.monotonic() - polled >= poll_seconds:
             running()
             acknowledged = stored_offset.acknowledged(flow, connect)
-            asked = time.monotonic()
-        if time.monotonic() - beaten >= _BEAT_SECONDS:
+            polled = time.monotonic()
+        if time.monotonic() - beaten >= _HEARTBEAT_SECONDS:
             postgres.beat(schema)
             beaten = time.monotonic()
         return topic_state.newest_beat(kafka, flow, since, acknowledged)
@@ -127,10 +128,10 @@ def barrier(
         seen = topic_state.newest_beat(kafka, flow, since)
         newest = "none" if seen is None else str(seen.lsn)
         if acknowledged is not None:
-            newest += f"; Connect has stored that all is acknowledged up to {acknowledged}"
+            newest += f"; Connect has stored the offset of LSN {acknowledged}"
         raise ContractError(
-            f"connector {flow.connector} did not bring the heartbeat at LSN {lsn} into {flow.heartbeat_topic} within "
-            f"{seconds:.0f} s (newest seen: {newest}): look at `cdc-lake logs connect` "
+            f"connector {flow.connector} did not write the heartbeat at LSN {lsn} to {flow.heartbeat_topic} within "
+            f"{seconds:.0f} s (newest there: {newest}): look at `cdc-lake logs connect` "
             "and at the connector's status, then materialise the topic again"
         ) from error
     if found is None:
@@ -139,10 +140,10 @@ def barrier(
 
 
 def behind(head: Manifest | None, state: TopicState) -> int:
-    """How many offsets the chain is behind the topic.
+    """Return how many offsets the chain is behind the topic.
 
-    Negative where a partition ends before what is landed of it: the topic lost records, or `state` is older than
-    `head`. Of a topic that was made again nothing is landed.
+    Negative if a partition ends before its landed offsets: the topic lost records, or `state` is older than `head`. A
+    topic that was re-created counts as not landed at all.
     """
     same = head is not None and head.topic_id == state.topic_id
     landed = head.next_offsets() if head is not None and same else {}
@@ -151,7 +152,7 @@ def behind(head: Manifest | None, state: TopicState) -> int:
 
 
 def raw_watermark(store: ObjectStore, table: TableFlow, state: TopicState) -> Watermark | None:
-    """The watermark of what is landed: the topic's own where nothing is left to land."""
+    """Return the watermark of the landed records: the topic's own watermark if all its records are landed."""
     return _landed_to(store, table, Chain(store, table.pipeline.name, table.topic).head(), state)
 
 
@@ -169,7 +170,7 @@ def _landed_to(store: ObjectStore, table: TableFlow, head: Manifest | None, stat
 
 
 def streamed_watermark(store: ObjectStore, table: TableFlow, state: TopicState) -> Watermark | None:
-    """The watermark of what is in Kafka."""
+    """Return the watermark of the records in Kafka."""
     epoch = Epochs(store, table.pipeline.name).current()
     return state.streamed(table.pipeline, epoch, _acknowledged(store, table.pipeline, epoch))
 
@@ -179,7 +180,7 @@ def _acknowledged(store: ObjectStore, flow: Flow, epoch: Epoch | None) -> int | 
 
 
 def lake_watermark(store: ObjectStore, table: TableFlow, state: TopicState) -> Watermark | None:
-    """The watermark of what is applied: that of what is landed where nothing is left to apply."""
+    """Return the watermark of the applied records: raw's watermark if all landed records are applied."""
     applied = checkpoint(store, table)
     head = Chain(store, table.pipeline.name, table.topic).head(applied.manifest if applied else 0)
     if (applied.manifest if applied else 0) == (head.number if head else 0):
@@ -188,17 +189,17 @@ def lake_watermark(store: ObjectStore, table: TableFlow, state: TopicState) -> W
 
 
 def checkpoint(store: ObjectStore, table: TableFlow) -> timeline.Checkpoint | None:
-    """The lake table's checkpoint, None where it has none yet."""
+    """Return the lake table's checkpoint; None before its first commit."""
     commit = timeline.last_commit(store, table.lake_prefix)
     return None if commit is None else commit.checkpoint
 
 
 def lake_commits(store: ObjectStore, flow: Flow) -> dict[str, str]:
-    """The instant of each lake table's newest commit, by table; tables that have none are left out."""
+    """Return the instant of the newest commit of each lake table that has one, by table name."""
     commits = ((table.name, timeline.last_commit(store, table.lake_prefix)) for table in flow.tables)
     return {name: commit.instant for name, commit in commits if commit is not None}
 
 
 def manifests(store: ObjectStore, table: TableFlow) -> Iterator[Manifest]:
-    """The whole chain, each manifest checked against the one before it."""
+    """Yield all manifests of the chain, each checked against the previous one."""
     return Chain(store, table.pipeline.name, table.topic).since(0)

@@ -1,1 +1,1 @@
-"""One module a stage: what materialising it does and reports."""
+"""The assets, one module for each stage, and the metadata that they report."""

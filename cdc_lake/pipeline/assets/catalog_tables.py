@@ -1,4 +1,4 @@
-"""A lake table in the catalog: the Hudi table, its partitions where it has any, and the view that readers use."""
+"""Register a lake table in the catalog: the Hudi table, its partitions if it has any, and the view for readers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from resources.glue import GlueCatalog, GlueColumn, TableDefinition, hudi_table
 
 _VIEW = "cdc_lake.view"
 _PARTITIONS = "cdc_lake.partitions"  # the newest commit whose partitions are in the catalog
-_PARTITION = "/.hoodie_partition_metadata"  # Hudi puts one of these into every partition's folder
+_PARTITION_FILE = "/.hoodie_partition_metadata"  # Hudi writes one into every partition's folder
 
 
 def register(
@@ -26,9 +26,9 @@ def register(
     bucket: ObjectStore,
     uri: str,
 ) -> bool:
-    """Put table, partitions and view into the catalog where they are missing or differ; whether that was so.
+    """Create or update table, partitions and view in the catalog; return whether anything changed.
 
-    `columns` are the lake table's names and Hive types, `uri` is where it lies in `bucket`.
+    `columns` are the lake table's column names and Hive types, `uri` is its location in `bucket`.
     """
     catalog = table.pipeline.spec.catalog
     names = ", ".join(f'"{name}"' for name, _ in columns if name != "__deleted")
@@ -36,51 +36,52 @@ def register(
         f'CREATE OR REPLACE VIEW "{catalog}"."{table.view}" AS '  # noqa: S608 - checked identifiers
         f'SELECT {names} FROM "{catalog}"."{table.name}" WHERE NOT "__deleted"'
     )
-    bare = definition(table, columns, uri)
-    # The view that was made last is noted at the table, after it was made: a run that is cut off in between is
-    # followed by one that makes it.
-    made = f"{view} -- {[kind for _, kind in columns]}"
-    noted = replace(bare, parameters={**bare.parameters, _VIEW: hashlib.sha256(made.encode()).hexdigest()[:16]})
+    without_digest = definition(table, columns, uri)
+    # The view's digest is stored in the table's parameters after the view was created: if this run is interrupted in
+    # between, the next run creates the view.
+    text = f"{view} -- {[kind for _, kind in columns]}"
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    desired = replace(without_digest, parameters={**without_digest.parameters, _VIEW: digest})
     present = glue.get_table(catalog, table.name)
-    partitions_of = None if present is None else present.parameters.get(_PARTITIONS)
+    registered_to = None if present is None else present.parameters.get(_PARTITIONS)
     if present is not None:
-        left = {name: value for name, value in present.parameters.items() if name != _PARTITIONS}
-        present = replace(present, parameters=left)
-    changed = present != noted or glue.get_table(catalog, table.view) is None
+        parameters = {name: value for name, value in present.parameters.items() if name != _PARTITIONS}
+        present = replace(present, parameters=parameters)
+    changed = present != desired or glue.get_table(catalog, table.view) is None
     if changed:
         glue.ensure_database(catalog)
-        glue.put_table(bare)
+        glue.put_table(without_digest)
         failpoints.reached("lake.before_view")
         athena.execute(view)
-        glue.put_table(noted)
+        glue.put_table(desired)
     if not table.spec.partition_by:
         return changed
     if changed:
-        partitions_of = None  # the table may have been made again, without its partitions
-    return _register_partitions(table, noted, glue, bucket, partitions_of) or changed
+        registered_to = None  # the table may have been re-created without its partitions
+    return _register_partitions(table, desired, glue, bucket, registered_to) or changed
 
 
 def _register_partitions(
-    table: TableFlow, noted: TableDefinition, glue: GlueCatalog, bucket: ObjectStore, since: str | None
+    table: TableFlow, desired: TableDefinition, glue: GlueCatalog, bucket: ObjectStore, since: str | None
 ) -> bool:
-    """Put the partitions of the commits after `since` into the catalog; of all of them, without one.
+    """Register the partitions of the commits after `since`, or of all commits if it is None; return whether any is new.
 
-    The newest of these commits is noted at the table then, so that the next run looks at what is newer only.
+    The newest commit is then stored in the table's parameters, so that the next run reads only newer commits.
     """
     found = None if since is None else timeline.partitions_after(bucket, table.lake_prefix, since)
     if found is None:
-        # The commit before the listing: a partition that comes in between is looked at again.
+        # Read the commit before listing: the next run registers a partition that is created in between.
         commit = timeline.last_commit(bucket, table.lake_prefix)
         found = set(_partitions(table, bucket)), "" if commit is None else commit.instant
     folders, newest = found
-    made = glue.put_partitions(noted, folders) if folders else 0
+    created = glue.put_partitions(desired, folders) if folders else 0
     if newest != since:
-        glue.put_table(replace(noted, parameters={**noted.parameters, _PARTITIONS: newest}))
-    return made > 0
+        glue.put_table(replace(desired, parameters={**desired.parameters, _PARTITIONS: newest}))
+    return created > 0
 
 
 def definition(table: TableFlow, columns: Sequence[tuple[str, str]], uri: str) -> TableDefinition:
-    """The table as the catalog must have it, but for the note of its view."""
+    """Return the table's definition for the catalog, without the digest of its view."""
     kinds = dict(columns)
     keys = table.spec.partition_by
     return hudi_table(
@@ -93,7 +94,7 @@ def definition(table: TableFlow, columns: Sequence[tuple[str, str]], uri: str) -
 
 
 def _partitions(table: TableFlow, bucket: ObjectStore) -> Iterator[str]:
-    """The folder of each partition below the table's own: `a=1/b=2`."""
+    """Yield the folder of each partition, relative to the table's folder: `a=1/b=2`."""
     for item in bucket.scan(table.lake_prefix):
-        if item.key.endswith(_PARTITION):
-            yield item.key.removeprefix(table.lake_prefix).removesuffix(_PARTITION)
+        if item.key.endswith(_PARTITION_FILE):
+            yield item.key.removeprefix(table.lake_prefix).removesuffix(_PARTITION_FILE)

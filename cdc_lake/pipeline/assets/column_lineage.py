@@ -12,13 +12,13 @@ from sqlglot.lineage import lineage
 def of(
     sql: str, columns: Iterable[str], sources: Mapping[str, tuple[dg.AssetKey, Sequence[str]]]
 ) -> dg.TableColumnLineage:
-    """The lineage of a query's columns.
+    """Return the lineage of a query's columns.
 
-    `sources` maps each table or view that the SQL may name to the asset behind it and its columns (none for a table
-    that does not exist yet). A column that comes from no source (a constant) has no dependencies. Raises sqlglot's
-    errors for SQL that it can't resolve.
+    `sources` maps each table or view that the SQL may name to its asset and its columns (empty for a table that does
+    not exist yet). A column that comes from no source (a constant) has no dependencies. Raises sqlglot's errors for
+    SQL that it cannot resolve.
     """
-    # sqlglot refuses a schema with a table of no columns.
+    # sqlglot rejects a schema that contains a table without columns.
     schema = {name: dict.fromkeys(known, "varchar") for name, (_, known) in sources.items() if known}
     return dg.TableColumnLineage({column: _origins(column, sql, schema, sources) for column in columns})
 

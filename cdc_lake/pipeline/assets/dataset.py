@@ -1,4 +1,4 @@
-"""dataset: an SQL file beside the YAML as a view in the catalog, for Athena and QuickSight."""
+"""The dataset stage: a view in the catalog for each SQL file beside the YAML, for Athena and QuickSight."""
 
 import hashlib
 from collections.abc import Sequence
@@ -21,8 +21,8 @@ from resources.object_store import ObjectStore
 _NUMERIC = ("decimal", "double", "real", "float")
 
 
-def build(flow: Flow, file: str, judged: Sequence[dg.AssetCheckKey] = ()) -> dg.AssetsDefinition:
-    """The dataset asset of one SQL file, which is not built while one of the checks `judged` has failed."""
+def build(flow: Flow, file: str, required: Sequence[dg.AssetCheckKey] = ()) -> dg.AssetsDefinition:
+    """Return the dataset asset of one SQL file; it is not built while a `required` check fails."""
     name = PurePath(file).stem
     catalog = flow.spec.catalog
     sql = flow.sql(file, "datasets")
@@ -31,8 +31,8 @@ def build(flow: Flow, file: str, judged: Sequence[dg.AssetCheckKey] = ()) -> dg.
     @dg.asset(
         key=flow.key("dataset", name),
         deps=[table.key("lake") for table in flow.tables],
-        # In the description the SQL has the page's width; in the table of metadata it would be cut.
-        description=f"View {catalog}.{name}, by {file}.\n\n```sql\n{sql}\n```",
+        # The SQL is in the description because Dagster's UI truncates it in the metadata table.
+        description=f"View {catalog}.{name}, defined in {file}.\n\n```sql\n{sql}\n```",
         kinds={"athena", "sql", "view"},
         group_name=flow.name,
         owners=flow.spec.owners,
@@ -44,28 +44,28 @@ def build(flow: Flow, file: str, judged: Sequence[dg.AssetCheckKey] = ()) -> dg.
     def dataset_asset(
         context: dg.AssetExecutionContext, athena: Athena, glue: GlueCatalog, store: ObjectStore
     ) -> dg.MaterializeResult[None]:
-        upstream_checks.require_passed(context.instance, f"dataset {name}", judged)
+        upstream_checks.require_passed(context.instance, f"dataset {name}", required)
         athena = athena.metered(catalog)
         bucket = location(store).store()
-        commits = table_progress.lake_commits(bucket, flow)  # before anything is read of the tables
-        # A view is bound to the columns that its tables had when it was made, and `*` to their names.
+        commits = table_progress.lake_commits(bucket, flow)  # before the tables are read
+        # A view keeps the columns and types that its tables had when it was created, also for `*`.
         tables = {table.name: glue.get_table(catalog, table.name) for table in flow.tables}
         bound_to = [
             (name, definition and (definition.columns, definition.partition_keys))
             for name, definition in tables.items()
         ]
         made_of = hashlib.sha256(repr((sql, bound_to)).encode()).hexdigest()[:12]
-        note = object_names.stage_state_key(flow.name, "dataset", name)
-        noted = stage_state.read(bucket, note).get("made_of")
-        current = noted == made_of and glue.get_table(catalog, name) is not None
+        state_key = object_names.stage_state_key(flow.name, "dataset", name)
+        stored = stage_state.read(bucket, state_key).get("made_of")
+        current = stored == made_of and glue.get_table(catalog, name) is not None
         if not current:
             failpoints.reached("dataset.before_view")
             athena.execute(f'CREATE OR REPLACE VIEW "{catalog}"."{name}" AS {sql}')
             failpoints.reached("dataset.after_view")
-            stage_state.write(bucket, note, {"made_of": made_of})
+            stage_state.write(bucket, state_key, {"made_of": made_of})
         columns = _columns(athena, catalog, name)
         found = totals(athena, catalog, name, columns)
-        # From the catalog, without a query; the table's view has the same names, but for one that it leaves out.
+        # From the catalog, without a query; the table's view has the same columns, except one that it leaves out.
         upstream = {
             relation: (table.key("lake"), _names(tables[table.name]))
             for table in flow.tables
@@ -79,7 +79,7 @@ def build(flow: Flow, file: str, judged: Sequence[dg.AssetCheckKey] = ()) -> dg.
                 "sql_version": version,
                 "made_of": made_of,
                 dataset_refresh.COMMITS: dg.MetadataValue.json(commits),
-                "changes": standard_metadata.UNCHANGED if current else f"view {catalog}.{name} made",
+                "changes": standard_metadata.UNCHANGED if current else f"view {catalog}.{name} created",
                 **{
                     f"total_{column}": float(value or 0)
                     for (column, _), value in zip(found.columns[1:], found.rows[0][1:], strict=True)
@@ -92,9 +92,9 @@ def build(flow: Flow, file: str, judged: Sequence[dg.AssetCheckKey] = ()) -> dg.
 
 
 def totals(athena: Athena, catalog: str, name: str, columns: Sequence[tuple[str, str]] | None = None) -> QueryResult:
-    """Rows of a dataset, and the sum of each of its numeric columns: one row (`rows`, then the columns' names).
+    """Query the number of rows of a dataset and the sum of each numeric column: one row (`rows`, then the columns).
 
-    `columns` are the dataset's names and types, which are queried where they are not given.
+    `columns` are the names and types of the dataset's columns; None queries them.
     """
     known = _columns(athena, catalog, name) if columns is None else columns
     sums = ", ".join(f'sum("{column}") AS "{column}"' for column, kind in known if kind.startswith(_NUMERIC))
@@ -102,7 +102,7 @@ def totals(athena: Athena, catalog: str, name: str, columns: Sequence[tuple[str,
 
 
 def exact(value: object) -> Decimal:
-    """A total as a decimal; NULL (no rows) is 0."""
+    """Return a total as a decimal; NULL (no rows) as 0."""
     return Decimal(str(value or 0))
 
 

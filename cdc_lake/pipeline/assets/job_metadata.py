@@ -1,4 +1,4 @@
-"""The Spark jobs that a stage runs elsewhere, for its metadata: which run, in which state, and its pages."""
+"""Metadata of the Spark jobs that a stage runs on EMR: the run's id and state, and the URLs of its log and console."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ COMPARISON = "equals_source"
 
 
 def warm(context: dg.AssetExecutionContext, table: TableFlow, spark: SparkJobs) -> None:
-    """Start Spark beside the stages before the lake, where the run certainly needs it: it was launched for records that
-    wait, or it compares the table with the source.
+    """Start Spark in parallel to the first stages if the run certainly needs it: it was launched to land records, or it
+    compares the table with the source.
     """
     compares = dg.AssetCheckKey(table.key("lake"), COMPARISON)
     if context.run.tags.get(PURPOSE) == "land" or compares in context.job_def.asset_layer.asset_graph.asset_check_keys:
@@ -28,10 +28,9 @@ def warm(context: dg.AssetExecutionContext, table: TableFlow, spark: SparkJobs) 
 
 
 class JobRuns:
-    """Spark, with a note of what it ran for whoever holds this (implements `SparkJobs`)."""
+    """Runs Spark jobs and records the runs that were started through this object (implements `SparkJobs`)."""
 
     def __init__(self, spark: SparkJobs) -> None:
-        """Begin with nothing: what others ran on the same Spark is not told."""
         self._spark = spark
         self._runs: dict[str, JobRun] = {}
 
@@ -56,7 +55,7 @@ class JobRuns:
         self._spark.stop()
 
     def metadata(self) -> Metadata:
-        """The newest run of each job; nothing where jobs run in this process."""
+        """Return metadata of the newest run of each job; empty if jobs run in this process."""
         found: Metadata = {}
         for name, run in self._runs.items():
             found[f"{name}_run"] = dg.MetadataValue.text(f"{run.id}: {run.state}")

@@ -1,4 +1,4 @@
-"""lake: what is landed and not applied yet, folded into the Hudi table; table and view in the catalog."""
+"""The lake stage: apply landed records to the Hudi table, and register table and view in the catalog."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ from resources.spark_jobs import SparkJobs
 
 
 def build(table: TableFlow) -> dg.AssetsDefinition:
-    """The lake asset of a table."""
+    """Return the lake asset of a table."""
     flow = table.pipeline
     catalog = flow.spec.catalog
 
@@ -32,8 +32,8 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         key=table.key("lake"),
         deps=[table.key("raw")],
         description=(
-            f"Hudi table {catalog}.{table.name}: the fold of all changes of {table.source_table}, one row a key. "
-            f"Read it through {catalog}.{table.view}, which leaves out the rows that are deleted at the source."
+            f"Hudi table {catalog}.{table.name}: the newest state of each row of {table.source_table}, one row for "
+            f"each key. Query {catalog}.{table.view}, which leaves out the rows that are deleted at the source."
         ),
         kinds={"hudi", "pyspark", "s3"},
         group_name=flow.name,
@@ -59,14 +59,14 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         spec = table.upsert_spec(where, owner=f"dagster run {context.run.run_id}")
         changes: dict[str, str | int | float] = {"changes": standard_metadata.UNCHANGED, "events": 0, "seconds": 0.0}
         new = upsert.new_manifests(bucket, spec)
-        # In this order: what is landed by now was written under a schema that the look finds, or an earlier one.
+        # In this order: each landed record was written under the schema that is captured now, or under an earlier one.
         seen = schema_capture.look(table, postgres, bucket)
         if new or upsert.new_version(bucket, spec) is not None:
             done = jobs.run(upsert.run, replace(spec, until=new[-1].number if new else 0))
             applied = [f"{done.events} events of {done.keys} keys"] if new else []
-            told = [*(done.schema_changes or seen.told), *applied]
+            summary = ", ".join([*(done.schema_changes or seen.told), *applied])
             changes = {
-                "changes": f"commit {done.instant}: {', '.join(told)}" if done.instant else standard_metadata.UNCHANGED,
+                "changes": f"commit {done.instant}: {summary}" if done.instant else standard_metadata.UNCHANGED,
                 "events": done.events,
                 "keys": done.keys,
                 "inserts": done.inserts,
@@ -81,7 +81,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         swept = snapshot_sweep.finish(table, bucket, spec, applied_to, jobs.run)
         if swept:
             changes["swept"] = swept
-            changes["changes"] = f"{changes['changes']}; {swept} rows swept that only an interrupted snapshot told"
+            changes["changes"] = f"{changes['changes']}; {swept} rows deleted that only an interrupted snapshot read"
         columns = seen.schema.lake_columns()
         uri = f"s3://{store.bucket}/{table.lake_prefix.rstrip('/')}"
         failpoints.reached("lake.before_catalog")
@@ -95,12 +95,14 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
                 "dagster/row_count": rows - deleted,
                 "deleted_rows": deleted,
                 "dagster/column_schema": standard_metadata.schema(columns),
-                "dagster/column_lineage": standard_metadata.folded(table.key("raw"), (name for name, _ in columns)),
+                "dagster/column_lineage": standard_metadata.lake_lineage(
+                    table.key("raw"), (name for name, _ in columns)
+                ),
                 "dagster/uri": f"s3://{store.bucket}/{table.lake_prefix}",
                 "schema_version": seen.schema.version,
                 "instant": "none" if commit is None else commit.instant,
                 **standard_metadata.watermark(applied_to),
-                **standard_metadata.facts(changes),
+                **standard_metadata.values(changes),
                 **standard_metadata.scanned(athena),
                 **jobs.metadata(),
             }

@@ -1,4 +1,4 @@
-"""raw: what the topic has and the bucket has not yet, landed by the raw object contract."""
+"""The raw stage: land new records of the topic as objects and manifests in the bucket."""
 
 import dagster as dg
 
@@ -19,13 +19,13 @@ from resources.spark_jobs import SparkJobs
 
 
 def build(table: TableFlow) -> dg.AssetsDefinition:
-    """The raw asset of a table."""
+    """Return the raw asset of a table."""
     flow = table.pipeline
 
     @dg.asset(
         key=table.key("raw"),
         deps=[table.key("topic")],
-        description=f"The records of {table.topic}, in objects named by offset and committed by manifests.",
+        description=f"The records of {table.topic}, in objects that are named by offset and committed by manifests.",
         kinds={"s3", "json", "pyspark"},
         group_name=flow.name,
         owners=flow.spec.owners,
@@ -43,16 +43,16 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         found = table_progress.landing(table, kafka, where)
         changes: dict[str, str | int | float] = {"changes": standard_metadata.UNCHANGED}
         changes |= {"records": 0, "bytes": 0, "seconds": 0.0}
-        ahead = landing_modes.pending(table, found.head, found.spec)
-        if land.has_work(found.head, ahead):
+        pending = landing_modes.pending(table, found.head, found.spec)
+        if land.has_work(found.head, pending):
             key, owner = object_names.landing_lease_key(flow.name, table.topic), f"dagster run {context.run.run_id}"
             with lease.held(bucket, key, owner) as held:
-                # Asked again: a reset that had the lease before has removed the topic whose offsets were read above.
+                # Read again under the lease: a reset that held it before has deleted the topic of the first reading.
                 found = table_progress.landing(table, kafka, where, held.claim)
                 landed = landing_modes.land(table, kafka, found.spec, jobs.run)
             if isinstance(landed, AdoptReport) and landed.waiting:
                 changes["waiting"] = "; ".join(landed.waiting)
-            if landed.manifest is not None:  # None: another run was faster
+            if landed.manifest is not None:  # None: another run has landed them
                 changes["changes"] = f"manifest {landed.manifest}: {landed.records} records in {landed.objects} objects"
             changes |= {
                 "records": landed.records,
@@ -63,19 +63,19 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
             }
         chain, state = found.chain, found.state
         head = chain.head(found.spec.head)
-        explained = captured_schema.latest(bucket, flow.name, table.source_table)
+        captured = captured_schema.latest(bucket, flow.name, table.source_table)
         return dg.MaterializeResult(
             metadata={
                 "dagster/row_count": 0 if head is None else chain.records(head),
-                "dagster/column_schema": standard_metadata.event_schema((c.name, c.type) for c in explained.columns),
-                "dagster/column_lineage": standard_metadata.passed_on(
-                    table.key("topic"), [*(c.name for c in explained.columns), *captured_schema.EVENT_FIELDS]
+                "dagster/column_schema": standard_metadata.event_schema((c.name, c.type) for c in captured.columns),
+                "dagster/column_lineage": standard_metadata.identity_lineage(
+                    table.key("topic"), [*(c.name for c in captured.columns), *captured_schema.EVENT_FIELDS]
                 ),
                 "dagster/uri": f"s3://{store.bucket}/{object_names.topic_prefix(flow.name, table.topic)}",
                 "manifest": 0 if head is None else head.number,
                 "topic_id": state.topic_id,
                 **standard_metadata.watermark(table_progress.raw_watermark(bucket, table, state)),
-                **standard_metadata.facts(changes),
+                **standard_metadata.values(changes),
                 **jobs.metadata(),
             }
         )

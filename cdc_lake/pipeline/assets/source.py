@@ -1,7 +1,7 @@
-"""source: the table is fit to be captured, and its schema is on record.
+"""The source stage: prepare a PostgreSQL table for capture.
 
-Materialising checks the key, captures the schema beside the raw objects, sets the replica identity, and makes sure that
-the publication has the table and the heartbeat.
+Materialising it checks the key, captures the schema beside the raw objects, sets the replica identity, adds the trigger
+that rejects TRUNCATE, and adds the table and the heartbeat to the publication.
 """
 
 import dagster as dg
@@ -18,7 +18,7 @@ from resources.spark_jobs import SparkJobs
 
 
 def build(table: TableFlow) -> dg.AssetsDefinition:
-    """The source asset of a table."""
+    """Return the source asset of a table."""
     flow = table.pipeline
     source = flow.spec.source
 
@@ -37,14 +37,14 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
     ) -> dg.MaterializeResult[None]:
         warm(context, table, spark)
         postgres = flow.at_source(postgres)
-        # First: a table that can't be captured, by its key, a name or a type, is left as it is.
+        # First, so that a table that cannot be captured (its key, a name or a type) is not changed.
         failpoints.reached("source.before_schema")
         seen = schema_capture.look(table, postgres, location(store).store())
         if postgres.slot(flow.slot) is None:
             schema_capture.require_tellable(table, postgres)
         failpoints.reached("source.after_schema")
         truncate = postgres.refuse_truncate(source.schema_, table.name)
-        # FULL: an UPDATE that leaves a TOASTed value alone carries it all the same, and a delete its last row.
+        # With FULL an UPDATE event contains unchanged TOASTed values too, and a DELETE event contains the last row.
         identity = postgres.set_replica_identity(source.schema_, table.name, "full")
         heartbeat = postgres.ensure_heartbeat(source.schema_)
         publication = postgres.ensure_publication(
@@ -52,8 +52,8 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         )
         changes = [
             *(["replica identity set to full"] if identity else []),
-            *(["TRUNCATE refused from now on"] if truncate else []),
-            *([f"{HEARTBEAT_TABLE} made"] if heartbeat else []),
+            *(["TRUNCATE is rejected from now on"] if truncate else []),
+            *([f"{HEARTBEAT_TABLE} created"] if heartbeat else []),
             *([f"publication {publication.action}"] if publication.action != "unchanged" else []),
             *([f"schema version {seen.schema.version} captured"] if seen.added else []),
             *seen.told,

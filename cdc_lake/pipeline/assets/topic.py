@@ -1,4 +1,4 @@
-"""topic: the connector runs, its snapshot is through, and all that was committed by now is in Kafka."""
+"""The topic stage: start the connector, and wait until everything that the source has committed is in Kafka."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -30,14 +30,16 @@ CONNECTORS = Path(__file__).parents[3] / "connectors"
 
 
 def build(table: TableFlow) -> dg.AssetsDefinition:
-    """The topic asset of a table."""
+    """Return the topic asset of a table."""
     flow = table.pipeline
 
     @dg.asset(
         key=table.key("topic"),
         # The connector captures all tables of the pipeline: each must be in the publication before it starts.
         deps=[each.key("source") for each in flow.tables],
-        description=f"Every committed change of {table.source_table}, in order, brought by connector {flow.connector}.",
+        description=(
+            f"Every committed change of {table.source_table}, in commit order, written by connector {flow.connector}."
+        ),
         kinds={"kafka"},
         group_name=flow.name,
         owners=flow.spec.owners,
@@ -58,13 +60,13 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         config = connector_config(flow, postgres, deployment)
         starts = _topics(flow, kafka, config)
         key, owner = object_names.resnapshot_lease_key(flow.name), f"dagster run {context.run.run_id}"
-        with lease.held(bucket, key, owner):  # a resnapshot must not find the connector started under its hands
+        with lease.held(bucket, key, owner):  # the connector must not be started during a resnapshot
             _require_startable(flow, postgres, kafka, connect, bucket, config, starts)
             require_published(flow, postgres)
             failpoints.reached("topic.before_connector")
             outcome = connect.put(flow.connector, config)
         failpoints.reached("topic.after_connector")
-        context.log.info(f"connector {flow.connector} {outcome}; waiting for its tasks and its snapshot")
+        context.log.info(f"connector {flow.connector}: {outcome}; waiting for its tasks and its snapshot")
         status = connect.wait_running(flow.connector)
         beat = table_progress.barrier(
             postgres,
@@ -73,7 +75,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
             flow,
             deployment.snapshot_seconds,
             running=lambda: connect.wait_running(flow.connector),
-            asked_every=deployment.poll_seconds,
+            poll_seconds=deployment.poll_seconds,
         )
         epoch = _settled(flow, postgres, kafka, connect, bucket)
         state = topic_state.now(kafka, table)
@@ -85,7 +87,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
                 "dagster/column_schema": standard_metadata.event_schema(
                     (column.name, column.type) for column in columns
                 ),
-                "dagster/column_lineage": standard_metadata.passed_on(
+                "dagster/column_lineage": standard_metadata.identity_lineage(
                     table.key("source"), (column.name for column in columns)
                 ),
                 "dagster/uri": f"kafka://{kafka.servers()}/{table.topic}",
@@ -107,13 +109,15 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
 
 
 def _topics(flow: Flow, kafka: Kafka, config: Mapping[str, str]) -> dict[str, Start]:
-    """The topics of the whole pipeline, made where they are missing, as they are now."""
+    """Create the pipeline's missing topics; return the id and first offsets of each topic."""
     starts = {}
     for topic in (*(table.topic for table in flow.tables), flow.heartbeat_topic):
         kafka.ensure_topic(topic, flow.spec.stream.partitions, flow.topic_settings(config))
         found = kafka.topic(topic)
         if found is None:
-            raise ContractError(f"topic {topic} is gone again right after it was made: somebody deletes it")
+            raise ContractError(
+                f"topic {topic} was deleted right after it was created: find out which program deletes it"
+            )
         starts[topic] = Start(topic_id=found.topic_id, offsets=kafka.begin_offsets(topic))
     return starts
 
@@ -127,36 +131,39 @@ def _require_startable(
     config: Mapping[str, str],
     starts: Mapping[str, Start],
 ) -> None:
-    """Return where the connector may run on, or for the first time. Raises SourceBrokenError, ContractError."""
+    """Raise SourceBrokenError or ContractError if the connector must not be started or continued."""
     epochs = Epochs(store, flow.name)
     epoch = stream_continuity.begin(flow, postgres, connect, store, starts)
     stream_continuity.require_finished(flow, epochs, epoch)
     joined = [table.name for table in flow.tables if epoch.starts and table.topic not in epoch.starts]
     if joined:
         raise ContractError(
-            f"{', '.join(joined)} joined pipeline {flow.name} after its snapshot: the lake would lack the rows that "
-            f"are there already. `cdc-lake resnapshot {flow.name}` reads all tables anew, with {', '.join(joined)}"
+            f"{', '.join(joined)} joined pipeline {flow.name} after its snapshot: the lake would lack the existing "
+            f"rows. Run `cdc-lake resnapshot {flow.name}`: it reads all tables again, with {', '.join(joined)}"
         )
     if epochs.completion(epoch.number) is None:
-        postgres.beat(flow.spec.source.schema_)  # the snapshot must have a beat to tell, by which it is known
+        postgres.beat(flow.spec.source.schema_)  # the snapshot's position is the LSN of the heartbeat that it reads
     elif connect.get(flow.connector) is None:
-        # It was there: its offset can be asked for once it is there again, and before it runs.
+        # The connector was deleted. Its offset can be read only while it exists, so create it without starting it.
         connect.halt(flow.connector, config)
     stream_continuity.require_whole(flow, postgres, kafka, connect, store)
 
 
 def _settled(flow: Flow, postgres: Postgres, kafka: Kafka, connect: Connectors, store: Bucket) -> int:
-    """The epoch's number, complete once its first snapshot is through. Raises SourceBrokenError, ContractError."""
+    """Mark the first epoch complete after its snapshot; return the epoch's number.
+
+    Raises SourceBrokenError, ContractError.
+    """
     stream_continuity.require_whole(flow, postgres, kafka, connect, store)
     epochs = Epochs(store, flow.name)
     epoch = stream_continuity.begin(flow, postgres, connect, store)
     if epochs.completion(epoch.number) is None:
-        # Not what is kept: another look that kept what it saw in this moment may not have seen the last attempt.
-        kept = sightings.load(store, flow.name)
+        # Read the heartbeats again: the stored state may be from before the snapshot's last attempt.
+        stored = sightings.load(store, flow.name)
         seen, _ = heartbeat_sequence.follow(
-            kafka, flow, epoch, kept if kept is not None and kept.epoch == epoch.number else None
+            kafka, flow, epoch, stored if stored is not None and stored.epoch == epoch.number else None
         )
-        # Rows that were deleted between an interrupted attempt and the next one are told by nobody: lake sweeps them.
+        # No event reports rows that were deleted between an interrupted attempt and the next one: lake sweeps them.
         retaken = seen.snapshot_ts_ms if len(seen.snapshots) > 1 else None
         last = max(seen.snapshots, default=None)
         epochs.complete(epoch.number, Completion(snapshot_lsn=last, completed_at=_now(), retaken_ts_ms=retaken))
@@ -168,7 +175,7 @@ def _now() -> datetime:
 
 
 def _records(context: dg.AssetExecutionContext, kafka: Kafka, topic: str, state: topic_state.TopicState) -> int:
-    """Committed records that the topic has had, counted on from the last materialisation: markers take offsets too."""
+    """Return the number of committed records, counted from the last materialisation on: markers take offsets too."""
     last = standard_metadata.last(context.instance, context.asset_key)
     ranges = {partition: (state.begins[partition], end) for partition, end in state.ends.items()}
     known, rows, offsets = (last.get(name) for name in ("topic_id", "dagster/row_count", "offsets"))
@@ -180,10 +187,10 @@ def _records(context: dg.AssetExecutionContext, kafka: Kafka, topic: str, state:
 
 
 def require_published(flow: Flow, postgres: Postgres) -> None:
-    """Make sure that the publication has every table of the pipeline.
+    """Raise ContractError if the publication lacks a table of the pipeline.
 
-    Raises ContractError otherwise: the connector would start all the same, and changes of the missing tables would
-    be lost from its snapshot until they are added.
+    The connector would start nevertheless, and the changes of the missing tables would be lost from the snapshot until
+    they are added.
     """
     source = flow.spec.source
     found = postgres.publication(source.publication)
@@ -197,9 +204,9 @@ def require_published(flow: Flow, postgres: Postgres) -> None:
 
 
 def connector_config(flow: Flow, postgres: Postgres, deployment: Deployment) -> dict[str, str]:
-    """The source connector's configuration for a pipeline: `connectors/debezium-postgres.json`, filled.
+    """Return a pipeline's source connector configuration: `connectors/debezium-postgres.json` with its values.
 
-    A file of the same name in `connectors/<pipeline>/` takes its place.
+    A file of the same name in `connectors/<pipeline>/` replaces it.
     """
     own = CONNECTORS / flow.name / "debezium-postgres.json"
     source = flow.spec.source
@@ -214,7 +221,7 @@ def connector_config(flow: Flow, postgres: Postgres, deployment: Deployment) -> 
             "slot": flow.slot,
             "publication": source.publication,
             "prefix": flow.spec.stream.prefix,
-            # The heartbeat first: whatever arrives of a snapshot, its beat has arrived before.
+            # The heartbeat first, so that a snapshot's heartbeat arrives before its other rows.
             "tables": table_pattern((source.schema_, name) for name in [HEARTBEAT_TABLE, *source.tables]),
             "schema": source.schema_,
             "partitions": str(flow.spec.stream.partitions),

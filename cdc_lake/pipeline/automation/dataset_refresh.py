@@ -1,10 +1,10 @@
-"""Datasets and dashboards follow the lake in a run of their own, so that they never delay the next commit.
+"""The sensor that rebuilds datasets and dashboards after lake commits, in a separate run that never delays a commit.
 
-The lake's newest commits are metadata of each dataset and dashboard. Where a table has another one by now, one run
-builds all of them again; what is committed meanwhile is left to the next run.
+The metadata of each dataset and dashboard contains the lake commits that it was built over. If a table has a newer
+commit, one run rebuilds all of them; commits during that run are left to the next run.
 
-QuickSight takes so many ingestions a day: a run that comes too soon after the last one notes when a dashboard's rows
-may be read (`due`). Without this sensor they would wait for the next change of the source.
+QuickSight limits the ingestions a day: a run too soon after the last ingestion stores the time from which a dashboard's
+rows may be read (`due`). This sensor launches a run at that time; otherwise they would wait for the next change.
 """
 
 import hashlib
@@ -26,21 +26,22 @@ from cdc_lake.pipeline.naming import Flow, location
 from resources.object_store import ObjectStore
 
 DUE = "due"
-"""Of a dashboard's note: when its rows may be read, in seconds since 1970."""
+"""The field of a dashboard's stored state: the time from which its rows may be read, in seconds since 1970."""
 COMMITS = "lake_commits"
-"""The metadata of a dataset or dashboard that names the lake's commits it was built over."""
+"""The metadata of a dataset or dashboard that contains the lake commits it was built over."""
 _EVERY_SECONDS = 15
 
 
-def build(flow: Flow, jobs: Jobs, judged: Sequence[dg.AssetCheckKey], seconds: int) -> dg.SensorDefinition:
-    """The sensor of a pipeline's datasets and dashboards, which launches nothing while one of `judged` has failed."""
+def build(flow: Flow, jobs: Jobs, required: Sequence[dg.AssetCheckKey], seconds: int) -> dg.SensorDefinition:
+    """Return the sensor of a pipeline's datasets and dashboards. It launches no run while a `required` check fails."""
 
     @dg.sensor(
         name=f"{flow.name}_refresh",
         job=jobs.definitions[jobs.refresh.name],
         minimum_interval_seconds=max(_EVERY_SECONDS, seconds),
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Builds datasets and dashboards after the lake changed; reads the rows that a dashboard put off.",
+        description="Rebuilds datasets and dashboards after lake commits, and runs QuickSight ingestions that were "
+        "postponed.",
     )
     def refresh(context: dg.SensorEvaluationContext, store: ObjectStore) -> Tick:
         bucket = location(store).store()
@@ -50,26 +51,26 @@ def build(flow: Flow, jobs: Jobs, judged: Sequence[dg.AssetCheckKey], seconds: i
         built = {key: standard_metadata.last(context.instance, key).get(COMMITS) for key in jobs.refresh.assets}
         if any(value is None or value.value != commits for value in built.values()):
             part, position = jobs.refresh, f"refresh:{_short(commits)}"
-        elif ready := _ready(flow, bucket):
-            part = jobs.refresh.only(*(flow.key("dashboard", name) for name in ready))
-            position = "read:" + ",".join(f"{name}@{due:.0f}" for name, due in ready.items())
+        elif due := _due(flow, bucket):
+            part = jobs.refresh.only(*(flow.key("dashboard", name) for name in due))
+            position = "read:" + ",".join(f"{name}@{since:.0f}" for name, since in due.items())
         else:
             return dg.SkipReason("datasets and dashboards are built over the newest commits")
-        if faults := upstream_checks.failed(context.instance, judged):
+        if faults := upstream_checks.failed(context.instance, required):
             return dg.SkipReason(f"not built: {faults[0]}")
         return launch(context, part, position)
 
     return refresh
 
 
-def _ready(flow: Flow, bucket: Bucket) -> dict[str, float]:
-    """The dashboards whose rows may be read by now, and since when."""
-    names_ = sorted(PurePath(file).stem for file in flow.spec.dashboards)
-    noted = {
+def _due(flow: Flow, bucket: Bucket) -> dict[str, float]:
+    """Return the dashboards whose postponed ingestion may run now, each with the time from which it may."""
+    names = sorted(PurePath(file).stem for file in flow.spec.dashboards)
+    stored = {
         name: stage_state.read(bucket, object_names.stage_state_key(flow.name, "dashboard", name)).get(DUE)
-        for name in names_
+        for name in names
     }
-    return {name: float(due) for name, due in noted.items() if due is not None and float(due) <= time.time()}
+    return {name: float(since) for name, since in stored.items() if since is not None and float(since) <= time.time()}
 
 
 def _short(commits: dict[str, str]) -> str:

@@ -1,8 +1,8 @@
-"""Watching a pipeline while nothing runs: the light checks are evaluated by a sensor too.
+"""The sensor that evaluates a pipeline's light checks while no run does, and sends the pipeline's metrics.
 
-A check of Dagster's is evaluated by a run. Where the connector stands still no offset arrives, so no run is launched,
-and what was green stays so; and nothing launches the checks of source and topic, which only a person materialises. This
-sensor evaluates them and reports what has changed without a run. It also sends the pipeline's figures to `metrics`.
+Dagster evaluates checks in runs. If the connector stops, no records arrive, no run is launched, and the checks would
+stay green. No sensor materialises source and topic, so that their checks would never run again. This sensor evaluates
+these checks without a run, and reports the results that changed.
 """
 
 import inspect
@@ -27,16 +27,16 @@ from resources.postgres import Postgres
 
 EVERY_SECONDS = 30
 SETTINGS_EVERY_SECONDS = 300
-"""What only a person's DDL changes is looked at less often: each look is a connection to the source."""
-AGAIN_SECONDS = 1800
-"""A result that stays the same is stored again after this, so that one can see that it is still evaluated: 48 rows a
-check and day in Dagster's storage, where each evaluation would be 2,880."""
-WATCHED = ("connector_running", "slot_healthy", "watermark_fresh")
-SETTINGS = ("topic_contract", "replica_identity_full", "truncate_refused")
+"""Settings that only DDL changes are checked less often: each evaluation opens a connection to the source."""
+REPEAT_SECONDS = 1800
+"""An unchanged result is stored again after this time, to show that the check is still evaluated. That is 48 rows a
+check and day in Dagster's storage; storing each evaluation would be 2,880."""
+FREQUENT_CHECKS = ("connector_running", "slot_healthy", "watermark_fresh")
+SETTINGS_CHECKS = ("topic_contract", "replica_identity_full", "truncate_refused")
 
 
 def build(flow: Flow) -> dg.SensorDefinition:
-    """The sensor of a pipeline."""
+    """Return the health sensor of a pipeline."""
     modules = (streaming, watermark, replica_identity, source)
     checks = [check for table in flow.tables for module in modules for check in module.light(table)]
 
@@ -45,8 +45,8 @@ def build(flow: Flow) -> dg.SensorDefinition:
         minimum_interval_seconds=EVERY_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=(
-            f"Evaluates {', '.join(WATCHED)}, and every {SETTINGS_EVERY_SECONDS // 60} minutes {', '.join(SETTINGS)}, "
-            "while nothing runs, and sends the pipeline's figures to alarms."
+            f"Evaluates {', '.join(FREQUENT_CHECKS)}, and every {SETTINGS_EVERY_SECONDS // 60} minutes "
+            f"{', '.join(SETTINGS_CHECKS)}, without a run, and sends the pipeline's metrics to alarms."
         ),
     )
     def watch(
@@ -60,36 +60,38 @@ def build(flow: Flow) -> dg.SensorDefinition:
         epochs = Epochs(location(store).store(), flow.name)
         epoch = epochs.current()
         if epoch is None or epochs.completion(epoch.number) is None:
-            return dg.SensorResult(skip_reason=f"pipeline {flow.name} has not begun, or its snapshot is under way")
+            return dg.SensorResult(skip_reason=f"pipeline {flow.name} has not started, or its snapshot is running")
         resources = {"postgres": postgres, "kafka": kafka, "connect": connect, "store": store}
         now = time.time()
-        looked = json.loads(context.cursor).get("settings", 0.0) if context.cursor else 0.0
-        pending = [check for check in checks if check.key.name in WATCHED or now >= looked + SETTINGS_EVERY_SECONDS]
-        found = {check.key: _evaluated(check, resources) for check in pending}
+        last = json.loads(context.cursor).get("settings", 0.0) if context.cursor else 0.0
+        all_pending = now >= last + SETTINGS_EVERY_SECONDS
+        pending = [check for check in checks if all_pending or check.key.name in FREQUENT_CHECKS]
+        results = {check.key: _evaluate(check, resources) for check in pending}
         if len(pending) == len(checks):
             context.update_cursor(json.dumps({"settings": now}))
-        red = [f"{'/'.join(key.asset_key.path)}:{key.name}" for key, result in found.items() if not result.passed]
-        told = f"red: {', '.join(red)}" if red else f"{len(found)} checks are green"
-        if unsaid := _put(flow, kafka, store, metrics):
-            context.log.warning(unsaid)
-            told = f"{told}; {unsaid}"
-        return dg.SensorResult(asset_events=_new(context.instance, found, now), skip_reason=told)
+        failed = [f"{'/'.join(key.asset_key.path)}:{key.name}" for key, result in results.items() if not result.passed]
+        message = f"failed: {', '.join(failed)}" if failed else f"{len(results)} checks passed"
+        if failure := _send_metrics(flow, kafka, store, metrics):
+            context.log.warning(failure)
+            message = f"{message}; {failure}"
+        return dg.SensorResult(asset_events=_changed(context.instance, results, now), skip_reason=message)
 
     return watch
 
 
-def _new(
-    instance: dg.DagsterInstance, found: Mapping[dg.AssetCheckKey, dg.AssetCheckResult], now: float
+def _changed(
+    instance: dg.DagsterInstance, results: Mapping[dg.AssetCheckKey, dg.AssetCheckResult], now: float
 ) -> Sequence[dg.AssetCheckEvaluation]:
-    """The results that differ from those that Dagster has stored last, by whichever run or tick, or that are as old as
-    AGAIN_SECONDS. A check that a run is about to evaluate is left to that run.
+    """Return the results that differ from the stored ones, and those whose stored result is REPEAT_SECONDS old.
+
+    A check that a run is about to evaluate is left to that run.
     """
-    stored = instance.event_log_storage.get_latest_asset_check_execution_by_key(list(found))
+    stored = instance.event_log_storage.get_latest_asset_check_execution_by_key(list(results))
     events = []
-    for key, result in found.items():
+    for key, result in results.items():
         last = stored.get(key)
         same = last is not None and last.status.value in ("PLANNED", "SUCCEEDED" if result.passed else "FAILED")
-        if last is not None and same and now < last.create_timestamp + AGAIN_SECONDS:
+        if last is not None and same and now < last.create_timestamp + REPEAT_SECONDS:
             continue
         events.append(
             dg.AssetCheckEvaluation(
@@ -104,17 +106,17 @@ def _new(
     return events
 
 
-def _put(flow: Flow, kafka: Kafka, store: ObjectStore, metrics: Metrics) -> str:
-    """Tell the pipeline's figures; why not, where that fails. The alarm on them takes silence for bad news."""
+def _send_metrics(flow: Flow, kafka: Kafka, store: ObjectStore, metrics: Metrics) -> str:
+    """Send the pipeline's metrics; return the error if that fails, else "". Their alarm treats missing data as bad."""
     try:
         metrics.put(flow.name, pipeline_metrics.now(flow, kafka, store))
     except (ContractError, ResourceError) as error:
-        return f"the figures of {flow.name} were not told: {error}"
+        return f"Cannot send the metrics of {flow.name}: {error}"
     return ""
 
 
-def _evaluated(check: LightCheck, resources: Mapping[str, object]) -> dg.AssetCheckResult:
-    """What a check finds; red where it can't look."""
+def _evaluate(check: LightCheck, resources: Mapping[str, object]) -> dg.AssetCheckResult:
+    """Return the check's result, which is a failure if the check raises an error."""
     try:
         return check.find(**{name: resources[name] for name in inspect.signature(check.find).parameters})
     except (ContractError, ResourceError) as error:

@@ -1,4 +1,4 @@
-"""The jobs of a pipeline, one for each purpose. Sensors launch them by name, for all of their assets or for some."""
+"""The jobs of a pipeline, one for each purpose. Sensors launch them by name, for all or some of their assets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.naming import PURPOSE, Flow
 
 DEAD_LETTERS = "dead_letters_empty"
-"""The check of raw that a run of the lake evaluates too: the lake writes dead letters, and a replay removes them."""
+"""A check of raw that runs of the lake also evaluate: applying writes dead letters, and a replay removes them."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class Job:
 
     @property
     def selection(self) -> dg.AssetSelection:
-        """The assets, and of their checks exactly `checks`."""
+        """The assets, and exactly the checks in `checks`."""
         return dg.AssetSelection.assets(*self.assets).without_checks() | dg.AssetSelection.checks(*self.checks)
 
     def only(self, *assets: dg.AssetKey, checking: Sequence[dg.AssetKey] = ()) -> Job:
-        """Return the part of the job for these of its assets, with its checks of them and of the assets `checking`."""
+        """Return the part of the job for these assets, with the job's checks of them and of the assets `checking`."""
         checked = {*assets, *checking}
         return replace(self, assets=assets, checks=tuple(key for key in self.checks if key.asset_key in checked))
 
@@ -88,9 +88,9 @@ class Jobs:
 
     @cached_property
     def definitions(self) -> dict[str, Any]:
-        """Dagster's definitions of the jobs that run anything, by name.
+        """Dagster's definitions of the jobs that have assets or checks, by name.
 
-        The same objects each time: Dagster takes no second definition of a name.
+        Cached, because Dagster rejects a second definition of the same name.
         """
         purposes = (self.all, self.connect, self.land, self.apply, self.refresh, self.checks, self.daily_checks)
         return {

@@ -1,4 +1,4 @@
-"""What is due of a table: a position in the data that a run is to be launched for, or why there is none."""
+"""Find the runs that a table needs: each function returns the next run's position, or why no run is needed."""
 
 import hashlib
 
@@ -15,11 +15,12 @@ from cdc_lake.pipeline.operations import landing_modes
 from resources.kafka import Kafka
 from resources.object_store import ObjectStore
 
-Due = str | dg.SkipReason
+Pending = str | dg.SkipReason
+"""A run's position, which is part of its run key; or the reason why no run is needed."""
 
 
-def to_adopt(table: TableFlow, sink: Sink, kafka: Kafka, store: ObjectStore) -> Due:
-    """Objects of a sink connector that are not adopted."""
+def pending_adoption(table: TableFlow, sink: Sink, kafka: Kafka, store: ObjectStore) -> Pending:
+    """Return the position of a run that adopts new objects of a sink connector, if there are any."""
     where = location(store)
     try:
         found = table_progress.landing(table, kafka, where)
@@ -30,15 +31,15 @@ def to_adopt(table: TableFlow, sink: Sink, kafka: Kafka, store: ObjectStore) -> 
     try:
         objects = landing_modes.unadopted(found.chain.store, found.spec, sink)
     except (ForeignObjectError, TopicRecreatedError, EpochUnopenedError) as error:
-        objects = [error.user_message]  # the run says it, where it is seen
+        objects = [error.user_message]  # launch the run: it fails with this error, where people see it
     if not objects:
-        return dg.SkipReason("what the topic has beyond what is landed is in no object yet")
-    named = hashlib.sha256("\n".join(objects).encode()).hexdigest()[:12]
-    return f"land:{table.topic}:{found.state.topic_id}:after-manifest-{found.spec.head}:objects-{named}"
+        return dg.SkipReason("the sink connector has not written the topic's newest records yet")
+    digest = hashlib.sha256("\n".join(objects).encode()).hexdigest()[:12]
+    return f"land:{table.topic}:{found.state.topic_id}:after-manifest-{found.spec.head}:objects-{digest}"
 
 
-def to_apply(table: TableFlow, store: ObjectStore, owner: str) -> Due:
-    """Manifests that the lake table has not applied, or a version of the source's schema."""
+def pending_apply(table: TableFlow, store: ObjectStore, owner: str) -> Pending:
+    """Return the position of a run that applies new manifests, or a new version of the source's schema."""
     where = location(store)
     spec = table.upsert_spec(where, owner=owner)
     new = upsert.new_manifests(where.store(), spec)
@@ -50,10 +51,11 @@ def to_apply(table: TableFlow, store: ObjectStore, owner: str) -> Due:
     return dg.SkipReason("everything that is landed is applied")
 
 
-def to_report(table: TableFlow, store: ObjectStore, instance: dg.DagsterInstance) -> Due:
-    """A commit of the lake table that no materialisation has reported yet, so that the catalog may lack it.
+def pending_report(table: TableFlow, store: ObjectStore, instance: dg.DagsterInstance) -> Pending:
+    """Return the position of a run that reports a lake commit that no materialisation has reported.
 
-    The run that made it failed before it was done, or a command made it (`dlq replay`, `resnapshot`, the purge).
+    The catalog may lack such a commit. Its run failed after the commit, or a command wrote it (`dlq replay`,
+    `resnapshot`, the purge).
     """
     commit = timeline.last_commit(location(store).store(), table.lake_prefix)
     if commit is None:

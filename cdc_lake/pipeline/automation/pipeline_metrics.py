@@ -1,4 +1,4 @@
-"""A pipeline in two figures, for alarms: how old the lake is, and how much waits to be landed."""
+"""A pipeline's two metrics for alarms: the age of the lake's watermark, and the number of offsets to be landed."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from resources.object_store import ObjectStore
 
 
 def now(flow: Flow, kafka: Kafka, store: ObjectStore) -> dict[str, float]:
-    """The figures by their metrics' names; without an age where a table has no watermark yet, or is not known to.
+    """Return the metrics by name: the age of the oldest table's watermark, and the sum of the offsets of all tables.
 
-    The oldest table's age, and the sum of the offsets. Raises ContractError where a topic is not there.
+    The age is left out while a table has no known watermark. Raises ContractError if a topic does not exist.
     """
     bucket = location(store).store()
     ages: list[float | None] = []
     unlanded = 0
     for table in flow.tables:
-        # The chain before the topic: what is landed meanwhile is then no more than the topic has.
+        # Read the chain before the topic, so that it never appears to be ahead of the topic.
         head = Chain(bucket, flow.name, table.topic).head()
         state = topic_state.now(kafka, table)
         unlanded += max(0, table_progress.behind(head, state))

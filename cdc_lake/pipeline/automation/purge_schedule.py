@@ -1,4 +1,4 @@
-"""What keeps a pipeline's tables in shape, outside of the line from source to dashboard: the purge of tombstones."""
+"""The daily job that purges old tombstones from tables with `deletes: hard`."""
 
 import dagster as dg
 
@@ -13,18 +13,18 @@ _DAILY = "17 3 * * *"
 
 
 def purge_job(flow: Flow) -> str:
-    """The name of the job that purges the pipeline's tombstones."""
+    """Return the name of the job that purges the pipeline's tombstones."""
     return f"{flow.name}_purge"
 
 
 def jobs(flow: Flow) -> list[dg.JobDefinition]:
-    """The purge, where a table has `deletes: hard`."""
+    """Return the purge job if a table has `deletes: hard`."""
     hard = [table for table in flow.tables if table.spec.deletes == "hard"]
     return [_purge(flow, hard)] if hard else []
 
 
 def schedules(flow: Flow) -> list[dg.ScheduleDefinition]:
-    """Each job of jobs(), once a day."""
+    """Return a daily schedule for each job of jobs()."""
     return [
         dg.ScheduleDefinition(
             name=f"{job.name}_daily",
@@ -74,7 +74,7 @@ def _purge_op(table: TableFlow) -> dg.OpDefinition:
             dg.AssetObservation(
                 asset_key=table.key("lake"),
                 metadata={
-                    **standard_metadata.facts(
+                    **standard_metadata.values(
                         {"purged": done.purged, "purged_to": done.purged_to or "", "seconds": done.seconds}
                     ),
                     **jobs.metadata(),

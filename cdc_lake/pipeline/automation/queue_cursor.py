@@ -1,4 +1,4 @@
-"""What the queue's messages are about, kept from tick to tick until the runs that they call for were requested."""
+"""The queue sensor's cursor: the messages that it has received, until it has requested their runs."""
 
 from collections.abc import Collection, Iterable
 from typing import Literal
@@ -12,59 +12,65 @@ from cdc_lake.pipeline.operations import landing_modes
 from resources.sqs import Message
 
 Target = tuple[str, str, Literal["land", "apply"]]
-"""Pipeline, table, and what is to be looked for."""
+"""Pipeline, table, and the kind of run that may be needed."""
 
 
-class Heard(BaseModel):
-    """A message whose runs are not requested yet."""
+class WaitingMessage(BaseModel):
+    """A message whose runs are not requested yet: its receipt handle and its targets."""
 
     handle: str
     targets: list[Target]
 
 
 class Cursor(BaseModel):
-    """Messages by id; what waits for a run; handles of messages that are done; when the dead letters were looked at."""
+    """Messages by id; targets whose run must wait; handles of messages to delete; when the dead letters were read.
 
-    heard: dict[str, Heard] = Field(default_factory=dict)
+    The fields' names are those of the stored cursor.
+    """
+
+    heard: dict[str, WaitingMessage] = Field(default_factory=dict)
     waiting: list[Target] = Field(default_factory=list)
-    """What is due, and can't be launched yet: the messages are done with it, so that they don't run out of receipts."""
+    """Targets that need a run that cannot be launched yet. Their messages are done, so that they are not received so
+    often that the queue moves them to its dead letters."""
     done: list[str] = Field(default_factory=list)
     looked_at: float = 0.0
 
-    def hear(self, message: Message, bucket: str, tables: Collection[TableFlow]) -> None:
-        """Keep what a message tells of a bucket. Raises UnreadableEventError."""
+    def add_message(self, message: Message, bucket: str, tables: Collection[TableFlow]) -> None:
+        """Keep a message with its targets in a bucket. Raises UnreadableEventError."""
         created = s3_events.created_objects(message.body)
-        wanted = dict.fromkeys(target for where, key in created if where == bucket for target in targets(tables, key))
-        self.heard[message.id] = Heard(handle=message.handle, targets=list(wanted))
+        found = dict.fromkeys(target for where, key in created if where == bucket for target in targets(tables, key))
+        self.heard[message.id] = WaitingMessage(handle=message.handle, targets=list(found))
 
-    def wanted(self) -> list[Target]:
-        """What is to be looked for, each once."""
-        heard = (target for each in self.heard.values() for target in each.targets)
-        return list(dict.fromkeys([*self.waiting, *heard]))
+    def pending_targets(self) -> list[Target]:
+        """Return all targets of the cursor, without duplicates."""
+        of_messages = (target for message in self.heard.values() for target in message.targets)
+        return list(dict.fromkeys([*self.waiting, *of_messages]))
 
-    def settle(self, targets: Collection[Target]) -> None:
-        """Take it that these were requested, or are not due any more: a message that is about nothing else is done."""
+    def resolve(self, targets: Collection[Target]) -> None:
+        """Remove targets whose run was requested or is not needed; a message without other targets is done."""
         self.waiting = [target for target in self.waiting if target not in targets]
-        for id_, each in list(self.heard.items()):
-            each.targets = [target for target in each.targets if target not in targets]
-            if not each.targets:
+        for id_, message in list(self.heard.items()):
+            message.targets = [target for target in message.targets if target not in targets]
+            if not message.targets:
                 self.done.append(self.heard.pop(id_).handle)
 
-    def hold_one(self, target: Target) -> None:
-        """Keep one of the messages that are about this alone, which can't be looked for now: the others come again, and
-        go to the queue's dead letters in the end. All of them would fill the cursor, and nobody else's be received.
+    def keep_one_message(self, target: Target) -> None:
+        """Keep one of the messages that have only this target, which cannot be examined now.
+
+        The queue delivers the others again, and moves them to its dead letters in the end. If the cursor kept all of
+        them, it would become full, and no messages of other tables would be received.
         """
-        for id_ in [id_ for id_, each in self.heard.items() if each.targets == [target]][:-1]:
+        for id_ in [id_ for id_, message in self.heard.items() if message.targets == [target]][:-1]:
             del self.heard[id_]
 
-    def wait(self, target: Target) -> None:
-        """Keep what is due beyond its messages."""
-        self.settle({target})
+    def defer(self, target: Target) -> None:
+        """Keep a target whose run cannot be launched yet, without its messages."""
+        self.resolve({target})
         self.waiting.append(target)
 
 
 def targets(tables: Iterable[TableFlow], key: str) -> list[Target]:
-    """What an object is a hint to look for: a manifest to apply, a sink connector's object to adopt, or nothing."""
+    """Return the targets of a new object: apply for a manifest, land for a sink connector's object, else none."""
     found: list[Target] = []
     for table in tables:
         pipeline, sink = table.pipeline.name, landing_modes.sink(table)

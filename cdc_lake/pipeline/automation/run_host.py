@@ -1,7 +1,6 @@
-"""The machine that a run's process is on, as a tag of the run: a process id means nothing anywhere else.
+"""The run tag that contains the machine of the run's process; orphaned_runs.py reads it.
 
-The run's own process sets the tag as soon as its first resource is created: which code server a run is launched in is
-not known before. Not here: judging runs by it (pipeline/automation/orphaned_runs.py).
+The run's own process sets the tag when its first resource is created: the machine is not known before that.
 """
 
 from __future__ import annotations
@@ -14,19 +13,19 @@ import dagster as dg
 
 TAG = "cdc_lake/host"
 VARIABLE = "CDC_LAKE_RUN_HOST"
-_PROCESSES = Path("/proc/self/ns/pid")
+_PID_NAMESPACE = Path("/proc/self/ns/pid")
 
 
 def this_host() -> str:
-    """Return the name of the machine, with its process namespace where there is one: containers can share a name.
+    """Return the name of the machine, with its process namespace if there is one: containers can share a name.
 
-    CDC_LAKE_RUN_HOST replaces it where one code server takes the place of another under a new name, and the runs of
-    the one before have ended with it.
+    CDC_LAKE_RUN_HOST replaces it where a code server is replaced by one with a new name, and the previous server's
+    runs have ended with it.
     """
-    named = os.environ.get(VARIABLE)
-    if named:
-        return named
-    namespace = str(_PROCESSES.readlink()) if _PROCESSES.is_symlink() else ""
+    configured = os.environ.get(VARIABLE)
+    if configured:
+        return configured
+    namespace = str(_PID_NAMESPACE.readlink()) if _PID_NAMESPACE.is_symlink() else ""
     return f"{socket.gethostname()} {namespace}".strip()
 
 
@@ -34,7 +33,7 @@ _tagged: set[str] = set()
 
 
 def tag(context: dg.InitResourceContext) -> None:
-    """Tag the run of a resource that is created, once in its process; nothing where there is no run."""
+    """Tag the run for which a resource is created, once in a process; do nothing outside of a run."""
     run, instance = context.run, context.instance
     if run is not None and instance is not None and run.run_id not in _tagged:
         instance.add_run_tags(run.run_id, {TAG: this_host()})

@@ -1,4 +1,4 @@
-"""How often sensors look, by what the profile's systems take to be asked, and which of them there are to look at."""
+"""The intervals of sensors, which depend on the profile: whether it has a queue, and how slow its systems answer."""
 
 from __future__ import annotations
 
@@ -7,29 +7,31 @@ from dataclasses import dataclass
 from cdc_lake import profile
 
 QUEUE = "queue"
-"""The resource that tells of new objects, where the profile has one."""
-BESIDE_QUEUE_SECONDS = 60
-_LOOKS = 3
-"""A connector that AWS takes minutes to change is not asked for as often as one that runs here."""
+"""The name of the resource that reports new objects, if the profile has one."""
+LISTING_SECONDS_WITH_QUEUE = 60
+_POLLS_PER_INTERVAL = 3
+"""AWS takes minutes to change a connector, so the sensor reads its state less often than that of a local one."""
 
 
 @dataclass(frozen=True)
-class Pace:
-    """What `sensors.build` and others are told."""
+class SensorIntervals:
+    """The intervals between ticks of a pipeline's sensors."""
 
     listing_seconds: int = 5
-    """How often the bucket is listed."""
+    """The interval of the sensors that list the bucket."""
     connector_seconds: int = 5
-    """How often the connector is asked for."""
+    """The interval of the sensor that reads the connector's state."""
     refreshes: bool = False
-    """Whether dashboards may read their rows later than the lake changed, so that somebody has to come back to them."""
+    """Whether dashboards may postpone reading their rows, so that a sensor has to launch them again."""
 
 
-def of_profile() -> Pace:
-    """The chosen profile's: the bucket is listed seldom where a queue tells of new objects."""
+def of_profile() -> SensorIntervals:
+    """Return the intervals for the configured profile: with a queue the bucket is listed less often."""
     found = profile.resources()
-    return Pace(
-        listing_seconds=BESIDE_QUEUE_SECONDS if QUEUE in found else Pace.listing_seconds,
-        connector_seconds=max(Pace.connector_seconds, int(_LOOKS * found["deployment"].poll_seconds)),
+    return SensorIntervals(
+        listing_seconds=LISTING_SECONDS_WITH_QUEUE if QUEUE in found else SensorIntervals.listing_seconds,
+        connector_seconds=max(
+            SensorIntervals.connector_seconds, int(_POLLS_PER_INTERVAL * found["deployment"].poll_seconds)
+        ),
         refreshes=found["dashboards"].reads_later,
     )

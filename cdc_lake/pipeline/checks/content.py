@@ -75,8 +75,8 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
             severity=dg.AssetCheckSeverity.WARN if only_warn else dg.AssetCheckSeverity.ERROR,
             description=_not_judged(table, found, nothing),
             metadata={
-                **standard_metadata.facts({name: getattr(found, name) for name in counts}),
-                **standard_metadata.facts({f"seconds_{phase}": seconds for phase, seconds in found.seconds.items()}),
+                **standard_metadata.values({name: getattr(found, name) for name in counts}),
+                **standard_metadata.values({f"seconds_{phase}": seconds for phase, seconds in found.seconds.items()}),
                 **jobs.metadata(),
                 "differences": dg.MetadataValue.json([dataclasses.asdict(one) for one in found.differences]),
                 "not_judged": dg.MetadataValue.json([dict(key) for key in list(found.pending_keys.values())[:_SHOWN]]),

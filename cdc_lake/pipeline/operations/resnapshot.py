@@ -244,7 +244,7 @@ def _snapshot(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) ->
             systems.snapshot_seconds,
             since=epoch.starts.get(flow.heartbeat_topic),
             running=lambda: systems.connect.wait_running(flow.connector),
-            asked_every=systems.poll_seconds,
+            poll_seconds=systems.poll_seconds,
         )
     stream_continuity.require_whole(flow, systems.postgres, systems.kafka, systems.connect, store)
 

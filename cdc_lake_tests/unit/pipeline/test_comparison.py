@@ -171,5 +171,5 @@ def test_missing_and_extra(shop: World) -> None:
 
 def test_it_waits_for_the_stream_to_pass_the_snapshot(shop: World) -> None:
     shop.streaming = False
-    with pytest.raises(ContractError, match="did not bring the heartbeat"):
+    with pytest.raises(ContractError, match="did not write the heartbeat"):
         compare(shop)

@@ -209,7 +209,7 @@ def test_without_exactly_once_a_heartbeat_counts_once_connect_has_stored_its_off
 def test_the_barrier_without_exactly_once_waits_until_connect_has_stored_the_heartbeats_offset(shop: World) -> None:
     shop.connect.put(shop.flow.connector, {"exactly.once.support": "requested"})
     shop.connect.store(shop.flow.connector, {"lsn": shop.postgres.current_lsn()})
-    with pytest.raises(ContractError, match=r"newest seen: 1010; Connect has stored .* up to 1000"):
+    with pytest.raises(ContractError, match=r"newest there: 1010; Connect has stored the offset of LSN 1000"):
         table_progress.barrier(shop.postgres, shop.kafka, shop.connect, shop.flow, seconds=0.2)
     looks: list[int] = []
 
@@ -218,7 +218,7 @@ def test_the_barrier_without_exactly_once_waits_until_connect_has_stored_the_hea
         shop.connect.store(shop.flow.connector, {"lsn": shop.postgres.current_lsn() + 100})
 
     found = table_progress.barrier(
-        shop.postgres, shop.kafka, shop.connect, shop.flow, seconds=5, running=stored, asked_every=0.1
+        shop.postgres, shop.kafka, shop.connect, shop.flow, seconds=5, running=stored, poll_seconds=0.1
     )
     assert looks
     assert found.lsn >= 1020
@@ -294,7 +294,7 @@ def test_the_barrier_waits_for_a_heartbeat_that_comes_later(shop: World, monkeyp
 
 
 def test_the_barrier_beats_again_for_a_stream_that_starts_later(shop: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_progress, "_BEAT_SECONDS", 0.1)
+    monkeypatch.setattr(table_progress, "_HEARTBEAT_SECONDS", 0.1)
     beats: list[int] = []
 
     def listen(lsn: int) -> None:
@@ -312,7 +312,7 @@ def test_the_barrier_of_an_epoch_is_not_passed_by_a_beat_of_the_one_before(shop:
     shop.postgres.rewind(900)
     since = Start(topic_id="t", offsets=shop.kafka.end_offsets(shop.flow.heartbeat_topic))
     shop.streaming = False
-    with pytest.raises(ContractError, match="newest seen: none"):
+    with pytest.raises(ContractError, match="newest there: none"):
         table_progress.barrier(shop.postgres, shop.kafka, shop.connect, shop.flow, seconds=0.2, since=since)
     shop.streaming = True
     found = table_progress.barrier(shop.postgres, shop.kafka, shop.connect, shop.flow, seconds=5, since=since)
@@ -320,7 +320,7 @@ def test_the_barrier_of_an_epoch_is_not_passed_by_a_beat_of_the_one_before(shop:
 
 
 def test_the_barrier_asks_whether_the_connector_runs(shop: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_progress, "_BEAT_SECONDS", 0.1)
+    monkeypatch.setattr(table_progress, "_HEARTBEAT_SECONDS", 0.1)
     shop.streaming = False
 
     def failed() -> None:
@@ -336,12 +336,12 @@ def test_the_barrier_names_the_connector_and_what_to_do(shop: World) -> None:
     with pytest.raises(ContractError) as caught:
         table_progress.barrier(shop.postgres, shop.kafka, shop.connect, shop.flow, seconds=0.2)
     said = caught.value.user_message
-    assert "connector cdc-lake-shop did not bring the heartbeat at LSN 1010 into shop.sales.cdc_heartbeat" in said
-    assert "newest seen: 1001" in said
+    assert "connector cdc-lake-shop did not write the heartbeat at LSN 1010 to shop.sales.cdc_heartbeat" in said
+    assert "newest there: 1001" in said
     assert "cdc-lake logs connect" in said
 
 
 def test_the_barrier_says_when_nothing_was_ever_streamed(shop: World) -> None:
     shop.streaming = False
-    with pytest.raises(ContractError, match="newest seen: none"):
+    with pytest.raises(ContractError, match="newest there: none"):
         table_progress.barrier(shop.postgres, shop.kafka, shop.connect, shop.flow, seconds=0.2)

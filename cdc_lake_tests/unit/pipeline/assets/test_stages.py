@@ -107,9 +107,10 @@ def first_run(shop: World, run: Runner) -> dict[str, Metadata]:
 def test_from_nothing(fresh: World, run: Runner) -> None:
     found = first_run(fresh, run)
     assert {found[f"source/{table}"]["changes"] for table in ("orders", "customers")} == {
-        "replica identity set to full, TRUNCATE refused from now on, cdc_heartbeat made, publication created, "
+        "replica identity set to full, TRUNCATE is rejected from now on, cdc_heartbeat created, publication created, "
         "schema version 1 captured",
-        "replica identity set to full, TRUNCATE refused from now on, publication extended, schema version 1 captured",
+        "replica identity set to full, TRUNCATE is rejected from now on, publication extended, "
+        "schema version 1 captured",
     }
     assert {found[f"topic/{table}"]["connector"] for table in ("orders", "customers")} == {
         "cdc-lake-shop: created",
@@ -119,7 +120,7 @@ def test_from_nothing(fresh: World, run: Runner) -> None:
     assert found["raw/orders"]["dagster/row_count"] == 3
     assert found["lake/orders"]["changes"] == "commit 20260001: 3 events of 3 keys"
     assert found["lake/orders"]["dagster/row_count"] == 3
-    assert found["dataset/totals"]["changes"] == "view shop_lake.totals made"
+    assert found["dataset/totals"]["changes"] == "view shop_lake.totals created"
     assert found["dataset/totals"]["total_total"] == 7.5
     assert found["dataset/countries"]["dagster/row_count"] == 1
     assert fresh.athena.databases == {"shop_lake"}, "the pipeline's catalog, whatever the resource's own database is"
@@ -206,7 +207,7 @@ def test_what_only_an_interrupted_first_snapshot_told_is_swept_once(fresh: World
     fresh.order(1, snapshot="true")
     found = run("raw", "lake")
     assert {(spec.table.table, spec.lsn) for spec in fresh.swept} == {("orders", told[1]), ("customers", told[1])}
-    assert "3 rows swept that only an interrupted snapshot told" in found["lake/orders"]["changes"]
+    assert "3 rows deleted that only an interrupted snapshot read" in found["lake/orders"]["changes"]
     assert run("lake")["lake/orders"]["changes"] == UNCHANGED
     assert len(fresh.swept) == 2
 
@@ -331,7 +332,7 @@ def test_a_dataset_whose_sql_has_changed_is_made_again(fresh: World, run: Runner
     (fresh.flow.folder / "countries.sql").write_text("SELECT DISTINCT country, customer_id FROM customers_current")
     changed = Runner(fresh, run.instance)
     found = changed("dataset")
-    assert found["dataset/countries"]["changes"] == "view shop_lake.countries made"
+    assert found["dataset/countries"]["changes"] == "view shop_lake.countries created"
     assert found["dataset/totals"]["changes"] == UNCHANGED
 
 
@@ -340,5 +341,5 @@ def test_a_view_that_is_gone_is_made_again(fresh: World, run: Runner) -> None:
     fresh.glue.delete_table("shop_lake", "orders_current")
     fresh.glue.delete_table("shop_lake", "totals")
     found = run("lake", "dataset")
-    assert found["dataset/totals"]["changes"] == "view shop_lake.totals made"
+    assert found["dataset/totals"]["changes"] == "view shop_lake.totals created"
     assert fresh.glue.get_table("shop_lake", "orders_current") is not None

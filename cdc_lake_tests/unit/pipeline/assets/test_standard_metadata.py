@@ -14,5 +14,5 @@ def test_columns_that_are_not_the_sources_are_explained() -> None:
 
 
 def test_measured_numbers_have_three_places() -> None:
-    shown = standard_metadata.facts({"seconds": 1.7146834819996002, "events": 3, "changes": "none"})
+    shown = standard_metadata.values({"seconds": 1.7146834819996002, "events": 3, "changes": "none"})
     assert {name: value.value for name, value in shown.items()} == {"seconds": 1.715, "events": 3, "changes": "none"}

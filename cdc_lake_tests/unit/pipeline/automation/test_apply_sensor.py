@@ -46,7 +46,7 @@ def test_what_the_run_that_landed_it_applies_is_left_to_that_run(shop: World, la
     orders(shop, 5)
     run = land.run()
     shop.land(shop.orders)
-    assert apply.skip() == f"run {run.run_id} of shop_orders_land is under way"
+    assert apply.skip() == f"run {run.run_id} of shop_orders_land is active"
     apply.instance.report_run_failed(run)
     apply.request()
 
@@ -70,7 +70,7 @@ def test_one_apply_at_a_time_and_again_after_a_failure(shop: World, apply: Daemo
     assert "the next one in 5 s" in apply.skip()
     clock.go(6)
     apply.run()
-    assert "is under way" in apply.skip()
+    assert "is active" in apply.skip()
 
 
 def test_a_run_that_failed_after_its_commit_is_launched_again(

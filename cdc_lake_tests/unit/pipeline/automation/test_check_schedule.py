@@ -37,7 +37,7 @@ def test_after_a_long_sleep_one_run_makes_up_for_all(schedule: Daemon, clock: Cl
     schedule.run(dg.DagsterRunStatus.SUCCESS)
     clock.go(10 * SIX_HOURS)
     run = schedule.run()
-    assert schedule.skip() == f"run {run.run_id} of this sensor is under way"
+    assert schedule.skip() == f"run {run.run_id} of this sensor is active"
 
 
 def test_a_run_that_failed_is_launched_again(schedule: Daemon, clock: Clock) -> None:

@@ -24,7 +24,7 @@ def test_a_failed_task_is_restarted_and_it_says_so(shop: World, connector: Daemo
     shop.connect.fail(shop.flow.connector, "connection refused")
     said = connector.skip()
     assert said == (
-        "restarted tasks [0] of cdc-lake-shop (task failed: connection refused); next restart not before 5 s"
+        "restarted tasks [0] of cdc-lake-shop (task failed: connection refused); next restart in 5 s at the earliest"
     )
     assert shop.connect.restarts == ["cdc-lake-shop"]
 
@@ -69,7 +69,7 @@ def test_a_task_that_fails_soon_after_its_restart_is_waited_with(shop: World, co
     clock.go(20)
     connector.skip()
     shop.connect.fail(name, "connection refused")
-    assert "next restart not before 15 s" in connector.skip()
+    assert "next restart in 15 s at the earliest" in connector.skip()
 
 
 def test_the_pauses_start_over_after_five_minutes_of_running(shop: World, connector: Daemon, clock: Clock) -> None:
@@ -82,4 +82,4 @@ def test_the_pauses_start_over_after_five_minutes_of_running(shop: World, connec
     clock.go(301)
     connector.skip()
     shop.connect.fail(name, "connection refused")
-    assert "next restart not before 5 s" in connector.skip()
+    assert "next restart in 5 s at the earliest" in connector.skip()

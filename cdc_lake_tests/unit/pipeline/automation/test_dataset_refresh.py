@@ -61,7 +61,7 @@ def test_commits_during_a_run_are_left_to_the_next_one(
     built(shop, instance)
     for number in (2, 3):
         committed(shop, number)
-        assert following.skip() == f"run {run.run_id} of this sensor is under way"
+        assert following.skip() == f"run {run.run_id} of this sensor is active"
     instance.report_run_canceling(run)
     instance.report_run_canceled(run)
     following.run()

@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from cdc_lake.contract.source.epochs import Completion, Epochs
-from cdc_lake.pipeline.automation.health_sensor import AGAIN_SECONDS, SETTINGS_EVERY_SECONDS
+from cdc_lake.pipeline.automation.health_sensor import REPEAT_SECONDS, SETTINGS_EVERY_SECONDS
 from cdc_lake.pipeline.source_health import stream_continuity
 from cdc_lake_tests.unit.pipeline.automation.daemon import Clock, Daemon
 from cdc_lake_tests.world import World
@@ -55,7 +55,7 @@ def test_green_is_reported_once_and_again_after_a_while(begun: World, watching: 
     first = reported(watching)
     assert (len(first), set(first.values())) == (CHECKS, {True})
     assert reported(watching) == {}
-    clock.go(AGAIN_SECONDS - 60)
+    clock.go(REPEAT_SECONDS - 60)
     begun.now = clock.time()
     begun.beat()
     assert reported(watching) == {}
@@ -144,4 +144,4 @@ def test_figures_that_nobody_takes_are_no_fault_of_the_checks(
     assert isinstance(found, dg.SensorResult)
     assert len(found.asset_events) == CHECKS
     assert found.skip_reason is not None
-    assert "the figures of shop were not told: Putting UnlandedOffsets" in str(found.skip_reason.skip_message)
+    assert "Cannot send the metrics of shop: Putting UnlandedOffsets" in str(found.skip_reason.skip_message)

@@ -23,7 +23,7 @@ def test_no_topic_yet(shop: World, land: Daemon) -> None:
 
 def test_flush_records(shop: World, land: Daemon) -> None:
     orders(shop, 4)
-    assert land.skip() == "4 offsets wait since 0 s"
+    assert land.skip() == "offsets to land: 4, waiting for 0 s"
     orders(shop, 1, first=5)
     request = land.request()
     assert request.run_key == "land:shop.sales.orders:id-1:after-manifest-0:0"
@@ -34,7 +34,7 @@ def test_flush_seconds(shop: World, land: Daemon, clock: Clock) -> None:
     orders(shop, 1)
     land.skip()
     clock.go(29)
-    assert land.skip() == "1 offsets wait since 29 s"
+    assert land.skip() == "offsets to land: 1, waiting for 29 s"
     clock.go(1)
     land.request()
 
@@ -45,7 +45,7 @@ def test_the_waiting_starts_anew_after_each_landing(shop: World, land: Daemon, c
     clock.go(29)
     shop.land(shop.orders)
     orders(shop, 1, first=2)
-    assert land.skip() == "1 offsets wait since 0 s"
+    assert land.skip() == "offsets to land: 1, waiting for 0 s"
     clock.go(29)
     land.skip()
     clock.go(1)
@@ -56,14 +56,14 @@ def test_one_landing_at_a_time(shop: World, land: Daemon) -> None:
     orders(shop, 5)
     run = land.run()
     orders(shop, 5, first=6)
-    assert land.skip() == f"run {run.run_id} of this sensor is under way"
+    assert land.skip() == f"run {run.run_id} of this sensor is active"
 
 
 @pytest.mark.parametrize("status", ["NOT_STARTED", "STARTING", "STARTED", "CANCELING"])
 def test_what_counts_as_under_way(shop: World, land: Daemon, status: str) -> None:
     orders(shop, 5)
     land.run(dg.DagsterRunStatus[status])
-    assert "is under way" in land.skip()
+    assert "is active" in land.skip()
 
 
 def test_nothing_is_landed_beside_a_run_that_applies(shop: World, land: Daemon, apply: Daemon) -> None:
@@ -72,7 +72,7 @@ def test_nothing_is_landed_beside_a_run_that_applies(shop: World, land: Daemon, 
     shop.land(shop.orders)
     run = apply.run()
     orders(shop, 5, first=6)
-    assert land.skip() == f"run {run.run_id} of shop_orders_apply is under way"
+    assert land.skip() == f"run {run.run_id} of shop_orders_apply is active"
 
 
 def test_other_tables_runs_do_not_count(shop: World, land: Daemon, instance: dg.DagsterInstance, clock: Clock) -> None:

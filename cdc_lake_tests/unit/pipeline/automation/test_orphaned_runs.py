@@ -66,26 +66,26 @@ def test_a_run_whose_process_is_gone_has_failed(waiting: Daemon, instance: dg.Da
 def test_a_run_whose_process_lives_is_under_way(waiting: Daemon, instance: dg.DagsterInstance) -> None:
     run = waiting.run()
     say_pid(instance, run, os.getpid())
-    assert waiting.skip() == f"run {run.run_id} of this sensor is under way"
+    assert waiting.skip() == f"run {run.run_id} of this sensor is active"
 
 
 def test_a_run_that_has_not_said_its_process_is_under_way(waiting: Daemon) -> None:
     run = waiting.run(dg.DagsterRunStatus.STARTING)
-    assert waiting.skip() == f"run {run.run_id} of this sensor is under way"
+    assert waiting.skip() == f"run {run.run_id} of this sensor is active"
 
 
 def test_a_run_on_another_host_is_under_way_whatever_runs_here(waiting: Daemon, instance: dg.DagsterInstance) -> None:
     run = waiting.run()
     say_pid(instance, run, ended(), host="another")
     waiting.clock.go(3600)
-    assert waiting.skip() == f"run {run.run_id} of this sensor is under way"
+    assert waiting.skip() == f"run {run.run_id} of this sensor is active"
 
 
 def test_a_run_that_has_not_said_its_host_may_be_on_another(waiting: Daemon, instance: dg.DagsterInstance) -> None:
     """Its process is loading the definitions there, or was killed here before it had."""
     run = waiting.run()
     say_pid(instance, run, ended(), host=None)
-    assert waiting.skip() == f"run {run.run_id} of this sensor is under way"
+    assert waiting.skip() == f"run {run.run_id} of this sensor is active"
     waiting.clock.go(121)
     assert fail_orphans(instance) == [run.run_id]
 

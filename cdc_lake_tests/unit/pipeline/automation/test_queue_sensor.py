@@ -20,7 +20,7 @@ from cdc_lake.contract.objects import object_names
 from cdc_lake.pipeline import component
 from cdc_lake.pipeline.automation import queue_sensor, run_requests, sensor_intervals
 from cdc_lake.pipeline.automation.jobs import Jobs
-from cdc_lake.pipeline.automation.sensor_intervals import Pace
+from cdc_lake.pipeline.automation.sensor_intervals import SensorIntervals
 from cdc_lake.pipeline.checks import all_checks
 from cdc_lake.pipeline.naming import Flow
 from cdc_lake_tests.fakes.dagster import bound
@@ -148,7 +148,7 @@ def landed(shop: World, first: int = 1) -> str:
 
 
 def test_a_manifest_launches_what_the_listing_sensor_would(shop: World, hearing: Hearing, apply: Daemon) -> None:
-    assert hearing.skip() == "no message tells of anything new"
+    assert hearing.skip() == "no message reports a new object of a pipeline"
     hearing.told(landed(shop))
     request = hearing.request()
     expected = apply.request()
@@ -192,7 +192,7 @@ def test_repeated_and_late_messages_change_nothing(shop: World, hearing: Hearing
 
 
 def test_no_more_is_held_than_a_cursor_should(shop: World, hearing: Hearing, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue_sensor, "_HEARD_AT_MOST", 1)
+    monkeypatch.setattr(queue_sensor, "_MAX_WAITING_MESSAGES", 1)
     key = landed(shop)
     shop.bucket.write(key, b"{}")  # a broken table's messages are held
     hearing.told(key)
@@ -206,7 +206,7 @@ def test_no_more_is_held_than_a_cursor_should(shop: World, hearing: Hearing, mon
 
 def test_lost_messages_change_nothing(shop: World, hearing: Hearing, apply: Daemon) -> None:
     landed(shop)
-    assert hearing.skip() == "no message tells of anything new"
+    assert hearing.skip() == "no message reports a new object of a pipeline"
     assert apply.request().run_key == "apply:shop.sales.orders:id-1:manifests-1-1:0"
 
 
@@ -214,14 +214,14 @@ def test_one_run_at_a_time_whoever_launches_it(shop: World, hearing: Hearing, ap
     key = landed(shop)
     run = apply.run()
     hearing.told(key)
-    assert f"run {run.run_id} of shop_orders_apply is under way" in hearing.skip()
+    assert f"run {run.run_id} of shop_orders_apply is active" in hearing.skip()
     hearing.skip()
     assert hearing.messages == 0, "a long run must not send it to the dead letters"
     hearing.instance.report_run_canceling(run)
     hearing.instance.report_run_canceled(run)
     hearing.clock.go(run_requests.BACKOFF_SECONDS[0] + 1)
     hearing.request()
-    assert hearing.skip() == "no message tells of anything new"
+    assert hearing.skip() == "no message reports a new object of a pipeline"
 
 
 @pytest.mark.parametrize("body", ["hello", "{}", '{"Records": 1}'])
@@ -233,13 +233,13 @@ def test_what_nobody_can_read_goes_to_the_dead_letters(
     for receipt in (1, 2, 3):
         hearing.skip()
         said = capsys.readouterr().err
-        assert "is none of S3's" in said
+        assert "is not an S3 event" in said
         assert f"this was number {receipt})" in said
     hearing.skip()
     assert hearing.messages == 0
     clock.go(301)
     hearing.skip()
-    assert "1 messages lie in arn:aws:sqs:us-east-1:123456789012:unhandled" in capsys.readouterr().err
+    assert "arn:aws:sqs:us-east-1:123456789012:unhandled is not empty (messages: 1)" in capsys.readouterr().err
 
 
 def test_objects_that_call_for_nothing_are_forgotten(shop: World, hearing: Hearing) -> None:
@@ -247,7 +247,7 @@ def test_objects_that_call_for_nothing_are_forgotten(shop: World, hearing: Heari
     hearing.told(item, bucket="another")
     hearing.told("raw/shop/_schemas/x", "raw/other/t/_manifests/1.json", f"raw/shop/{shop.orders.topic}/partition=0/x")
     hearing.sent('{"Service": "Amazon S3", "Event": "s3:TestEvent"}')
-    assert hearing.skip() == "no message tells of anything new"
+    assert hearing.skip() == "no message reports a new object of a pipeline"
     hearing.skip()
     assert hearing.messages == 0
 
@@ -268,7 +268,7 @@ def test_a_broken_table_does_not_hold_up_the_others(shop: World, hearing: Hearin
 def test_messages_of_a_broken_table_do_not_fill_the_cursor(
     shop: World, hearing: Hearing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queue_sensor, "_HEARD_AT_MOST", 3)
+    monkeypatch.setattr(queue_sensor, "_MAX_WAITING_MESSAGES", 3)
     key = landed(shop)
     shop.bucket.write(key, b"{}")
     for _ in range(3):
@@ -302,7 +302,7 @@ def test_a_sinks_object_launches_its_adoption(adopting: World, hearing: Hearing,
     hearing.sensor = sensor(adopting.flow, component.build(adopting.flow))
     land = Daemon.of("shop_orders_land", adopting, hearing.instance, clock)
     orders(adopting, 5)
-    assert land.skip() == "what the topic has beyond what is landed is in no object yet"
+    assert land.skip() == "the sink connector has not written the topic's newest records yet"
     hearing.told(write(adopting, 0, 2))
     request, expected = hearing.request(), land.request()
     assert (request.run_key, request.tags) == (expected.run_key, expected.tags)
@@ -311,7 +311,7 @@ def test_a_sinks_object_launches_its_adoption(adopting: World, hearing: Hearing,
 
 def test_the_bucket_is_listed_seldom_beside_a_queue(shop: World, monkeypatch: pytest.MonkeyPatch) -> None:
     local = dict(profile.resources())
-    assert sensor_intervals.of_profile() == Pace(listing_seconds=5, connector_seconds=5, refreshes=False)
+    assert sensor_intervals.of_profile() == SensorIntervals(listing_seconds=5, connector_seconds=5, refreshes=False)
     monkeypatch.setattr(profile, "resources", lambda: {**local, "queue": None})
     assert sensor_intervals.of_profile().listing_seconds == 60
     built = {sensor.name: sensor for sensor in component.build(shop.flow, sensor_intervals.of_profile()).sensors or ()}

@@ -137,7 +137,7 @@ def test_it_waits_until_the_lake_has_passed_the_point(oracle: Oracle) -> None:
 
 def test_it_waits_for_the_stream_to_pass_the_point(oracle: Oracle) -> None:
     oracle.shop.streaming = False
-    with pytest.raises(ContractError, match="did not bring the heartbeat"):
+    with pytest.raises(ContractError, match="did not write the heartbeat"):
         verify_applied(oracle.shop.orders, oracle.systems, seconds=0.3)
 
 
