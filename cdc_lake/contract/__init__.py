@@ -1,1 +1,1 @@
-"""The contracts between the stages, in plain Python that jobs, assets, CLI and tests share."""
+"""The contracts between the stages, in plain Python: jobs, assets, the CLI and tests share them."""

@@ -1,10 +1,10 @@
-"""What can go wrong between the stages: each error says what happened, to what, and what to do."""
+"""Errors of the contracts. Each message says what happened, to which object, and what to do."""
 
 from __future__ import annotations
 
 
 class ContractError(Exception):
-    """A stage found something that the contract rules out; nothing was changed.
+    """A stage found a state that violates a contract, and changed nothing.
 
     Attributes:
         user_message: what happened, to which object, and what to do next.
@@ -16,75 +16,75 @@ class ContractError(Exception):
 
 
 class ManifestGapError(ContractError):
-    """Two manifests do not meet: offsets are missing or stand twice."""
+    """Two manifests do not follow one another: offsets are missing or overlap."""
 
 
 class TopicRecreatedError(ContractError):
-    """The topic has another id than the one that was landed, or lost records that were landed."""
+    """The topic has another id than the landed one, or lost records that were landed."""
 
 
 class SourceBrokenError(ContractError):
-    """The stream from the source can't be continued: changes in between are lost, or can't be ruled out to be."""
+    """The stream from the source cannot be continued: changes are lost, or may be lost."""
 
 
 class EpochUnopenedError(ContractError):
-    """Another epoch of the source has begun than the one that is landed."""
+    """A new epoch of the source has begun, and no manifest opens it yet."""
 
 
 class OffsetsExpiredError(ContractError):
-    """Retention removed records that were not landed yet."""
+    """Kafka's retention removed records that were not landed yet."""
 
 
 class SnapshotNotAppliedError(ContractError):
-    """The lake table does not have the snapshot that a sweep would delete rows by."""
+    """The lake table has not applied the snapshot that a sweep compares its rows with."""
 
 
 class RaceLostError(ContractError):
-    """Another attempt committed first; this one starts over from the new end of the chain."""
+    """Another attempt committed first. The caller starts again from the new end of the chain."""
 
 
 class ObjectConflictError(ContractError):
-    """An object exists under a name that this attempt needs, with other content."""
+    """The key that this attempt writes already has an object with other content."""
 
 
 class ObjectDamagedError(ContractError):
-    """A manifested object is missing or differs from what its manifest says."""
+    """A stored object is missing, is unreadable, or differs from its manifest."""
 
 
 class ForeignObjectError(ContractError):
-    """An object lies below a sink connector's prefix that no such connector, or not this one, wrote."""
+    """An object below a sink connector's prefix was not written by that connector."""
 
 
 class UnreadableEventError(ContractError):
-    """A message is none of S3's about objects."""
+    """A message is not an S3 event notification."""
 
 
 class StoreUnreachableError(ContractError):
-    """The object store does not answer, after all retries: what was asked last may be done or not."""
+    """The object store does not answer, after all retries. The last request may or may not have succeeded."""
 
 
 class StoreRefusedError(ContractError):
-    """The object store answered, and refuses: credentials, permissions, a missing bucket, a fault of its own."""
+    """The object store rejected a request: credentials, permissions, a missing bucket, or an internal error."""
 
 
 class LeaseHeldError(ContractError):
-    """Another writer holds the table."""
+    """Another writer holds the lease."""
 
 
 class LeaseLostError(ContractError):
-    """This writer's lease expired and another one took it: it must not commit."""
+    """This writer's lease expired or was taken by another writer. This writer must not commit."""
 
 
 class SchemaUnexplainedError(ContractError):
-    """Records carry a column that no captured schema explains."""
+    """Records have a field that is in no captured schema version."""
 
 
 class SchemaChangeError(ContractError):
-    """The source table changed in a way that can't be applied to what is stored."""
+    """The source table changed in a way that cannot be applied to the stored rows."""
 
 
 class LocalTimeError(ContractError):
-    """A Hudi table names its commits in local time: the order of commits can go back."""
+    """A Hudi table names its commits in local time, so their order is not reliable."""
 
 
 class TableAheadError(ContractError):
@@ -92,20 +92,20 @@ class TableAheadError(ContractError):
 
 
 class UnsupportedTypeError(ContractError):
-    """A source column has a type that the lake has no mapping for."""
+    """A source column has a name or type that the lake cannot hold."""
 
 
 class TooManyDeadLettersError(ContractError):
-    """So many records of one batch can't be read that the fault is likely not in the records."""
+    """More records of one batch are unreadable than the limit allows, so the cause is probably not in the records."""
 
 
 class SourceUnreadableError(ContractError):
-    """The source's rows can't be read at the point that they were to be compared at."""
+    """The source's rows cannot be read at the exported snapshot."""
 
 
 class SecretUnreadableError(ContractError):
-    """A secret that a job needs can't be read where it is kept."""
+    """A secret that a job needs cannot be read."""
 
 
 class NotPortableError(ContractError):
-    """A job's spec or report can't be written as JSON, or read from it."""
+    """A job's spec or report cannot be written as JSON, or read from it."""

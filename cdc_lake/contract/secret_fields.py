@@ -1,7 +1,7 @@
 """Types of dataclass fields that may hold a secret: the JSON of a spec never contains one.
 
-More people can read a spec on its way to another machine than may read its secrets. jobs/remote/spec_json.py writes and
-reads the JSON.
+More people may read a spec on its way to another machine than may read its secrets. jobs/remote/spec_json.py writes
+and reads the JSON.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SECRET_SETTING = re.compile(r"password|secret|jaas|credential|passphrase|privat
 
 @dataclass(frozen=True)
 class Secrets:
-    """The context in which a spec is written and read: references to secrets by name, and what looks one up."""
+    """The context for writing and reading a spec: references to secrets by name, and a function that looks one up."""
 
     references: Mapping[str, str]
     look_up: Callable[[str], str]
@@ -33,7 +33,7 @@ def _look_up(value: object, info: ValidationInfo[Secrets]) -> str:
     match value:
         case {"secret": None}:
             raise ValueError(
-                f"no reference to the secret {SOURCE_PASSWORD!r} is given; keep it in Secrets Manager, and name it in "
+                f"there is no reference to the secret {SOURCE_PASSWORD!r}; store it in Secrets Manager, and name it in "
                 "the resource that starts jobs"
             )
         case {"secret": str(reference)}:
@@ -44,15 +44,15 @@ def _look_up(value: object, info: ValidationInfo[Secrets]) -> str:
 def _without_secrets(settings: Mapping[str, str]) -> Mapping[str, str]:
     for name in settings:
         if _SECRET_SETTING.search(name):
-            raise ValueError(f"{name!r} may hold a secret; give it to Spark as a setting of the cluster")
+            raise ValueError(f"{name!r} may hold a secret; set it in the settings of the cluster")
     return settings
 
 
 RoleKey = Annotated[str | None, PlainSerializer(lambda _: None)]
-"""Left out: the job has credentials of its own, from its role or its environment."""
+"""Not written: the job takes credentials from its role or its environment."""
 
 SourcePassword = Annotated[str, PlainSerializer(_reference), PlainValidator(_look_up)]
-"""Written as a reference to where the password is kept."""
+"""Written as a reference to the secret."""
 
 OpenSettings = Annotated[Mapping[str, str], AfterValidator(_without_secrets)]
-"""Settings that are written; one whose name is that of a secret is refused."""
+"""Settings that are written in plain text; a setting whose name suggests a secret is rejected."""

@@ -1,1 +1,1 @@
-"""Raw objects: their names, the manifests that commit them, and the object store."""
+"""The object store, the names of objects, and what is stored in them: raw objects, manifests, dead letters."""

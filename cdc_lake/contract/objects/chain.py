@@ -26,7 +26,7 @@ from cdc_lake.contract.source.epochs import Epochs, Start
 class Chain:
     """The manifests 1, 2, … of one topic of one pipeline.
 
-    `bound_to` is the chain's id where it was read before; without it, the first use reads and keeps the current one.
+    `bound_to` is the id of the chain if the caller has read it; without it, the first use reads the current id.
     """
 
     store: ObjectStore
@@ -40,27 +40,28 @@ class Chain:
         return chain_id.current(self.store, self.pipeline) if self.bound_to is None else self.bound_to
 
     def read(self, number: int) -> Manifest:
-        """One manifest. Raises ObjectDamagedError where it is missing or can't be read."""
+        """Return one manifest. Raises ObjectDamagedError where it is missing or unreadable."""
         key = self.key(number)
         stored = self.store.get(key)
         if stored is None:
             raise ObjectDamagedError(
-                f"manifest {number} of topic {self.topic} is missing ({key}); the chain can't be followed past "
-                f"it: restore the object, or start the pipeline over with `cdc-lake reset {self.pipeline}`"
+                f"manifest {number} of topic {self.topic} is missing ({key}). Restore the object, or "
+                f" start the pipeline over with `cdc-lake reset {self.pipeline}`."
             )
         try:
             return Manifest.decode(stored.body)
         except ValidationError as error:
             raise ObjectDamagedError(
-                f"manifest {number} of topic {self.topic} is damaged ({key}): {error.errors()[0]['msg']}; restore the "
-                f"object, or start the pipeline over with `cdc-lake reset {self.pipeline}`"
+                f"manifest {number} of topic {self.topic} is damaged ({key}): "
+                f"{error.errors()[0]['msg']}. Restore the object, or start the pipeline over with `cdc-lake reset "
+                f"{self.pipeline}`."
             ) from error
 
     def length(self, known: int | None = None) -> int:
-        """The number of the newest manifest, 0 for an empty chain.
+        """Return the number of the newest manifest, 0 for an empty chain.
 
-        Doubles its stride from the last one `known` (the stored mark's, if none is given) and then halves it: requests
-        grow with the logarithm of what is new, not with the chain. A `known` that does not exist is no harm.
+        Searches from `known` (default: the stored mark) with doubled, then halved strides, so that the number of
+        requests is logarithmic in the number of new manifests. `known` may be a manifest that does not exist.
         Raises ManifestGapError where there are manifests, but not the first one.
         """
         if known is None:
@@ -79,23 +80,23 @@ class Chain:
         return low
 
     def head(self, known: int | None = None) -> Manifest | None:
-        """The newest manifest, None for an empty chain. Raises what length() and read() raise."""
+        """Return the newest manifest, None for an empty chain. Raises what length() and read() raise."""
         number = self.length(known)
         return self.read(number) if number else None
 
     def since(self, number: int, attempt: str | None = None) -> Iterator[Manifest]:
-        """The manifests after `number`, in order, each checked against the one before it.
+        """Yield the manifests after `number`, in order, each checked against its predecessor.
 
-        Raises ManifestGapError where `number` is not the manifest of that attempt (any more): one that was landed again
-        can have been cut elsewhere, and then what follows on it does not follow on the one before.
+        Raises ManifestGapError where manifest `number` is of another attempt: a manifest that was landed again can
+        cover other offsets than the one that the caller has applied.
         """
         before = self.read(number) if number else None
         if before is not None and attempt is not None and before.attempt != attempt:
             raise ManifestGapError(
                 f"manifest {number} of topic {self.topic} is another one than was applied or verified before (attempt "
                 f"{before.attempt}, it was {attempt}): manifests were removed and landed again, or restored from "
-                "elsewhere. Nothing was changed: put the old ones back, or start over with "
-                f"`cdc-lake reset {self.pipeline}`"
+                "another chain. Nothing was changed. Restore the old manifests, or start over with "
+                f"`cdc-lake reset {self.pipeline}`."
             )
         for key, following in self._after(number):
             if key != self.key(following):
@@ -109,9 +110,8 @@ class Chain:
     def append(self, manifest: Manifest) -> None:
         """Commit a manifest at the end of the chain.
 
-        Raises RaceLostError where another attempt committed this number first, ManifestGapError where this
-        number is a hole in the chain, and what check_follows raises where the manifest does not fit the one
-        before it.
+        Raises RaceLostError where another attempt committed this number first, ManifestGapError where this number is
+        missing in the middle of the chain, and what check_follows() raises.
         """
         self._require_own(manifest)
         before = self.read(manifest.number - 1) if manifest.number > 1 else None
@@ -121,11 +121,11 @@ class Chain:
         if stored.metadata.get("attempt") != manifest.attempt:
             raise RaceLostError(
                 f"another landing run committed manifest {manifest.number} of topic {self.topic} first; "
-                "nothing is lost: this run starts over from the new end"
+                "nothing is lost: this run starts again from the new end of the chain"
             )
 
     def records(self, head: Manifest) -> int:
-        """Records in the chain up to `head`, counted on from the stored mark, which moves there."""
+        """Return the number of records up to `head`. Counts from the stored mark, and moves the mark to `head`."""
         mark = self.mark("counted")
         if mark is not None and (mark.manifest, mark.attempt) == (head.number, head.attempt):
             return mark.records
@@ -136,20 +136,20 @@ class Chain:
         return mark.records + sum(new)
 
     def mark(self, kind: chain_marks.Kind) -> Mark | None:
-        """How far the chain was counted or verified, None where that is not known."""
+        """Return how far the chain was counted or verified, None where that is unknown."""
         return chain_marks.load(self.store, kind, self.pipeline, self.topic, self.id)
 
     def set_mark(self, kind: chain_marks.Kind, manifest: Manifest, records: int) -> None:
-        """Store that the chain was counted or verified up to a manifest, with so many records."""
+        """Store that the chain was counted or verified up to a manifest; `records` is the count up to there."""
         mark = Mark(chain=self.id, manifest=manifest.number, attempt=manifest.attempt, records=records)
         chain_marks.save(self.store, kind, self.pipeline, self.topic, mark)
 
     def key(self, number: int) -> str:
-        """The key of a manifest of this chain."""
+        """Return the key of a manifest of this chain."""
         return object_names.manifest_key(self.pipeline, self.topic, number, self.id)
 
     def _start(self, manifest: Manifest) -> Start | None:
-        """Where the epoch that a manifest opens begins in this topic, as the epoch's own object says."""
+        """Return where the epoch that the manifest opens begins in this topic, as the epoch's object says."""
         if manifest.opens is None:
             return None
         return Epochs(self.store, self.pipeline).read(manifest.epoch).starts.get(self.topic)
@@ -158,43 +158,44 @@ class Chain:
         return self.store.exists(self.key(number))
 
     def _after(self, number: int) -> Iterator[tuple[str, int]]:
-        """Key and number of each manifest after `number`, in order; later chains follow on the first one."""
+        """Yield key and number of each manifest after `number`, in order, and then those of later chains."""
         prefix = object_names.manifest_prefix(self.pipeline, self.topic, self.id)
         for item in self.store.scan(prefix, after=self.key(number) if number else prefix):
             found = object_names.manifest_number(item.key)
-            if found is not None:  # the local S3 server shows a put's temporary file for a moment
+            if found is not None:  # the local S3 server lists the temporary file of a put for a moment
                 yield item.key, found
 
     def _require_none_after(self, number: int) -> None:
-        """Raise ManifestGapError where there are manifests after the next one, but not the next one."""
+        """Raise ManifestGapError where a later manifest exists and the next one does not."""
         later = next(self._after(number), None)
         if later is None or later[0] == self.key(number + 1):
             return
         raise ManifestGapError(
-            f"manifest {number + 1} of topic {self.topic} is missing, though {later[0]} is there; nothing was "
-            f"committed: restore it, or start over with `cdc-lake reset {self.pipeline}`"
+            f"manifest {number + 1} of topic {self.topic} is missing, though {later[0]} exists. Nothing was "
+            f"committed. Restore the manifest, or start over with `cdc-lake reset {self.pipeline}`."
         )
 
     def _require_own(self, manifest: Manifest) -> None:
         if manifest.chain != self.id:
             raise ManifestGapError(
                 f"manifest {manifest.number} of topic {self.topic} belongs to chain {manifest.chain or 'without id'}, "
-                f"and is in chain {self.id or 'without id'}: it was copied there. Nothing was changed: remove "
-                f"{self.key(manifest.number)}, or start over with `cdc-lake reset {self.pipeline}`"
+                f"but is stored in chain {self.id or 'without id'}: it was copied. Nothing was changed. Remove "
+                f"{self.key(manifest.number)}, or start over with `cdc-lake reset {self.pipeline}`."
             )
 
 
 def check_follows(before: Manifest | None, manifest: Manifest, opening: Start | None = None) -> None:
-    """Whether a manifest starts exactly where the one before it ended, partition by partition; one that opens an
-    epoch, where that epoch does (`opening`).
+    """Check that a manifest starts exactly where the previous one ended, in each partition.
+
+    A manifest that opens an epoch must start where the epoch does (`opening`).
 
     Raises ManifestGapError for a missing number, a gap or an overlap, TopicRecreatedError for another topic id.
     """
     what = f"topic {manifest.topic} of pipeline {manifest.pipeline}"
-    repair = f"nothing was changed; look at `cdc-lake raw ls {manifest.pipeline}`"
+    repair = f"Nothing was changed. Look at `cdc-lake raw ls {manifest.pipeline}`."
     expected = 1 if before is None else before.number + 1
     if manifest.number != expected:
-        raise ManifestGapError(f"{what}: manifest {expected} is missing before {manifest.number}; {repair}")
+        raise ManifestGapError(f"{what}: manifest {expected} is missing before {manifest.number}. {repair}")
     epoch = 0 if before is None else before.epoch
     if manifest.opens is not None:
         there = {span.partition: span.first for span in manifest.spans}
@@ -205,19 +206,19 @@ def check_follows(before: Manifest | None, manifest: Manifest, opening: Start | 
         ):
             raise ManifestGapError(
                 f"{what}: manifest {manifest.number} opens epoch {manifest.epoch} after epoch {epoch} at {there} of "
-                f"topic id {manifest.topic_id}, which is not where that epoch begins ({opening}); {repair}"
+                f"topic id {manifest.topic_id}, which is not where that epoch begins ({opening}). {repair}"
             )
         return
     if manifest.epoch != epoch:
         raise ManifestGapError(
-            f"{what}: manifest {manifest.number} is of epoch {manifest.epoch}, the one before it of epoch {epoch}, and "
-            f"no manifest opens the epoch; {repair}"
+            f"{what}: manifest {manifest.number} belongs to epoch {manifest.epoch}, its predecessor to epoch {epoch}, "
+            f"and no manifest opens the epoch. {repair}"
         )
     if before is not None and before.topic_id != manifest.topic_id:
         raise TopicRecreatedError(
-            f"{what} was deleted and made again (id {before.topic_id}, now {manifest.topic_id}): its offsets "
-            f"start from 0 again, so what is landed can't be continued; `cdc-lake resnapshot {manifest.pipeline}` "
-            "goes on from a new snapshot"
+            f"{what} was deleted and re-created (id {before.topic_id}, now {manifest.topic_id}): its offsets start "
+            f"from 0 again, so landing cannot continue. `cdc-lake resnapshot {manifest.pipeline}` continues from a new "
+            "snapshot."
         )
     starts = {} if before is None else dict(before.next_offsets())
     for span in manifest.spans:
@@ -226,7 +227,7 @@ def check_follows(before: Manifest | None, manifest: Manifest, opening: Start | 
             kind = "a gap" if span.first > start else "an overlap"
             raise ManifestGapError(
                 f"{what}, partition {span.partition}: {kind} between offset {start}, where manifest "
-                f"{manifest.number - 1} ends, and {span.first}, where manifest {manifest.number} starts; {repair}"
+                f"{manifest.number - 1} ends, and {span.first}, where manifest {manifest.number} starts. {repair}"
             )
     if starts:
-        raise ManifestGapError(f"{what}: manifest {manifest.number} leaves out partitions {sorted(starts)}; {repair}")
+        raise ManifestGapError(f"{what}: manifest {manifest.number} leaves out partitions {sorted(starts)}. {repair}")

@@ -1,8 +1,8 @@
 """Which manifest chain is a pipeline's current one: each reset begins another, with an id that was never used before.
 
-The id is part of the keys of manifests and raw objects. A landing run reads it before anything else and keeps it, so
-that what a run writes which was paused across a reset is below the id of the old chain, where no reader looks.
-The first chain of a pipeline has no id: its keys are those of the versions before ids.
+The id is part of the keys of manifests and raw objects. A landing run reads it first and keeps it: a run that is paused
+during a reset writes below the id of the old chain, where no reader looks. The first chain of a pipeline has no id,
+since releases before the ids wrote its keys.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def renew(store: ObjectStore, pipeline: str) -> str:
             store.replace(key, body, stored.etag)
     except PreconditionFailedError as error:
         found = store.get(key)
-        # A put that was retried after a lost answer finds what it had put.
+        # A put that is retried after a lost response finds its own object.
         if found is None or found.body != body:
             raise RaceLostError(
                 f"Cannot begin another manifest chain of pipeline {pipeline}: another reset replaced {key} at the same "

@@ -1,6 +1,6 @@
-"""Positions in a manifest chain that are stored beside it, so that a run costs what is new and not the whole history.
+"""Positions in a manifest chain that are stored beside it, so that a run reads only what is new.
 
-A mark is never the truth: the chain is. One that is missing, unreadable or of another chain costs time only.
+The chain is authoritative, a mark is a cache: a mark that is missing, unreadable or of another chain costs time only.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Kind = Literal["counted", "verified"]
 
 
 class Mark(BaseModel):
-    """A manifest of a chain: its number and attempt; `records` are those of the chain up to and including it."""
+    """A manifest of a chain: its number and attempt; `records` counts the chain's records up to and including it."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -27,14 +27,14 @@ class Mark(BaseModel):
 
 
 def load(store: ObjectStore, kind: Kind, pipeline: str, topic: str, chain: str) -> Mark | None:
-    """Return the stored mark, None where there is none of this chain."""
+    """Return the stored mark, None where there is no mark of this chain."""
     try:
         found = Mark.model_validate(stage_state.read(store, object_names.stage_state_key(pipeline, kind, topic)))
-    except ValidationError:  # not stored yet, or damaged: it is found again from the chain
+    except ValidationError:  # not stored yet, or damaged: the caller computes it again from the chain
         return None
     return found if found.chain == chain else None
 
 
 def save(store: ObjectStore, kind: Kind, pipeline: str, topic: str, mark: Mark) -> None:
-    """Store a mark in the place of the one before."""
+    """Store a mark; it replaces the previous one."""
     stage_state.write(store, object_names.stage_state_key(pipeline, kind, topic), mark.model_dump(mode="json"))

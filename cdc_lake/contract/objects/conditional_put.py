@@ -1,4 +1,4 @@
-"""Putting an object that nobody else may have put: what it means when the store refuses."""
+"""Put an object that must not exist yet, and handle the store's refusals."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 from cdc_lake.contract.errors import ObjectConflictError
 from cdc_lake.contract.objects.store import ObjectStore, PreconditionFailedError, StoredObject
 
-_PUTS = 6
+_MAX_PUTS = 6
 
 
-class _NothingThereError(Exception):
-    """S3's 409: another conditional put of this key is under way, or was given up."""
+class _NoObjectError(Exception):
+    """S3 answered 409 and has no object: another conditional put of this key is in progress, or was aborted."""
 
 
 def put_or_get(store: ObjectStore, key: str, body: bytes, metadata: Mapping[str, str] | None = None) -> StoredObject:
-    """Put an object that must not exist yet; it, or the one that was there.
+    """Put an object that must not exist yet. Return it, or the object that already exists.
 
-    The one that was there can be one's own: a put that is retried after a lost answer finds what it had put.
-    Raises ObjectConflictError where the store refuses the put again and again, and has no such object.
+    The existing object can be the caller's own: boto3 retries a put whose response was lost, and finds the first one.
+    Raises ObjectConflictError where the store keeps rejecting the put, and has no such object.
     """
-    again = Retrying(
-        retry=retry_if_exception_type(_NothingThereError),
-        stop=stop_after_attempt(_PUTS),
+    retrying = Retrying(
+        retry=retry_if_exception_type(_NoObjectError),
+        stop=stop_after_attempt(_MAX_PUTS),
         wait=wait_random_exponential(multiplier=0.05, max=2),
         reraise=True,
     )
     try:
-        return again(_once, store, key, body, dict(metadata or {}))
-    except _NothingThereError as error:
+        return retrying(_put_or_get_once, store, key, body, dict(metadata or {}))
+    except _NoObjectError as error:
         raise ObjectConflictError(
-            f"the store refuses {key}, as if an object of that name were there or being put, and has none; look at "
-            "who else writes below this prefix, then run it again"
+            f"Cannot put {key}: the store reports that the object exists or is being put, but has no such object. Find "
+            "out what else writes below this prefix, then run this again."
         ) from error
 
 
-def _once(store: ObjectStore, key: str, body: bytes, metadata: dict[str, str]) -> StoredObject:
+def _put_or_get_once(store: ObjectStore, key: str, body: bytes, metadata: dict[str, str]) -> StoredObject:
     try:
         return StoredObject(key, body, store.put_new(key, body, metadata), metadata)
     except PreconditionFailedError as error:
         stored = store.get(key)
         if stored is None:
-            raise _NothingThereError(key) from error
+            raise _NoObjectError(key) from error
         return stored

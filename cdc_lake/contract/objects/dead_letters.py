@@ -1,8 +1,8 @@
-"""Records that could not be read: kept whole, with where they came from and why.
+"""Dead letters: unreadable records, stored whole with their origin and the reason.
 
-A letter is two objects: the record's value as it is, put first, and a small JSON object that says the rest. Listing
-letters thus reads no values, however large. A letter is open until it was replayed or dropped; then both objects
-move to a prefix of their own, which keeps the history.
+A letter is two objects: the record's unchanged value, which is put first, and a small JSON object with the rest, so
+that listing letters reads no values. A letter is open until it is replayed or dropped; then both objects move to the
+prefix of closed letters, which keeps the history.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _KEPT = "restore it from a backup, or drop the letter with `cdc-lake dlq drop`"
 
 
 Outcome = Literal["replayed", "overtaken", "dropped"]
-"""How a letter ends: applied to the lake, made void by a newer snapshot of the source, or given up by somebody."""
+"""How a letter ends: applied to the lake, superseded by a newer snapshot of the source, or dropped by a user."""
 
 
 class Closing(BaseModel):
-    """How and when a letter ended; `instant` is the commit that applied it."""
+    """How and when a letter was closed; `instant` is the commit that applied it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -41,10 +41,10 @@ class Closing(BaseModel):
 
 
 class DeadLetter(BaseModel):
-    """One record: its place, why it could not be read, and what is known of its value.
+    """One record: its position, the reason why it is unreadable, and a description of its value.
 
-    `object` is the raw object, for a record that got that far. `size` (bytes) and `sha256` describe the value; both
-    are None for a record without one. Key and headers are Kafka's, where they were seen: raw objects have none.
+    `object` is the raw object, None for a record that was never landed. `size` (bytes) and `sha256` describe the value;
+    both are None for a record without one. Landing stores Kafka's key and headers; raw objects have neither.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64")
@@ -61,10 +61,10 @@ class DeadLetter(BaseModel):
     key: bytes | None = None
     headers: tuple[tuple[str, bytes | None], ...] = ()
     tries: int = 1
-    """How often it could not be read: once where it was found, and at each replay since."""
+    """How many times reading failed: when it was found, and at each replay since."""
     tried_at: datetime | None = None
     mended: str | None = None
-    """The SHA-256 of a value that somebody put in the original's place."""
+    """The SHA-256 of the value that a user replaced the original with."""
     closed: Closing | None = Field(default=None)
 
     @classmethod
@@ -80,7 +80,7 @@ class DeadLetter(BaseModel):
         key: bytes | None = None,
         headers: Sequence[tuple[str, bytes | None]] = (),
     ) -> DeadLetter:
-        """A dead letter about a record's raw bytes, found now."""
+        """Return a dead letter of a record's raw bytes, found now."""
         return cls(
             topic=topic,
             partition=partition,
@@ -97,46 +97,47 @@ class DeadLetter(BaseModel):
 
     @property
     def id(self) -> str:
-        """What people call it: `<topic>+<partition>+<offset>`, and `@<epoch>` from epoch 1 on."""
+        """The id on the command line: `<topic>+<partition>+<offset>`, and `@<epoch>` from epoch 1 on."""
         return f"{self.topic}+{self.partition}+{self.offset}{f'@{self.epoch}' if self.epoch else ''}"
 
     def name(self) -> str:
-        """Its objects' common name below either prefix. Raises ContractError for a topic that could leave it."""
+        """Return the common name of its objects below either prefix. Raises ContractError for an unsafe topic name."""
         topic = object_names.require_safe(self.topic, "topic")
         epoch = f"epoch={self.epoch}/" if self.epoch else ""
         return f"{topic}/{epoch}{topic}+{self.partition}+{self.offset:020d}"
 
 
 def put_value(store: ObjectStore, pipeline: str, letter: DeadLetter, value: bytes | None) -> None:
-    """Keep a letter's value: the first step of two. A value without its letter is no letter."""
+    """Store a letter's value: the first of two steps. A value alone is not yet a letter."""
     if value is not None:
         _put_once(store, f"{object_names.dead_letter_prefix(pipeline)}{letter.name()}{_VALUE}", value)
 
 
 def put(store: ObjectStore, pipeline: str, letters: Sequence[DeadLetter]) -> None:
-    """Keep letters whose values are kept.
+    """Store letters whose values are stored.
 
-    Putting the same record again changes nothing: a batch that is applied twice dead-letters once. Raises
-    ObjectConflictError where another record lies in one's place.
+    Putting the same record again changes nothing: a batch that is applied twice creates one letter. Raises
+    ObjectConflictError where the key has a letter of another record.
     """
     for letter in letters:
         key = _key(pipeline, letter)
         found = DeadLetter.model_validate_json(put_or_get(store, key, _body(letter)).body)
         if found.sha256 != letter.sha256:
             raise ObjectConflictError(
-                f"dead letter {key} is about another record than the one that lies there now: the topic was made again "
-                f"before anything was landed. Nothing was changed; look at the letter (`cdc-lake dlq show {pipeline} "
-                f"{found.id}`), drop it (`cdc-lake dlq drop {pipeline} {found.id}`), then run this again"
+                f"Cannot put dead letter {key}: there is already a letter of another record at this offset, so the "
+                f"topic was re-created before anything was landed. Nothing was changed. Look at the letter (`cdc-lake "
+                f"dlq show {pipeline} {found.id}`), drop it (`cdc-lake dlq drop {pipeline} {found.id}`), then run this "
+                "again."
             )
 
 
 def keys(store: ObjectStore, pipeline: str) -> Iterator[str]:
-    """The keys of all open dead letters of a pipeline."""
+    """Yield the keys of a pipeline's open dead letters."""
     return (item.key for item in store.scan(object_names.dead_letter_prefix(pipeline)) if item.key.endswith(_LETTER))
 
 
 def letters(store: ObjectStore, pipeline: str, closed: bool = False) -> Iterator[DeadLetter]:
-    """All open dead letters of a pipeline, or all closed ones, by topic, partition and offset."""
+    """Yield a pipeline's open or closed dead letters, ordered by topic, partition and offset."""
     prefix = object_names.closed_letter_prefix(pipeline) if closed else object_names.dead_letter_prefix(pipeline)
     for item in store.scan(prefix):
         stored = store.get(item.key) if item.key.endswith(_LETTER) else None
@@ -145,7 +146,7 @@ def letters(store: ObjectStore, pipeline: str, closed: bool = False) -> Iterator
 
 
 def find(store: ObjectStore, pipeline: str, letter_id: str) -> DeadLetter:
-    """The open letter of this id. Raises ContractError where there is none."""
+    """Return the open letter of this id. Raises ContractError where there is none."""
     found = _ID.fullmatch(letter_id)
     if found is not None:
         probe = DeadLetter.of(found["topic"], int(found["partition"]), int(found["offset"]), "", None)
@@ -153,14 +154,14 @@ def find(store: ObjectStore, pipeline: str, letter_id: str) -> DeadLetter:
         if stored is not None:
             return DeadLetter.model_validate_json(stored.body)
     raise ContractError(
-        f"pipeline {pipeline} has no dead letter {letter_id!r}: `cdc-lake dlq list {pipeline}` shows those there are"
+        f"pipeline {pipeline} has no dead letter {letter_id!r}: `cdc-lake dlq list {pipeline}` lists the open ones"
     )
 
 
 def value_of(store: ObjectStore, pipeline: str, letter: DeadLetter, original: bool = False) -> bytes | None:
-    """A letter's value, mended where it was; None for a record without one.
+    """Return a letter's value, the replacement if there is one; None for a record without a value.
 
-    Raises ObjectDamagedError where it is missing, or not to the byte what the letter says.
+    Raises ObjectDamagedError where the value is missing, or differs from the letter's SHA-256.
     """
     digest = letter.sha256 if original else letter.mended or letter.sha256
     if digest is None:
@@ -169,29 +170,32 @@ def value_of(store: ObjectStore, pipeline: str, letter: DeadLetter, original: bo
     key = f"{prefix}{letter.name()}{_suffix(letter, digest)}"
     stored = store.get(key)
     if stored is None or _sha256(stored.body) != digest:
-        what = "missing" if stored is None else "not what its letter says"
+        what = "missing" if stored is None else "damaged: its SHA-256 differs from the letter's"
         raise ObjectDamagedError(f"the value {key} of dead letter {letter.id} is {what}; {_KEPT}")
     return stored.body
 
 
 def record_failed_replay(store: ObjectStore, pipeline: str, letter: DeadLetter, reason: str) -> None:
-    """Keep why a letter that was tried again could still not be read. Nothing where it was closed meanwhile."""
+    """Store the reason of a failed replay in the letter, unless the letter was changed or closed meanwhile."""
     changes = {"reason": reason, "tries": letter.tries + 1, "tried_at": datetime.now(UTC)}
     _replace(store, pipeline, letter, letter.model_copy(update=changes))
 
 
 def replace_value(store: ObjectStore, pipeline: str, letter: DeadLetter, value: bytes) -> DeadLetter:
-    """Put a value in the original's place, which stays beside it; the letter as it is now."""
+    """Replace a letter's value, keep the original beside it, and return the changed letter."""
     digest = _sha256(value)
     _put_once(store, f"{object_names.dead_letter_prefix(pipeline)}{letter.name()}{_suffix(letter, digest)}", value)
-    mended = letter.model_copy(update={"mended": None if digest == letter.sha256 else digest})
-    if not _replace(store, pipeline, letter, mended):
-        raise ContractError(f"dead letter {letter.id} was changed or closed just now; nothing was mended: look again")
-    return mended
+    changed = letter.model_copy(update={"mended": None if digest == letter.sha256 else digest})
+    if not _replace(store, pipeline, letter, changed):
+        raise ContractError(
+            f"Cannot replace the value of dead letter {letter.id}: another process changed or closed the letter. Look "
+            "at it again."
+        )
+    return changed
 
 
 def close(store: ObjectStore, pipeline: str, letter: DeadLetter, how: Outcome, instant: str | None) -> None:
-    """Move a letter to the closed ones. Cut off anywhere, it is open still, and can be closed again."""
+    """Move a letter to the closed ones. A call that is interrupted leaves it open: close it again."""
     opened, closed = object_names.dead_letter_prefix(pipeline), object_names.closed_letter_prefix(pipeline)
     name = letter.name()
     suffixes = [_suffix(letter, digest) for digest in dict.fromkeys((letter.sha256, letter.mended)) if digest]
@@ -201,13 +205,13 @@ def close(store: ObjectStore, pipeline: str, letter: DeadLetter, how: Outcome, i
             _put_once(store, f"{closed}{name}{suffix}", stored.body)
     ended = letter.model_copy(update={"closed": Closing(how=how, at=datetime.now(UTC), instant=instant)})
     put_or_get(store, f"{closed}{name}{_LETTER}", _body(ended))
-    # The letter before its values: what is listed has them.
+    # The letter before its values, so that every listed letter has its values.
     store.delete([f"{opened}{name}{_LETTER}"])
     store.delete([f"{opened}{name}{suffix}" for suffix in suffixes])
 
 
 def _replace(store: ObjectStore, pipeline: str, before: DeadLetter, after: DeadLetter) -> bool:
-    """Replace a letter that is still as it was read; whether it was."""
+    """Replace a letter if it is unchanged since it was read. Return whether it was replaced."""
     key = _key(pipeline, before)
     stored = store.get(key)
     if stored is None or stored.body != _body(before):
@@ -216,7 +220,7 @@ def _replace(store: ObjectStore, pipeline: str, before: DeadLetter, after: DeadL
         store.replace(key, _body(after), stored.etag)
     except PreconditionFailedError:
         now = store.get(key)
-        # A put that was retried after a lost answer finds what it had put.
+        # A put that is retried after a lost response finds its own object.
         return now is not None and now.body == _body(after)
     return True
 
@@ -224,7 +228,8 @@ def _replace(store: ObjectStore, pipeline: str, before: DeadLetter, after: DeadL
 def _put_once(store: ObjectStore, key: str, value: bytes) -> None:
     if put_or_get(store, key, value).body != value:
         raise ObjectConflictError(
-            f"{key} is there with another value; nothing was changed: look at who else writes below this prefix"
+            f"Cannot put {key}: it exists with another value. Nothing was changed. Find out what else writes below "
+            "this prefix."
         )
 
 

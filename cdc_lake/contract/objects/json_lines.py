@@ -1,4 +1,4 @@
-"""Raw objects as JSON lines: one record a line, each exactly the bytes that Kafka held."""
+"""Raw objects as JSON lines: each line is one record's value, byte for byte as in Kafka."""
 
 from __future__ import annotations
 
@@ -14,56 +14,57 @@ EXTENSION = "json"
 
 
 def rejection_reason(value: bytes | None, largest: int) -> str | None:
-    """Why a record's value can't be a line of at most `largest` bytes, or None where it can."""
+    """Return why a record's value cannot be a line of at most `largest` bytes, None where it can."""
     if value is None:
         return "the record has no value"
     if not value:
         return "the record's value is empty"
     if b"\n" in value:
-        return "the record's value holds a line break, which no JSON converter writes"
+        return "the record's value contains a line break, which no JSON converter writes"
     if len(value) > largest:
         return f"the record's value has {len(value):,} bytes, more than the {largest:,} of landing.record_bytes"
     return None
 
 
 def join_lines(values: list[bytes]) -> bytes:
-    """The body of an object that holds these records."""
+    """Return the body of an object of these records."""
     return b"\n".join(values) + b"\n"
 
 
 def records(store: ObjectStore, item: LandedObject) -> Iterator[tuple[int, bytes]]:
-    """The records of a manifested object, as (offset, value).
+    """Return the records of an object of a manifest, as (offset, value).
 
-    Raises ObjectDamagedError where the object is missing, or is not to the byte what its manifest says.
+    Raises ObjectDamagedError where the object is missing, or differs from its manifest in any byte.
     """
     stored = store.get(item.key)
-    advice = "nothing was applied; restore the object from a backup, or start over with `cdc-lake reset`"
+    advice = "Nothing was applied. Restore the object from a backup, or start over with `cdc-lake reset`."
     if stored is None:
-        raise ObjectDamagedError(f"raw object {item.key} is missing, though its manifest lists it; {advice}")
+        raise ObjectDamagedError(f"raw object {item.key} is missing, though its manifest lists it. {advice}")
     if item.sink is not None:
         return zip(item.offsets(), _sink_values(stored.body, item, item.sink), strict=True)
     body = stored.body
     if len(body) != item.bytes or hashlib.sha256(body).hexdigest() != item.sha256:
         raise ObjectDamagedError(
             f"raw object {item.key} has {len(body)} bytes and not the content of {item.bytes} bytes that its "
-            f"manifest describes; {advice}"
+            f"manifest describes. {advice}"
         )
     lines = body.split(b"\n")
     if lines.pop() != b"" or len(lines) != item.records:
         raise ObjectDamagedError(
-            f"raw object {item.key} holds {len(lines)} records, its manifest counts {item.records}; {advice}"
+            f"raw object {item.key} contains {len(lines)} records, its manifest counts {item.records}. {advice}"
         )
     return zip(item.offsets(), lines, strict=True)
 
 
 def _sink_values(body: bytes, item: LandedObject, part: SinkPart) -> list[bytes]:
-    """The values that a manifest means of an object that a sink connector wrote, and may have written again."""
+    """Return a manifest's part of a sink connector's object, which the connector may have rewritten since."""
     found = sink_lines.lines(body, item.key, part.framing, part.gzip)[part.skip : part.skip + item.records]
     values = [value for _, value in found]
     if len(values) != item.records or hashlib.sha256(join_lines(values)).hexdigest() != item.sha256:
         raise ObjectDamagedError(
-            f"raw object {item.key} does not hold the {item.records} records after line {part.skip} that its manifest "
-            "describes: the sink connector wrote it again with others, or fewer. Nothing was applied; restore the "
-            f"version with ETag {item.etag} (the bucket keeps versions), or start over with `cdc-lake reset`"
+            f"raw object {item.key} does not contain the {item.records} records after line {part.skip} that its "
+            "manifest describes: the sink connector rewrote it with other or fewer records. Nothing was applied. "
+            f"Restore the version with ETag {item.etag} (the bucket keeps versions), or start over with `cdc-lake "
+            "reset`."
         )
     return values

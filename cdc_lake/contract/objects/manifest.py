@@ -1,4 +1,4 @@
-"""What one landing batch committed: its manifest (design, section 4)."""
+"""The manifest: what one landing batch committed (design, section 4)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ class _Frozen(BaseModel):
 
 
 class LastRecord(_Frozen):
-    """A partition's newest committed record at the time of a batch: its offset, and the fingerprint of its value
-    (topic_record.fingerprint()). A later batch that finds another record there is of a topic that lost its tail.
+    """A partition's newest committed record at the time of a batch: its offset, and the fingerprint() of its value.
+
+    A later batch that finds another record at this offset detects that the topic lost its newest records.
     """
 
     offset: int
@@ -29,7 +30,7 @@ class LastRecord(_Frozen):
 class Span(_Frozen):
     """The offsets of one partition that a batch covers: [first, next).
 
-    `last` is the newest committed record before `next`, which can be older than `first`; None where it is not known.
+    `last` is the newest committed record before `next`, which can be older than `first`; None where it is unknown.
     """
 
     partition: int
@@ -40,17 +41,17 @@ class Span(_Frozen):
     @model_validator(mode="after")
     def _forward(self) -> Self:
         if not 0 <= self.first <= self.next:
-            raise ValueError(f"partition {self.partition}: offsets {self.first} to {self.next} run backwards")
+            raise ValueError(f"partition {self.partition}: offsets {self.first} to {self.next} are not a valid range")
         if self.last is not None and not 0 <= self.last.offset < self.next:
             raise ValueError(f"partition {self.partition}: its last record is not before offset {self.next}")
         return self
 
 
 class SinkPart(_Frozen):
-    """Which lines of a sink connector's object are meant, and how to read them: the records after `skip` lines.
+    """Which lines of a sink connector's object a manifest covers: those after `skip` lines; and how to read them.
 
-    The lines before are other objects' records, told again after a restart, or of another manifest; so may those after,
-    of the `lines` that it had in all when it was adopted.
+    Other lines belong to another manifest, or repeat records of other objects after a restart. `lines` is the number of
+    lines at adoption.
     """
 
     framing: Framing
@@ -60,12 +61,12 @@ class SinkPart(_Frozen):
 
 
 class LandedObject(_Frozen):
-    """One raw object: what it must hold, to the byte.
+    """One raw object: its exact content.
 
-    `runs` are pairs of first offset and record count: transaction markers take offsets too, so the
-    records of an object need not have consecutive ones. An object that a sink connector wrote has `sink`: `sha256` is
-    then that of the values that are meant, a line each, since the connector may write it again with more after them;
-    `bytes` and `etag` are the whole object's when it was adopted.
+    `runs` are pairs of first offset and record count: transaction markers take offsets too, so the offsets of an
+    object's records may have gaps. An object that a sink connector wrote has `sink`: `sha256` then covers only the
+    values of this part, one on each line, since the connector may rewrite the object with more lines; `bytes` and
+    `etag` are those of the whole object at adoption.
     """
 
     key: str
@@ -81,7 +82,7 @@ class LandedObject(_Frozen):
 
     @model_serializer(mode="wrap")
     def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Landing's own objects as version 1 has them."""
+        """Write the objects that landing wrote as manifest version 1 does: without `sink`."""
         fields: dict[str, Any] = handler(self)
         if self.sink is None:
             fields.pop("sink", None)
@@ -90,7 +91,7 @@ class LandedObject(_Frozen):
     @model_validator(mode="after")
     def _counted(self) -> Self:
         if sum(count for _, count in self.runs) != self.records:
-            raise ValueError(f"{self.key}: its runs hold another number of records than {self.records}")
+            raise ValueError(f"{self.key}: its runs do not have {self.records} records")
         ends = [first + count - 1 for first, count in self.runs]
         rising = all(end < first for end, (first, _) in zip(ends, self.runs[1:], strict=False))
         if not rising or (self.runs[0][0], ends[-1]) != (self.first, self.last):
@@ -98,7 +99,7 @@ class LandedObject(_Frozen):
         return self
 
     def offsets(self) -> Iterator[int]:
-        """The offset of each record, in order."""
+        """Yield the offset of each record, in order."""
         for first, count in self.runs:
             yield from range(first, first + count)
 
@@ -106,12 +107,12 @@ class LandedObject(_Frozen):
 class Manifest(_Frozen):
     """One committed batch of one topic.
 
-    Version 3 has the chain's id and the partitions' last records; version 2 has objects that a sink connector wrote.
+    Version 2 added objects that a sink connector wrote, version 3 the chain's id and the partitions' last records.
     """
 
     version: Literal[1, 2, 3] = 3
     chain: str = ""
-    """The id of the chain that it belongs to (contract/objects/chain_id.py), empty for a pipeline's first one."""
+    """The id of its chain (contract/objects/chain_id.py), empty for a pipeline's first chain."""
     number: int
     attempt: str
     pipeline: str
@@ -119,8 +120,8 @@ class Manifest(_Frozen):
     topic_id: str
     epoch: int = 0
     opens: str | None = None
-    """Why an epoch begins here: such a manifest has no records, and only such a one may start elsewhere than where
-    the one before it ended, at the offsets that the epoch's own object gives.
+    """Why an epoch begins here. Such a manifest has no records, and starts at the offsets of the epoch's object; any
+    other manifest starts where its predecessor ended.
     """
     spans: tuple[Span, ...]
     objects: tuple[LandedObject, ...]
@@ -140,10 +141,10 @@ class Manifest(_Frozen):
         for item in self.objects:
             span = spans.get(item.partition)
             if span is None or not span.first <= item.first <= item.last < span.next:
-                raise ValueError(f"{item.key} lies outside the manifest's offsets")
+                raise ValueError(f"{item.key} is outside the manifest's offsets")
             if item.sink is not None and self.version == 1:
-                raise ValueError(f"{item.key} is a sink connector's, which version 1 does not know")
-        # Runs, not objects: those of a sink that partitions by fields lie among one another.
+                raise ValueError(f"{item.key} was written by a sink connector, which version 1 does not support")
+        # By runs: the offsets of two objects of a sink that partitions by fields can alternate.
         every = sorted((item.partition, *run, item.key) for item in self.objects for run in item.runs)
         for (partition, first, count, _), (following, next_first, _, key) in pairwise(every):
             if partition == following and next_first < first + count:
@@ -154,27 +155,27 @@ class Manifest(_Frozen):
 
     @property
     def records(self) -> int:
-        """Records in the batch's objects."""
+        """The number of records in the batch's objects."""
         return sum(item.records for item in self.objects)
 
     @property
     def size(self) -> int:
-        """Size of the batch's objects in bytes."""
+        """The size of the batch's objects in bytes."""
         return sum(item.bytes for item in self.objects)
 
     def next_offsets(self) -> Mapping[int, int]:
-        """Where the next batch starts, by partition."""
+        """Return the next batch's first offset, by partition."""
         return {span.partition: span.next for span in self.spans}
 
     def last_records(self) -> Mapping[int, LastRecord]:
-        """The newest committed record before the next batch, by partition; those of which it is known."""
+        """Return the newest committed record before the next batch, by partition, where it is known."""
         return {span.partition: span.last for span in self.spans if span.last is not None}
 
     def encode(self) -> bytes:
-        """The manifest as it is stored."""
+        """Return the manifest as it is stored."""
         return self.model_dump_json(indent=1).encode()
 
     @classmethod
     def decode(cls, body: bytes) -> Self:
-        """A stored manifest; raises pydantic's ValidationError where it breaks its own rules."""
+        """Parse a stored manifest. Raises pydantic's ValidationError where it is not consistent."""
         return cls.model_validate_json(body)

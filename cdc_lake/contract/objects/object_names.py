@@ -1,4 +1,4 @@
-"""Where everything lies in the bucket: the one place that spells a key."""
+"""The keys of all objects in the bucket. No other module builds keys."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _SAFE = re.compile(r"[A-Za-z0-9._-]+")
 
 @dataclass(frozen=True)
 class ObjectName:
-    """A raw object's name: one contiguous offset range, first and last record's offset, of one partition.
+    """A raw object's name: one partition, and the offsets of the first and last record.
 
-    From epoch 1 on the epoch is part of it: a topic that was made again has the same offsets anew. So is the chain,
+    From epoch 1 on the epoch is part of the name, since a re-created topic has the same offsets again. So is the chain,
     except for the pipeline's first one (contract/objects/chain_id.py).
     """
 
@@ -48,7 +48,7 @@ class ObjectName:
 
     @classmethod
     def parse(cls, key: str) -> ObjectName | None:
-        """The name behind a key, or None where the key is not a raw object's."""
+        """Parse a key; None where it is not a raw object's."""
         found = _OBJECT.fullmatch(key)
         if found is None:
             return None
@@ -67,16 +67,16 @@ class ObjectName:
 
 
 def require_safe(part: str, what: str) -> str:
-    """A part of a key as it is; raises ContractError where it could leave its prefix."""
+    """Return a part of a key unchanged. Raises ContractError where the key could leave its prefix."""
     if not _SAFE.fullmatch(part) or part in {".", ".."}:
         raise ContractError(
-            f"{what} {part!r} can't be part of an object's key: use letters, digits, '.', '_' and '-' only"
+            f"{what} {part!r} cannot be part of an object's key: use letters, digits, '.', '_' and '-' only"
         )
     return part
 
 
 def pipeline_prefix(pipeline: str) -> str:
-    """All that landing keeps of one pipeline."""
+    """Everything that landing stores of one pipeline."""
     return f"raw/{require_safe(pipeline, 'pipeline')}/"
 
 
@@ -86,23 +86,23 @@ def topic_prefix(pipeline: str, topic: str) -> str:
 
 
 def manifest_prefix(pipeline: str, topic: str, chain: str = "") -> str:
-    """The manifests of one topic: of one chain, or those of the first one with all later chains below it."""
+    """The manifests of one topic and chain; the first chain's prefix contains those of all later chains."""
     return f"{topic_prefix(pipeline, topic)}_manifests/{_chain_folder(chain)}"
 
 
 def manifest_key(pipeline: str, topic: str, number: int, chain: str = "") -> str:
-    """The key of manifest `number`, the first being 1."""
+    """The key of manifest `number`, from 1."""
     return f"{manifest_prefix(pipeline, topic, chain)}{number:0{_DIGITS}d}.json"
 
 
 def manifest_number(key: str) -> int | None:
-    """The number of the manifest that a key names; None for another object, such as a put's temporary file."""
+    """The number of a manifest's key; None for another object, such as a put's temporary file."""
     found = _MANIFEST.fullmatch(key.rpartition("/_manifests/")[2])
     return None if found is None else int(found[1])
 
 
 def chain_key(pipeline: str) -> str:
-    """Which manifest chain is a pipeline's current one; beside its objects, so that a reset keeps it."""
+    """The id of a pipeline's current manifest chain; outside of the pipeline's prefix, so that a reset keeps it."""
     return f"chains/{require_safe(pipeline, 'pipeline')}.json"
 
 
@@ -111,7 +111,7 @@ def _chain_folder(chain: str) -> str:
 
 
 def sink_prefix(pipeline: str) -> str:
-    """Where a sink connector writes, unless its pipeline says otherwise."""
+    """The default prefix of a sink connector's objects."""
     return f"{pipeline_prefix(pipeline)}_sink/"
 
 
@@ -126,37 +126,37 @@ def epoch_prefix(pipeline: str) -> str:
 
 
 def epoch_key(pipeline: str, number: int, part: str = "") -> str:
-    """The key of an epoch's beginning, or of what was found of it later: `complete`, `broken`."""
+    """The key of an epoch, or of one of its later states: `complete`, `broken`."""
     return f"{epoch_prefix(pipeline)}{number:06d}{f'.{part}' if part else ''}.json"
 
 
 def stage_state_key(pipeline: str, stage: str, name: str) -> str:
-    """What a stage noted of one of its assets (contract/objects/stage_state.py)."""
+    """The state that a stage stores of one of its assets (contract/objects/stage_state.py)."""
     return f"{pipeline_prefix(pipeline)}_notes/{require_safe(stage, 'stage')}/{require_safe(name, 'asset')}.json"
 
 
 def pending_key(pipeline: str, table: str) -> str:
-    """How often in a row keys of a lake table could not be compared (contract/table/pending_counts.py)."""
+    """In how many consecutive runs keys of a lake table were pending (contract/table/pending_counts.py)."""
     return f"{pipeline_prefix(pipeline)}_pending/{require_safe(table, 'table')}.json"
 
 
 def continuity_key(pipeline: str) -> str:
-    """How far the stream of a pipeline was seen to be whole."""
+    """How far the stream of a pipeline is known to be complete (contract/source/stream_progress.py)."""
     return f"{pipeline_prefix(pipeline)}_continuity.json"
 
 
 def dead_letter_prefix(pipeline: str) -> str:
-    """Records that could not be read, of one pipeline."""
+    """The open dead letters of one pipeline."""
     return f"dlq/{require_safe(pipeline, 'pipeline')}/"
 
 
 def closed_letter_prefix(pipeline: str) -> str:
-    """Dead letters that were replayed or dropped, of one pipeline."""
+    """The closed dead letters of one pipeline: replayed, superseded or dropped."""
     return f"dlq-closed/{require_safe(pipeline, 'pipeline')}/"
 
 
 def lake_prefix(pipeline: str, table: str | None = None) -> str:
-    """One Hudi table, or all of a pipeline's."""
+    """One Hudi table, or all tables of a pipeline."""
     base = f"lake/{require_safe(pipeline, 'pipeline')}/"
     return base if table is None else f"{base}{require_safe(table, 'table')}/"
 
@@ -167,15 +167,15 @@ def pipeline_of(table_prefix: str) -> str:
 
 
 def lease_key(pipeline: str, table: str) -> str:
-    """The lease that fences the writers of one table; beside the tables, so that a reset keeps it last."""
+    """The lease that fences the writers of one table; outside of the lake's prefix, so that a reset keeps it."""
     return f"leases/{require_safe(pipeline, 'pipeline')}/{require_safe(table, 'table')}.json"
 
 
 def resnapshot_lease_key(pipeline: str) -> str:
-    """The lease that keeps two resnapshots of a pipeline apart."""
+    """The lease that excludes concurrent resnapshots of a pipeline."""
     return f"leases/{require_safe(pipeline, 'pipeline')}/_resnapshot/pipeline.json"
 
 
 def landing_lease_key(pipeline: str, topic: str) -> str:
-    """The lease that keeps one topic's landing and a reset of its pipeline apart."""
+    """The lease that excludes landing of a topic and a reset of its pipeline from one another."""
     return f"leases/{require_safe(pipeline, 'pipeline')}/_landing/{require_safe(topic, 'topic')}.json"

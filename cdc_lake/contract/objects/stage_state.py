@@ -1,6 +1,6 @@
-"""What a stage keeps beside its data so that it finds, wherever it runs next, that nothing is new.
+"""Small JSON objects that a stage stores beside its data, so that its next run detects that nothing is new.
 
-Dagster's own records are of one Dagster home; whoever materialises from another, or from a shell without one, has none.
+Dagster's own records belong to one Dagster home; a run from another home, or from a shell, does not have them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from cdc_lake.contract.objects.store import ObjectStore, PreconditionFailedError
 
 
 def read(store: ObjectStore, key: str) -> dict[str, Any]:
-    """The note; empty where there is none, and where it can't be read: what it would save is done again."""
+    """Return the stored state; empty where there is none or it is unreadable: the stage then repeats the work."""
     stored = store.get(key)
     try:
         found = json.loads(stored.body) if stored else {}
@@ -21,9 +21,9 @@ def read(store: ObjectStore, key: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def write(store: ObjectStore, key: str, note: dict[str, Any]) -> None:
-    """Put the note in the place of the one before. Of two at the same moment either stays."""
-    body = json.dumps(note, indent=1, sort_keys=True).encode()
+def write(store: ObjectStore, key: str, state: dict[str, Any]) -> None:
+    """Store the state; it replaces the previous one. Of two concurrent writes, one wins."""
+    body = json.dumps(state, indent=1, sort_keys=True).encode()
     stored = store.get(key)
     try:
         if stored is None:
@@ -31,4 +31,4 @@ def write(store: ObjectStore, key: str, note: dict[str, Any]) -> None:
         elif stored.body != body:
             store.replace(key, body, stored.etag)
     except PreconditionFailedError:
-        return  # another run's note, which the next one compares with as it would with this one
+        return  # another run stored its state, which serves the next run as well

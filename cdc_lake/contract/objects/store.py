@@ -1,4 +1,4 @@
-"""The object store as the contract sees it: whole objects, conditional puts, ordered listings."""
+"""The object store: whole objects, conditional puts, ordered listings."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 # the same key is under way (https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html).
 _PRECONDITION = {"PreconditionFailed", "ConditionalRequestConflict", "412", "409"}
 _MISSING = {"NoSuchKey", "404", "NotFound"}
-# boto3 asks again where no answer begins, not where one ends in the middle of an object. Not for silence: it has waited
-# for that five times before it says so.
+# boto3 retries a request without a response, but not a response that ends in the middle of an object. Timeouts are not
+# retried here: boto3 has already retried them.
 _RETRY_TRUNCATED = Retrying(
     retry=retry_if_exception_type((IncompleteReadError, ResponseStreamingError)),
     stop=stop_after_attempt(4),
@@ -44,7 +44,7 @@ _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
 class PreconditionFailedError(Exception):
-    """A conditional put found another object than the one it was meant for."""
+    """The condition of a put was not met: the key has another object, or already has one."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class ObjectInfo:
 
 @dataclass(frozen=True)
 class StoredObject:
-    """One object with its body and the user metadata it was put with."""
+    """One object: its body and user metadata."""
 
     key: str
     body: bytes
@@ -67,33 +67,34 @@ class StoredObject:
 
 
 class ObjectStore(Protocol):
-    """One bucket. Writes are conditional: nothing is overwritten unseen.
+    """One bucket. Writes are conditional: a writer never overwrites an object that it has not read.
 
-    Every method raises StoreUnreachableError where the store does not answer, StoreRefusedError where it refuses.
+    Every method raises StoreUnreachableError where the store does not answer, StoreRefusedError where it rejects the
+    request.
     """
 
     def get(self, key: str) -> StoredObject | None:
-        """The object, or None where there is none."""
+        """Return the object, None where there is none."""
 
     def exists(self, key: str) -> bool:
         """Whether an object has exactly this key."""
 
     def put_new(self, key: str, body: bytes, metadata: dict[str, str] | None = None) -> str:
-        """Put an object that must not exist yet; its ETag. Raises PreconditionFailedError."""
+        """Put an object that must not exist yet, and return its ETag. Raises PreconditionFailedError."""
 
     def replace(self, key: str, body: bytes, etag: str) -> str:
-        """Put over the version with this ETag only; the new ETag. Raises PreconditionFailedError."""
+        """Replace the version with this ETag, and return the new ETag. Raises PreconditionFailedError."""
 
     def scan(self, prefix: str, after: str = "", recursive: bool = True) -> Iterator[ObjectInfo]:
-        """Objects below the prefix in key order, those after a key only if one is given."""
+        """Yield the objects below the prefix in key order; with `after`, only those after that key."""
 
     def delete(self, keys: Iterable[str]) -> int:
-        """Delete objects, those that are already gone included; how many were asked for."""
+        """Delete objects, and return how many keys were given, those without an object included."""
 
 
 @dataclass(frozen=True)
 class S3Location:
-    """Where a bucket is and how to get in; on AWS all but the bucket is left to the environment."""
+    """A bucket, its endpoint and credentials; on AWS, the environment gives all but the bucket."""
 
     bucket: str
     endpoint_url: str | None = None
@@ -102,7 +103,7 @@ class S3Location:
     secret_key: RoleKey = field(default=None, repr=False)
 
     def store(self) -> S3Store:
-        """A store with a client of its own: clients don't travel to executors, locations do."""
+        """Return a store with a new client: a location can be pickled for executors, a client cannot."""
         return S3Store(
             self.bucket,
             boto3.client(
@@ -130,7 +131,7 @@ class S3Store:
 
     def get(self, key: str) -> StoredObject | None:
         """See ObjectStore."""
-        with self._explained("reading", key):
+        with self._translate_errors("reading", key):
             return _RETRY_TRUNCATED(self._get, key)
 
     def _get(self, key: str) -> StoredObject | None:
@@ -144,7 +145,7 @@ class S3Store:
 
     def exists(self, key: str) -> bool:
         """See ObjectStore."""
-        with self._explained("looking for", key):
+        with self._translate_errors("looking for", key):
             try:
                 self.client.head_object(Bucket=self.bucket, Key=key)
             except ClientError as error:
@@ -155,7 +156,7 @@ class S3Store:
 
     def put_new(self, key: str, body: bytes, metadata: dict[str, str] | None = None) -> str:
         """See ObjectStore."""
-        with self._explained("writing", key), _translate_precondition(key):
+        with self._translate_errors("writing", key), _translate_precondition(key):
             answer = self.client.put_object(
                 Bucket=self.bucket, Key=key, Body=body, Metadata=metadata or {}, IfNoneMatch="*"
             )
@@ -163,7 +164,7 @@ class S3Store:
 
     def replace(self, key: str, body: bytes, etag: str) -> str:
         """See ObjectStore."""
-        with self._explained("replacing", key), _translate_precondition(key):
+        with self._translate_errors("replacing", key), _translate_precondition(key):
             answer = self.client.put_object(Bucket=self.bucket, Key=key, Body=body, IfMatch=f'"{etag}"')
         return answer["ETag"].strip('"')
 
@@ -172,7 +173,7 @@ class S3Store:
         pages = self.client.get_paginator("list_objects_v2").paginate(
             Bucket=self.bucket, Prefix=prefix, StartAfter=after, Delimiter="" if recursive else "/"
         )
-        with self._explained("listing", prefix):
+        with self._translate_errors("listing", prefix):
             for page in pages:
                 for item in page.get("Contents", []):
                     yield ObjectInfo(item["Key"], item["Size"], item["ETag"].strip('"'))
@@ -189,58 +190,56 @@ class S3Store:
         return count + (self._delete_batch(batch) if batch else 0)
 
     def _delete_batch(self, keys: list[str]) -> int:
-        with self._explained("deleting", keys[0]):
+        with self._translate_errors("deleting", keys[0]):
             answer = self.client.delete_objects(
                 Bucket=self.bucket, Delete={"Objects": [{"Key": key} for key in keys], "Quiet": True}
             )
         for failure in answer.get("Errors", []):
             raise StoreRefusedError(
-                f"could not delete s3://{self.bucket}/{failure.get('Key')}: {failure.get('Message')}; "
-                "the other objects of the batch may be gone: run it again"
+                f"Cannot delete s3://{self.bucket}/{failure.get('Key')}: {failure.get('Message')}. "
+                "The other objects of the batch may be deleted. Run this again."
             )
         return len(keys)
 
     @contextmanager
-    def _explained(self, doing: str, key: str) -> Iterator[None]:
-        """Raise what boto3 gave up with as the contract's error: which object of which store, and what to do."""
+    def _translate_errors(self, doing: str, key: str) -> Iterator[None]:
+        """Translate boto3's errors into the contract's, which name the object, the store, and what to do."""
         try:
             yield
         except (ClientError, BotoCoreError) as error:
-            raise self._fault(error, f"{doing} s3://{self.bucket}/{key}") from error
+            raise self._contract_error(error, f"{doing} s3://{self.bucket}/{key}") from error
 
-    def _fault(self, error: ClientError | BotoCoreError, what: str) -> ContractError:
+    def _contract_error(self, error: ClientError | BotoCoreError, what: str) -> ContractError:
         endpoint = self.client.meta.endpoint_url
         local = urlsplit(endpoint).hostname in _LOOPBACK
-        said = " ".join(str(error).split())  # one line: an executor's error reaches the driver by its last line
+        cause = " ".join(str(error).split())  # one line: the driver gets the last line of an executor's error
         code = error.response.get("Error", {}).get("Code") if isinstance(error, ClientError) else None
         if code in _EXPIRED or code in _THROTTLED:
-            todo = (
-                "the credentials have expired: get new ones" if code in _EXPIRED else "wait until less is asked of it"
-            )
+            todo = "Get new credentials" if code in _EXPIRED else "Wait until the store has fewer requests"
             return StoreRefusedError(
-                f"the object store at {endpoint} failed at {what} ({said}): {todo}, then run this again"
+                f"the object store at {endpoint} failed at {what} ({cause}). {todo}, then run this again."
             )
         if isinstance(error, ClientError | NoCredentialsError | PartialCredentialsError):
             todo = (
-                "`cdc-lake status` shows the local store, `cdc-lake logs s3` its log"
+                "`cdc-lake status` shows the local store, `cdc-lake logs s3` its log."
                 if local
-                else "check the credentials, what they allow, and that the bucket exists"
+                else "Check the credentials and their permissions, and that the bucket exists."
             )
-            return StoreRefusedError(f"the object store at {endpoint} failed at {what} ({said}): {todo}")
+            return StoreRefusedError(f"the object store at {endpoint} failed at {what} ({cause}). {todo}")
         todo = (
-            "`cdc-lake status` shows whether the local store runs, `cdc-lake up` starts it; then run this again"
+            "`cdc-lake status` shows whether the local store runs, `cdc-lake up` starts it. Then run this again."
             if local
-            else "check the network and the endpoint, then run this again"
+            else "Check the network and the endpoint, then run this again."
         )
         return StoreUnreachableError(
-            f"the object store at {endpoint} stopped answering at {what} ({said}). What was committed before stays, "
-            f"nothing is committed twice: {todo}"
+            f"the object store at {endpoint} stopped answering at {what} ({cause}). Earlier commits stay, "
+            f"nothing is committed twice. {todo}"
         )
 
 
 @contextmanager
 def _translate_precondition(key: str) -> Iterator[None]:
-    """Raise a refused condition as what it is."""
+    """Raise PreconditionFailedError where S3 rejects a condition."""
     try:
         yield
     except ClientError as error:

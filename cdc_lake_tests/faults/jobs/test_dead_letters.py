@@ -149,7 +149,7 @@ def test_a_replay_that_is_cut_off_is_done_by_the_next(
 ) -> None:
     poisoned.deliver(good(1, 5), PRETTY)
     monkeypatch.setenv(failpoints.VARIABLE, f"{place}=raise")
-    monkeypatch.setattr(failpoints, "_times", failpoints.Counter())
+    monkeypatch.setattr(failpoints, "_passes", failpoints.Counter())
     with pytest.raises(FailpointReached):
         poisoned.replay()
     monkeypatch.delenv(failpoints.VARIABLE)

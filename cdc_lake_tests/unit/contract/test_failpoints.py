@@ -28,7 +28,7 @@ for time in (1, 2):
 
 @pytest.fixture(autouse=True)
 def _counted_anew() -> None:
-    failpoints._times.clear()
+    failpoints._passes.clear()
 
 
 def program(value: str) -> subprocess.Popen[str]:

@@ -73,9 +73,9 @@ def test_putting_a_batch_again_changes_nothing() -> None:
 
 def test_another_record_in_its_place_is_a_conflict() -> None:
     store = kept(MemoryStore())
-    with pytest.raises(ObjectConflictError, match="is about another record"):
+    with pytest.raises(ObjectConflictError, match="there is already a letter of another record"):
         dead_letters.put(store, PIPELINE, [DeadLetter.of(TOPIC, 2, 17, "r", b"another")])
-    with pytest.raises(ObjectConflictError, match="is there with another value"):
+    with pytest.raises(ObjectConflictError, match="exists with another value"):
         dead_letters.put_value(store, PIPELINE, LETTER, b"another")
     # Of another epoch it is not in its place.
     kept(store, DeadLetter.of(TOPIC, 2, 17, "r", b"another", epoch=1), b"another")
@@ -159,7 +159,7 @@ def test_a_value_can_be_mended_and_the_original_stays() -> None:
     again = dead_letters.replace_value(store, PIPELINE, mended, b"{}")
     assert dead_letters.value_of(store, PIPELINE, again) == b"{}"
     assert dead_letters.replace_value(store, PIPELINE, again, VALUE).mended is None
-    with pytest.raises(ContractError, match="was changed or closed just now"):
+    with pytest.raises(ContractError, match="another process changed or closed"):
         dead_letters.replace_value(store, PIPELINE, LETTER.model_copy(update={"tries": 9}), b"{}")
 
 

@@ -47,7 +47,7 @@ def test_runs_tell_every_offset(offsets: set[int]) -> None:
 
 
 def test_runs_that_hold_another_number_of_records_are_refused() -> None:
-    with pytest.raises(ValidationError, match="another number of records"):
+    with pytest.raises(ValidationError, match="do not have"):
         item(0, 9, records=9)
 
 
@@ -59,13 +59,13 @@ def test_runs_that_do_not_fit_the_name_are_refused(described: tuple[tuple[int, i
 
 @pytest.mark.parametrize(("first", "end"), [(-1, 3), (4, 3)])
 def test_a_span_that_runs_backwards_is_refused(first: int, end: int) -> None:
-    with pytest.raises(ValidationError, match="run backwards"):
+    with pytest.raises(ValidationError, match="not a valid range"):
         Span(partition=0, first=first, next=end)
 
 
 @pytest.mark.parametrize("one", [item(4, 7), item(8, 10), item(5, 6, partition=1)])
 def test_an_object_outside_of_the_spans_is_refused(one: LandedObject) -> None:
-    with pytest.raises(ValidationError, match="lies outside"):
+    with pytest.raises(ValidationError, match="is outside"):
         manifest(1, {0: (5, 10)}, objects=(one,))
 
 

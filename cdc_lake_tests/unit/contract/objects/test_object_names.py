@@ -103,7 +103,7 @@ def test_an_object_partitioned_by_a_field_is_read_too() -> None:
     ],
 )
 def test_no_part_leaves_its_prefix(prefix: Callable[[str], str], part: str) -> None:
-    with pytest.raises(ContractError, match="can't be part of an object's key"):
+    with pytest.raises(ContractError, match="cannot be part of an object's key"):
         prefix(part)
 
 

@@ -121,7 +121,7 @@ def test_a_server_that_refuses(serve: Callable[[int, str], S3Store], doing: str)
 
 
 @pytest.mark.parametrize(
-    ("code", "todo"), [("ExpiredToken", "have expired: get new ones"), ("SlowDown", "wait until less is asked of it")]
+    ("code", "todo"), [("ExpiredToken", "Get new credentials"), ("SlowDown", "Wait until the store has fewer requests")]
 )
 def test_a_refusal_with_another_remedy(serve: Callable[[int, str], S3Store], code: str, todo: str) -> None:
     with pytest.raises(StoreRefusedError, match=rf"at writing s3://bucket/raw/shop/x\.json \(.*{code}.*{todo}"):
@@ -130,7 +130,7 @@ def test_a_refusal_with_another_remedy(serve: Callable[[int, str], S3Store], cod
 
 def test_another_machine_is_not_started_by_up() -> None:
     store = at("http://s3.invalid:9")
-    with pytest.raises(StoreUnreachableError, match="check the network and the endpoint") as caught:
+    with pytest.raises(StoreUnreachableError, match="Check the network and the endpoint") as caught:
         store.get("x")
     assert "cdc-lake up" not in caught.value.user_message
 

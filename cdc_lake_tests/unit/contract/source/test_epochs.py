@@ -142,7 +142,7 @@ def test_no_way_back_to_an_older_epoch(store: MemoryStore) -> None:
     Epochs(store, "shop").begin(epoch(1, {TOPIC: Start(topic_id="a", offsets={0: 10})}))
     chain = Chain(store, "shop", TOPIC)
     chain.append(manifest(1, 1, 10, 10, opens="why"))
-    with pytest.raises(ManifestGapError, match="is of epoch 0, the one before it of epoch 1"):
+    with pytest.raises(ManifestGapError, match="belongs to epoch 0, its predecessor to epoch 1"):
         chain.append(manifest(2, 0, 10, 12))
 
 

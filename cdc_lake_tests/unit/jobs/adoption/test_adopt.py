@@ -249,7 +249,7 @@ def test_manifests_of_version_1_have_no_sinks_objects() -> None:
     assert Manifest.decode(head.encode()) == head
     without_last = head.model_copy(update={"spans": (Span(partition=0, first=0, next=20),)}).encode()
     assert Manifest.decode(without_last.replace(b'"version": 3', b'"version": 2')).version == 2
-    with pytest.raises(ValidationError, match="which version 1 does not know"):
+    with pytest.raises(ValidationError, match="which version 1 does not support"):
         Manifest.decode(without_last.replace(b'"version": 3', b'"version": 1'))
     with pytest.raises(ValidationError, match="version"):
         Manifest.decode(without_last.replace(b'"version": 3', b'"version": 4'))

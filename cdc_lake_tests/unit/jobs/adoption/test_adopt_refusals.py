@@ -31,7 +31,7 @@ def test_one_that_is_written_again_with_less_or_others_is_damage(sink: Sink) -> 
     here.run()
     here.topic.values[0][3] = b'{"n": "another"}'
     here.write_from(0, 8)
-    with pytest.raises(ObjectDamagedError, match="the sink connector wrote it again"):
+    with pytest.raises(ObjectDamagedError, match="the sink connector rewrote it"):
         here.adopted()
     here.store.write(key, here.store.objects[key].body[:0])
     with pytest.raises(ObjectDamagedError):

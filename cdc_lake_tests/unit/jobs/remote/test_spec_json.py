@@ -171,7 +171,7 @@ def test_a_field_that_is_hidden_from_texts_has_a_type_for_secrets(name: str) -> 
 
 def test_a_secret_without_a_reference_is_not_written() -> None:
     access = verify.SourceAccess("h", 1, "d", "u", PASSWORD)
-    with pytest.raises(NotPortableError, match=r"password: .*no reference to the secret 'source-password' is given"):
+    with pytest.raises(NotPortableError, match=r"password: .*there is no reference to the secret 'source-password'"):
         spec_json.encode(access)
     assert spec_json.encode(access, SECRETS)["password"] == {"secret": REFERENCE}
 

@@ -154,7 +154,7 @@ def test_the_steps(engines: Engines) -> None:
 
 @pytest.mark.parametrize("place", PLACES)
 def test_cut_off_anywhere_it_goes_on(engines: Engines, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
-    failpoints._times.clear()
+    failpoints._passes.clear()
     monkeypatch.setenv(failpoints.VARIABLE, f"{place}=raise")
     with pytest.raises(failpoints.FailpointReached, match=place):
         run(engines)
@@ -192,7 +192,7 @@ def test_a_chain_that_ends_in_another_epoch_is_not_swept(engines: Engines, monke
     """Its manifests were removed after the epoch was opened."""
     shop = engines.shop
     monkeypatch.setenv(failpoints.VARIABLE, "resnapshot.after_connector=raise")
-    failpoints._times.clear()
+    failpoints._passes.clear()
     with pytest.raises(failpoints.FailpointReached):
         run(engines)
     chain = Chain(shop.bucket, "shop", shop.orders.topic)
