@@ -7,7 +7,7 @@ from cdc_lake.pipeline.naming import Flow
 
 
 def build(flow: Flow) -> list[dg.AssetChecksDefinition]:
-    """All checks of a pipeline."""
+    """Return all checks of a pipeline."""
     return [
         *source.build(flow),
         *(check for table in flow.tables for check in streaming.build(table)),

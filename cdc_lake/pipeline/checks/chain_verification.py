@@ -1,7 +1,7 @@
-"""Verifying a manifest chain and the objects that it lists: what is new since the last time, or all of it.
+"""Verify a manifest chain and the objects that it lists: the new part since the last verification, or the whole chain.
 
-A listing gives an object's size and ETag without reading it; readers verify the SHA-256. Objects of a sink connector
-need only exist: the connector may write them again, with more, and readers verify the records that are meant.
+Sizes and ETags come from a listing, without reading objects; readers verify the SHA-256. Objects of a sink connector
+only have to exist: the connector may write them again with more records, and readers verify the adopted records.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from cdc_lake.contract.objects.store import ObjectStore
 
 _REQUESTS = 8
 _BATCH = 1000
-"""Manifests whose objects are verified together: a chain of any length takes bounded memory."""
+"""The number of manifests whose objects are verified together; it bounds the memory for long chains."""
 
 
 @dataclass(frozen=True)
 class Verified:
-    """What one verification looked at: the manifests after number `since` up to `to`, their objects, and the keys of
-    those that are missing or changed.
+    """The result: the manifests after number `since` up to `to`, the number of their objects, and the keys of objects
+    that are missing or changed.
     """
 
     since: int
@@ -33,9 +33,9 @@ class Verified:
 
 
 def verify_new(chain: Chain) -> Verified:
-    """Verify what was appended since the stored mark, which moves on where nothing is damaged.
+    """Verify the manifests after the stored mark; advance the mark if no object is damaged.
 
-    Raises ContractError for a chain that has a gap or a damaged manifest, or no longer has the mark's manifest.
+    Raises ContractError if the chain has a gap or a damaged manifest, or no longer contains the mark's manifest.
     """
     mark = chain.mark("verified")
     since, attempt, records = (0, None, 0) if mark is None else (mark.manifest, mark.attempt, mark.records)
@@ -65,7 +65,7 @@ def _batches(manifests: Iterator[Manifest]) -> Iterator[list[Manifest]]:
 
 
 def _damaged(store: ObjectStore, items: Sequence[LandedObject]) -> list[str]:
-    """The keys of objects that are missing or changed, in the order of the manifests."""
+    """Return the keys of objects that are missing or changed, in the order of the manifests."""
     own = {item.key: (item.bytes, item.etag) for item in items if item.sink is None}
     found = dict(_listed(store, own))
     adopted = list(dict.fromkeys(item.key for item in items if item.sink is not None))
@@ -76,9 +76,9 @@ def _damaged(store: ObjectStore, items: Sequence[LandedObject]) -> list[str]:
 
 
 def _listed(store: ObjectStore, keys: Iterable[str]) -> Iterator[tuple[str, tuple[int, str]]]:
-    """Size and ETag of the objects from the first to the last of the keys, folder by folder.
+    """Yield size and ETag of the objects from the first to the last key, folder by folder.
 
-    Keys sort by offset, so that this lists the new objects and not those before them.
+    Keys sort by offset, so that this lists the new objects and not the earlier ones.
     """
     for folder, names in groupby(sorted(keys), lambda key: key.rpartition("/")[0]):
         within = list(names)

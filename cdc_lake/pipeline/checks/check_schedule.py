@@ -1,7 +1,7 @@
-"""The schedule of the checks that read whole tables, or the whole history.
+"""The sensors that launch the checks that read whole tables or the whole history.
 
-A sensor and not a cron schedule: `checks.verify_every` is any duration, counted from the start of the last run, so
-that a machine that was asleep catches up with one run.
+Sensors instead of cron schedules, because `checks.verify_every` can be any duration. It counts from the start of the
+last run, so that a machine that was suspended catches up with one run.
 """
 
 import time
@@ -15,15 +15,15 @@ from cdc_lake.pipeline.naming import Flow
 from cdc_lake.pipeline.spec import seconds
 
 _EVERY_SECONDS = 60
-_A_DAY = 86_400
+_DAY_SECONDS = 86_400
 
 
 def build(flow: Flow, jobs: Jobs) -> list[dg.SensorDefinition]:
-    """The sensors of a pipeline's scheduled checks; none with `verify_every: off`."""
+    """Return the sensors of a pipeline's scheduled and daily checks; empty with `verify_every: off`."""
     every = flow.spec.checks.verify_every
     if every == "off":
         return []
-    periods = ((jobs.checks, seconds(every)), (jobs.daily_checks, _A_DAY))
+    periods = ((jobs.checks, seconds(every)), (jobs.daily_checks, _DAY_SECONDS))
     return [_sensor(flow, jobs, job, period) for job, period in periods if job.checks]
 
 
@@ -41,7 +41,7 @@ def _sensor(flow: Flow, jobs: Jobs, job: Job, period: int) -> dg.SensorDefinitio
         if lacking := [
             table.name for table in flow.tables if not standard_metadata.last(context.instance, table.key("lake"))
         ]:
-            return dg.SkipReason(f"lake tables that are not materialised yet: {', '.join(lacking)}")
+            return dg.SkipReason(f"lake tables not materialised yet: {', '.join(lacking)}")
         last = newest_success(context)
         wait = 0.0 if last is None else last.create_timestamp.timestamp() + period - time.time()
         if wait > 0:

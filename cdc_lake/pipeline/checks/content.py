@@ -1,4 +1,4 @@
-"""Checks of the lake table: keys are unique, files are healthy, and its content equals the source's, row by row."""
+"""Checks of the lake table: unique keys, file sizes, and content that equals the source row by row."""
 
 import dataclasses
 
@@ -24,7 +24,7 @@ _MB = 2**20
 
 
 def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
-    """The checks of a lake asset."""
+    """Return the checks of a lake asset."""
     asset = table.key("lake")
     catalog = table.pipeline.spec.catalog
 
@@ -39,18 +39,19 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         sql = (
             f'SELECT {key}, count(*) FROM "{catalog}"."{table.name}" GROUP BY {key} HAVING count(*) > 1 LIMIT {_SHOWN}'  # noqa: S608 - checked identifiers
         )
-        twice = athena.query(sql).rows
+        doubled = athena.query(sql).rows
         return dg.AssetCheckResult(
-            passed=not twice, metadata={"doubled_keys": dg.MetadataValue.json([list(map(str, row)) for row in twice])}
+            passed=not doubled,
+            metadata={"doubled_keys": dg.MetadataValue.json([list(map(str, row)) for row in doubled])},
         )
 
     @dg.asset_check(
         asset=asset,
         description=(
-            f"Every row of {table.source_table} at a consistent point stands in {catalog}.{table.name} with the same "
-            "values, and no other row does. Keys with changes that the lake has not applied yet are not judged, and "
-            f"counted as pending; one that is pending in {pending_counts.MAX_PENDING_RUNS} runs in a row fails the "
-            "check. `cdc-lake verify` waits for the lake, and judges all keys."
+            f"{catalog}.{table.name} contains exactly the rows of {table.source_table} at a consistent point, with the "
+            "same values. Keys with changes that the lake has not applied yet are not compared, and counted as "
+            f"pending; a key that is pending in {pending_counts.MAX_PENDING_RUNS} runs in a row fails the check. "
+            "`cdc-lake verify` waits for the lake and compares all keys."
         ),
         metadata=tiers.SCHEDULED,
         op_tags=tiers.FIRST,
@@ -68,12 +69,12 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         systems = Systems(postgres, kafka, connect, store, jobs)
         found = verify_applied(table, systems, seconds=deployment.stream_seconds, limit=_SHOWN)
         counts = ("source_rows", "lake_rows", "compared", "pending", "missing", "extra", "different", "doubled")
-        nothing = found.source_rows > 0 and not found.compared and found.clean
-        only_warn = nothing and not found.never_judged
+        nothing_compared = found.source_rows > 0 and not found.compared and found.clean
+        only_warn = nothing_compared and not found.never_judged
         return dg.AssetCheckResult(
-            passed=found.passed and not nothing,
+            passed=found.passed and not nothing_compared,
             severity=dg.AssetCheckSeverity.WARN if only_warn else dg.AssetCheckSeverity.ERROR,
-            description=_not_judged(table, found, nothing),
+            description=_not_compared(table, found, nothing_compared),
             metadata={
                 **standard_metadata.values({name: getattr(found, name) for name in counts}),
                 **standard_metadata.values({f"seconds_{phase}": seconds for phase, seconds in found.seconds.items()}),
@@ -86,7 +87,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
 
     @dg.asset_check(
         asset=asset,
-        description="The table's newest files are there, and not many small ones: 1 MB a file, or one file.",
+        description="All live files of the table exist. Warns if their mean size is below 1 MB, unless it is one file.",
         metadata=tiers.SCHEDULED,
         op_tags=tiers.FIRST,
     )
@@ -100,7 +101,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         missing = sorted(live - sizes.keys())
         return dg.AssetCheckResult(
             passed=not missing and (len(sizes) <= 1 or mean >= _MB),
-            # Small files make readers slow; a file that is missing makes them wrong.
+            # Small files make queries slow; a missing file makes their results wrong.
             severity=dg.AssetCheckSeverity.ERROR if missing else dg.AssetCheckSeverity.WARN,
             metadata={
                 "live_files": len(sizes),
@@ -113,17 +114,17 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
     return [keys_unique, equals_source, file_sizes_healthy]
 
 
-def _not_judged(table: TableFlow, found: VerifyReport, nothing: bool) -> str | None:
-    """What the check could not compare, and what to do about it; None where it compared all keys."""
+def _not_compared(table: TableFlow, found: VerifyReport, nothing_compared: bool) -> str | None:
+    """Return which keys were not compared, and what to do; None if all keys were compared."""
     if found.never_judged:
         first = ", ".join(f"{name}={value}" for name, value in found.never_judged[0].items())
         keys = f"{len(found.never_judged)} key{'s' if len(found.never_judged) > 1 else ''}"
         return (
-            f"Cannot judge {keys} of {table.name}, the first one {first}: in each of the last "
+            f"Cannot compare {keys} of {table.name}, the first one {first}: in each of the last "
             f"{pending_counts.MAX_PENDING_RUNS} runs the lake had not applied the newest change. "
-            f"Run `cdc-lake verify {table.pipeline.name}`, which waits for the lake and judges all keys, "
+            f"Run `cdc-lake verify {table.pipeline.name}`, which waits for the lake and compares all keys, "
             "then this check again."
         )
-    if nothing:
-        return "Nothing could be compared: every row has changes that the lake lacks"
-    return f"Pending, not judged: {found.pending} of {found.pending + found.compared} keys" if found.pending else None
+    if nothing_compared:
+        return "Nothing was compared: every row has changes that the lake has not applied"
+    return f"Pending, not compared: {found.pending} of {found.pending + found.compared} keys" if found.pending else None

@@ -1,7 +1,7 @@
-"""Checks of a dataset: its totals equal the same question asked of the source, in the source's own tables.
+"""Check that a dataset's totals equal those of an equivalent query on the source's tables.
 
-The question stands in `<dataset>.source.sql` beside the dataset's SQL, in PostgreSQL's dialect; it must yield
-the dataset's columns.
+That query is `<dataset>.source.sql` beside the dataset's SQL, in PostgreSQL's dialect; it must return the dataset's
+columns.
 """
 
 from pathlib import PurePath
@@ -25,19 +25,19 @@ from resources.postgres import Postgres
 
 
 def build(flow: Flow) -> list[dg.AssetChecksDefinition]:
-    """One check for each dataset that has a source query beside it."""
+    """Return one check for each dataset that has a source query."""
     names = [PurePath(file).stem for file in flow.spec.datasets]
     return [_check(flow, name) for name in names if (flow.folder / f"{name}.source.sql").is_file()]
 
 
 def _check(flow: Flow, name: str) -> dg.AssetChecksDefinition:
-    question = flow.sql(f"{name}.source.sql", "datasets")
+    query = flow.sql(f"{name}.source.sql", "datasets")
 
     @dg.asset_check(
         asset=flow.key("dataset", name),
         name="totals_equal_source",
-        description=f"Rows and sums of {name} equal those of {name}.source.sql on the source.",
-        metadata={**tiers.SCHEDULED, "sql": dg.MetadataValue.md(f"```sql\n{question}\n```")},
+        description=f"The row count and sums of {name} equal those of {name}.source.sql on the source.",
+        metadata={**tiers.SCHEDULED, "sql": dg.MetadataValue.md(f"```sql\n{query}\n```")},
         op_tags=tiers.FIRST,
     )
     def totals_equal_source(
@@ -54,18 +54,18 @@ def _check(flow: Flow, name: str) -> dg.AssetChecksDefinition:
         with flow.at_source(postgres).connect() as connection, connection.cursor() as cursor:
             cursor.execute(
                 pg.SQL("select {} from ({}) as question").format(
-                    pg.SQL(", ").join([pg.SQL("count(*)"), *sums]), pg.SQL(question)
+                    pg.SQL(", ").join([pg.SQL("count(*)"), *sums]), pg.SQL(query)
                 )
             )
             row = cursor.fetchone() or ()
         lake = {column: exact(value) for column, value in zip(columns, found.rows[0], strict=True)}
         source = {column: exact(value) for column, value in zip(columns, row, strict=True)}
-        # The lake was asked first: what was committed since is on its way, which is no fault.
-        late = lake != source and _on_the_way(flow, postgres, kafka, connect, store, deployment.stream_seconds)
+        # The lake was queried first: changes committed since then may not be applied yet, which is not an error.
+        late = lake != source and _has_pending(flow, postgres, kafka, connect, store, deployment.stream_seconds)
         return dg.AssetCheckResult(
             passed=lake == source,
             severity=dg.AssetCheckSeverity.WARN if late else dg.AssetCheckSeverity.ERROR,
-            description="Not comparable now: changes are on their way to the lake" if late else None,
+            description="Not comparable now: the lake has not applied all changes yet" if late else None,
             metadata={
                 "lake": dg.MetadataValue.json({column: str(value) for column, value in lake.items()}),
                 "source": dg.MetadataValue.json({column: str(value) for column, value in source.items()}),
@@ -75,10 +75,10 @@ def _check(flow: Flow, name: str) -> dg.AssetChecksDefinition:
     return totals_equal_source
 
 
-def _on_the_way(
+def _has_pending(
     flow: Flow, postgres: Postgres, kafka: Kafka, connect: Connectors, store: ObjectStore, seconds: float
 ) -> bool:
-    """Whether something that is committed by now is not in the lake yet."""
+    """Return whether a change that is committed by now is not in the lake yet."""
     table_progress.barrier(flow.at_source(postgres), kafka, connect, flow, seconds)
     where = location(store)
     bucket = where.store()

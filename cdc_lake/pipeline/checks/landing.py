@@ -1,4 +1,4 @@
-"""Checks of what is landed: the chain has no gap and reaches the topic's end, nothing lies in the dead letters."""
+"""Checks of raw: the manifest chain has no gap and reaches the topic's end, and there are no dead letters."""
 
 from collections.abc import Callable
 from itertools import islice
@@ -20,14 +20,14 @@ _SHOWN = 10
 
 
 def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
-    """The checks of a raw asset."""
+    """Return the checks of a raw asset."""
     flow = table.pipeline
     asset = table.key("raw")
 
     @dg.asset_check(
         asset=asset,
         description=(
-            "Every manifest since the last verified one starts where the one before it ended; its objects are there."
+            "Every manifest after the last verified one starts where the previous one ended, and its objects exist."
         ),
         blocking=True,
     )
@@ -36,7 +36,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
 
     @dg.asset_check(
         asset=asset,
-        description="The whole chain: every manifest starts where the one before it ended; every object is there.",
+        description="In the whole chain every manifest starts where the previous one ended, and every object exists.",
         metadata=tiers.DAILY,
     )
     def manifests_whole(store: ObjectStore) -> dg.AssetCheckResult:
@@ -45,13 +45,13 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
     @dg.asset_check(
         asset=asset,
         description=(
-            f"The manifests reach the end of {table.topic}, but for the {flow.spec.landing.flush_records} records "
-            "that may wait, and no record expired before it was landed."
+            f"At most {flow.spec.landing.flush_records} offsets of {table.topic} are not landed, and no record expired "
+            "before it was landed."
         ),
         blocking=True,
     )
     def landed_to_the_end(kafka: Kafka, store: ObjectStore) -> dg.AssetCheckResult:
-        # The chain before the topic: what is landed meanwhile is then no more than the topic has.
+        # Read the chain before the topic, so that it never appears to be ahead of the topic.
         head = Chain(location(store).store(), flow.name, table.topic).head()
         state = topic_state.now(kafka, table)
         behind = table_progress.behind(head, state)
@@ -61,7 +61,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         late = same and not expired and behind >= 0
         return dg.AssetCheckResult(
             passed=same and not expired and 0 <= behind <= flow.spec.landing.flush_records,
-            # Records that wait are late; records that are gone, or of another topic, are missing.
+            # Waiting records are only late; expired records, and those of a deleted topic, are missing.
             severity=dg.AssetCheckSeverity.WARN if late else dg.AssetCheckSeverity.ERROR,
             metadata={"offsets_behind": behind, "offsets_expired": expired, "same_topic": same},
         )
@@ -69,18 +69,18 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
     @dg.asset_check(
         asset=asset,
         description=(
-            f"No record of pipeline {flow.name} lies in the dead letters. `cdc-lake dlq list {flow.name}` tells which, "
-            "and `dlq replay` applies them once their cause is mended."
+            f"Pipeline {flow.name} has no dead letters. `cdc-lake dlq list {flow.name}` lists them, and `dlq replay` "
+            "applies them after their cause is fixed."
         ),
     )
     def dead_letters_empty(store: ObjectStore) -> dg.AssetCheckResult:
         bucket = location(store).store()
         count = sum(1 for _ in dead_letters.keys(bucket, flow.name))
         first = {letter.id: letter.reason for letter in islice(dead_letters.letters(bucket, flow.name), _SHOWN)}
-        told = f"{count} records are not in the lake: `cdc-lake dlq list {flow.name}` tells why"
+        message = f"Records that are not in the lake: {count}. `cdc-lake dlq list {flow.name}` lists their causes."
         return dg.AssetCheckResult(
             passed=not count,
-            description=told if count else None,
+            description=message if count else None,
             metadata={"dead_letters": count, "first": dg.MetadataValue.json(first)},
         )
 

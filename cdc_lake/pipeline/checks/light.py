@@ -1,4 +1,4 @@
-"""Checks that cost little: runs evaluate them as asset checks, and the watch sensor without a run, by one function."""
+"""Light checks: functions that runs evaluate as asset checks, and that the health sensor calls without a run."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ Find = Callable[..., dg.AssetCheckResult]
 
 @dataclass(frozen=True)
 class LightCheck:
-    """A check's definition, and its function, which takes the resources that it names as its parameters."""
+    """A check's definition and its function, whose parameters are named after the resources that it uses."""
 
     definition: dg.AssetChecksDefinition
     find: Find
 
     @property
     def key(self) -> dg.AssetCheckKey:
-        """Asset and name."""
+        """The key of the check."""
         return self.definition.check_key
 
 
 def light_check(**options: Any) -> Callable[[Find], LightCheck]:  # noqa: ANN401 - those of asset_check
-    """Make a function a light check; takes what `dagster.asset_check` takes."""
+    """Decorate a function as a light check; the options are those of `dagster.asset_check`."""
 
-    def made(find: Find) -> LightCheck:
+    def decorate(find: Find) -> LightCheck:
         return LightCheck(dg.asset_check(**options)(find), find)
 
-    return made
+    return decorate

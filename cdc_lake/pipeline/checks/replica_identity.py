@@ -1,4 +1,4 @@
-"""A check of the replica identity: FULL, so that no change leaves a long value out."""
+"""Check that the replica identity is FULL: otherwise UPDATE events lack unchanged TOASTed values."""
 
 import dagster as dg
 
@@ -8,12 +8,12 @@ from resources.postgres import Postgres
 
 
 def light(table: TableFlow) -> list[LightCheck]:
-    """The check of a topic asset."""
+    """Return the check of a topic asset."""
     flow = table.pipeline
 
     @light_check(
         asset=table.key("topic"),
-        description=f"The replica identity of {table.source_table} is FULL: every change carries the whole row.",
+        description=f"The replica identity of {table.source_table} is FULL: change events contain the whole row.",
         blocking=True,
     )
     def replica_identity_full(postgres: Postgres) -> dg.AssetCheckResult:
@@ -22,8 +22,8 @@ def light(table: TableFlow) -> list[LightCheck]:
             passed=found == "full",
             metadata={
                 "replica_identity": found,
-                "remedy": f"materialise {flow.name}/source/{table.name}; changes in between that left a long value out "
-                "are completed from the lake, or become dead letters",
+                "remedy": f"materialise {flow.name}/source/{table.name}; earlier changes that lack a long value are "
+                "completed from the lake, or become dead letters",
             },
         )
 

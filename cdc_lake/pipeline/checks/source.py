@@ -1,4 +1,4 @@
-"""Checks at the source: SQL files whose every row is a fault (`source.checks` in the YAML); TRUNCATE is refused."""
+"""Checks of the source: each SQL file of `source.checks` must return no row, and TRUNCATE must be rejected."""
 
 from pathlib import PurePath
 
@@ -13,7 +13,7 @@ _SHOWN = 10
 
 
 def build(flow: Flow) -> list[dg.AssetChecksDefinition]:
-    """One check for each SQL file, on the first table's source asset; one on each table."""
+    """Return a check for each SQL file, on the first table's source asset, and a TRUNCATE check for each table."""
     truncate = [check.definition for table in flow.tables for check in light(table)]
     return [*(_check(flow, file) for file in flow.spec.source.checks), *truncate]
 
@@ -24,7 +24,7 @@ def _check(flow: Flow, file: str) -> dg.AssetChecksDefinition:
     @dg.asset_check(
         asset=flow.tables[0].key("source"),
         name=PurePath(file).stem,
-        description=f"{file} finds no row at the source.",
+        description=f"{file} returns no row from the source.",
         metadata={**tiers.SCHEDULED, "sql": dg.MetadataValue.md(f"```sql\n{sql}\n```")},
         op_tags=tiers.FIRST,
     )
@@ -42,12 +42,12 @@ def _check(flow: Flow, file: str) -> dg.AssetChecksDefinition:
 
 
 def light(table: TableFlow) -> list[LightCheck]:
-    """The check of a table's source asset."""
+    """Return the check of a table's source asset."""
     flow = table.pipeline
 
     @light_check(
         asset=table.key("source"),
-        description="TRUNCATE, which no event would tell of, is refused by a trigger on the table and its partitions.",
+        description="A trigger on the table and its partitions rejects TRUNCATE, which would write no change events.",
         blocking=True,
     )
     def truncate_refused(postgres: Postgres) -> dg.AssetCheckResult:

@@ -1,4 +1,4 @@
-"""Checks of the stream: the connector runs, its slot is healthy, the topic keeps what the contract asks."""
+"""Checks of the stream: the connector runs, its slot is healthy, and the topic has the required configuration."""
 
 import dagster as dg
 
@@ -16,31 +16,31 @@ _MB = 2**20
 
 
 def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
-    """The checks of a topic asset."""
+    """Return the checks of a topic asset."""
     return [*(check.definition for check in light(table)), _stream_whole(table)]
 
 
 def light(table: TableFlow) -> list[LightCheck]:
-    """Those of them that the watch sensor evaluates too."""
+    """Return the checks that the health sensor also evaluates."""
     flow = table.pipeline
     asset = table.key("topic")
 
     @light_check(
         asset=asset,
-        description=f"Connector {flow.connector} and every task of it are RUNNING.",
+        description=f"Connector {flow.connector} and all its tasks are RUNNING.",
         metadata=tiers.LATENESS,
     )
     def connector_running(connect: dg.ResourceParam[Connectors]) -> dg.AssetCheckResult:
         status = connect.status(flow.connector)
         if status is None:
-            return dg.AssetCheckResult(passed=False, metadata={"state": "there is no such connector"})
+            return dg.AssetCheckResult(passed=False, metadata={"state": "the connector does not exist"})
         return dg.AssetCheckResult(
             passed=status.is_running(),
             metadata={
                 "state": status.state,
                 "tasks": dg.MetadataValue.json({str(task.id): task.state for task in status.tasks})
                 if status.tasks_told
-                else "not told yet: the state is the connector's only, and watermark_fresh says whether changes come",
+                else "not reported: the state is the connector's only; watermark_fresh shows whether changes arrive",
                 "causes": dg.MetadataValue.json([task.cause for task in status.failed_tasks]),
             },
         )
@@ -70,8 +70,8 @@ def light(table: TableFlow) -> list[LightCheck]:
 
     @light_check(
         asset=asset,
-        description="The topic deletes nothing before the replay window is over, and compacts nothing.",
-        metadata=tiers.LATENESS,  # what is landed in time is right: landing must go on
+        description="The topic keeps all records for the replay window, is not compacted, and has its partitions.",
+        metadata=tiers.LATENESS,  # records that are landed in time are correct, so datasets are built nevertheless
     )
     def topic_contract(kafka: Kafka) -> dg.AssetCheckResult:
         found = kafka.topic(table.topic)
@@ -79,7 +79,7 @@ def light(table: TableFlow) -> list[LightCheck]:
             return dg.AssetCheckResult(passed=False, metadata={"topic": f"there is no topic {table.topic}"})
         retention = int(found.config["retention.ms"])
         kept = retention == -1 or retention >= flow.retention_ms
-        kept = kept and found.config["retention.bytes"] == "-1"  # a bound on bytes deletes at any age
+        kept = kept and found.config["retention.bytes"] == "-1"  # a size limit deletes records of any age
         return dg.AssetCheckResult(
             passed=kept
             and found.config["cleanup.policy"] == "delete"
@@ -96,8 +96,8 @@ def _stream_whole(table: TableFlow) -> dg.AssetChecksDefinition:
     @dg.asset_check(
         asset=table.key("topic"),
         description=(
-            "Nothing lies between what was streamed and what will be: cluster, slot, publication and Connect's offset "
-            "are the ones that belong together, and no heartbeat is missing."
+            "The stream has no gap: database cluster, slot, publication and Connect's offset are those of the current "
+            "epoch, and no heartbeat is missing."
         ),
         blocking=True,
     )

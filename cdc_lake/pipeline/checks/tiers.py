@@ -1,7 +1,7 @@
-"""The tiers of asset checks (docs/decisions/0032): what runs with each materialisation, what has a schedule of its own.
+"""The tiers of asset checks (docs/decisions/0032): which run with each materialisation, and which on a schedule.
 
-A check without a mark is light: it costs in proportion to what is new and runs with each materialisation. Marks are
-metadata of the check, so that the UI shows them: `@dg.asset_check(..., metadata=tiers.SCHEDULED)`.
+A check without a mark is light: its cost is proportional to the new data, and it runs with each materialisation. Marks
+are metadata of the check, so that the UI shows them: `@dg.asset_check(..., metadata=tiers.SCHEDULED)`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ SCHEDULED: Mapping[str, str] = {_TIER: "scheduled"}
 DAILY: Mapping[str, str] = {_TIER: "daily"}
 """Marks a check that reads the whole history: it runs once a day, and on request."""
 LATENESS: Mapping[str, str] = {_JUDGES: "lateness"}
-"""Marks a check whose failure means that data are late, not that they are wrong: datasets are built all the same."""
+"""Marks a check whose failure means that data are late and not wrong: datasets are built nevertheless."""
 FIRST: Mapping[str, str] = {"dagster/priority": "1"}
-"""Tags of an op that goes before the others that are ready: a check that does not block, before what is built over its
-asset; the lake table, before the checks of raw that do not block it."""
+"""Tags of an op that runs before other ready ops: a check that does not block, before the assets downstream; the lake
+table, before the checks of raw that do not block it."""
 
 
 def light(checks: Iterable[dg.AssetChecksDefinition]) -> list[dg.AssetCheckKey]:

@@ -1,7 +1,7 @@
-"""Datasets and dashboards are not built over a table that is known to be wrong.
+"""Refuse to build datasets and dashboards while a check upstream of them fails.
 
-A blocking check stops what is downstream within its own run only. A build therefore also reads the newest result of
-each check upstream of it, from whichever run or sensor that is.
+A blocking check stops downstream assets only in its own run. A build therefore also reads the newest result of each
+check upstream, from any run or sensor.
 """
 
 from __future__ import annotations
@@ -13,23 +13,24 @@ import dagster as dg
 
 from cdc_lake.contract.errors import ContractError
 
-_A_PAGE = 20
+_PAGE_SIZE = 20
 
 
 def upstream_of(stage: str, checks: Iterable[dg.AssetCheckKey]) -> list[dg.AssetCheckKey]:
     """Return the checks of the stages before `stage`, which is `dataset` or `dashboard`."""
-    before = {"dataset": ("source", "topic", "raw", "lake"), "dashboard": ("source", "topic", "raw", "lake", "dataset")}
-    return [key for key in checks if key.asset_key.path[1] in before[stage]]
+    tables = ("source", "topic", "raw", "lake")
+    upstream = {"dataset": tables, "dashboard": (*tables, "dataset")}
+    return [key for key in checks if key.asset_key.path[1] in upstream[stage]]
 
 
 def require_passed(instance: dg.DagsterInstance, what: str, checks: Sequence[dg.AssetCheckKey]) -> None:
-    """Raise ContractError, which names check, table and what to do, where the newest result of a check is a failure."""
+    """Raise ContractError if the newest result of a check is a failure; it names check, asset and what to do."""
     if faults := failed(instance, checks):
         raise ContractError(f"Cannot build {what}: {'; '.join(faults)}")
 
 
 def failed(instance: dg.DagsterInstance, checks: Sequence[dg.AssetCheckKey]) -> list[str]:
-    """Return a sentence for each of the checks whose newest result is a failure; a warning is not one."""
+    """Return a sentence for each check whose newest result is a failure; warnings do not count."""
     return [fault for key in checks if (fault := _fault(instance, key))]
 
 
@@ -39,18 +40,18 @@ def _fault(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> str:
         return ""
     evaluation, at = found
     asset = "/".join(key.asset_key.path)
-    said = f" ({evaluation.description})" if evaluation.description else ""
+    description = f" ({evaluation.description})" if evaluation.description else ""
     return (
-        f"check {key.name} of {asset} failed at {datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC{said}. Look at "
-        f"its result on the page of {asset}, repair the cause, and run the check again there; a result that passes "
-        "lifts this"
+        f"check {key.name} of {asset} failed at {datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC{description}. "
+        f"Look at its result on the page of {asset}, fix the cause, and run the check again there; this error ends "
+        "when the check passes"
     )
 
 
 def _newest(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> tuple[dg.AssetCheckEvaluation, float] | None:
-    """The newest evaluation and its time (seconds since 1970); a check that is planned, or was never done, has none."""
+    """Return the newest evaluation and its time (seconds since 1970); None if the check was never evaluated."""
     cursor: int | None = None
-    while records := instance.event_log_storage.get_asset_check_execution_history(key, limit=_A_PAGE, cursor=cursor):
+    while records := instance.event_log_storage.get_asset_check_execution_history(key, limit=_PAGE_SIZE, cursor=cursor):
         for record in records:
             event = record.event.dagster_event if record.event else None
             if event and event.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION:

@@ -1,7 +1,7 @@
-"""The source watermark at each stage: the newest heartbeat that passed must not be too old.
+"""Check the source watermark at each stage: the newest heartbeat that the stage has processed must not be too old.
 
-A freshness policy sees runs, not data. A heartbeat is data: with the source idle it goes on, and the check is
-green; with the connector stopped it stays away, and the check turns red.
+A freshness policy observes runs, not data. Heartbeats are data: they continue while the source is idle, so that the
+check passes, and they stop with the connector, so that it fails.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ _Find = Callable[[S3Store, TableFlow, topic_state.TopicState], Watermark | None]
 
 
 def light(table: TableFlow) -> list[LightCheck]:
-    """One check for each of topic, raw and lake."""
+    """Return one check for each of topic, raw and lake."""
     bounds = table.pipeline.spec.freshness
     return [
         _check(table, "topic", bounds.topic, table_progress.streamed_watermark),
@@ -37,7 +37,7 @@ def _check(table: TableFlow, stage: str, bound: str, find: _Find) -> LightCheck:
     @light_check(
         asset=table.key(stage),
         name="watermark_fresh",
-        description=f"A heartbeat that the source committed in the last {bound} has passed {stage}.",
+        description=f"The newest heartbeat in {stage} was committed at the source in the last {bound}.",
         metadata=tiers.LATENESS,
     )
     def watermark_fresh(kafka: Kafka, store: ObjectStore) -> dg.AssetCheckResult:

@@ -1,1 +1,1 @@
-"""Operations that assets and commands share: land, apply, verify, reset, resnapshot, migrate."""
+"""Operations of commands, some shared with assets: land, apply, verify, reset, resnapshot, migrate."""

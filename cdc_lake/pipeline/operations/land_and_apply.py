@@ -1,6 +1,6 @@
-"""Landing and applying one table where a command does it and not the assets: `verify --apply` and `resnapshot`.
+"""Land and apply one table in a command instead of a Dagster run: `verify --apply` and `resnapshot`.
 
-Under the same leases, and after the same look at the source's columns, as the stages raw and lake.
+Uses the same leases as the stages raw and lake, and captures the source's schema as they do.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def land(
     owner: str,
     wait_seconds: float = lease.WAIT_SECONDS,
 ) -> LandReport:
-    """Land what the topic has, under the landing lease. Raises what the job raises, and LeaseHeldError."""
+    """Land the topic's new records under the landing lease. Raises what the job raises, and LeaseHeldError."""
     key = object_names.landing_lease_key(table.pipeline.name, table.topic)
     with lease.held(where.store(), key, owner, wait_seconds=wait_seconds) as held:
         report: LandReport = run(landing.run, table_progress.landing(table, kafka, where, held.claim).spec)
@@ -42,13 +42,13 @@ def land(
 
 
 def apply(table: TableFlow, postgres: Postgres, spec: UpsertSpec, run: RunJob, epoch: int = 0) -> UpsertReport:
-    """Apply what is landed by now, with the columns that the source has after that.
+    """Apply the landed records, after capturing the source's schema.
 
-    `epoch` is that of a resnapshot. Raises what the look and the job raise.
+    `epoch` is the epoch of a resnapshot. Raises what schema_capture.look() and the job raise.
     """
     store = spec.location.store()
     new = upsert.new_manifests(store, spec)
-    # In this order: what is landed by now was written under a schema that the look finds, or an earlier one.
+    # In this order: each landed record was written under the schema that is captured now, or under an earlier one.
     schema_capture.look(table, postgres, store, epoch=epoch)
     report: UpsertReport = run(upsert.run, replace(spec, until=new[-1].number if new else 0))
     return report

@@ -1,4 +1,4 @@
-"""Landing a table by whom its pipeline says: the land job, or the adoption of what a sink connector writes."""
+"""Land a table in the mode of its pipeline: by the land job, or by adopting the objects of a sink connector."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ from resources.kafka import Kafka
 
 @dataclass(frozen=True)
 class KafkaRecord:
-    """A topic's committed records, read from Kafka (implements `topic_record.TopicRecord`)."""
+    """Reads a topic's committed records from Kafka (implements `topic_records.TopicRecord`)."""
 
     kafka: Kafka
     topic: str
 
     def records(self, partition: int, first: int, end: int) -> list[tuple[int, int]] | None:
-        """See TopicRecord. `end` is at most where the topic's committed records end."""
+        """See TopicRecord. `end` is at most the end of the topic's committed records."""
         if first >= end:
             return []
         if first < self.kafka.begin_offsets(self.topic).get(partition, 0):
             return None
         try:
             messages = self.kafka.peek(self.topic, partition, first)
-            there = takewhile(lambda message: message.offset < end, messages)
-            return [(message.offset, fingerprint_number(message.value)) for message in there]
-        except OffsetsExpired:  # since it was asked where the topic begins
+            below_end = takewhile(lambda message: message.offset < end, messages)
+            return [(message.offset, fingerprint_number(message.value)) for message in below_end]
+        except OffsetsExpired:  # they expired after begin_offsets() was read
             return None
 
 
 def sink(table: TableFlow) -> Sink | None:
-    """The sink connector that writes the table's objects, None where the land job does."""
+    """Return the sink connector that writes the table's objects; None if the land job writes them."""
     spec = table.pipeline.spec.landing.sink
     if spec is None:
         return None
@@ -54,17 +54,17 @@ def sink(table: TableFlow) -> Sink | None:
 
 
 def written(table: TableFlow, store: ObjectStore) -> Iterator[str]:
-    """The keys of all that a sink connector has written of the table's topic; none where there is no such connector."""
+    """Yield the keys of the objects that a sink connector has written from the table's topic, if there is one."""
     where = sink(table)
     if where is not None:
         for info in store.scan(sink_names.topic_prefix(where.layout, where.prefix, table.topic)):
-            with suppress(ForeignObjectError):  # whose else it is, is no business of ours
+            with suppress(ForeignObjectError):  # not an object of the sink connector
                 if sink_names.parse(where.layout, where.prefix, info.key).topic == table.topic:
                     yield info.key
 
 
 def pending(table: TableFlow, head: Manifest | None, spec: LandSpec) -> Sequence[Span]:
-    """What is not landed yet. Raises what the job's own pending() raises."""
+    """Return the spans of offsets that are not landed yet. Raises what pending() of the job raises."""
     found = sink(table)
     return landing.pending(head, spec) if found is None else adopt.pending(head, AdoptSpec(spec, found))
 
@@ -72,7 +72,7 @@ def pending(table: TableFlow, head: Manifest | None, spec: LandSpec) -> Sequence
 def land(
     table: TableFlow, kafka: Kafka, spec: LandSpec, run: Callable[[Callable[[Any, Any], Any], Any], Any]
 ) -> LandReport:
-    """Land, or adopt; `run` runs a Spark job with its spec. Raises what the job raises."""
+    """Land or adopt new records; `run` runs a Spark job with its spec. Raises what the job raises."""
     found = sink(table)
     report: LandReport = (
         run(landing.run, spec) if found is None else adopt.run(AdoptSpec(spec, found), KafkaRecord(kafka, table.topic))
@@ -81,5 +81,5 @@ def land(
 
 
 def unadopted(store: ObjectStore, spec: LandSpec, where: Sink) -> list[str]:
-    """The objects that can hold something new, sorted. Raises what adopt.new_objects() raises."""
+    """Return the sorted keys of objects that can contain new records. Raises what adopt.new_objects() raises."""
     return sorted(adopt.new_objects(store, AdoptSpec(spec, where)))

@@ -1,9 +1,11 @@
-"""Starting a pipeline over: everything that it made is removed, in an order that leaves nothing behind.
+"""Reset a pipeline: delete everything that it created, in an order that is safe to interrupt.
 
-The connector goes first, so that nothing writes any more; its offsets, its slot and its topics next, for an
-offset without its topic, or a slot without its connector, is what later changes get lost in. Then the dashboards and
-the catalog, so that no reader sees a table without files, then lake, raw objects and dead letters. The source's tables
-and publication stay: they are not the pipeline's.
+1. The connector, so that it stops writing.
+2. Its offsets, slot and topics: changes are lost if an offset outlives its topic, or a slot its connector.
+3. Dashboards and catalog entries, so that no reader sees a table without files.
+4. The lake, raw objects and dead letters.
+
+The source's tables and publication are kept: they do not belong to the pipeline.
 """
 
 from __future__ import annotations
@@ -40,13 +42,12 @@ def reset(
     dashboards: Dashboards,
     lease_wait_seconds: float = lease.WAIT_SECONDS,
 ) -> Iterator[str]:
-    """Remove all that a pipeline made; yields a line for each thing that was there.
+    """Delete everything that a pipeline created; yield a line for each deleted thing.
 
-    Holds the leases of the connector's changes, the landings and the lake tables meanwhile, so that nothing starts the
-    connector again and no writer is in the middle of a commit.
-    Can be run again after it was cut off. A landing that lost its lease while it was paused leaves nothing in the next
-    manifest chain. Raises LeaseHeldError where a writer does not end within
-    `lease_wait_seconds`, and the resources' errors.
+    Holds the leases of resnapshots, landings and lake tables, so that nothing restarts the connector and no writer
+    commits meanwhile. An interrupted reset can be run again. A landing that was paused and lost its lease cannot append
+    to the next manifest chain. Raises LeaseHeldError if a writer does not end within `lease_wait_seconds`, and the
+    resources' errors.
     """
     with ExitStack() as writers:
         landings = (object_names.landing_lease_key(flow.name, table.topic) for table in flow.tables)
@@ -54,7 +55,7 @@ def reset(
         for key in (object_names.resnapshot_lease_key(flow.name), *landings, *upserts):
             writers.enter_context(lease.held(store, key, f"reset {uuid.uuid4()}", wait_seconds=lease_wait_seconds))
         if connect.get(flow.connector) is None and Epochs(store, flow.name).current() is not None:
-            # Somebody has deleted it. Connect keeps its offsets, and deletes only those of a connector that is there.
+            # The connector was deleted, but Connect keeps its offsets, and deletes only offsets of existing connectors.
             connect.halt(flow.connector, connector_config(flow, flow.at_source(postgres), deployment))
         if connect.delete(flow.connector, offsets=True):
             yield f"connector {flow.connector} with its offsets"
@@ -74,7 +75,7 @@ def reset(
             if glue.delete_table(flow.spec.catalog, name):
                 yield f"catalog entry {flow.spec.catalog}.{name}"
         failpoints.reached("reset.after_catalog")
-        # Before the objects go: a landing that is paused now, and goes on later, puts its manifest below the old chain.
+        # Before the objects are deleted: a landing that is paused now writes its manifest to the old chain later.
         chain_id.renew(store, flow.name)
         for prefix in (
             object_names.lake_prefix(flow.name),
@@ -87,6 +88,6 @@ def reset(
                 yield f"{count} objects below {prefix}"
             failpoints.reached("reset.after_objects")
         for table in flow.tables:
-            # The next topic of that name has the same offsets.
+            # The next topic of this name starts at the same offsets, and would adopt these objects.
             if count := store.delete(landing_modes.written(table, store)):
-                yield f"{count} objects that the sink connector wrote of topic {table.topic}"
+                yield f"{count} objects that the sink connector wrote from topic {table.topic}"

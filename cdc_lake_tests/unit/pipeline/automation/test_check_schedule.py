@@ -65,7 +65,7 @@ def test_before_there_are_lake_tables_nothing_is_checked(
     shop: World, instance: dg.DagsterInstance, clock: Clock
 ) -> None:
     found = Daemon.of("shop_checks", shop, instance, clock)
-    assert found.skip() == "lake tables that are not materialised yet: orders, customers"
+    assert found.skip() == "lake tables not materialised yet: orders, customers"
 
 
 A_DAY = "every 86400 s"

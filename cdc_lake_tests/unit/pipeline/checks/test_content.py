@@ -65,7 +65,7 @@ def test_equals_source(shop: World, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.passed
     assert (found.metadata["compared"].value, found.metadata["pending"].value) == (2, 1)
     assert found.metadata["seconds_source"].value == 0.5
-    assert found.description == "Pending, not judged: 1 of 3 keys"
+    assert found.description == "Pending, not compared: 1 of 3 keys"
     assert asked == [(shop.orders, shop.deployment.stream_seconds)]
 
 
@@ -73,7 +73,7 @@ def test_nothing_to_compare_is_not_green(shop: World, monkeypatch: pytest.Monkey
     verified(monkeypatch, VerifyReport(3, 3, 0, 0, 3, 0, 0, 0, 0, (), {}))
     found = check(filled(shop), "equals_source")
     assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.WARN)
-    assert "Nothing could be compared" in (found.description or "")
+    assert "Nothing was compared" in (found.description or "")
 
 
 def test_a_key_that_is_never_judged_is_red(shop: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +82,7 @@ def test_a_key_that_is_never_judged_is_red(shop: World, monkeypatch: pytest.Monk
     verified(monkeypatch, report)
     found = check(filled(shop), "equals_source")
     assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.ERROR)
-    assert (found.description or "").startswith("Cannot judge 1 key of orders, the first one order_id=7: in each of")
+    assert (found.description or "").startswith("Cannot compare 1 key of orders, the first one order_id=7: in each of")
     assert "Run `cdc-lake verify shop`" in (found.description or "")
     assert found.metadata["not_judged"].value == found.metadata["never_judged"].value == [key]
 
@@ -199,7 +199,7 @@ def test_totals_that_differ_by_what_is_on_its_way(shop: World) -> None:
     shop.order(4, total="1.00")
     found = totals(shop)
     assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.WARN)
-    assert found.description == "Not comparable now: changes are on their way to the lake"
+    assert found.description == "Not comparable now: the lake has not applied all changes yet"
 
 
 def test_a_question_to_the_source_that_finds_nothing(shop: World) -> None:

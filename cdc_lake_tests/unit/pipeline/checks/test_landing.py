@@ -202,6 +202,6 @@ def test_dead_letters(shop: World) -> None:
     assert not found.passed
     assert found.metadata["dead_letters"].value == 1
     assert found.metadata["first"].value == {"shop.sales.orders+0+3": "not JSON"}
-    assert found.description == "1 records are not in the lake: `cdc-lake dlq list shop` tells why"
+    assert found.description == "Records that are not in the lake: 1. `cdc-lake dlq list shop` lists their causes."
     dead_letters.close(shop.bucket, "shop", letter, "dropped", None)
     assert check(shop, "dead_letters_empty").passed

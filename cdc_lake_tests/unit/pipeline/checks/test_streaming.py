@@ -36,7 +36,7 @@ def test_tasks_that_nobody_has_counted_yet_are_said(shop: World) -> None:
     shop.connect.run_uncounted(shop.flow.connector)
     found = check(shop, "connector_running", connect=shop.connect)
     assert found.passed
-    assert str(found.metadata["tasks"].value).startswith("not told yet")
+    assert str(found.metadata["tasks"].value).startswith("not reported")
 
 
 def test_connector_failed_says_why(shop: World) -> None:

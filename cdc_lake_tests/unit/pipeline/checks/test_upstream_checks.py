@@ -84,7 +84,7 @@ def test_nothing_is_built_while_a_check_of_another_run_failed(shop: World, runs:
     assert runs.checks("keys_unique"), "a failed check is not a failed run, which its schedule would launch again"
     said = runs.refresh()
     assert "Cannot build dataset totals: check keys_unique of shop/lake/orders failed at 20" in said
-    assert "repair the cause, and run the check again there; a result that passes lifts this" in said
+    assert "fix the cause, and run the check again there; this error ends when the check passes" in said
     rows(shop, 1, 2)
     runs.checks("keys_unique")
     assert runs.refresh() == ""

@@ -149,7 +149,7 @@ def test_a_sink_connector_s_objects_of_the_topic_go_wherever_they_are(shop: Worl
     for key in (*own, *others):
         shop.bucket.write(key, b"")
     said = run(shop, flow)
-    assert f"2 objects that the sink connector wrote of topic {topic}" in said
+    assert f"2 objects that the sink connector wrote from topic {topic}" in said
     assert sorted(key for key in shop.bucket.objects if key.startswith("raw/vendor")) == sorted(others)
 
 
