@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+from botocore.config import Config
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
 from cdc_lake_tests.aws_api.emr.runs import Runs
@@ -17,9 +18,9 @@ from cdc_lake_tests.aws_api.emr.serverless import EmrServerless
 from cdc_lake_tests.aws_api.emr.spark_submit import spark_submit
 from cdc_lake_tests.aws_api.emr.steps import EmrSteps
 from cdc_lake_tests.aws_api.kafkaconnect.connectors import MskConnect
-from cdc_lake_tests.aws_api.quicksight.api import QuickSightApi
 from cdc_lake_tests.aws_api.quicksight.ingestions import Ingestions
 from cdc_lake_tests.aws_api.quicksight.objects import Objects
+from cdc_lake_tests.aws_api.quicksight.service import quicksight_operations, quicksight_service
 from cdc_lake_tests.aws_api.rest_protocol import RestService
 from cdc_lake_tests.fakes.server import serving
 from infra.local.aws_api.athena.trino_engine import Trino
@@ -53,14 +54,13 @@ def aws_api(at: Endpoints, state: Path) -> Iterator[AwsApi]:
     user, password = at.connect_login
     msk_connect = MskConnect(KafkaConnect(url=at.connect_url, user=user, password=password), at.region)
     moto = DomainDispatcherApplication(create_backend_app)
-    objects = Objects(state / "quicksight.json", at.region)
+    objects = Objects(at.region)
     trino = Trino(at.trino_url, token(load(StackHome(at.home).secrets_file)))
-    quicksight = QuickSightApi(objects, Ingestions(objects, trino)).operations
     services: dict[str, Application] = {
         "kafka": RestService("kafka", {"GetBootstrapBrokers": lambda _: {"bootstrapBrokerString": at.kafka_bootstrap}}),
         "kafkaconnect": msk_connect.service,
         "monitoring": moto,
-        "quicksight": RestService("quicksight", quicksight, "InvalidParameterValueException"),
+        "quicksight": quicksight_service(quicksight_operations(objects, Ingestions(objects, trino))),
         "secretsmanager": moto,
         "sts": moto,
     }
@@ -86,6 +86,7 @@ def client(at: Endpoints, url: str, service: str) -> Any:  # noqa: ANN401 - not 
         region_name=at.region,
         aws_access_key_id=at.s3_access_key,
         aws_secret_access_key=at.s3_secret_key.get_secret_value(),
+        config=Config(proxies={}, s3={"addressing_style": "path"}),
     )
 
 

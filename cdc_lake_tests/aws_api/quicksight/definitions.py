@@ -1,7 +1,6 @@
-"""What is wrong with the Definition of an analysis or dashboard, as QuickSight tells it: after the call, as a failure.
+"""Errors of the Definition of an analysis or dashboard: datasets and columns that do not exist, texts as numbers.
 
-Here: that datasets are there, that fields name columns of them, and numbers where numbers are taken. Not here: what
-else QuickSight checks: layouts, filters, parameters, expressions.
+QuickSight also checks layouts, filters, parameters and expressions.
 """
 
 from __future__ import annotations
@@ -16,57 +15,38 @@ Error = dict[str, Any]
 _NUMBERS = ("INTEGER", "DECIMAL")
 
 
-def faults(objects: Objects, definition: dict[str, Any]) -> list[Error]:
-    """The errors, none where it can be shown."""
-    found: list[Error] = []
-    data_sets: dict[str, tuple[str, dict[str, str]]] = {}
+def errors(objects: Objects, definition: dict[str, Any]) -> list[Error]:
+    """Return the errors, an empty list if the definition is valid."""
+    columns: dict[str, dict[str, str]] = {}
+    arns: dict[str, str] = {}
     for each in definition["DataSetIdentifierDeclarations"]:
-        arn = each["DataSetArn"]
-        record = objects.at(arn)
-        if record is None or record["kind"] != "DataSet":
-            found.append(_error("DATA_SET_NOT_FOUND", f"Data set {arn} is not found.", ""))
-            continue
-        columns = {column["Name"]: column["Type"] for column in output_columns(record)}
-        own = {field["Name"]: "DECIMAL" for field in definition.get("CalculatedFields", [])}
-        data_sets[each["Identifier"]] = arn, columns | own
-    if found:
-        return found
-    for sheet in definition.get("Sheets", []):
-        for visual in sheet.get("Visuals", []):
-            for path, field, column in _columns(visual, f"sheet/{sheet['SheetId']}/visual"):
-                found += _faults_of(data_sets, path, field, column)
+        identifier, arn = each["Identifier"], each["DataSetArn"]
+        data_set = objects.find(arn)
+        if data_set is None:
+            return [{"Type": "DATA_SET_NOT_FOUND", "Message": f"Data set {arn} is not found."}]
+        computed = {field["Name"]: "DECIMAL" for field in definition.get("CalculatedFields", [])}
+        columns[identifier], arns[identifier] = output_columns(data_set) | computed, arn
+    found: list[Error] = []
+    for field, column in _columns(definition["Sheets"], ""):
+        name, identifier = column["ColumnName"], column["DataSetIdentifier"]
+        kind = columns[identifier].get(name)
+        if kind is None:
+            message = f"Required column '{name}' is missing in data set '{arns[identifier]}'"
+            found.append({"Type": "COLUMN_REPLACEMENT_MISSING", "Message": message})
+        elif field.startswith("Numerical") and kind not in _NUMBERS:
+            message = f"Column '{name}' in data set '{arns[identifier]}' is {kind}, where a number is required"
+            found.append({"Type": "COLUMN_TYPE_MISMATCH", "Message": message})
     return found
 
 
-def _faults_of(
-    data_sets: dict[str, tuple[str, dict[str, str]]], path: str, field: str, column: dict[str, str]
-) -> list[Error]:
-    name = column["ColumnName"]
-    if column.get("DataSetIdentifier") not in data_sets:
-        return [_error("DATA_SET_NOT_FOUND", f"No data set is declared for column '{name}'.", path)]
-    arn, columns = data_sets[column["DataSetIdentifier"]]
-    if name not in columns:
-        return [_error("COLUMN_REPLACEMENT_MISSING", f"Required column '{name}' is missing in data set '{arn}'", path)]
-    if field.startswith("Numerical") and columns[name] not in _NUMBERS:
-        said = f"Column '{name}' in data set '{arn}' is {columns[name]}, where a number is required"
-        return [_error("COLUMN_TYPE_MISMATCH", said, path)]
-    return []
-
-
-def _columns(part: object, path: str, field: str = "") -> Iterator[tuple[str, str, dict[str, str]]]:
-    """Each column that is named below a part: its path, the structure it stands in, and itself."""
+def _columns(part: object, field: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield each column below a part of a definition, with the name of the field that uses it."""
     if isinstance(part, list):
         for each in part:
-            yield from _columns(each, path, field)
+            yield from _columns(each, field)
+    elif isinstance(part, dict) and "ColumnName" in part:
+        yield field, part
     elif isinstance(part, dict):
-        if "ColumnName" in part:
-            yield path, field, part
-            return
         for name, each in part.items():
-            inner = f"{path}/{part['VisualId']}" if "VisualId" in part else path
-            # The field a column stands in is two up: NumericalMeasureField.Column.ColumnName.
-            yield from _columns(each, inner, field if name == "Column" else name)
-
-
-def _error(kind: str, message: str, path: str) -> Error:
-    return {"Type": kind, "Message": message, **({"ViolatedEntities": [{"Path": path}]} if path else {})}
+            # NumericalMeasureField.Column.ColumnName: the field is two levels up.
+            yield from _columns(each, field if name == "Column" else name)

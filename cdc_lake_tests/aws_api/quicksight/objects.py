@@ -1,88 +1,63 @@
-"""What `quicksight` keeps of its objects: one JSON file, replaced as a whole.
-
-Here: records by kind and id, and their file. Not here: what the operations do with them (quicksight.py).
-"""
+"""The objects of QuickSight, in memory."""
 
 from __future__ import annotations
 
-import json
 import time
-from pathlib import Path
 from threading import RLock
 from typing import Any, Literal
 
 from infra.local.aws_api.errors import AwsError
-from infra.local.files import write_atomic
 
 ACCOUNT = "123456789012"
 Kind = Literal["DataSource", "DataSet", "Ingestion", "Analysis", "Dashboard"]
 Record = dict[str, Any]
 
-_TYPES = {"DataSource": "DATA_SOURCE", "DataSet": "DATA_SET"}
-"""What errors call a kind, where that is not its name in capitals."""
-
 
 class Objects:
-    """Records, each a JSON object with `kind`, `id`, `arn`, `created` and `updated` (seconds since 1970).
+    """Records with `kind`, `id`, `arn`, `name`, `created` and `updated` (seconds since 1970), and more by kind.
 
-    Whoever reads and changes them holds `lock`. An ingestion's id is `<data set>/ingestion/<its own>`, as in its ARN.
+    Requests and ingestions hold `lock` while they read and change them.
     """
 
-    def __init__(self, path: Path, region: str) -> None:
-        self._path, self._region = path, region
+    def __init__(self, region: str) -> None:
+        self._region = region
+        self._records: dict[str, Record] = {}
         self.lock = RLock()
-        self._saved = path.read_text(encoding="utf-8") if path.exists() else "{}"
-        self._records: dict[str, Record] = json.loads(self._saved)
 
     def arn(self, kind: Kind, id: str) -> str:
-        """The ARN of an object, whether it is there or not."""
+        """Return the ARN of an object, whether it exists or not. An ingestion has the id `<dataset>/ingestion/<id>`."""
         path = "dataset" if kind == "Ingestion" else kind.lower()
         return f"arn:aws:quicksight:{self._region}:{ACCOUNT}:{path}/{id}"
 
     def add(self, kind: Kind, id: str, **members: object) -> Record:
-        """A new record. Raises ResourceExistsException where one of the kind has the id."""
-        arn = self.arn(kind, id)
+        """Add a record. Raises ResourceExistsException if the kind has one with this id."""
+        arn, now = self.arn(kind, id), time.time()
         if arn in self._records:
-            raise _error("ResourceExistsException", kind, f"{arn} already exists.", 409)
-        now = time.time()
+            raise AwsError("ResourceExistsException", f"{arn} already exists.", status=409)
         self._records[arn] = {"kind": kind, "id": id, "arn": arn, "created": now, "updated": now, **members}
-        self.save()
         return self._records[arn]
 
     def get(self, kind: Kind, id: str) -> Record:
-        """A record. Raises ResourceNotFoundException."""
-        found = self.at(self.arn(kind, id))
+        """Return a record. Raises ResourceNotFoundException."""
+        found = self.find(self.arn(kind, id))
         if found is None:
-            raise _error("ResourceNotFoundException", kind, f"{self.arn(kind, id)} is not found.", 404)
+            raise AwsError("ResourceNotFoundException", f"{self.arn(kind, id)} is not found.", status=404)
         return found
 
-    def at(self, arn: str) -> Record | None:
-        """The record with that ARN, None where there is none."""
+    def find(self, arn: str) -> Record | None:
+        """Return the record with this ARN, None if there is none."""
         return self._records.get(arn)
 
     def of(self, kind: Kind) -> list[Record]:
-        """All of a kind, oldest first."""
-        return sorted((each for each in self._records.values() if each["kind"] == kind), key=lambda it: it["created"])
+        """Return all records of a kind, the oldest first."""
+        return [each for each in self._records.values() if each["kind"] == kind]
 
     def remove(self, record: Record) -> None:
-        """Forget a record."""
-        self._records.pop(record["arn"], None)
-        self.save()
-
-    def save(self) -> None:
-        """Write all of them, where they have changed: when this returns, the file has them."""
-        text = json.dumps(self._records, indent=1)
-        if text == self._saved:
-            return
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(self._path, text)
-        self._saved = text
+        """Remove a record, and the ingestions of a dataset."""
+        for arn in [arn for arn in self._records if arn == record["arn"] or arn.startswith(f"{record['arn']}/")]:
+            del self._records[arn]
 
 
 def invalid(message: str) -> AwsError:
-    """QuickSight's error for a parameter's value."""
+    """Return QuickSight's error for a parameter with an invalid value."""
     return AwsError("InvalidParameterValueException", message)
-
-
-def _error(code: str, kind: Kind, message: str, status: int) -> AwsError:
-    return AwsError(code, message, status=status, ResourceType=_TYPES.get(kind, kind.upper()))

@@ -19,8 +19,8 @@ import pytest
 from botocore.exceptions import ParamValidationError, ProfileNotFound, UnauthorizedSSOTokenError
 
 import resources
+from cdc_lake_tests.aws_api.quicksight.in_memory import ACCOUNT, SESSION
 from cdc_lake_tests.fakes.kafka import FakeKafka
-from cdc_lake_tests.fakes.quicksight import ACCOUNT, SESSION
 from cdc_lake_tests.fakes.server import listening
 from resources.athena import Athena
 from resources.aws import AwsRequestFailed, AwsResource

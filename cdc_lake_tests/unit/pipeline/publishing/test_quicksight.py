@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -19,9 +18,9 @@ from cdc_lake.pipeline.assets.standard_metadata import UNCHANGED
 from cdc_lake.pipeline.automation import dataset_refresh
 from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.publishing.quicksight import QuickSightDashboards
+from cdc_lake_tests.aws_api.quicksight.in_memory import OWNER, SESSION, Served, served
 from cdc_lake_tests.aws_api.quicksight.objects import ACCOUNT
 from cdc_lake_tests.fakes.dagster import QUIET, bound
-from cdc_lake_tests.fakes.quicksight import OWNER, SESSION, Served, served
 from cdc_lake_tests.unit.pipeline.assets.test_dashboard import SALES
 from cdc_lake_tests.unit.pipeline.automation.daemon import Clock
 from cdc_lake_tests.world import World
@@ -69,9 +68,9 @@ class CountingAthena(Athena):
 
 
 @pytest.fixture
-def aws(tmp_path: Path) -> Iterator[Served]:
+def aws() -> Iterator[Served]:
     """QuickSight's API, with two rows behind it."""
-    with served(tmp_path) as found:
+    with served() as found:
         found.engine.columns = {"name": "varchar", "revenue": "integer"}
         found.engine.rows = [["Anne", 3], ["Ben", 5]]
         yield found

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from cdc_lake_tests.aws_api.quicksight import ingestions
+from cdc_lake_tests.aws_api.quicksight.in_memory import OWNER, REGION, SESSION, Served, served
 from cdc_lake_tests.aws_api.quicksight.objects import ACCOUNT
-from cdc_lake_tests.fakes.quicksight import OWNER, REGION, SESSION, Served, served
 from cdc_lake_tests.fakes.quicksight_templates import SELECTED, TEMPLATES, edited
 from infra.local.aws_api.athena.trino_engine import USER_ERROR, QueryFailed
 from infra.local.aws_api.errors import AwsError
@@ -26,9 +24,9 @@ ARN = f"arn:aws:quicksight:{REGION}:{ACCOUNT}"
 
 
 @pytest.fixture
-def aws(tmp_path: Path) -> Iterator[Served]:
+def aws() -> Iterator[Served]:
     """The API, with an engine that returns two rows of the declared columns."""
-    with served(tmp_path) as found:
+    with served() as found:
         found.engine.columns = dict(SELECTED)
         found.engine.rows = [["ALFKI", 1, 2, "3.50", "0"], ["BERGS", 2, 1, "9.00", "0"]]
         yield found
@@ -142,15 +140,11 @@ def test_a_refresh_reports_its_rows(aws: Served) -> None:
     assert done.arn == f"{ARN}:dataset/{ID}/ingestion/{done.id}"
 
 
-def test_dropped_rows_are_a_failure(aws: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    def complete(record: dict[str, object], rows: int) -> None:
-        response = {"RowsIngested": rows - 1, "RowsDropped": 1, "TotalRowsInDataset": rows}
-        record.update(IngestionStatus="COMPLETED", RowInfo=response)
-
+def test_dropped_rows_are_a_failure(aws: Served) -> None:
     one = quicksight(aws)
     put_all(one)
     assert one.last_ingestion(TEMPLATES.id) is not None
-    monkeypatch.setattr(ingestions, "_complete", complete)
+    aws.ingestions.rows_dropped = 1
     with pytest.raises(IngestionFailed, match="SPICE ingested 1 rows and dropped 1, so sums are too low"):
         one.refresh(TEMPLATES.id)
     last = one.last_ingestion(TEMPLATES.id)
@@ -220,10 +214,10 @@ def test_a_data_source_of_another_type_is_not_changed(aws: Served) -> None:
 def test_a_deleted_analysis_that_can_be_restored_is_reported(aws: Served) -> None:
     one = quicksight(aws)
     puts = put_all(one)
-    aws.client().delete_analysis(AwsAccountId=ACCOUNT, AnalysisId=ID)
+    aws.objects.get("Analysis", ID)["versions"][0]["status"] = "DELETED"
     with pytest.raises(QuickSightFailed, match=rf"analysis/{ID} was deleted.*restore-analysis --analysis-id {ID}"):
         one.analysis(TEMPLATES, puts[1].arn)
-    aws.client().restore_analysis(AwsAccountId=ACCOUNT, AnalysisId=ID)
+    aws.objects.get("Analysis", ID)["versions"][0]["status"] = "CREATION_SUCCESSFUL"
     assert one.analysis(TEMPLATES, puts[1].arn).outcome == "unchanged"
 
 
@@ -251,7 +245,7 @@ def test_an_interrupted_deletion_can_be_continued(aws: Served) -> None:
 def test_a_deleted_analysis_is_deleted_without_recovery(aws: Served) -> None:
     one = quicksight(aws)
     put_all(one)
-    aws.client().delete_analysis(AwsAccountId=ACCOUNT, AnalysisId=ID)
+    aws.objects.get("Analysis", ID)["versions"][0]["status"] = "DELETED"
     assert f"analysis {ARN}:analysis/{ID}" in list(one.delete(TEMPLATES.id))
     assert outcomes(put_all(one))[2] == "created"
 
