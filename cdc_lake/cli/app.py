@@ -1,4 +1,4 @@
-"""The Typer application: which commands there are, and how errors reach the user."""
+"""The Typer application: its commands, and how errors are printed."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ for module in COMMANDS:
 
 
 def main() -> None:
-    """Run the command line. An error that carries a message for the user ends in that message, exit code 1
-    or what the error says.
+    """Run the command line.
 
-    CDC_LAKE_DEBUG=1 shows the traceback instead.
+    An error with a `user_message` is printed as that message; the exit code is the error's `exit_code`, else 1.
+    With CDC_LAKE_DEBUG=1 its traceback is printed instead.
     """
     try:
         app()

@@ -1,4 +1,4 @@
-"""`cdc-lake aws smoke`: Northwind once through a real account, from an empty database to the dashboard."""
+"""`cdc-lake aws smoke`: run Northwind once in an AWS account, from an empty database to the dashboard."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from cdc_lake.aws_settings import AwsSettings
     from resources.identity import Identity
 
-_AGAIN = ("cdc-lake aws smoke --resume",)
+_RESUME_COMMANDS = ("cdc-lake aws smoke --resume",)
 _CLEAN_UP = (
     f"cdc-lake reset {PIPELINE}    (connector, offsets, slot, topics, QuickSight's objects, tables, raw objects)",
     "at the source: DROP PUBLICATION cdc_publication; DROP SCHEMA datalake CASCADE;",
-    "the stacks, which cost while idle: docs/infrastructure.md",
+    "the stacks, some of which are billed while idle: docs/infrastructure.md",
 )
 
 
@@ -31,31 +31,31 @@ def register(aws: typer.Typer) -> None:
 
 def smoke(
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
-    resume: Annotated[bool, typer.Option(help="Go on with one that was cut off.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")] = False,
+    resume: Annotated[bool, typer.Option(help="Continue an interrupted run.")] = False,
 ) -> None:
-    """Run Northwind through the account that the variables name: load, each stage, the two stories, counts, verify.
+    """Run Northwind in the account that the variables name: load, all stages, three changes, counts, verify.
 
-    Exit code 1 where a count, a story, a check or the verification is not as it has to be.
+    Exit code 1 if a count, a change, a check or the verification fails.
     """
     from rich.console import Console
 
-    from cdc_lake.demo.journal import Journal, alone
+    from cdc_lake.demo.journal import Journal, exclusive
     from infra.local.home import find_home
 
-    told, who = _account()
+    settings, identity = _account()
     console = Console(stderr=as_json)
-    console.print(f"account {who.account}, {told.region}, as {who.arn}", highlight=False, soft_wrap=True)
+    console.print(f"account {identity.account}, {settings.region}, as {identity.arn}", highlight=False, soft_wrap=True)
     if not yes:
-        typer.confirm(_question(told), abort=True, err=as_json)
+        typer.confirm(_question(settings), abort=True, err=as_json)
     started = time.monotonic()
     file = find_home().path / SMOKE
-    with alone(file):
+    with exclusive(file):
         journal = Journal(file, resume)
-        summary = run(console, None, journal, _AGAIN)
+        summary = run(console, None, journal, _RESUME_COMMANDS)
         summary["verify"] = journal.step("verify", lambda: _verified(console))
         summary["seconds"] = {**journal.seconds(), "total": round(time.monotonic() - started, 1)}
-    summary["account"] = who.account
+    summary["account"] = identity.account
     if as_json:
         typer.echo(json.dumps(summary))
     else:
@@ -70,36 +70,36 @@ def smoke(
 
 
 def _account() -> tuple[AwsSettings, Identity]:
-    """The variables, and whose credentials these are. Raises ResourceError where they are of another account."""
+    """Return the settings and the caller's identity. Raises ResourceError if they name different accounts."""
     if profile() != "aws":
         raise ResourceError(
-            f"`cdc-lake aws smoke` is for the profile aws, and CDC_LAKE_PROFILE is {profile()!r}.",
+            f"Cannot run `cdc-lake aws smoke`: CDC_LAKE_PROFILE is {profile()!r}.",
             "Set CDC_LAKE_PROFILE=aws and the variables of docs/aws.md; `cdc-lake demo` runs the same on this machine.",
         )
     from cdc_lake.aws_settings import AwsSettings
     from resources.identity import Sts
 
-    told = AwsSettings.from_environment()
-    who = Sts(region=told.region).identity()
-    if who.account != told.account_id:
+    settings = AwsSettings.from_environment()
+    identity = Sts(region=settings.region).identity()
+    if identity.account != settings.account_id:
         raise ResourceError(
-            f"The credentials are of account {who.account} ({who.arn}), and the variables name account"
-            f" {told.account_id}: nothing was done.",
-            "Set AWS_PROFILE to credentials of that account, or the variables to this one's.",
+            f"Cannot use the credentials of {identity.arn}: their account is {identity.account}, and the variables"
+            f" name account {settings.account_id}. Nothing was changed.",
+            "Set AWS_PROFILE to credentials of that account, or set the variables for this account.",
         )
-    return told, who
+    return settings, identity
 
 
-def _question(told: AwsSettings) -> str:
+def _question(settings: AwsSettings) -> str:
     return (
-        f"Start pipeline {PIPELINE} over in bucket {told.bucket}, catalog {told.catalog} and cluster"
-        f" {told.kafka_cluster}, and load the sample anew into schema datalake of {told.source_database} at"
-        f" {told.source_host}? What both hold now is dropped; what runs meanwhile is billed."
+        f"Start pipeline {PIPELINE} over in bucket {settings.bucket}, catalog {settings.catalog} and cluster"
+        f" {settings.kafka_cluster}, and load the sample into schema datalake of {settings.source_database} at"
+        f" {settings.source_host}? The existing data of both is deleted; AWS bills the resources used."
     )
 
 
 def _verified(console: Any) -> dict[str, dict[str, Any]]:  # noqa: ANN401 - rich is imported late
-    """By table: whether the lake is what the source is, and how many rows that was asked of."""
+    """Compare source and lake; return by table whether they are equal, and how many rows were compared."""
     from cdc_lake.pipeline.loading import load
     from cdc_lake.pipeline.operations.verification import Systems, verify_tables
     from cdc_lake.profile import resolved, spark

@@ -1,4 +1,4 @@
-"""`cdc-lake connectors lint`: connectors' data files, before anybody deploys them."""
+"""`cdc-lake connectors lint`: check connector configurations before they are deployed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Worker:
-    """A worker to ask."""
+    """A Connect worker that validates configurations."""
 
     connect: KafkaConnect
     plugins: frozenset[str]
@@ -24,7 +24,7 @@ class _Worker:
     """Real values of placeholders."""
 
 
-connectors = typer.Typer(help="Connectors' configurations, which are data files.", no_args_is_help=True)
+connectors = typer.Typer(help="Connector configurations.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
@@ -34,35 +34,35 @@ def register(app: typer.Typer) -> None:
 
 @connectors.callback()
 def _group() -> None:
-    """Connectors' configurations, which are data files."""
+    """Connector configurations."""
 
 
 @connectors.command()
 def lint(
     files: Annotated[
-        list[Path] | None, typer.Argument(help="Configurations; all of connectors/ if none is given.")
+        list[Path] | None, typer.Argument(help="Configuration files; default: all in connectors/.")
     ] = None,
     connect_url: Annotated[
-        str | None, typer.Option(help="A Kafka Connect worker to ask; the stack's if none is given, and it runs.")
+        str | None, typer.Option(help="A Kafka Connect worker that validates them; default: the stack's, if it runs.")
     ] = None,
     connect_user: Annotated[
-        str, typer.Option(help="Its user; the password is taken from the variable CDC_LAKE_CONNECT_PASSWORD.")
+        str, typer.Option(help="The worker's user; the password is read from the variable CDC_LAKE_CONNECT_PASSWORD.")
     ] = "",
 ) -> None:
-    """Look for settings that are missing, misspelled or lose records; exit code 1 where there is one.
+    """Report settings that are missing, misspelled or would lose records; exit code 1 if there are any.
 
-    A connector whose plugin is on the worker is judged by the plugin itself, another one by what is known of it.
+    The plugin validates a configuration if the worker has it; otherwise the files in connectors/settings are used.
     """
     from cdc_lake.pipeline.assets.topic import CONNECTORS
     from resources.connector_lint import Settings
     from resources.errors import ConnectorConfigInvalid
 
     settings = Settings.read(CONNECTORS / "settings")
-    worker = _named(connect_url, connect_user) if connect_url else _stacks()
+    worker = _worker_at(connect_url, connect_user) if connect_url else _local_worker()
     wrong = 0
     for path in files or sorted(CONNECTORS.rglob("*.json")):
         try:
-            verdict, faults = _judged(path, worker, settings)
+            verdict, faults = _validated(path, worker, settings)
         except ConnectorConfigInvalid as error:
             verdict, faults = "", (error.user_message,)
         wrong += bool(faults)
@@ -71,15 +71,15 @@ def lint(
             typer.echo(f"  {fault}")
     if worker is None:
         typer.echo(
-            "No plugin was asked, since no Kafka Connect worker runs here: start one with `cdc-lake up`, or name one"
-            " with --connect-url.",
+            "No plugin validated the files: no Kafka Connect worker is running. Start one with `cdc-lake up`, or"
+            " name one with --connect-url.",
             err=True,
         )
     if wrong:
         raise typer.Exit(1)
 
 
-def _named(url: str, user: str) -> _Worker:
+def _worker_at(url: str, user: str) -> _Worker:
     import dagster as dg
 
     from resources.kafka_connect import KafkaConnect
@@ -93,8 +93,8 @@ def _named(url: str, user: str) -> _Worker:
     return _Worker(connect, connect.plugins(), {})
 
 
-def _stacks() -> _Worker | None:
-    """The stack's worker, if it runs, and the login of the database beside it."""
+def _local_worker() -> _Worker | None:
+    """Return the stack's worker with the connection to the stack's database; None if it is not running."""
     from infra.local.attach import load_endpoints, require_running
     from infra.local.errors import StackDown
     from resources.kafka_connect import KafkaConnect
@@ -116,25 +116,25 @@ def _stacks() -> _Worker | None:
     return _Worker(connect, connect.plugins(), known)
 
 
-def _judged(path: Path, worker: _Worker | None, settings: Settings) -> tuple[str, Sequence[str]]:
-    """What to say of a file without a fault, and its faults. Raises ConnectorConfigInvalid."""
+def _validated(path: Path, worker: _Worker | None, settings: Settings) -> tuple[str, Sequence[str]]:
+    """Return the verdict on a file without faults, and its faults. Raises ConnectorConfigInvalid."""
     from resources.connector_config import placeholders, render
     from resources.connector_validation import CLASS, judge
 
-    # What is known are patterns of filled values: each placeholder gets its own name.
+    # The settings files have patterns of rendered values: each placeholder is replaced by its name.
     config = render(path, {name: name for name in placeholders(path)})
-    kind = config.get(CLASS, "")
-    if not kind:
+    connector_class = config.get(CLASS, "")
+    if not connector_class:
         return "", [f"{CLASS} is missing"]
-    if worker is not None and kind in worker.plugins:
+    if worker is not None and connector_class in worker.plugins:
         found = judge(worker.connect, path, worker.known)
-        unsure = (
+        remarks = (
             f"; not judged, for a pipeline fills them in: {', '.join(found.not_judged)}" if found.not_judged else ""
         )
         if found.undefined:
-            unsure += f"; its plugin does not define {', '.join(found.undefined)}"
-        return f"ok, says its plugin on {worker.connect.url}{unsure}", found.faults
-    if kind in settings.classes:
+            remarks += f"; its plugin does not define {', '.join(found.undefined)}"
+        return f"ok, says its plugin on {worker.connect.url}{remarks}", found.faults
+    if connector_class in settings.classes:
         return "ok, by what is known of its settings; its plugin was not asked", list(settings.faults(config))
     absent = "was not asked" if worker is None else f"is not on {worker.connect.url}"
     return f"an error policy, and nothing else is known: its plugin {absent}", ()

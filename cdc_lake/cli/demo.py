@@ -1,4 +1,4 @@
-"""`cdc-lake demo`: the whole pipeline on this machine, from nothing to a dashboard."""
+"""`cdc-lake demo`: run the sample pipeline on this machine, from an empty database to the dashboard."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 from cdc_lake.cli.local_only import local_only
 from cdc_lake.cli.northwind import DEMO, run, show, went_well
 
-_AGAIN = ("cdc-lake up    (where something of the stack is down)", "cdc-lake demo --resume")
+_RESUME_COMMANDS = ("cdc-lake up    (if an engine is not running)", "cdc-lake demo --resume")
 _NEXT = 'next: cdc-lake dev (the graph in Dagster\'s UI), cdc-lake query "SELECT * FROM order_items LIMIT 5"'
 
 
@@ -22,30 +22,33 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")] = False,
     sql_dir: Annotated[
-        Path | None, typer.Option(exists=True, file_okay=False, help="Load these SQL scripts instead.")
+        Path | None,
+        typer.Option(
+            exists=True, file_okay=False, help="Load the SQL scripts of this folder instead of generated data."
+        ),
     ] = None,
-    resume: Annotated[bool, typer.Option(help="Go on with a demo that was cut off.")] = False,
+    resume: Annotated[bool, typer.Option(help="Continue an interrupted demo.")] = False,
 ) -> None:
-    """Start everything, load Northwind, materialise the graph, tell the two stories, and count.
+    """Start the stack, load Northwind, materialise the graph, change three orders, and count the rows.
 
-    Exit code 1 where a count, a story or a check is not as it has to be, or another demo runs on this state folder.
+    Exit code 1 if a count, a change or a check fails, or if another demo runs on this state folder.
     """
     from rich.console import Console
 
-    from cdc_lake.demo.journal import Journal, alone
+    from cdc_lake.demo.journal import Journal, exclusive
     from infra.local.home import find_home
     from infra.local.preparation import prepare
 
     console = Console(stderr=as_json)
     started = time.monotonic()
     file = find_home().path / DEMO
-    with alone(file):
-        # Before anything else: what is cut off from here on must not resume the demo before it.
+    with exclusive(file):
+        # Created first: `--resume` after an interruption must not continue an earlier demo.
         journal = Journal(file, resume)
         seconds = prepare(console)
-        summary = run(console, sql_dir, journal, _AGAIN)
+        summary = run(console, sql_dir, journal, _RESUME_COMMANDS)
     summary["seconds"] = {**seconds, **summary["seconds"], "total": round(time.monotonic() - started, 1)}
     if as_json:
         typer.echo(json.dumps(summary))

@@ -1,4 +1,4 @@
-"""`cdc-lake dlq`: the dead letters of a pipeline: what they are, and what to do about them."""
+"""`cdc-lake dlq`: list, show, replay, edit and drop the dead letters of a pipeline."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from cdc_lake.jobs.maintenance.replay import ReplayReport
     from cdc_lake.pipeline.naming import TableFlow
 
-_ROW = 16  # bytes of a line of a hex dump
+_ROW = 16  # bytes in a line of the hex dump
 _SHOWN = 4096
-_WIDE = 100_000  # of a table that is not for a terminal
+_WIDE = 100_000  # width of a table in a pipe or file
 
 Pipeline = Annotated[str, typer.Argument(help="The pipeline's name.")]
-Letter = Annotated[str, typer.Argument(help="A letter, as `dlq list` names it: TOPIC+PARTITION+OFFSET.")]
-Letters = Annotated[list[str], typer.Argument(help="Letters, as `dlq list` names them.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
+Letter = Annotated[str, typer.Argument(help="A letter's id from `dlq list`: TOPIC+PARTITION+OFFSET.")]
+Letters = Annotated[list[str], typer.Argument(help="Ids of letters from `dlq list`.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the command group `dlq` to the application."""
-    dlq = typer.Typer(help="The dead letters: records that could not be read.", no_args_is_help=True)
+    dlq = typer.Typer(help="Dead letters: records that could not be landed or read.", no_args_is_help=True)
     for command in (show, replay, edit, drop):
         dlq.command()(command)
     dlq.command("list")(list_)
@@ -39,9 +39,9 @@ def register(app: typer.Typer) -> None:
 def list_(
     pipeline: Pipeline,
     as_json: AsJson = False,
-    closed: Annotated[bool, typer.Option("--closed", help="Those that were replayed or dropped.")] = False,
+    closed: Annotated[bool, typer.Option("--closed", help="List letters that were replayed or dropped.")] = False,
 ) -> None:
-    """List dead letters: which record, when it was found, and why it could not be read."""
+    """List dead letters: record, time, and reason."""
     from rich.console import Console
     from rich.table import Column, Table
     from rich.text import Text
@@ -51,7 +51,7 @@ def list_(
     found = list(dead_letters.letters(_store(pipeline), pipeline, closed))
     if as_json:
         for letter in found:
-            typer.echo(json_text(_told(letter)))
+            typer.echo(json_text(_fields(letter)))
         return
     if not found:
         typer.echo(f"pipeline {pipeline} has no {'closed' if closed else 'open'} dead letters")
@@ -71,10 +71,12 @@ def list_(
 def show(
     pipeline: Pipeline,
     letter: Letter,
-    raw: Annotated[bool, typer.Option("--raw", help="Only the value's bytes, as they are: to redirect.")] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Print only the value's bytes, unchanged in a pipe or file.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
-    """Show one dead letter: where its record came from, why it could not be read, and its value, whole."""
+    """Show one dead letter: the record's place, the reason, and the value."""
     import base64
 
     from cdc_lake.contract.objects import dead_letters
@@ -90,23 +92,23 @@ def show(
         return
     if as_json:
         encoded = None if value is None else base64.b64encode(value).decode()
-        typer.echo(json_text({**_told(found), "value": encoded}))
+        typer.echo(json_text({**_fields(found), "value": encoded}))
         return
-    for name, told in _told(found).items():
-        if told not in (None, {}):
-            typer.echo(printable(f"{name:<11} {told}"))
+    for name, content in _fields(found).items():
+        if content not in (None, {}):
+            typer.echo(printable(f"{name:<11} {content}"))
     for line in _value_lines(value):
         typer.echo(line)
 
 
 def replay(
     pipeline: Pipeline,
-    letter: Annotated[list[str] | None, typer.Argument(help="Letters, as `dlq list` names them; all without.")] = None,
+    letter: Annotated[list[str] | None, typer.Argument(help="Ids of letters from `dlq list`; default: all.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
-    """Read dead letters again and apply them, once their cause is mended; exit code 1 if one can't be read still.
+    """Apply dead letters again, after their cause is fixed; exit code 1 if one still cannot be read.
 
-    An old record overwrites nothing newer. What can't be read stays, with its reason.
+    An old record does not overwrite a newer row. A letter that still cannot be read stays open, with its new reason.
     """
     from cdc_lake.contract.errors import ContractError
     from cdc_lake.contract.objects import dead_letters
@@ -123,8 +125,8 @@ def replay(
     topics = {table.topic for table in flow.tables}
     if strays := [each.id for each in chosen if each.topic not in topics]:
         raise ContractError(
-            f"no table of pipeline {pipeline} takes records of the topic of {strays[0]}: put the table back into the "
-            f"YAML, or give the letter up with `cdc-lake dlq drop {pipeline} {strays[0]}`"
+            f"Cannot replay {strays[0]}: no table of pipeline {pipeline} has its topic. Add the table to the YAML "
+            f"again, or drop the letter with `cdc-lake dlq drop {pipeline} {strays[0]}`."
         )
     if not chosen:
         typer.echo("{}" if as_json else f"pipeline {pipeline} has no dead letters")
@@ -144,22 +146,24 @@ def replay(
 def edit(
     pipeline: Pipeline,
     letter: Letter,
-    value: Annotated[Path, typer.Option(help="A file with the whole value that the record should have had.")],
+    value: Annotated[Path, typer.Option(help="A file with the complete corrected value.")],
 ) -> None:
-    """Put a mended value in the record's place, for `dlq replay`; the original is kept."""
+    """Store a corrected value for `dlq replay`; the original is kept."""
     from cdc_lake.contract.errors import ContractError
     from cdc_lake.contract.objects import dead_letters
 
     store = _store(pipeline)
     found = dead_letters.find(store, pipeline, letter)
     try:
-        body = value.read_bytes().rstrip(b"\r\n")  # what editors put at the end of a file
+        body = value.read_bytes().rstrip(b"\r\n")  # editors add a newline at the end
     except OSError as error:
-        raise ContractError(f"{value} can't be read: {error.strerror}") from error
+        raise ContractError(f"Cannot read {value}: {error.strerror}.") from error
     if not body:
-        raise ContractError(f"{value} is empty; to give the record up, use `cdc-lake dlq drop {pipeline} {letter}`")
+        raise ContractError(
+            f"Cannot use {value}: it is empty. To drop the record, run `cdc-lake dlq drop {pipeline} {letter}`."
+        )
     dead_letters.replace_value(store, pipeline, found, body)
-    typer.echo(f"{found.id} has a value of {len(body):,} bytes now; apply it with `cdc-lake dlq replay {pipeline}`")
+    typer.echo(f"{found.id} has a value of {len(body):,} bytes now. Apply it with `cdc-lake dlq replay {pipeline}`")
 
 
 def drop(
@@ -167,7 +171,7 @@ def drop(
     letter: Letters,
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
 ) -> None:
-    """Give records up: the lake will never have them. They stay in `dlq list --closed`."""
+    """Drop dead letters: the lake will never have these changes. `dlq list --closed` still lists them."""
     from cdc_lake.contract.objects import dead_letters
 
     store = _store(pipeline)
@@ -175,7 +179,7 @@ def drop(
     if not yes:
         for each in found:
             typer.echo(printable(f"{each.id}: {each.reason}"))
-        typer.confirm(f"Give up {len(found)} records? The lake will never have these changes.", abort=True)
+        typer.confirm(f"Drop {len(found)} dead letters? The lake will never have these changes.", abort=True)
     for each in found:
         dead_letters.close(store, pipeline, each, "dropped", None)
         typer.echo(f"dropped {each.id}")
@@ -186,12 +190,12 @@ def _store(pipeline: str) -> ObjectStore:
     from cdc_lake.pipeline.naming import location
     from cdc_lake.profile import resolved
 
-    load(pipeline)  # says which pipelines there are where there is none of this name
+    load(pipeline)  # fails if there is no such pipeline
     return location(resolved()["store"]).store()
 
 
-def _told(letter: DeadLetter) -> dict[str, object]:
-    """A letter as people read it: bytes as text where they are text."""
+def _fields(letter: DeadLetter) -> dict[str, object]:
+    """Return a letter's fields, with bytes as text if they are UTF-8."""
     return {
         "letter": letter.id,
         **letter.model_dump(mode="json", exclude={"key", "headers"}),
@@ -217,7 +221,7 @@ def _ended(letter: DeadLetter) -> str:
 
 
 def _value_lines(value: bytes | None) -> list[str]:
-    """A value for people: as text where it is printable text, in hex otherwise; the beginning of a long one."""
+    """Format a value: as text if it is printable, else as a hex dump; a long value is cut."""
     if not value:
         return ["(the record has no value)" if value is None else "(the value is empty)"]
     shown = value[:_SHOWN]

@@ -1,4 +1,4 @@
-"""Output for people that stays readable on a narrow terminal, and whole in a pipe."""
+"""Tables and texts that fit a narrow terminal and are not folded in a pipe."""
 
 from __future__ import annotations
 
@@ -11,24 +11,23 @@ from rich.table import Column, Table
 from rich.text import Text
 
 PIPED = 10**9
-"""The width of what is not for a terminal: its lines are never broken."""
+"""Width of output to a pipe or file: lines are never folded."""
 _GAP = 2
 _NARROWEST = 16
-# A name or path may go on in the next line after one of these; they stay at the line's end.
+# A name or path may be folded after these characters.
 _PIECE = re.compile(r"[^\s/,;:=._+-]*[\s/,;:=._+-]+|[^\s/,;:=._+-]+")
 
 
 def console(stderr: bool = False) -> Console:
-    """The terminal; of any width it takes where the output is piped or kept in a file."""
+    """Return the console; in a pipe or file its width is unlimited."""
     stream = sys.stderr if stderr else sys.stdout
     return Console(stderr=stderr, width=None if stream.isatty() else PIPED)
 
 
 def fold(text: Text, width: int) -> Text:
-    """The text in lines of at most `width` cells.
+    """Fold the text into lines of at most `width` cells.
 
-    Broken at spaces; a word that is wider than a line by itself, at the punctuation in it; only a piece without any
-    is cut where the line ends.
+    Lines end at spaces. A word wider than a line is folded at punctuation; a piece without punctuation is cut.
     """
     lines = [part for line in text.split("\n") for part in line.divide(list(_breaks(line.plain, width)))]
     for line in lines:
@@ -37,7 +36,7 @@ def fold(text: Text, width: int) -> Text:
 
 
 def _breaks(line: str, width: int) -> Iterator[int]:
-    """Where the next lines begin."""
+    """Yield the positions where new lines begin."""
     start = 0
     for word in re.finditer(r"\S+\s*", line):
         if len(word[0].rstrip()) <= width:
@@ -55,7 +54,7 @@ def _breaks(line: str, width: int) -> Iterator[int]:
 
 
 def grid(console: Console, columns: Sequence[Column], rows: Sequence[Sequence[Text]]) -> Table:
-    """A table without lines, as wide as the console at most: its widest columns are folded until it fits."""
+    """Return a table without borders that fits the console: the widest columns are folded."""
     texts = [[Text(str(column.header)), *cells] for column, *cells in zip(columns, *rows, strict=True)]
     widths = [max(text.cell_len for text in column) for column in texts]
     while sum(widths) + _GAP * (len(widths) - 1) > console.width and max(widths) > _NARROWEST:

@@ -1,4 +1,4 @@
-"""`cdc-lake load`: the sample database, or one's own scripts and the outbox, into any PostgreSQL server."""
+"""`cdc-lake load`: load the sample database, or SQL scripts and the outbox, into any PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cdc_lake.samples.loader import PUBLICATION, SCHEMA, LoadReport, load
 
 def register(app: typer.Typer) -> None:
     """Add the command `load` to the application."""
-    # Only --help asks for help: -h is the host, as in psql.
+    # -h is the host, as in psql, so only --help prints help.
     app.command("load", context_settings={"help_option_names": ["--help"]})(load_command)
 
 
@@ -29,23 +29,25 @@ def load_command(
     ] = None,
     port: Annotated[int, typer.Option("--port", "-p", min=1, max=65535, help="The server's port.")] = 5432,
     dbname: Annotated[str, typer.Option("--dbname", "-d", help="The database; it must exist.")] = "devdb",
-    user: Annotated[str, typer.Option("--user", "-u", help="Who may create a schema and a publication.")] = "postgres",
+    user: Annotated[
+        str, typer.Option("--user", "-u", help="A user who may create a schema and a publication.")
+    ] = "postgres",
     sql_dir: Annotated[
         Path | None,
         typer.Option("--sql-dir", help="Load the .sql files of this folder, in name order, instead of generated data."),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Don't ask before loading.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Load the Northwind sample into schema datalake: 14 tables, outbox, publication.
 
-    The password is taken from PGPASSWORD or asked for. In the profile aws, without --host, server and login are its
-    source's. Everything is loaded or, after an error, nothing.
+    The password is read from PGPASSWORD or asked for. In the aws profile, without --host, the profile's source and
+    login are used. The load is one transaction.
     """
     console, errors = Console(), Console(stderr=True)
-    parameters = _source() if host is None and profile() != "local" else _given(host, port, dbname, user)
+    parameters = _from_profile() if host is None and profile() != "local" else _from_options(host, port, dbname, user)
     source = f"the scripts in {sql_dir}" if sql_dir else "generated data"
     if not yes:
-        typer.confirm(f"Make schema {SCHEMA} in {parameters} from {source}?", abort=True)
+        typer.confirm(f"Create schema {SCHEMA} in {parameters} from {source}?", abort=True)
     try:
         report = _load_with_progress(parameters, sql_dir, errors)
     except LoadError as error:
@@ -54,15 +56,15 @@ def load_command(
     _print(report, console)
 
 
-def _given(host: str | None, port: int, dbname: str, user: str) -> ConnectionParameters:
+def _from_options(host: str | None, port: int, dbname: str, user: str) -> ConnectionParameters:
     password = os.environ.get("PGPASSWORD")
     if password is None:
         password = typer.prompt(f"Password of {user}", hide_input=True, default="", show_default=False)
     return ConnectionParameters(host or "localhost", port, dbname, user, password)
 
 
-def _source() -> ConnectionParameters:
-    """The profile's source database."""
+def _from_profile() -> ConnectionParameters:
+    """Return the connection to the profile's source database."""
     from cdc_lake.profile import resolved
 
     postgres = resolved()["postgres"]
@@ -92,9 +94,9 @@ def _print(report: LoadReport, console: Console) -> None:
     console.print(table)
     console.print(f"Publication {PUBLICATION}; loaded in {report.seconds:.1f} s.")
     if report.own_outbox:
-        console.print("The outbox is the scripts' own, with their triggers.")
+        console.print("The scripts created the outbox and its triggers.")
     for role in report.roles:
-        console.print(f"Created role {role}, without login: the scripts grant rights to it.", markup=False)
+        console.print(f"Created role {role} without login, because the scripts grant rights to it.", markup=False)
     if report.wal_level != "logical":
         console.print(
             f"The server's wal_level is {report.wal_level}: set it to logical and restart the server "

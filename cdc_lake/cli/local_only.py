@@ -1,4 +1,4 @@
-"""Commands that are about the embedded stack, which only the local profile uses."""
+"""Restrict commands to the local profile, which has the embedded stack."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ P = ParamSpec("P")
 
 
 def profile() -> str:
-    """The profile that the environment names."""
+    """Return the profile that the environment sets."""
     return os.environ.get("CDC_LAKE_PROFILE", "local")
 
 
 def local_only(command: Callable[P, None], instead: str = "") -> Callable[P, None]:
-    """The command; in another profile it ends at once, and says what to run `instead`, where there is something."""
+    """Wrap a command so that it fails in other profiles; `instead` is a sentence with the alternative."""
 
     @functools.wraps(command)
     def refused_elsewhere(*arguments: P.args, **options: P.kwargs) -> None:
         if profile() != "local":
             name = command.__name__
             raise ResourceError(
-                f"`cdc-lake {name}` is for the local profile: it is about the stack on this machine, and"
-                f" CDC_LAKE_PROFILE is {profile()!r}.",
-                f"{instead} `CDC_LAKE_PROFILE=local cdc-lake {name}` runs it all the same.".strip(),
+                f"Cannot run `cdc-lake {name}`: it manages the stack on this machine, and CDC_LAKE_PROFILE is"
+                f" {profile()!r}.",
+                f"{instead} `CDC_LAKE_PROFILE=local cdc-lake {name}` runs it on the local stack.".strip(),
             )
         command(*arguments, **options)
 

@@ -1,4 +1,4 @@
-"""`cdc-lake migrate PIPELINE`: bring Hudi tables whose commits are named in local time to UTC."""
+"""`cdc-lake migrate PIPELINE`: set UTC in Hudi tables whose commits are named in local time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Northwind's run from nothing to a dashboard, as `demo` and `aws smoke` show it."""
+"""Run Northwind from an empty database to the dashboard, for `demo` and `aws smoke`."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from cdc_lake.cli.printable import printable
 
 PIPELINE = "northwind"
 DEMO, SMOKE = "demo.json", "smoke.json"
-"""The journals' files in the state folder: one for the stack here, one for an account."""
+"""Journal files in the state folder: of the demo on the local stack, and of the run in an AWS account."""
 JOURNALS = (DEMO, SMOKE)
 
 
 def went_well(summary: dict[str, Any]) -> bool:
-    """Whether no check failed, each story ended well, and the stages before the dataset hold equally much."""
+    """Whether no check failed, each story is ok, and the stages before the dataset have equal counts."""
     counts = {summary["stages"][stage] for stage in ("source", "topic", "raw", "lake")}
     stories = all(story["ok"] for story in summary["stories"].values())
     return len(counts) == 1 and stories and not summary["checks"]["failed"]
 
 
-def run(console: Any, sql_dir: Path | None, journal: Any, again: Sequence[str]) -> dict[str, Any]:  # noqa: ANN401 - imported late
-    """The steps on what the profile names; `again` are the commands that go on where they stopped."""
+def run(console: Any, sql_dir: Path | None, journal: Any, resume_commands: Sequence[str]) -> dict[str, Any]:  # noqa: ANN401 - imported late
+    """Run the steps with the profile's resources; `resume_commands` are printed if one fails."""
     from cdc_lake.demo.graph import Graph
     from cdc_lake.demo.steps import Demo
     from cdc_lake.instance import instance
@@ -38,14 +38,14 @@ def run(console: Any, sql_dir: Path | None, journal: Any, again: Sequence[str]) 
         try:
             return Demo(load(PIPELINE), resolved(), graph, journal, Lines(console), sql_dir).run()
         except Exception:
-            console.print("[yellow]It stopped. Once the cause is mended:[/]")
-            for command in again:
+            console.print("[yellow]A step failed. Fix the cause, then continue with:[/]")
+            for command in resume_commands:
                 console.print(f"  {command}", highlight=False)
             raise
 
 
 class Lines:
-    """A line a step."""
+    """Prints one line for each step."""
 
     def __init__(self, console: Any) -> None:  # noqa: ANN401 - rich is imported late
         self._console = console
@@ -53,12 +53,12 @@ class Lines:
     def step(self, name: str, what: str) -> None:
         self._console.print(f"  {name:<16} {what} …", end="", highlight=False)
 
-    def done(self, name: str, what: str) -> None:  # noqa: ARG002 - the line says the name already
+    def done(self, name: str, what: str) -> None:  # noqa: ARG002 - the line has the name already
         self._console.print(f" {what}", highlight=False)
 
 
 def show(console: Any, summary: dict[str, Any]) -> None:  # noqa: ANN401 - rich is imported late
-    """Print the summary for people."""
+    """Print the summary as text."""
     from rich.markup import escape
     from rich.table import Table
 

@@ -1,4 +1,4 @@
-"""`cdc-lake purge PIPELINE`: remove the tombstones that no late change needs any more."""
+"""`cdc-lake purge PIPELINE`: remove tombstones older than the replay window."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def register(app: typer.Typer) -> None:
 
 
 def purge(pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")]) -> None:
-    """Remove tombstones older than the replay window from tables with `deletes: hard`. The daily schedule's job."""
+    """Remove tombstones older than the replay window from tables with `deletes: hard`, as the daily job does."""
     from cdc_lake.jobs.maintenance import purge as job
     from cdc_lake.pipeline.loading import load
     from cdc_lake.pipeline.naming import location

@@ -1,4 +1,4 @@
-"""`cdc-lake query`: any Athena SQL from the command line; reading only, unless told otherwise."""
+"""`cdc-lake query`: run Athena SQL, read-only unless --write is given."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
     from resources.athena import Athena
 
-# Trino's words that begin nothing but a query, for what sqlglot's parser doesn't know.
+# Words that begin only queries in Trino, for statements that sqlglot cannot parse.
 _QUERY_WORDS = frozenset({"SELECT", "WITH", "VALUES", "TABLE"})
-# What a statement begins with in Athena and Trino, besides a parenthesis.
+# Other first words of statements in Athena and Trino.
 _CHANGING_WORDS = """
     ALTER ANALYZE CALL COMMENT COMMIT CREATE DEALLOCATE DELETE DENY DROP EXECUTE GRANT INSERT LOAD MERGE MSCK OPTIMIZE
     PREPARE REFRESH RESET REVOKE ROLLBACK SET START TRUNCATE UNLOAD UPDATE USE VACUUM
 """
 _READING_COMMANDS = frozenset({"SHOW", "DESCRIBE", "DESC"})
 _STATEMENT_WORDS = _QUERY_WORDS | _READING_COMMANDS | {"EXPLAIN", *_CHANGING_WORDS.split()}
-# Ends a line, and with it a comment, for Trino as for Athena.
+# Trino and Athena end a line, and so a comment, at a carriage return.
 _CARRIAGE_RETURN = re.compile(r"\r\n?")
 _COMMENTS = re.compile(r"\A(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?\*/)+", re.DOTALL)
 
 
 class OutputFormat(StrEnum):
-    """How the rows are printed."""
+    """Format of the printed rows."""
 
     table = "table"
     csv = "csv"
@@ -48,19 +48,22 @@ def query(
     sql: Annotated[str, typer.Argument(help="One statement in Athena's SQL.")],
     output: Annotated[OutputFormat, typer.Option("--format", "-f", help="How to print the rows.")] = OutputFormat.table,
     database: Annotated[
-        str | None, typer.Option(help="The database of tables that are named without one; default: the profile's.")
+        str | None, typer.Option(help="Database of unqualified table names; default: the profile's.")
     ] = None,
     write: Annotated[bool, typer.Option("--write", help="Also run statements that change something.")] = False,
     reuse: Annotated[
-        int, typer.Option(min=0, max=10080, help="Take the same query's result if it is at most so many minutes old.")
+        int,
+        typer.Option(
+            min=0, max=10080, help="Return an earlier result of the same query that is at most this many minutes old."
+        ),
     ] = 0,
 ) -> None:
-    """Run SQL on the lake: on Athena, or on the local engine that stands in for it."""
+    """Run SQL on the lake: on Athena, or on Trino in the local profile."""
     if not write and (fault := no_statement(sql)):
         raise typer.BadParameter(fault)
     if not write and (word := changing_word(sql)):
-        raise typer.BadParameter(f"{word} is not a statement that only reads: add --write to run it.")
-    # Imported here: Dagster takes seconds, and `cdc-lake --help` shouldn't.
+        raise typer.BadParameter(f"{word} is not a read-only statement: add --write to run it.")
+    # Imported late: Dagster takes seconds to import.
     from resources.errors import ResourceError
 
     try:
@@ -95,9 +98,9 @@ def _athena(database: str | None) -> Athena:
 
 
 def no_statement(sql: str) -> str | None:
-    """Return what can't be parsed, and where, if the text begins as no SQL statement does; None if it does.
+    """Return an error with its position if the text does not begin like an SQL statement, else None.
 
-    What is wrong further on is Athena's to say: it knows its own SQL best, and tells line and column too.
+    Athena reports errors further on, with line and column.
     """
     sql = _CARRIAGE_RETURN.sub("\n", sql)
     text = _COMMENTS.sub("", sql)
@@ -108,10 +111,10 @@ def no_statement(sql: str) -> str | None:
     line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
     place = f"line {line}, column {column}"
     if not text.strip("; \t\n"):
-        return f"There is no SQL statement in it ({place} is its end)."
+        return f"There is no SQL statement ({place} is the end of the text)."
     near = difflib.get_close_matches(word.upper(), sorted(_STATEMENT_WORDS), n=1)
     meant = f" Did you mean {near[0]}?" if near else " A query begins with SELECT, WITH, VALUES, TABLE or SHOW."
-    return f"This is no SQL: {place}: no statement begins with {word or text[0]!r}.{meant}"
+    return f"Cannot parse the SQL: {place}: no statement begins with {word or text[0]!r}.{meant}"
 
 
 def _first_word(text: str) -> str:
@@ -120,15 +123,15 @@ def _first_word(text: str) -> str:
 
 
 def changing_word(sql: str) -> str | None:
-    """Return the name of the statement if it may change something, None if it can only read.
+    """Return the name of the statement if it may change something, None if it is read-only.
 
-    What can't be parsed counts as reading only if it begins as a query does: Athena runs one statement, and
-    says best what is wrong with it.
+    Text that cannot be parsed is read-only only if it begins like a query: Athena runs one statement, and reports
+    its errors.
     """
     import sqlglot
     from sqlglot.errors import SqlglotError
 
-    logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of statements it knows by their name only
+    logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns about statements that it does not parse fully
     text = _COMMENTS.sub("", _CARRIAGE_RETURN.sub("\n", sql))
     word = _first_word(text).upper()
     try:
@@ -141,7 +144,7 @@ def changing_word(sql: str) -> str | None:
 
 
 def _changing_unparsed(text: str) -> str | None:
-    if re.search(r";\s*\S", text):  # in a text or a comment too: what can't be parsed gets no benefit of a doubt
+    if re.search(r";\s*\S", text):  # also in a string or comment: without parsing they cannot be distinguished
         return "More than one statement at a time"
     while text.startswith("("):
         text = _COMMENTS.sub("", text[1:])

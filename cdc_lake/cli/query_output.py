@@ -1,4 +1,4 @@
-"""Query results as text: a table for people, CSV and JSON for programs."""
+"""Format query results as a table, CSV or JSON."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from resources.athena import QueryResult
 
 _NUMBERS = frozenset({"tinyint", "smallint", "integer", "bigint", "float", "double", "decimal"})
-# What a spreadsheet takes for a formula when a cell begins with it, and texts that are numbers all the same.
+# Spreadsheets run a cell that begins with one of these as a formula; numbers are not formulas.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-_WIDE = 100_000  # of a table that is not for a terminal: its lines are never broken
+_WIDE = 100_000  # width of a table in a pipe or file: lines are never folded
 
 
 def print_table(result: QueryResult) -> None:
-    """Print the rows as a table, and how many they are and what they cost on stderr."""
+    """Print the rows as a table, and their number, bytes scanned and seconds on stderr."""
     table = Table()
     for name, kind in result.columns:
         table.add_column(Text(printable(name)), justify="right" if kind in _NUMBERS else "left", overflow="fold")
@@ -45,25 +45,27 @@ def print_table(result: QueryResult) -> None:
 def csv_lines(result: QueryResult) -> list[str]:
     """Return the header and a line for each row; NULL is an empty cell, an empty text is "" in quotes.
 
-    A text that a spreadsheet would run as a formula is preceded by an apostrophe, as OWASP advises
-    (https://owasp.org/www-community/attacks/CSV_Injection); one that is a number is not.
+    A text that a spreadsheet would run as a formula gets a leading apostrophe, as OWASP advises
+    (https://owasp.org/www-community/attacks/CSV_Injection), unless it is a number.
     """
     names = [name for name, _ in result.columns]
     return [_csv_line(each) for each in ([names, *result.rows] if names else [])]
 
 
 def json_text(result: QueryResult) -> str:
-    """Return a list of objects, one a line. Decimals are numbers with all their digits, dates ISO 8601 texts.
+    """Return a list of objects, one per line. Decimals are numbers with all their digits, dates ISO 8601 texts.
 
     Control characters are escaped.
 
     Raises:
-        ValueError: two columns have the same name, so that an object could hold only one of them.
+        ValueError: two columns have the same name.
     """
     names = [name for name, _ in result.columns]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ValueError(f"More than one column is called {', '.join(twice)}: name them apart with AS.")
+        raise ValueError(
+            f"Cannot print JSON: more than one column is called {', '.join(twice)}. Rename columns with AS."
+        )
     lines = (
         "{" + ", ".join(f"{_json(name)}: {_json(value)}" for name, value in zip(names, row, strict=True)) + "}"
         for row in result.rows
@@ -72,7 +74,7 @@ def json_text(result: QueryResult) -> str:
 
 
 def as_text(value: object) -> str:
-    """Return a value as a cell of a table or a CSV file; NULL is the caller's."""
+    """Return a value other than NULL as a cell of a table or a CSV file."""
     match value:
         case bool():
             return str(value).lower()

@@ -1,4 +1,4 @@
-"""`cdc-lake raw ls | cat`: the raw objects, as the manifests list them."""
+"""`cdc-lake raw ls | cat`: list the raw objects in the manifests, and print their records."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def register(app: typer.Typer) -> None:
 
 def ls(
     pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
-    """List the landed objects with the manifest that committed each."""
+    """List the landed objects, each with the manifest that committed it."""
     from rich.console import Console
     from rich.table import Column, Table
     from rich.text import Text
@@ -34,7 +34,7 @@ def ls(
         for row in rows:
             typer.echo(json_text(row))
         return
-    # A key is there to be copied: nothing of it is cut off, and a pipe gets each row on one line.
+    # Keys are copied from here: they are folded, not cut, and a pipe gets each row on one line.
     console = Console() if sys.stdout.isatty() else Console(width=100_000)
     table = Table(
         "manifest", "committed", "partition", "offsets", "records", "bytes", Column("object", overflow="fold")
@@ -51,21 +51,22 @@ def ls(
             row["key"],
         )
         table.add_row(*(Text(printable(str(cell))) for cell in cells))
-    console.print(table if rows else f"pipeline {pipeline} has landed nothing yet")
+    console.print(table if rows else f"pipeline {pipeline} has no landed objects")
 
 
 def cat(
     pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
-    key: Annotated[str | None, typer.Argument(help="One object's key; all objects in order if it is left out.")] = None,
+    key: Annotated[str | None, typer.Argument(help="An object's key; default: all objects in order.")] = None,
     where: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="COLUMN=VALUE", help="Only records with this value (null and true as in JSON); can be repeated."
+            metavar="COLUMN=VALUE",
+            help="Print only records with this value (null and true as in JSON); can be repeated.",
         ),
     ] = None,
-    limit: Annotated[int, typer.Option(min=0, help="At most so many records; 0 for all.")] = 0,
+    limit: Annotated[int, typer.Option(min=0, help="Maximum number of records; 0: all.")] = 0,
 ) -> None:
-    """Print landed records, one JSON object a line, as Kafka held them."""
+    """Print landed records, one JSON object per line, as they were in Kafka."""
     from cdc_lake.contract.errors import ContractError
     from cdc_lake.contract.objects import json_lines
 
@@ -84,7 +85,8 @@ def cat(
                 return
     if key is not None and not found:
         raise ContractError(
-            f"no manifest of {pipeline} lists {key}: `cdc-lake raw ls {pipeline}` shows those there are"
+            f"Cannot print {key}: no manifest of pipeline {pipeline} lists it. "
+            f"`cdc-lake raw ls {pipeline}` prints the keys."
         )
 
 
@@ -97,7 +99,7 @@ def _conditions(where: list[str]) -> list[tuple[str, str]]:
 
 
 def _matches(value: bytes, wanted: list[tuple[str, str]]) -> bool:
-    """Whether a record has all the values; what is no JSON object has none."""
+    """Whether a record is a JSON object with all the values."""
     if not wanted:
         return True
     try:

@@ -1,4 +1,4 @@
-"""`cdc-lake reset PIPELINE`: start a pipeline over; asks first."""
+"""`cdc-lake reset PIPELINE`: remove everything that a pipeline created; asks first."""
 
 from __future__ import annotations
 
@@ -27,9 +27,8 @@ def reset(
     flow = load(pipeline)
     if not yes:
         typer.confirm(
-            f"Remove everything that pipeline {pipeline} made (connector, slot, topics, dashboards, raw objects, lake "
-            "tables)? "
-            "The source's tables stay.",
+            f"Remove everything that pipeline {pipeline} created (connector, slot, topics, dashboards, raw objects, "
+            "lake tables)? The source's tables are kept.",
             abort=True,
         )
     bound = resolved()
@@ -49,8 +48,8 @@ def reset(
         typer.echo(f"removed {line}")
         count += 1
     if pipeline == PIPELINE:
-        # What a demo remembers of the pipeline is over too: `demo --resume` must not tell of it.
+        # `demo --resume` must not continue a demo of the removed pipeline.
         for journal in JOURNALS:
             find_home().path.joinpath(journal).unlink(missing_ok=True)
     if not count:
-        typer.echo(f"pipeline {pipeline} had made nothing")
+        typer.echo(f"pipeline {pipeline} has nothing to remove")

@@ -1,4 +1,4 @@
-"""`cdc-lake resnapshot PIPELINE`: go on from a new snapshot after the stream was lost; asks first."""
+"""`cdc-lake resnapshot PIPELINE`: take a new snapshot after the stream was lost; asks first."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def register(app: typer.Typer) -> None:
 
 def resnapshot(
     pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
-    reason: Annotated[str, typer.Option("--reason", help="Why, for the record.")] = "somebody asked for it",
+    reason: Annotated[str, typer.Option("--reason", help="The reason, stored with the epoch.")] = "requested by a user",
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
 ) -> None:
-    """Begin a new epoch: a new slot and snapshot, deletes found by comparison; lake tables stay readable meanwhile."""
+    """Start a new epoch: new slot, new snapshot, deletes found by comparison. Lake tables stay readable."""
     from cdc_lake.contract.source.epochs import Epochs
     from cdc_lake.pipeline.assets.topic import connector_config
     from cdc_lake.pipeline.loading import load

@@ -1,4 +1,4 @@
-"""Commands that fetch, start, stop and show the embedded stack."""
+"""Commands that set up, start, stop and inspect the embedded stack."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ HomeOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 OnlyOption = Annotated[
-    list[str] | None, typer.Option("--only", help="Start this component and what it needs; repeat for more.")
+    list[str] | None, typer.Option("--only", help="Start only this component and those it needs; can be repeated.")
 ]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    app.command()(setup)  # jobs on EMR are given the jars that it fetches
+    app.command()(setup)  # also for the aws profile: EMR jobs use the jars
     for command in (up, down, status, logs, doctor, env):
         app.command()(local_only(command))
 
 
 def setup(
     aws: Annotated[
-        bool, typer.Option("--aws", help="Instead, what a pipeline on AWS uploads: the jars of plugin and jobs.")
+        bool, typer.Option("--aws", help="Download only the jars of plugin and jobs, which are uploaded to AWS.")
     ] = False,
 ) -> None:
-    """Fetch jars, plugins and Java into the cache folder; what is there already stays."""
+    """Download jars, plugins and Java into the cache folder, unless they are there."""
     from rich.console import Console
 
     from infra.local.artifacts import AWS_MODULES, ensure
@@ -51,7 +51,7 @@ def setup(
 
 
 def up(home: HomeOption = None, only: OnlyOption = None) -> None:
-    """Start the stack, or what is missing of it; safe to repeat, repairs what was killed."""
+    """Start the engines that are not running; safe to repeat."""
     from rich.console import Console
 
     from infra.local.console import ConsoleWatch
@@ -63,7 +63,7 @@ def up(home: HomeOption = None, only: OnlyOption = None) -> None:
 
 
 def down(home: HomeOption = None) -> None:
-    """Stop the stack; its data stays."""
+    """Stop the stack; its data is kept."""
     from rich.console import Console
 
     from infra.local.console import ConsoleWatch
@@ -102,8 +102,8 @@ def status(home: HomeOption = None, as_json: JsonOption = False) -> None:
 
 def logs(
     name: Annotated[str, typer.Argument(help="The component.")],
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on as the log grows.")] = False,
-    lines: Annotated[int, typer.Option("-n", "--lines", min=0, help="So many lines from the end.")] = 50,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Follow the log.")] = False,
+    lines: Annotated[int, typer.Option("-n", "--lines", min=0, help="Number of lines from the end.")] = 50,
     home: HomeOption = None,
 ) -> None:
     """Print the end of a component's log."""
@@ -119,7 +119,7 @@ def logs(
 
 
 def doctor(home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Look for what would stop the stack on this machine; exit code 1 if something needed is missing."""
+    """Report what would prevent the stack from starting; exit code 1 if a requirement is missing."""
     from dataclasses import asdict
 
     from infra.local.components import all_components
@@ -163,8 +163,8 @@ def env(
     from infra.local.attach import load_endpoints
     from infra.local.shell import shell_variables
 
-    dagster_home(home)  # Dagster refuses a DAGSTER_HOME that is no folder
+    dagster_home(home)  # Dagster rejects a DAGSTER_HOME that does not exist
     for name, value in shell_variables(load_endpoints(home), show_secrets).items():
         typer.echo(f"export {name}={shlex.quote(value)}")
     if not show_secrets:
-        typer.echo("# passwords and keys are left out: --show-secrets prints them", err=True)
+        typer.echo("# passwords and keys are omitted; --show-secrets prints them", err=True)

@@ -1,4 +1,4 @@
-"""`cdc-lake topic`: which topics there are, and what is in them."""
+"""`cdc-lake topic`: list topics, and print their records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from resources.kafka import Kafka
     from resources.kafka_records import Message
 
-topic = typer.Typer(help="The topics in Kafka, and the records in them.", no_args_is_help=True)
+topic = typer.Typer(help="Topics in Kafka and their records.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
@@ -55,14 +55,14 @@ def ls(
 def peek(
     name: Annotated[str, typer.Argument(help="The topic.")],
     partition: Annotated[int | None, typer.Option(min=0, help="One partition; default: all of them.")] = None,
-    offset: Annotated[int | None, typer.Option(min=0, help="Where to begin; default: the oldest record.")] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many records at most.")] = 10,
-    tail: Annotated[bool, typer.Option("--tail", help="The newest records instead of the oldest.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    offset: Annotated[int | None, typer.Option(min=0, help="First offset; default: the oldest record.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of records.")] = 10,
+    tail: Annotated[bool, typer.Option("--tail", help="Print the newest records instead of the oldest.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
     """Print committed records: key, headers, offset, timestamp, value."""
     if tail and offset is not None:
-        raise typer.BadParameter("--tail begins at the end: leave out --offset.")
+        raise typer.BadParameter("--tail and --offset exclude each other: leave out one of them.")
     with _kafka() as kafka:
         messages = kafka.tail(name, limit, partition) if tail else kafka.peek(name, partition, offset, limit)
         _print_lines(name, messages) if as_json else _print_pretty(messages)
@@ -70,7 +70,7 @@ def peek(
 
 @contextmanager
 def _kafka() -> Iterator[Kafka]:
-    # Imported here: Dagster takes seconds, and `cdc-lake --help` shouldn't.
+    # Imported late: Dagster takes seconds to import.
     from cdc_lake.profile import resources
     from resources.errors import ResourceError
     from resources.kafka import Kafka
@@ -118,7 +118,7 @@ def _print_pretty(messages: Iterable[Message]) -> None:
 
 
 def _readable(raw: bytes | None) -> object:
-    """JSON as what it says, other text as text, anything else in base64."""
+    """Decode bytes: JSON as its value, other text as a string, other bytes as base64."""
     if raw is None:
         return None
     try:
@@ -138,4 +138,4 @@ def _time(message: Message) -> str | None:
 
 
 def _duration(milliseconds: int) -> str:
-    return "for ever" if milliseconds < 0 else str(timedelta(milliseconds=milliseconds))
+    return "forever" if milliseconds < 0 else str(timedelta(milliseconds=milliseconds))

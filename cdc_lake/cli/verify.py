@@ -1,4 +1,4 @@
-"""`cdc-lake verify PIPELINE`: is the lake what the source is? The oracle from the command line."""
+"""`cdc-lake verify PIPELINE`: compare source and lake row by row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from cdc_lake.jobs.verify import Difference, VerifyReport
 
-_WIDE = 200  # of a table that is not for a terminal
+_WIDE = 200  # width of a table in a pipe or file
 
 
 def register(app: typer.Typer) -> None:
@@ -25,17 +25,19 @@ def register(app: typer.Typer) -> None:
 
 def verify(
     pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
-    table: Annotated[list[str] | None, typer.Option("--table", help="Only this table; can be repeated.")] = None,
+    table: Annotated[list[str] | None, typer.Option("--table", help="Verify only this table; can be repeated.")] = None,
     apply: Annotated[
-        bool, typer.Option("--apply", help="Land and upsert what is missing, instead of waiting for the sensors.")
+        bool, typer.Option("--apply", help="Land and apply pending records instead of waiting for the sensors.")
     ] = False,
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait for stream and lake to pass the point.")] = 300,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many differences of a table are listed.")] = 20,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    timeout: Annotated[
+        float, typer.Option(min=1, help="Seconds to wait until the lake has passed the point of comparison.")
+    ] = 300,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of listed differences per table.")] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Compare the lake with the source, row by row, while the source is written.
+    """Compare source and lake row by row; the source may be written meanwhile.
 
-    Exit code 1 if they differ or a key stayed pending run after run, 2 if they could not be compared.
+    Exit code 1 if they differ or a key was pending in too many runs, 2 if the comparison was not possible.
     """
     from rich.console import Console
 
@@ -44,7 +46,7 @@ def verify(
     try:
         found = _compared(pipeline, table, apply, timeout, limit)
     except Exception as error:
-        error.exit_code = 2  # type: ignore[attr-defined]  # app.main() asks for it
+        error.exit_code = 2  # type: ignore[attr-defined]  # read by app.main()
         raise
     passed = all(report.passed for report in found.values())
     if as_json:
@@ -69,7 +71,7 @@ def verify(
 def _compared(
     pipeline: str, table: list[str] | None, apply: bool, timeout: float, limit: int
 ) -> dict[str, VerifyReport]:
-    """The reports by table."""
+    """Verify the tables; return the report of each."""
     from rich.console import Console
 
     from cdc_lake.contract.errors import ContractError
@@ -80,7 +82,9 @@ def _compared(
     flow = load(pipeline)
     by_name = {each.name: each for each in flow.tables}
     if unknown := sorted(set(table or ()) - by_name.keys()):
-        raise ContractError(f"pipeline {pipeline} has no table {', '.join(unknown)}; it has: {', '.join(by_name)}")
+        raise ContractError(
+            f"Cannot verify {', '.join(unknown)}: pipeline {pipeline} has only the tables {', '.join(by_name)}."
+        )
     bound = resolved()
     systems = Systems(bound["postgres"], bound["kafka"], bound["connect"], bound["store"], spark())
     progress = Console(stderr=True)
@@ -134,26 +138,26 @@ def _differences(name: str, report: VerifyReport) -> Table:
     from rich.text import Text
 
     total = report.missing + report.extra + report.different + report.doubled
-    title = f"{name}: {len(report.differences)} of {total:,} keys that are not the same"
+    title = f"{name}: {len(report.differences)} of {total:,} keys that differ"
     folded = [Column(header, overflow="fold") for header in ("key", "what", "column", "source", "lake")]
     table = Table(*folded, title=title, title_justify="left")
     for one in report.differences:
         key = ", ".join(f"{column}={value}" for column, value in one.key.items())
         lines = list(one.columns.items()) or [("", ("", ""))]
         for number, (column, (ours, theirs)) in enumerate(lines):
-            head = (key, _what(one)) if number == 0 else ("", "")
+            head = (key, _difference_text(one)) if number == 0 else ("", "")
             table.add_row(*(Text(printable(each)) for each in (*head, column, _shown(ours), _shown(theirs))))
     return table
 
 
-def _what(one: Difference) -> str:
-    told = {
+def _difference_text(one: Difference) -> str:
+    text = {
         "missing": "missing in the lake",
         "extra": "in the lake only",
         "different": "different",
         "doubled": "more than one row",
     }[one.kind]
-    return told if one.judge == "source" else f"{told} (by the raw events: changed after the point)"
+    return text if one.judge == "source" else f"{text} (by the raw events: changed after the point)"
 
 
 def _shown(value: str | None) -> str:

@@ -1,1 +1,1 @@
-"""The demo: Northwind from an empty database to the dashboard, the two stories, and the counts that prove it."""
+"""The demo: Northwind from an empty database to the dashboard, three changes, and the checks of the results."""

@@ -1,4 +1,4 @@
-"""Materialising parts of the asset graph in this process, as the UI would: one warm Spark session for all."""
+"""Materialise stages of the asset graph in this process, so that all runs share one Spark session."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 @dataclass(frozen=True)
 class Materialised:
-    """What a run did: metadata by asset, and each check's outcome."""
+    """The result of a run: metadata by asset, and each check's result."""
 
     metadata: Mapping[str, Mapping[str, Any]]
     checks: Mapping[str, bool]
     """`asset:check` → passed."""
     failed: Mapping[str, str] = field(default_factory=dict)
-    """Why a check failed, by `asset:check`."""
+    """`asset:check` → why it failed."""
 
 
 class Graph:
@@ -35,18 +35,18 @@ class Graph:
         self._keys = sorted(self._job.asset_layer.executable_asset_keys, key=lambda key: tuple(key.path))
 
     def stage(self, name: str) -> list[dg.AssetKey]:
-        """The assets of one stage."""
+        """Return the assets of one stage."""
         return [key for key in self._keys if key.path[1] == name]
 
     def materialise(self, *stages: str) -> Materialised:
-        """Materialise stages with their checks. Raises ContractError that names the step and its cause."""
+        """Materialise stages with their checks. Raises ContractError with the failed step and its cause."""
         keys: Sequence[dg.AssetKey] = [key for stage in stages for key in self.stage(stage)]
         result = self._job.execute_in_process(
             instance=self._instance, asset_selection=keys, raise_on_error=False, run_config=_QUIET
         )
         for event in result.all_events:
             error = event.step_failure_data.error if event.is_step_failure else None
-            # A blocking check that failed is reported with the others: what is downstream of it was not executed.
+            # A failed blocking check is not an error here: `checks` contains it, and downstream steps were skipped.
             if event.is_step_failure and not (error and error.cls_name == _BLOCKED):
                 cause = error.cause if error is not None and error.cause is not None else error
                 message = "no message" if cause is None else cause.message.strip()

@@ -1,4 +1,4 @@
-"""Which steps of a demo are done, so that one that was cut off goes on where it stopped."""
+"""The journal of a demo: its finished steps, so that an interrupted demo can continue."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from infra.local.files import write_atomic
 
 
 class DemoRunningError(StackError):
-    """Another demo is at work on the same state folder."""
+    """Another demo is running on the same state folder."""
 
 
 @contextmanager
-def alone(path: Path) -> Iterator[None]:
-    """Be the only demo that has this journal; the operating system drops the lock when its holder dies.
+def exclusive(path: Path) -> Iterator[None]:
+    """Lock the journal; the operating system releases the lock if the process dies.
 
-    Raises DemoRunningError at once where another one has it: two would undo each other's steps.
+    Raises DemoRunningError if another demo has the lock: two demos would undo each other's steps.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -31,8 +31,8 @@ def alone(path: Path) -> Iterator[None]:
             yield
     except Timeout:
         raise DemoRunningError(
-            f"another `cdc-lake demo` is running on the state folder {path.parent}, and this one has changed nothing: "
-            "wait for it or end it, or set CDC_LAKE_HOME to another folder"
+            f"Cannot start: another `cdc-lake demo` is running on the state folder {path.parent}. Nothing was changed. "
+            "Wait for it or stop it, or set CDC_LAKE_HOME to another folder."
         ) from None
 
 
@@ -45,10 +45,10 @@ class Journal:
         if resume and path.exists():
             self._done = json.loads(path.read_text(encoding="utf-8"))
         elif not resume:
-            path.unlink(missing_ok=True)  # what is cut off in its first step must not resume the demo before it
+            path.unlink(missing_ok=True)  # a demo interrupted in its first step must not continue the previous one
 
-    def step(self, name: str, work: Callable[[], Any]) -> Any:  # noqa: ANN401 - each step has a result of its own
-        """The step's result (a JSON value): remembered, or made now and then remembered."""
+    def step(self, name: str, work: Callable[[], Any]) -> Any:  # noqa: ANN401 - each step has another type
+        """Return the step's result (a JSON value): from the journal, or from `work`, then written to the journal."""
         if name not in self._done:
             started = time.monotonic()
             result = work()
@@ -57,7 +57,7 @@ class Journal:
         return self._done[name]["result"]
 
     def seconds(self) -> dict[str, float]:
-        """Seconds of each finished step, in the order they were done."""
+        """Return the seconds of each finished step, in the order of execution."""
         return {name: step["seconds"] for name, step in self._done.items()}
 
     def _save(self) -> None:

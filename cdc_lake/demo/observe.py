@@ -1,6 +1,6 @@
-"""What the demo looks at, stage by stage, with its own eyes: rows, records, objects, SQL.
+"""Read rows and records from each stage, to verify the demo independently of the assets.
 
-Records are counted as they are, and as distinct changes: an interrupted snapshot is sent again.
+Records are counted in total and as distinct changes, because an interrupted snapshot is sent again.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Counts:
-    """Rows or changes by stage, and records where a stage holds records."""
+    """Rows or distinct changes by stage, and the number of records in topic and raw."""
 
     stages: Mapping[str, int]
     records: Mapping[str, int]
 
 
 class Observer:
-    """Looks at one table of a pipeline, at every stage."""
+    """Reads one table of a pipeline at every stage."""
 
     def __init__(self, table: TableFlow, resources: Mapping[str, Any], store: ObjectStore) -> None:
         self.table = table
@@ -44,7 +44,7 @@ class Observer:
         self.store = store
 
     def counts(self, dataset: str) -> Counts:
-        """Source rows, distinct changes in topic and raw, current rows of the lake, rows of the dataset."""
+        """Count source rows, distinct changes in topic and raw, current rows of the lake, rows of the dataset."""
         topic, raw = list(self.topic_records()), list(self.raw_records())
         catalog = self.table.pipeline.spec.catalog
         return Counts(
@@ -59,18 +59,18 @@ class Observer:
         )
 
     def topic_records(self) -> Iterable[Record]:
-        """Every committed record of the topic."""
+        """Return every committed record of the topic."""
         return (json.loads(message.value or b"{}") for message in self.kafka.peek(self.table.topic))
 
     def raw_records(self) -> Iterable[Record]:
-        """Every landed record, each object verified."""
+        """Return every landed record; verifies each object."""
         for manifest in table_progress.manifests(self.store, self.table):
             for item in manifest.objects:
                 for _, value in json_lines.records(self.store, item):
                     yield json.loads(value)
 
     def changes(self, records: Iterable[Record], order_id: int) -> list[Record]:
-        """The distinct changes of one order, in the order of their first delivery."""
+        """Return the distinct changes of one order, in the order of their first delivery."""
         found: dict[tuple[object, ...], Record] = {}
         for record in records:
             if record["order_id"] == order_id:
@@ -78,10 +78,10 @@ class Observer:
         return list(found.values())
 
     def distinct(self, records: Sequence[Record]) -> int:
-        """How many different changes there are among records."""
+        """Count the distinct changes among records."""
         return len({identity(record, self.table.spec.key) for record in records})
 
-    def scalar(self, sql: str) -> Any:  # noqa: ANN401 - whatever the query's one value is
-        """The one value of an Athena query; None where it has no row."""
+    def scalar(self, sql: str) -> Any:  # noqa: ANN401 - the type depends on the query
+        """Return the single value of an Athena query; None if it returns no row."""
         rows = self.athena.query(sql).rows
         return rows[0][0] if rows else None

@@ -21,13 +21,13 @@ _AFTER_SOURCE = STAGES[1:]
 
 
 class Show(Protocol):
-    """Whoever watches."""
+    """Shows the progress of the demo."""
 
     def step(self, name: str, what: str) -> None:
-        """A step begins."""
+        """Show the start of a step."""
 
     def done(self, name: str, what: str) -> None:
-        """A step has ended."""
+        """Show the end of a step."""
 
 
 class Demo:
@@ -45,23 +45,23 @@ class Demo:
         self._flow, self._resources, self._make_graph = flow, resources, graph
         self._journal, self._show, self._sql_dir = journal, show, sql_dir
         self._store = location(resources["store"]).store()
-        self._see = Observer(flow.tables[0], resources, self._store)
+        self._observer = Observer(flow.tables[0], resources, self._store)
         self._dataset = PurePath(flow.spec.datasets[0]).stem
         self._graph: Graph | None = None
 
     def run(self) -> dict[str, Any]:
-        """Run the steps that are not done yet; the summary. Raises what a step raises."""
-        self._step("reset", "removing what an earlier demo made", self._reset)
+        """Run the steps that are not finished; return the summary. Raises a step's error."""
+        self._step("reset", "removing the objects of an earlier demo", self._reset)
         self._step("load", "loading the sample database", self._load)
         checks: dict[str, str | None] = {}
         for stage in STAGES:
             _keep(checks, self._step(stage, f"materialising {stage}", partial(self._materialise, stage)))
-        counts = self._step("counts", "counting, stage by stage", self._counts)
-        told = {}
-        for name, tell in (("shipped", stories.ship), ("inserted", stories.insert), ("deleted", stories.delete)):
-            found = self._step(f"story {name}", f"story: an order is {name}", partial(self._story, tell))
+        counts = self._step("counts", "counting rows of each stage", self._counts)
+        results = {}
+        for name, story in (("shipped", stories.ship), ("inserted", stories.insert), ("deleted", stories.delete)):
+            found = self._step(f"story {name}", f"story: an order is {name}", partial(self._story, story))
             _keep(checks, found["checks"])
-            told[name] = found["seen"]
+            results[name] = found["seen"]
         failed = {name: why for name, why in checks.items() if why is not None}
         dashboards = [
             self._resources["dashboards"].address(self._flow.name, PurePath(file).stem)
@@ -70,7 +70,7 @@ class Demo:
         return {
             "stages": counts["stages"],
             "records": counts["records"],
-            "stories": told,
+            "stories": results,
             "checks": {"passed": len(checks) - len(failed), "failed": len(failed), "faults": failed},
             "seconds": self._journal.seconds(),
             "dashboard": dashboards[0] if dashboards else None,
@@ -96,40 +96,41 @@ class Demo:
                 bound["dashboards"],
             )
         )
-        with closing(self._see.login.connect()) as connection:
+        with closing(self._observer.login.connect()) as connection:
             loader.unload(connection)
         return removed
 
     def _load(self) -> dict[str, int]:
-        with closing(self._see.login.connect()) as connection:
-            loader.unload(connection)  # where this step was cut off after its commit
-        report = loader.load(self._see.login, self._sql_dir)
+        with closing(self._observer.login.connect()) as connection:
+            loader.unload(connection)  # if this step was interrupted after its commit
+        report = loader.load(self._observer.login, self._sql_dir)
         if report.own_outbox:
             raise LoadError(
-                f"Cannot run the demo with the scripts in {self._sql_dir}: they bring an outbox of their own, and the "
-                "demo's stories and checks need ours, which has the deletes too. Leave out the script that creates "
-                f"{loader.OUTBOX}, or load the scripts with `cdc-lake load --sql-dir` into a pipeline of your own."
+                f"Cannot run the demo with the scripts in {self._sql_dir}: they create their own outbox, and "
+                "the demo needs the sample's outbox, which also contains deletes. Leave out the script that creates "
+                f"{loader.OUTBOX}, or load the scripts with `cdc-lake load --sql-dir` and capture "
+                "them with another pipeline."
             )
         return dict(report.tables)
 
     def _materialise(self, *stages: str) -> dict[str, str | None]:
-        """Check → why it failed, None where it passed."""
+        """Materialise the stages; return why each check failed, None if it passed."""
         if self._graph is None:
             self._graph = self._make_graph()
         done = self._graph.materialise(*stages)
         return {name: None if passed else done.failed[name] for name, passed in done.checks.items()}
 
     def _counts(self) -> dict[str, Any]:
-        counts = self._see.counts(self._dataset)
+        counts = self._observer.counts(self._dataset)
         return {"stages": dict(counts.stages), "records": dict(counts.records)}
 
-    def _story(self, tell: Callable[[Observer, Callable[[], None]], stories.Story]) -> dict[str, Any]:
+    def _story(self, story: Callable[[Observer, Callable[[], None]], stories.Story]) -> dict[str, Any]:
         checks: dict[str, str | None] = {}
-        seen = tell(self._see, lambda: _keep(checks, self._materialise(*_AFTER_SOURCE)))
+        seen = story(self._observer, lambda: _keep(checks, self._materialise(*_AFTER_SOURCE)))
         return {"seen": seen, "checks": checks}
 
 
 def _keep(checks: dict[str, str | None], found: Mapping[str, str | None]) -> None:
-    """Add what was found: a check that failed once has failed, whatever it says later."""
+    """Add check results: a check that failed once counts as failed, even if it passes later."""
     for name, why in found.items():
         checks[name] = checks.get(name) or why

@@ -1,7 +1,7 @@
-"""The two stories of the original, told at the source and followed to the dataset.
+"""The demo's three changes, made at the source and followed to the dataset.
 
-Each is a dictionary of what was seen, and `ok`: whether that is what had to be seen. Telling a story again
-after it was cut off changes nothing that is done already.
+Each function returns the observed values and `ok`: whether they are the expected ones. After an interruption it can be
+called again.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from cdc_lake.demo.observe import Observer
 from cdc_lake.samples import stories
 
 SHIPPED, INSERTED = 11077, 11075
-Carry = Callable[[], None]
-"""Brings what was committed through all stages."""
+RunStages = Callable[[], None]
+"""Materialises all stages after the source."""
 Story = dict[str, Any]
 
 
-def ship(see: Observer, carry: Carry) -> Story:
-    """Order 11077 is shipped: one more event, and raw keeps both."""
+def ship(observer: Observer, run_stages: RunStages) -> Story:
+    """Ship order 11077: one event; raw keeps both records."""
     day = stories.SHIPPED_LATE
-    with closing(see.login.connect()) as connection:
+    with closing(observer.login.connect()) as connection:
         stories.ship_order(connection, SHIPPED, day)
-    carry()
-    raw = see.changes(see.raw_records(), SHIPPED)
+    run_stages()
+    raw = observer.changes(observer.raw_records(), SHIPPED)
     days = (day - date(1970, 1, 1)).days
-    lake = see.scalar(f'SELECT shipped_date FROM "{see.table.view}" WHERE order_id = {SHIPPED}')  # noqa: S608 - our own
+    lake = observer.scalar(f'SELECT shipped_date FROM "{observer.table.view}" WHERE order_id = {SHIPPED}')  # noqa: S608 - our own
     streamed = [record for record in raw if record["__op"] != "r"]
     seen = {
         "order_id": SHIPPED,
@@ -41,29 +41,31 @@ def ship(see: Observer, carry: Carry) -> Story:
     return {**seen, "ok": list(seen.values()) == [SHIPPED, 1, 2, days, str(day)]}
 
 
-def insert(see: Observer, carry: Carry) -> Story:
-    """Order 11075 comes in with three lines, each its own statement: four events."""
-    with closing(see.login.connect()) as connection:
+def insert(observer: Observer, run_stages: RunStages) -> Story:
+    """Insert order 11075 and three lines, each in a separate transaction: four events."""
+    with closing(observer.login.connect()) as connection:
         stories.insert_order_with_lines(connection, INSERTED, resume=True)
-    carry()
-    events = see.changes(see.raw_records(), INSERTED)
+    run_stages()
+    events = observer.changes(observer.raw_records(), INSERTED)
     seen = {
         "order_id": INSERTED,
         "events": len(events),
         "items_by_event": [len(json.loads(record["order_items"] or "[]")) for record in events],
-        "items_in_lake": see.scalar(f"SELECT count(*) FROM order_items WHERE order_id = {INSERTED}"),  # noqa: S608 - our own
+        "items_in_lake": observer.scalar(f"SELECT count(*) FROM order_items WHERE order_id = {INSERTED}"),  # noqa: S608 - our own
     }
     return {**seen, "ok": list(seen.values()) == [INSERTED, 4, [0, 1, 2, 3], 3]}
 
 
-def delete(see: Observer, carry: Carry) -> Story:
-    """Order 11075 is deleted: gone from the dataset, still known to the lake as deleted."""
-    with closing(see.login.connect()) as connection:
+def delete(observer: Observer, run_stages: RunStages) -> Story:
+    """Delete order 11075: the dataset no longer has it, the lake keeps it marked as deleted."""
+    with closing(observer.login.connect()) as connection:
         stories.delete_order(connection, INSERTED, resume=True)
-    carry()
+    run_stages()
     seen = {
         "order_id": INSERTED,
-        "items_in_dataset": see.scalar(f"SELECT count(*) FROM order_items WHERE order_id = {INSERTED}"),  # noqa: S608 - our own
-        "deleted_in_lake": see.scalar(f'SELECT "__deleted" FROM "{see.table.name}" WHERE order_id = {INSERTED}'),  # noqa: S608 - our own
+        "items_in_dataset": observer.scalar(f"SELECT count(*) FROM order_items WHERE order_id = {INSERTED}"),  # noqa: S608 - our own
+        "deleted_in_lake": observer.scalar(
+            f'SELECT "__deleted" FROM "{observer.table.name}" WHERE order_id = {INSERTED}'  # noqa: S608 - our own
+        ),
     }
     return {**seen, "ok": list(seen.values()) == [INSERTED, 0, True]}

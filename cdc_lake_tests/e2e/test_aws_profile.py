@@ -103,4 +103,4 @@ def test_a_reset_leaves_nothing_in_the_account(
     tables = client(at, at.aws_endpoint, "glue").get_tables(DatabaseName="datalake")["TableList"]
     assert [table["Name"] for table in tables if "cdc_events" in table["Name"] or table["Name"] == "order_items"] == []
     again = serverless.run("cdc-lake", "reset", "northwind", "--yes").stdout
-    assert again == "pipeline northwind had made nothing\n"
+    assert again == "pipeline northwind has nothing to remove\n"

@@ -30,7 +30,7 @@ def test_the_path_is_printed_and_nothing_else(tmp_path: Path) -> None:
     path = Path(done.stdout.strip())
     assert path.is_file()
     assert path.parent == tmp_path / "out"
-    assert "warning: connector is in it in more than one version" in done.stderr
+    assert "warning: the zip contains more than one version of connector" in done.stderr
 
 
 def test_debezium_can_stay_out(tmp_path: Path) -> None:

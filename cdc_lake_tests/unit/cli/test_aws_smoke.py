@@ -98,8 +98,8 @@ def test_another_account_is_refused_before_anything_is_asked(fake: Fake, monkeyp
     found = smoke("--yes")
     assert found.exit_code == 1
     said = str(found.exception)
-    assert f"are of account {ACCOUNT} (arn:aws:sts" in said
-    assert "name account 999999999999: nothing was done. Set AWS_PROFILE" in said
+    assert f": their account is {ACCOUNT}, and" in said
+    assert "name account 999999999999. Nothing was changed. Set AWS_PROFILE" in said
     assert fake.runs == []
 
 

@@ -151,7 +151,7 @@ def test_edit(letters: World, tmp_path: Path) -> None:
     assert dead_letters.value_of(letters.bucket, "shop", found, original=True) == b"\xff\x00\n"
     file.write_bytes(b"\n")
     assert "is empty" in said(run("edit", "shop", SECOND, "--value", str(file)))
-    assert "can't be read" in said(run("edit", "shop", SECOND, "--value", str(tmp_path / "none")))
+    assert "Cannot read" in said(run("edit", "shop", SECOND, "--value", str(tmp_path / "none")))
 
 
 class FakeSpark:
@@ -204,4 +204,4 @@ def test_replay_one_that_fails_again(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_replay_of_a_table_that_is_gone(letters: World, monkeypatch: pytest.MonkeyPatch) -> None:
     faked(monkeypatch, ReplayReport())
     dead_letters.put(letters.bucket, "shop", [DeadLetter.of("shop.sales.gone", 0, 1, "r", None)])
-    assert "no table of pipeline shop takes records of the topic of shop.sales.gone+0+1" in said(run("replay", "shop"))
+    assert "Cannot replay shop.sales.gone+0+1: no table of pipeline shop has its topic" in said(run("replay", "shop"))

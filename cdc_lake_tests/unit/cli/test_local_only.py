@@ -44,9 +44,9 @@ def test_it_says_whose_it_is_and_does_nothing(
         main()
     told = capsys.readouterr()
     assert (ended.value.code, told.out) == (1, "")
-    assert f"error: `cdc-lake {command}` is for the local profile: it is about the stack on this machine" in told.err
+    assert f"error: Cannot run `cdc-lake {command}`: it manages the stack on this machine" in told.err
     assert "CDC_LAKE_PROFILE is 'aws'. " in told.err
-    assert told.err.endswith(f"`CDC_LAKE_PROFILE=local cdc-lake {command}` runs it all the same.\n")
+    assert told.err.endswith(f"`CDC_LAKE_PROFILE=local cdc-lake {command}` runs it on the local stack.\n")
 
 
 def test_the_demo_names_what_to_run_instead() -> None:

@@ -115,8 +115,8 @@ def test_others_are_refused_by_name(sql: str, word: str, app: typer.Typer, athen
         ("DORP TABLE t", "line 1, column 1: no statement begins with 'DORP'. Did you mean DROP?"),
         ("NONSENSE ((", "line 1, column 1: no statement begins with 'NONSENSE'. A query begins with SELECT"),
         ("1 + 1", "line 1, column 1: no statement begins with '1'."),
-        ("-- nothing\n", "There is no SQL statement in it (line 2, column 1 is its end)."),
-        (" ;", "There is no SQL statement in it"),
+        ("-- nothing\n", "There is no SQL statement (line 2, column 1 is the end of the text)."),
+        (" ;", "There is no SQL statement"),
     ],
 )
 def test_what_is_no_sql_is_told_with_its_place(
@@ -213,7 +213,7 @@ def test_json_refuses_columns_of_one_name(app: typer.Typer, athena: FakeAthena) 
     result = CliRunner().invoke(app, ["query", "SELECT 1 a, 2 a", "-f", "json"])
 
     assert result.exit_code == 1
-    assert "name them apart with AS" in result.stderr
+    assert "Rename columns with AS" in result.stderr
 
 
 def test_a_failed_query_is_one_sentence(app: typer.Typer, athena: FakeAthena) -> None:

@@ -44,7 +44,7 @@ def landed(commands: World) -> World:
 @pytest.mark.usefixtures("commands")
 def test_nothing_is_landed() -> None:
     found = run("ls", "shop")
-    assert (found.exit_code, found.stdout) == (0, "pipeline shop has landed nothing yet\n")
+    assert (found.exit_code, found.stdout) == (0, "pipeline shop has no landed objects\n")
     assert lines("ls", "shop", "--json") == []
     assert lines("cat", "shop") == []
 
@@ -135,7 +135,10 @@ def test_a_condition_that_is_none(condition: str) -> None:
 def test_an_object_that_no_manifest_lists() -> None:
     found = run("cat", "shop", "raw/shop/nothing.json")
     assert isinstance(found.exception, ContractError)
-    assert "no manifest of shop lists raw/shop/nothing.json: `cdc-lake raw ls shop`" in found.exception.user_message
+    assert (
+        "Cannot print raw/shop/nothing.json: no manifest of pipeline shop lists it. `cdc-lake raw ls shop`"
+        in found.exception.user_message
+    )
 
 
 def test_an_object_that_was_changed_is_not_printed(landed: World) -> None:

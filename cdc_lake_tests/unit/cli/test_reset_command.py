@@ -42,8 +42,8 @@ def test_yes(commands: World) -> None:
 def test_it_asks_and_takes_no_for_an_answer(commands: World) -> None:
     found = run("shop", answer="n\n")
     assert found.exit_code == 1
-    assert "Remove everything that pipeline shop made" in found.stdout
-    assert "The source's tables stay." in found.stdout
+    assert "Remove everything that pipeline shop created" in found.stdout
+    assert "The source's tables are kept." in found.stdout
     assert commands.steps.done == []
 
 
@@ -57,7 +57,7 @@ def test_it_asks_and_goes_on(commands: World) -> None:
 def test_a_second_time_there_is_nothing() -> None:
     run("shop", "--yes")
     found = run("shop", "--yes")
-    assert (found.exit_code, found.stdout) == (0, "pipeline shop had made nothing\n")
+    assert (found.exit_code, found.stdout) == (0, "pipeline shop has nothing to remove\n")
 
 
 @pytest.mark.usefixtures("commands")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cdc_lake.demo.journal import DemoRunningError, Journal, alone
+from cdc_lake.demo.journal import DemoRunningError, Journal, exclusive
 
 
 class Work:
@@ -115,7 +115,7 @@ HOLDS = (
 
 def test_two_demos_on_one_folder_are_kept_apart_until_the_first_one_dies(tmp_path: Path) -> None:
     journal = tmp_path / "home" / "demo.json"
-    with alone(journal):
+    with exclusive(journal):
         pass
     # Another process: within one, filelock itself sees to it.
     first = subprocess.Popen(
@@ -128,10 +128,10 @@ def test_two_demos_on_one_folder_are_kept_apart_until_the_first_one_dies(tmp_pat
     assert first.stdout.readline() == "held\n"
     with (
         pytest.raises(DemoRunningError, match=r"another `cdc-lake demo` is running on the state folder .*home"),
-        alone(journal),
+        exclusive(journal),
     ):
         pytest.fail("two have it")
     first.kill()
     first.communicate()
-    with alone(journal):
+    with exclusive(journal):
         pass

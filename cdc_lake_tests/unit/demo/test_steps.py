@@ -197,5 +197,5 @@ def test_someones_own_scripts(shop: World, stage: Stage, tmp_path: Path) -> None
 
 def test_scripts_with_an_outbox_of_their_own_are_refused(shop: World, stage: Stage, tmp_path: Path) -> None:
     stage.own_outbox = True
-    with pytest.raises(LoadError, match=r"Cannot run the demo with the scripts in .*an outbox of their own"):
+    with pytest.raises(LoadError, match=r"Cannot run the demo with the scripts in .*they create their own outbox"):
         demo(filled(shop), stage, sql_dir=tmp_path).run()
