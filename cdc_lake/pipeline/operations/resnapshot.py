@@ -1,14 +1,14 @@
-"""Going on after the stream from the source was lost: a new epoch, its snapshot, and a sweep of what it left out.
+"""Recover from a lost stream: begin a new epoch, take its snapshot, and delete the rows that the snapshot lacks.
 
-Each step can be seen to be done, so that a resnapshot that was cut off goes on where it was:
+The result of each step is stored, so that an interrupted resnapshot continues where it stopped:
 
-1. the connector is stopped; what can still be landed is landed
-2. Connect's offset and the slot are gone: nothing can start the old stream any more
-3. the next epoch's object is put; it says where each topic goes on
-4. a manifest opens the epoch in each table's chain
-5. the connector runs: it makes the slot with its snapshot, and then a heartbeat has come through the stream
-6. all of that is landed and applied; rows that the snapshot left out have become tombstones
-7. the epoch is complete
+1. Stop the connector; land the records that can still be landed.
+2. Delete Connect's offset and the slot, so that nothing can continue the old stream.
+3. Write the next epoch's object, which contains the offsets at which each topic continues.
+4. Append a manifest that opens the epoch to each table's chain.
+5. Start the connector: it creates the slot with its snapshot; wait for a streamed heartbeat.
+6. Land and apply all of that; rows that the snapshot lacks become tombstones.
+7. Mark the epoch complete.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from resources.postgres import Postgres
 
 @dataclass(frozen=True)
 class Systems:
-    """What a resnapshot works on. `run` runs a Spark job; `config` is the connector's configuration."""
+    """The systems that a resnapshot uses. `run` runs a Spark job; `config` is the connector's configuration."""
 
     postgres: Postgres
     kafka: Kafka
@@ -61,31 +61,33 @@ class Systems:
     config: Mapping[str, str]
     snapshot_seconds: float
     poll_seconds: float = 1.0
-    """How often the connector is asked for its state meanwhile."""
+    """The interval at which the connector's state is read while waiting."""
     lease_wait_seconds: float = lease.WAIT_SECONDS
     settle_seconds: float = topic_state.ENDS_WITHIN_SECONDS
 
 
 def resnapshot(flow: Flow, systems: Systems, reason: str) -> Iterator[str]:
-    """Take a new snapshot and mend the lake by it; yields a line for each step.
+    """Take a new snapshot and repair the lake with it; yield a line for each step.
 
-    Goes on with an epoch whose snapshot is not in the lake yet. Raises ContractError where the pipeline has not begun,
-    LeaseHeldError where another resnapshot or a writer does not end, and the resources' errors.
+    Continues an epoch whose snapshot is not in the lake yet. Raises ContractError if the pipeline was never started,
+    LeaseHeldError if another resnapshot or a writer does not end, and the resources' errors.
     """
     store = systems.location.store()
     epochs = Epochs(store, flow.name)
-    with _alone(store, flow, systems.lease_wait_seconds):
+    with _resnapshot_lease(store, flow, systems.lease_wait_seconds):
         chains = chain_id.current(store, flow.name)
         current = epochs.current()
         if current is None:
-            raise ContractError(f"pipeline {flow.name} has not begun: materialise its assets, there is nothing to mend")
+            raise ContractError(
+                f"Cannot resnapshot pipeline {flow.name}: it was never started. Materialise its assets."
+            )
         if _unfinished(epochs, current):
             epoch = current
             yield f"epoch {epoch.number} ({epoch.reason}) goes on: its snapshot is not in the lake yet"
         else:
             epoch = yield from _next_epoch(flow, systems, epochs, current, reason)
         for table in flow.tables:
-            # Free to be another one than before: every row comes anew.
+            # Any schema change is allowed here, because the snapshot reads every row again.
             schema_capture.look(table, systems.postgres, store, epoch=epoch.number)
             if _open(Chain(store, flow.name, table.topic, chains), epoch):
                 yield f"{table.name}: epoch {epoch.number} opened"
@@ -101,7 +103,7 @@ def _unfinished(epochs: Epochs, epoch: Epoch) -> bool:
 
 
 @contextmanager
-def _alone(store: ObjectStore, flow: Flow, wait_seconds: float) -> Iterator[None]:
+def _resnapshot_lease(store: ObjectStore, flow: Flow, wait_seconds: float) -> Iterator[None]:
     """Hold the pipeline's resnapshot lease."""
     with lease.held(
         store, object_names.resnapshot_lease_key(flow.name), f"resnapshot {uuid.uuid4()}", wait_seconds=wait_seconds
@@ -118,11 +120,11 @@ def _next_epoch(
         schema_capture.require_tellable(table, systems.postgres)
     systems.connect.halt(flow.connector, systems.config)
     yield f"connector {flow.connector} is stopped"
-    for table in flow.tables:  # as `source` does: the table can be another one of that name
+    for table in flow.tables:  # as the source stage does: the table may have been re-created
         systems.postgres.refuse_truncate(source.schema_, table.name)
         systems.postgres.set_replica_identity(source.schema_, table.name, "full")
     systems.postgres.ensure_heartbeat(source.schema_)
-    # Of each table at the latest now: what is not published when the slot is made would be lost from then on.
+    # Before the slot is created: changes of a table that is not published by then would be lost.
     tables = [(source.schema_, name) for name in (*source.tables, HEARTBEAT_TABLE)]
     change = systems.postgres.ensure_publication(source.publication, tables)
     if change.action != "unchanged":
@@ -142,8 +144,8 @@ def _next_epoch(
         starts = {}
         for table in flow.tables:
             _ensure_topic(systems, flow, table.topic)
-            starts[table.topic], told = _land_rest(systems, table, claims[table.topic])
-            yield f"{table.name}: {told}"
+            starts[table.topic], outcome = _land_rest(systems, table, claims[table.topic])
+            yield f"{table.name}: {outcome}"
         _ensure_topic(systems, flow, flow.heartbeat_topic)
         starts[flow.heartbeat_topic] = _start(systems, flow.heartbeat_topic)
         failpoints.reached("resnapshot.after_landing")
@@ -163,8 +165,11 @@ def _ensure_topic(systems: Systems, flow: Flow, topic: str) -> None:
 
 
 def _land_rest(systems: Systems, table: TableFlow, claim: lease.Claim) -> tuple[Start, str]:
-    """Land what the stopped connector has left in the topic, where that can be; where the topic goes on."""
-    # What a transaction that is open still would add later belongs to the epoch before.
+    """Land the records that the stopped connector left in the topic, if possible.
+
+    Returns where the topic continues in the next epoch, and a phrase about the outcome.
+    """
+    # Records that an open transaction would still add belong to the previous epoch.
     topic_state.require_settled(systems.kafka, table.topic, systems.settle_seconds)
     found = table_progress.landing(table, systems.kafka, systems.location, claim)
     start = Start(topic_id=found.state.topic_id, offsets=dict(found.state.ends))
@@ -187,12 +192,12 @@ def _start(systems: Systems, topic: str) -> Start:
     ends = topic_state.require_settled(systems.kafka, topic, systems.settle_seconds)
     found = systems.kafka.topic(topic)
     if found is None:
-        raise ContractError(f"topic {topic} is gone again: somebody deletes it; run the resnapshot again")
+        raise ContractError(f"topic {topic} was deleted during the resnapshot: run the resnapshot again")
     return Start(topic_id=found.topic_id, offsets=dict(ends))
 
 
 def _open(chain: Chain, epoch: Epoch) -> bool:
-    """Step 4 for one table; whether there was something to do."""
+    """Do step 4 for one table; return whether the epoch was not opened before."""
     start = epoch.starts.get(chain.topic)
     head = chain.head()
     if start is None or not epoch.number or (head is not None and head.epoch == epoch.number):
@@ -209,7 +214,7 @@ def _open(chain: Chain, epoch: Epoch) -> bool:
             opens=epoch.reason if start.jump is None else f"{epoch.reason}; {start.jump}",
             spans=tuple(_opening(head, start, p) for p in sorted(start.offsets)),
             objects=(),
-            # The one before counts the WAL of the epoch before, which may be another server's.
+            # The previous watermark is an LSN of the previous epoch, possibly of another server.
             watermark=None,
             committed_at=datetime.now(UTC),
         )
@@ -218,7 +223,10 @@ def _open(chain: Chain, epoch: Epoch) -> bool:
 
 
 def _opening(head: Manifest | None, start: Start, partition: int) -> Span:
-    """Where an epoch begins in a partition; its last record is the one before, where that one lands right up to it."""
+    """Return the empty span at which an epoch begins in a partition.
+
+    It keeps the last record of the previous manifest if that manifest ends at the same offset.
+    """
     at = start.offsets[partition]
     follows = head is not None and head.topic_id == start.topic_id and head.next_offsets().get(partition) == at
     last = head.last_records().get(partition) if head is not None and follows else None
@@ -226,15 +234,15 @@ def _opening(head: Manifest | None, start: Start, partition: int) -> Span:
 
 
 def _snapshot(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) -> Iterator[str]:
-    """Step 5."""
-    systems.postgres.beat(flow.spec.source.schema_)  # the snapshot must have a beat to tell, by which it is known
-    # Remembers the publication as it is before the slot is made; a resnapshot that was cut off finds a new fault here.
+    """Do step 5."""
+    systems.postgres.beat(flow.spec.source.schema_)  # the snapshot's position is the LSN of the heartbeat that it reads
+    # Stores the publication's state before the slot is created; an interrupted resnapshot detects new faults here.
     stream_continuity.require_whole(flow, systems.postgres, systems.kafka, systems.connect, store)
     outcome = systems.connect.put(flow.connector, systems.config)
     yield f"connector {flow.connector} {outcome}; waiting for its snapshot"
     systems.connect.wait_running(flow.connector)
     failpoints.reached("resnapshot.after_connector")
-    # Twice, as a verification does: what one Kafka transaction has told shows everywhere once the next one shows.
+    # Twice, as in verification.py: a transaction is visible in all topics once a later transaction is visible in one.
     for _ in range(2):
         table_progress.barrier(
             systems.postgres,
@@ -250,15 +258,15 @@ def _snapshot(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) ->
 
 
 def _apply(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) -> Generator[str, None, Completion]:
-    """Step 6; returns what the epoch's completion says."""
+    """Do step 6; return the epoch's completion."""
     seen = sightings.load(store, flow.name)
     told = heartbeat_sequence.follow(systems.kafka, flow, epoch, seen if seen and seen.epoch == epoch.number else None)[
         0
     ]
     if not told.snapshots:
         raise ContractError(
-            f"the snapshot of epoch {epoch.number} told no row of {HEARTBEAT_TABLE}: nobody can tell its position; run "
-            f"`cdc-lake resnapshot {flow.name}` again"
+            f"the snapshot of epoch {epoch.number} contains no row of {HEARTBEAT_TABLE}, so that its position is not "
+            f"known: run `cdc-lake resnapshot {flow.name}` again"
         )
     lsn, swept = told.snapshots[-1], {}
     for table in flow.tables:
@@ -281,7 +289,7 @@ def _apply(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) -> Ge
 
 
 def _head(store: ObjectStore, table: TableFlow, epoch: Epoch) -> int:
-    """The number of the chain's newest manifest, which must be of the epoch: the snapshot is landed up to it."""
+    """Return the number of the chain's newest manifest, up to which the snapshot is landed; it must be of the epoch."""
     head = Chain(store, table.pipeline.name, table.topic).head()
     if head is None or head.epoch != epoch.number:
         state = "is empty" if head is None else f"ends in epoch {head.epoch}"
@@ -295,7 +303,7 @@ def _head(store: ObjectStore, table: TableFlow, epoch: Epoch) -> int:
 def _upsert(
     systems: Systems, store: ObjectStore, table: TableFlow, spec: upsert.UpsertSpec, epoch: Epoch
 ) -> upsert.UpsertReport:
-    """Apply what is landed. An epoch whose records no schema can explain any more is over: another one has to begin."""
+    """Apply landed records. Marks the epoch broken if no schema fits its records: another epoch has to begin."""
     try:
         return land_and_apply.apply(table, systems.postgres, spec, systems.run, epoch.number)
     except SchemaChangeError as error:

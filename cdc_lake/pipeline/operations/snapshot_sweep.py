@@ -1,7 +1,7 @@
-"""A first snapshot that was interrupted and taken again: rows that only the earlier attempts told leave the lake.
+"""Delete the rows that only an interrupted attempt of the first snapshot has read.
 
-Debezium tells a snapshot from its beginning after an interruption. A row that was deleted in between was told once and
-is never told again, by nobody: no stream had begun.
+Debezium restarts an interrupted snapshot from its beginning. For a row that was deleted between two attempts there is
+an event of the first attempt, and never a delete event, because the stream had not begun.
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ from cdc_lake.pipeline.operations.land_and_apply import RunJob
 def finish(
     table: TableFlow, store: ObjectStore, spec: UpsertSpec, applied: Watermark | None, run: RunJob
 ) -> int | None:
-    """Sweep a table once, as soon as the snapshot is applied whole; how many rows were swept, None where it is not
-    due. `applied` is the lake's watermark. Raises what the job raises.
+    """Sweep a table once, as soon as the whole snapshot is applied.
+
+    Returns the number of rows that were swept; None if no sweep is needed now. `applied` is the lake's watermark.
+    Raises what the job raises.
     """
     epochs = Epochs(store, table.pipeline.name)
     epoch = epochs.current()
     completion = None if epoch is None else epochs.completion(epoch.number)
     if epoch is None or completion is None or completion.retaken_ts_ms is None or completion.snapshot_lsn is None:
         return None
-    # A beat of the stream comes after the snapshot's last row.
+    # A streamed heartbeat comes after the snapshot's last row.
     if applied is None or applied.lsn < completion.snapshot_lsn or epochs.swept(epoch.number, table.name) is not None:
         return None
     checkpoint = table_progress.checkpoint(store, table)

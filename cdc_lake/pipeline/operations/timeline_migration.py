@@ -1,7 +1,7 @@
-"""Bringing tables whose commits are named in local time to UTC: `cdc-lake migrate`.
+"""Migrate tables whose commits are named in local time to UTC: `cdc-lake migrate`.
 
-A table's properties are changed once its newest instant, read as UTC, is in the past: every later commit then sorts
-after all earlier ones. Until then every writer refuses the table (contract/table/instants.py).
+A table's properties are changed as soon as its newest instant, read as UTC, is in the past, so that later commits sort
+after all earlier ones. Until then every writer rejects the table (contract/table/instants.py).
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ def to_utc(
     now: instants.Clock = instants.utc_now,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[str]:
-    """Set UTC in each Hudi table of the pipeline; yields a line about each step.
+    """Set UTC in each Hudi table of the pipeline; yield a line for each step.
 
-    Waits where a table's newest instant is later than now, at most as long as a time zone is ahead of UTC. It can be
-    ended and started again at any time. Raises LeaseHeldError while another process writes a table.
+    Waits while a table's newest instant is in the future, at most for the time zone's offset from UTC. It can be
+    interrupted and run again at any time. Raises LeaseHeldError while another process writes a table.
     """
     for table in flow.tables:
         yield from (f"{table.name}: {line}" for line in _migrated(table, store, owner, now, sleep))

@@ -1,4 +1,4 @@
-"""One heartbeat as Debezium tells it in Kafka: a row of `cdc_heartbeat` that was read by a snapshot or streamed."""
+"""Parse a heartbeat record of Kafka: a row of `cdc_heartbeat` that a snapshot read, or that was streamed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """The counter, where it was committed and when (ms since 1970); `snapshot` for one that a snapshot read."""
+    """A heartbeat's counter, LSN and commit time (ms since 1970), and whether a snapshot read it."""
 
     beats: int
     lsn: int
@@ -22,9 +22,9 @@ class Heartbeat:
 
 
 def heartbeat(topic: str, message: Message) -> Heartbeat | None:
-    """The heartbeat of a record; None for a record that is none, which is told in the log.
+    """Return the heartbeat of a record; log a record that is not a heartbeat, and return None.
 
-    Passing over it loses nothing: where it was a heartbeat once, the next one's counter tells that it is missing.
+    Skipping a damaged heartbeat is safe: the counter of the next one shows that it is missing.
     """
     if message.value is None:
         return None
@@ -38,7 +38,7 @@ def heartbeat(topic: str, message: Message) -> Heartbeat | None:
         )
     except (ValueError, KeyError, TypeError) as error:
         log.warning(
-            "topic %s, partition %d, offset %d: a record that is no heartbeat is passed over (%r): %r",
+            "topic %s, partition %d, offset %d: skipped a record that is not a heartbeat (%r): %r",
             *(topic, message.partition, message.offset, error, message.value[:100]),
         )
         return None

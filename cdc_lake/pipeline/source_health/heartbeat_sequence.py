@@ -1,7 +1,7 @@
-"""The heartbeats in Kafka, one after the other: their counter rises by one, and a snapshot comes before the stream.
+"""Check the sequence of heartbeats in Kafka: their counter increases by one, and a snapshot precedes the stream.
 
-The counter is in the row (`cdc_heartbeat.beats`) and is raised in the same transaction that makes the beat, so that
-two streamed beats that follow one another differ by one. What was delivered twice has an LSN that was seen.
+The transaction that writes a heartbeat increments the counter in its row (`cdc_heartbeat.beats`), so that consecutive
+streamed heartbeats differ by one. A heartbeat that was delivered twice has an LSN that was seen before.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from resources.kafka_records import Message
 def follow(
     kafka: Kafka, flow: Flow, epoch: Epoch, seen: StreamProgress | None
 ) -> tuple[StreamProgress, tuple[str, ...]]:
-    """What was seen, read on to the topic's end; and the first thing that is wrong there, if anything is."""
+    """Read the heartbeats after `seen` up to the topic's end; return the new progress, and the first fault if any."""
     topic = flow.heartbeat_topic
     start = epoch.starts.get(topic)
     if seen is None:
@@ -26,16 +26,16 @@ def follow(
         seen = StreamProgress(epoch=epoch.number, topic_id=known[0], offsets=known[1])
     found = kafka.topic(topic)
     if found is None:
-        gone = () if seen.topic_id is None else (f"topic {topic}, which carries the heartbeats, was deleted",)
+        gone = () if seen.topic_id is None else (f"topic {topic}, which contains the heartbeats, was deleted",)
         return seen, gone
     if seen.topic_id is not None and found.topic_id != seen.topic_id:
-        fault = f"topic {topic}, which carries the heartbeats, was deleted and made again"
+        fault = f"topic {topic}, which contains the heartbeats, was deleted and made again"
         return seen, (fault,)
     after = seen.model_copy(update={"topic_id": found.topic_id})
     for partition, (begin, end) in kafka.ranges(topic).items():
         first = max(begin, after.offsets.get(partition, 0))
         if after.beat is not None and begin > after.offsets.get(partition, 0):
-            # Nobody looked for as long as the topic keeps beats: what they would have proved can't be told any more.
+            # Unread heartbeats have expired, so that the counter cannot be compared with the last one that was read.
             after = after.model_copy(update={"beat": None})
         if first < end:
             for message in kafka.peek(topic, partition, first):
@@ -47,15 +47,15 @@ def follow(
 
 
 def _next(topic: str, seen: StreamProgress, message: Message) -> tuple[StreamProgress, str]:
-    """What is seen after one more record, and what is wrong with it, if anything is."""
-    told = heartbeat(topic, message)
-    if told is None:
+    """Return the progress after one more record, and its fault, "" if there is none."""
+    parsed = heartbeat(topic, message)
+    if parsed is None:
         return seen, ""
-    if told.snapshot:
-        return _told(seen, told.lsn, told.source_ts_ms)
-    beat, last = Heartbeat(beats=told.beats, lsn=told.lsn), seen.beat
+    if parsed.snapshot:
+        return _after_snapshot_read(seen, parsed.lsn, parsed.source_ts_ms)
+    beat, last = Heartbeat(beats=parsed.beats, lsn=parsed.lsn), seen.beat
     if last is not None and beat.lsn <= last.lsn:
-        return seen, ""  # delivered once more
+        return seen, ""  # delivered again
     if last is None or beat.beats == last.beats + 1:
         return seen.model_copy(update={"beat": beat}), ""
     between = f"between {lsn.to_text(last.lsn)} and {lsn.to_text(beat.lsn)}"
@@ -65,8 +65,8 @@ def _next(topic: str, seen: StreamProgress, message: Message) -> tuple[StreamPro
     return seen, f"{missing} heartbeats are missing {between} (after number {last.beats}): WAL was skipped there"
 
 
-def _told(seen: StreamProgress, at: int, when_ms: int) -> tuple[StreamProgress, str]:
-    """What is seen after a beat that a snapshot told."""
+def _after_snapshot_read(seen: StreamProgress, at: int, when_ms: int) -> tuple[StreamProgress, str]:
+    """Return the progress after a heartbeat that a snapshot read, and its fault, "" if there is none."""
     if seen.beat is not None:
         return seen, (
             f"the connector took a snapshot by itself at {lsn.to_text(at)}, after the stream had begun: Kafka Connect "

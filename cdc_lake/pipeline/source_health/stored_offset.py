@@ -27,9 +27,9 @@ def is_exactly_once(config: Mapping[str, str]) -> bool:
 
 
 def acknowledged(flow: Flow, connect: Connectors) -> int | None:
-    """Return the LSN such that Kafka has every change that was committed before it, as far as Connect has stored that.
+    """Return an LSN up to which Kafka has every committed change, by the offset that Connect has stored.
 
-    None with exactly-once, where whatever shows in Kafka proves that for itself. 0 where nothing is stored.
+    None with exactly-once, where each visible record proves this by itself. 0 if no offset is stored.
     """
     config = connect.get(flow.connector)
     if config is not None and is_exactly_once(config):

@@ -1,4 +1,4 @@
-"""A topic as it stands at one moment, and the newest heartbeat that was streamed into Kafka."""
+"""The state of a topic at one moment: its id and offsets, and the newest heartbeats that were streamed into Kafka."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _SETTLE_SECONDS = 1.0
 _BEATS = 60
 """Ten minutes of heartbeats, or a minute of a barrier's."""
 ENDS_WITHIN_SECONDS = 90.0
-"""Longer than a transaction whose producer was killed stays open: transaction.timeout.ms is a minute."""
+"""Longer than the transaction of a killed producer stays open: transaction.timeout.ms is a minute."""
 
 
 @dataclass(frozen=True)
 class StreamedBeat:
-    """A heartbeat that was streamed, and where it is in its topic."""
+    """A streamed heartbeat, with its partition and offset."""
 
     watermark: Watermark
     partition: int
@@ -32,11 +32,11 @@ class StreamedBeat:
 
 @dataclass(frozen=True)
 class TopicState:
-    """A topic at one moment; `beats`, oldest first, were read before the offsets.
+    """The state of a topic; `beats`, oldest first, were read before the offsets.
 
-    All that was written before the newest beat lies below `ends` where they are `settled`. Otherwise a transaction that
-    began before it is open in some partition: one whose end is being written, and shows in others already, or one of a
-    producer that was killed. Without exactly-once that holds for a beat that is acknowledged only
+    If it is `settled`, all records that were written before the newest heartbeat are below `ends`. Otherwise a
+    transaction that began before it is still open in a partition: its end is being written, and is visible in other
+    partitions already, or its producer was killed. Without exactly-once this holds only for acknowledged heartbeats
     (pipeline/source_health/stored_offset.py).
     """
 
@@ -48,18 +48,17 @@ class TopicState:
 
     @property
     def watermark(self) -> Watermark | None:
-        """The newest heartbeat, of whatever epoch, acknowledged or not."""
+        """The newest heartbeat, of any epoch, acknowledged or not."""
         return self.beats[-1].watermark if self.beats else None
 
     def passed(self, flow: Flow, epoch: Epoch | None, acknowledged: int | None) -> Watermark | None:
-        """The watermark of whoever has taken all of this epoch before `ends`; None where that is not known."""
+        """Return the watermark of a reader that has consumed everything below `ends`; None if it is not known."""
         return self.streamed(flow, epoch, acknowledged) if self.settled else None
 
     def streamed(self, flow: Flow, epoch: Epoch | None, acknowledged: int | None) -> Watermark | None:
-        """The newest heartbeat at or before the LSN `acknowledged`, or of all where that is None.
+        """Return the newest heartbeat of the epoch up to the LSN `acknowledged`; None is no limit.
 
-        None before the epoch's first one: the newest counts the WAL of the epoch before then, which may be another
-        server's.
+        Returns None before the epoch's first heartbeat: LSNs of the previous epoch may be those of another server.
         """
         return _newest(self.beats, None if epoch is None else epoch.starts.get(flow.heartbeat_topic), acknowledged)
 
@@ -67,8 +66,9 @@ class TopicState:
 def newest_beat(
     kafka: Kafka, flow: Flow, since: Start | None = None, acknowledged: int | None = None
 ) -> Watermark | None:
-    """The newest heartbeat that was streamed into Kafka, None where none was yet; with `since`, of this epoch only:
-    another server's WAL may well end before one that was streamed in the epoch before. See TopicState.streamed().
+    """Return the newest streamed heartbeat, None if there is none yet; see TopicState.streamed().
+
+    With `since` it returns only a heartbeat of that epoch: LSNs of the previous epoch may be those of another server.
     """
     return _newest(_beats(kafka, flow), since, acknowledged)
 
@@ -83,7 +83,7 @@ def _newest(beats: Sequence[StreamedBeat], since: Start | None, acknowledged: in
 
 
 def _beats(kafka: Kafka, flow: Flow) -> tuple[StreamedBeat, ...]:
-    """The newest heartbeats since the last one that a snapshot read, which no stream has passed; oldest first."""
+    """Return the newest heartbeats after the last one that a snapshot read, oldest first."""
     found: list[StreamedBeat] = []
     if kafka.topic(flow.heartbeat_topic) is None:
         return ()
@@ -96,7 +96,7 @@ def _beats(kafka: Kafka, flow: Flow) -> tuple[StreamedBeat, ...]:
 
 
 def now(kafka: Kafka, table: TableFlow) -> TopicState:
-    """The topic's id, offsets and watermark. Raises ContractError where there is no such topic."""
+    """Return the topic's state. Raises ContractError if the topic does not exist."""
     flow = table.pipeline
     beats = _beats(kafka, flow)
     found = kafka.topic(table.topic)
@@ -115,24 +115,25 @@ def now(kafka: Kafka, table: TableFlow) -> TopicState:
 
 
 def require_settled(kafka: Kafka, topic: str, seconds: float = ENDS_WITHIN_SECONDS) -> Mapping[int, int]:
-    """The ends of what is committed, once all that is written by now lies before them.
+    """Wait until all records that are written by now are committed or aborted; return the ends of committed records.
 
-    Raises ContractError where it does not within `seconds`.
+    Raises ContractError after `seconds`.
     """
     ends, settled = settled_ends(kafka, topic, seconds)
     if not settled:
         raise ContractError(
-            f"topic {topic} has records of a transaction that has not ended for {seconds:.0f} s: whether they count, "
-            "nobody can tell yet. Kafka ends what a killed producer left after its transaction.timeout.ms: run this "
-            "again then, and look at `cdc-lake logs connect` and `cdc-lake logs kafka` if it stays so"
+            f"topic {topic} has records of a transaction that has not ended for {seconds:.0f} s: it is not known yet "
+            "whether they are committed. Kafka aborts the transaction of a killed producer after its "
+            "transaction.timeout.ms: run this again then; if the error persists, look at `cdc-lake logs connect` and "
+            "`cdc-lake logs kafka`"
         )
     return ends
 
 
 def settled_ends(kafka: Kafka, topic: str, seconds: float | None = None) -> tuple[Mapping[int, int], bool]:
-    """The ends of what is committed, and whether all that was written when it was asked lies before them.
+    """Return the ends of committed records, and whether all records that were written at the call are below them.
 
-    Waits a moment for that, or `seconds`: a transaction of Connect is open for as long as one batch takes.
+    Waits up to a second for that, or `seconds`: a transaction of Connect is open while Connect sends one batch.
     """
     written = kafka.written_offsets(topic)
 

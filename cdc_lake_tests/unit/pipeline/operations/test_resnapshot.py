@@ -368,7 +368,7 @@ def test_it_waits_for_a_landing(engines: Engines) -> None:
 
 def test_a_pipeline_that_has_not_begun_is_refused(shop: World) -> None:
     shop.bucket.objects.clear()
-    with pytest.raises(ContractError, match="pipeline shop has not begun"):
+    with pytest.raises(ContractError, match="Cannot resnapshot pipeline shop: it was never started"):
         run(Engines(shop))
 
 

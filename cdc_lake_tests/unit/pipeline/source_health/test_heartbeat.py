@@ -31,7 +31,7 @@ def test_a_heartbeat_is_read(snapshot: str | None, expected: bool) -> None:
 def test_another_record_is_passed_over_and_told(value: bytes, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         assert heartbeat("beats", message(value)) is None
-    assert "topic beats, partition 0, offset 12: a record that is no heartbeat is passed over" in caplog.text
+    assert "topic beats, partition 0, offset 12: skipped a record that is not a heartbeat" in caplog.text
 
 
 def test_a_deleted_row_is_no_heartbeat() -> None:
