@@ -2,7 +2,7 @@
 
 Here: which resource is which system. Not here: choosing the profile (profile.py), the variables (aws_settings.py), and
 credentials, addresses of AWS's services and retries' modes, which boto3 takes from the environment as everywhere: with
-AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_S3 and keys in it, all of this speaks to the local endpoint.
+AWS_ENDPOINT_URL and keys in it, all of this uses another endpoint than AWS's, as tests do.
 """
 
 from __future__ import annotations

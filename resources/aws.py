@@ -37,7 +37,7 @@ class AwsResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     """An AWS service in one region. Without an endpoint and keys it is AWS's, with the environment's credentials."""
 
     region: str = "us-east-1"
-    endpoint_url: str | None = Field(default=None, description="Another address than AWS's: the local endpoint.")
+    endpoint_url: str | None = Field(default=None, description="Another URL than AWS's: the local AWS API's.")
     access_key: str | None = None
     secret_key: str | None = Field(
         default=None, repr=False, description="Bind an EnvVar: a literal is shown in Dagster's UI."

@@ -20,7 +20,7 @@ QUERY_COMPONENTS = ("s3", "trino", "aws")
 
 @dataclass(frozen=True)
 class QueryStack:
-    """A stack of S3, Trino and the AWS endpoint."""
+    """A stack of S3, Trino and the local AWS API."""
 
     stack: Stack
     at: Endpoints

@@ -71,7 +71,7 @@ def _run(athena: AthenaClient, query_stack: QueryStack, sql: str) -> dict[str, A
     return _reached(athena, _start(athena, query_stack, sql), FINAL)
 
 
-def test_the_database_of_the_stack_is_there(glue: GlueClient) -> None:
+def test_the_stacks_database_exists(glue: GlueClient) -> None:
     assert "datalake" in [each["Name"] for each in glue.get_databases()["DatabaseList"]]
 
 
@@ -124,7 +124,7 @@ def test_a_failed_query_has_the_engines_reason(athena: AthenaClient, query_stack
     assert status["AthenaError"]["ErrorCategory"] == 2
 
 
-def test_what_the_engine_makes_is_in_the_catalog_and_survives_a_kill(
+def test_tables_and_views_of_the_engine_are_in_the_catalog_and_survive_a_kill(
     athena: AthenaClient, glue: GlueClient, query_stack: QueryStack
 ) -> None:
     place = f"s3://{query_stack.at.bucket}/ctas/"
@@ -189,7 +189,7 @@ def test_every_acknowledged_change_survives_a_kill_among_writers(glue: GlueClien
         ("athena", lambda client: client.create_work_group(Name="w")),
     ],
 )
-def test_what_is_not_offered_is_refused_by_name(
+def test_an_operation_that_is_not_offered_is_refused_by_name(
     service: Literal["athena", "glue"], call: Callable[[Any], None], query_stack: QueryStack
 ) -> None:
     with pytest.raises(ClientError, match="is not offered by the local AWS API") as refused:

@@ -168,7 +168,7 @@ def test_throttling_is_tried_again_within_a_bound(kind: type[AwsResource], monke
 
 
 @each
-def test_nobody_answers(kind: type[AwsResource]) -> None:
+def test_an_unreachable_endpoint_is_reported(kind: type[AwsResource]) -> None:
     one = made(kind, "http://127.0.0.1:9").model_copy(update={"hint": "Start it."})
     with pytest.raises(Unreachable) as caught:
         CASES[kind].call(one)

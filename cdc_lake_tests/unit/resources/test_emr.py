@@ -48,8 +48,8 @@ class Texts:
 
     def error(self, text: str) -> Exception | None:
         """See JobTexts."""
-        told = json.loads(text).get("error")
-        return None if told is None else HeldError(told)
+        error = json.loads(text).get("error")
+        return None if error is None else HeldError(error)
 
 
 def work(session: object, spec: str) -> str:
@@ -136,7 +136,7 @@ def state(aws: Served) -> str:
 
 
 @both
-def test_a_job_runs_and_its_report_comes_back(aws: Served, tmp_path: Path, way: Way) -> None:
+def test_a_job_returns_its_report(aws: Served, tmp_path: Path, way: Way) -> None:
     one = way.make(aws, tmp_path)
     assert one.last_run() is None
     assert one.run(work, "report") == "REPORT"
@@ -167,7 +167,7 @@ def test_code_is_uploaded_once(aws: Served, tmp_path: Path, way: Way) -> None:
 
 
 @both
-def test_what_the_job_raises_is_raised(aws: Served, tmp_path: Path, way: Way) -> None:
+def test_an_error_of_the_job_is_raised(aws: Served, tmp_path: Path, way: Way) -> None:
     one = way.make(aws, tmp_path)
     with pytest.raises(HeldError, match="the table is held") as caught:
         one.run(work, "fail")
@@ -180,18 +180,18 @@ def test_what_the_job_raises_is_raised(aws: Served, tmp_path: Path, way: Way) ->
 
 
 @both
-def test_one_that_dies_says_which_and_why(aws: Served, tmp_path: Path, way: Way) -> None:
+def test_a_job_that_dies_is_reported_with_its_log(aws: Served, tmp_path: Path, way: Way) -> None:
     one = way.make(aws, tmp_path)
     with pytest.raises(JobFailed) as caught:
         one.run(work, "die")
-    run, told = one.last_run(), str(caught.value)
+    run, message = one.last_run(), str(caught.value)
     assert run is not None
-    assert f"{run.id} (work)" in told
-    assert "ended as FAILED" in told
-    assert "OutOfMemoryError: Java heap space" in told
-    assert "left nothing at s3://lake/spark/runs/work-" in told
-    assert way.logs.format(id=run.id) in told
-    assert told.endswith(f"{run.log_url} {run.console_url}")
+    assert f"{run.id} (work)" in message
+    assert "ended as FAILED" in message
+    assert "OutOfMemoryError: Java heap space" in message
+    assert "left nothing at s3://lake/spark/runs/work-" in message
+    assert way.logs.format(id=run.id) in message
+    assert message.endswith(f"{run.log_url} {run.console_url}")
 
 
 @both
@@ -215,7 +215,7 @@ def test_an_interrupted_caller_cancels(aws: Served, tmp_path: Path, way: Way, ki
 
 
 @both
-def test_the_wait_has_a_bound(aws: Served, tmp_path: Path, way: Way) -> None:
+def test_a_job_that_takes_too_long_is_cancelled(aws: Served, tmp_path: Path, way: Way) -> None:
     with pytest.raises(WaitTimedOut, match=r"\(work\) of the EMR .* in us-east-1 to end"):
         way.make(aws, tmp_path, run_seconds=0.3).run(work, "sleep")
     assert state(aws) == "CANCELLED"
@@ -228,7 +228,7 @@ def test_throttled_calls_are_repeated(aws: Served, tmp_path: Path, way: Way) -> 
     assert state(aws) == "SUCCEEDED"
 
 
-def test_throttling_without_end_is_an_error_that_says_what(aws: Served, tmp_path: Path) -> None:
+def test_endless_throttling_is_an_error(aws: Served, tmp_path: Path) -> None:
     aws.faults.refused["AddJobFlowSteps"] = 10_000
     with pytest.raises(AwsRequestFailed, match=f"Adding a step to the cluster {CLUSTER} failed.*Not now"):
         steps(aws, tmp_path, patience_seconds=0.2).run(work, "report")
@@ -236,9 +236,7 @@ def test_throttling_without_end_is_an_error_that_says_what(aws: Served, tmp_path
 
 @both
 @pytest.mark.parametrize("code", ["AccessDeniedException", "ExpiredTokenException"])
-def test_a_missing_permission_or_an_expired_token_says_at_what(
-    aws: Served, tmp_path: Path, way: Way, code: str
-) -> None:
+def test_a_missing_permission_or_an_expired_token_is_reported(aws: Served, tmp_path: Path, way: Way, code: str) -> None:
     aws.faults.code = code
     aws.faults.refused.update({"AddJobFlowSteps": 1, "POST": 1})
     with pytest.raises(AccessRefused, match=rf"(cluster {CLUSTER}|application {APPLICATION}) failed.*{code}"):
@@ -246,7 +244,7 @@ def test_a_missing_permission_or_an_expired_token_says_at_what(
     assert aws.all_runs() == []
 
 
-def test_who_can_t_look_any_more_and_can_t_cancel_says_that_it_may_run(aws: Served, tmp_path: Path) -> None:
+def test_a_run_that_cannot_be_cancelled_is_reported_as_possibly_running(aws: Served, tmp_path: Path) -> None:
     aws.faults.code = "ExpiredTokenException"
     aws.faults.refused.update({"DescribeStep": 1, "CancelSteps": 1})
     with pytest.raises(AccessRefused, match="ExpiredTokenException") as caught:
@@ -255,7 +253,7 @@ def test_who_can_t_look_any_more_and_can_t_cancel_says_that_it_may_run(aws: Serv
     assert state(aws) == "SUCCEEDED"
 
 
-def test_a_step_that_can_t_be_cancelled_is_told(aws: Served, tmp_path: Path) -> None:
+def test_a_refused_cancellation_is_an_error(aws: Served, tmp_path: Path) -> None:
     """EMR answers 200 all the same."""
     one = steps(aws, tmp_path)
     one.run(work, "report")
@@ -279,13 +277,13 @@ def test_a_start_whose_answer_was_lost_starts_one(aws: Served, tmp_path: Path) -
     assert state(aws) == "SUCCEEDED"
 
 
-def test_nobody_answers(aws: Served, tmp_path: Path) -> None:
+def test_an_unreachable_endpoint_is_reported(aws: Served, tmp_path: Path) -> None:
     with pytest.raises(Unreachable, match=f"Describing the cluster {CLUSTER}"):
         steps(aws, tmp_path, endpoint_url="http://127.0.0.1:9", patience_seconds=0.2).run(work, "report")
 
 
 @pytest.mark.parametrize("unknown", ["j-OTHER", "00other"])
-def test_another_cluster_or_application(aws: Served, tmp_path: Path, unknown: str) -> None:
+def test_an_unknown_cluster_or_application_is_named(aws: Served, tmp_path: Path, unknown: str) -> None:
     one = steps(aws, tmp_path, cluster_id=unknown) if unknown[0] == "j" else None
     with pytest.raises(ResourceError, match=unknown):
         (one or serverless(aws, tmp_path, application_id=unknown)).run(work, "report")

@@ -39,25 +39,25 @@ def refusing(code: str, message: str, status: int) -> Operation:
 
 def test_a_provisioned_cluster_is_described() -> None:
     provisioned = {"currentBrokerSoftwareInfo": {"kafkaVersion": "4.3.1"}, "numberOfBrokerNodes": 3}
-    told = {"clusterArn": ARN, "clusterName": "lake", "clusterType": "PROVISIONED", "state": "ACTIVE"}
-    with aws({"DescribeClusterV2": lambda _: {"clusterInfo": {**told, "provisioned": provisioned}}}) as url:
+    answer = {"clusterArn": ARN, "clusterName": "lake", "clusterType": "PROVISIONED", "state": "ACTIVE"}
+    with aws({"DescribeClusterV2": lambda _: {"clusterInfo": {**answer, "provisioned": provisioned}}}) as url:
         found = msk(url).describe()
     assert (found.arn, found.name, found.state) == (ARN, "lake", "ACTIVE")
     assert (found.serverless, found.kafka_version, found.brokers, found.reason) == (False, "4.3.1", 3, None)
 
 
 def test_kafka_asks_the_cluster_for_its_brokers_once() -> None:
-    asked: list[str] = []
+    requested: list[str] = []
 
     def brokers(request: dict[str, Any]) -> dict[str, Any]:
-        asked.append(request["ClusterArn"])
+        requested.append(request["ClusterArn"])
         return {"bootstrapBrokerStringSaslIam": "b-2:9098,b-1:9098"}
 
     with aws({"GetBootstrapBrokers": brokers}) as url:
         kafka = Kafka(cluster=msk(url), security="iam")
         assert {kafka.servers(), kafka.servers(), kafka.spark_options()["bootstrap.servers"]} == {"b-1:9098,b-2:9098"}
         assert kafka._broker.bootstrap == "b-1:9098,b-2:9098"
-    assert asked == [ARN]
+    assert requested == [ARN]
     assert Kafka(bootstrap="b-1:9092", cluster=msk("http://127.0.0.1:9")).servers() == "b-1:9092"
     with pytest.raises(Unreachable, match="neither bootstrap nor cluster"):
         Kafka().topics()
@@ -73,19 +73,19 @@ def test_a_cluster_that_does_not_exist(code: str, status: int) -> None:
 
 
 def test_each_way_of_signing_in_has_its_listener() -> None:
-    told = {
+    answer = {
         "bootstrapBrokerStringSaslIam": "b-1:9098,b-2:9098",
         "bootstrapBrokerStringSaslScram": "b-1:9096",
         "bootstrapBrokerStringTls": "b-1:9094",
     }
-    with aws({"GetBootstrapBrokers": lambda _: told}) as url:
+    with aws({"GetBootstrapBrokers": lambda _: answer}) as url:
         one = msk(url)
-        assert [one.bootstrap(), one.bootstrap("scram"), one.bootstrap("tls")] == list(told.values())
+        assert [one.bootstrap(), one.bootstrap("scram"), one.bootstrap("tls")] == list(answer.values())
         with pytest.raises(ListenerMissing, match="no listener for plaintext; it has iam, scram, tls"):
             one.bootstrap("plaintext")
 
 
-def test_a_cluster_that_is_being_made_says_its_state() -> None:
+def test_a_cluster_without_brokers_is_reported_with_its_state() -> None:
     described = {"clusterArn": ARN, "clusterName": "lake", "clusterType": "SERVERLESS", "state": "CREATING"}
     reason = {"code": "Quota", "message": "too many brokers"}
     answers: dict[str, Operation] = {
@@ -108,7 +108,7 @@ def test_a_cluster_that_is_being_made_says_its_state() -> None:
         ("TooManyRequestsException", AwsRequestFailed),
     ],
 )
-def test_what_aws_refuses_names_the_cluster_and_why(code: str, raised: type[Exception]) -> None:
+def test_an_error_of_aws_names_the_cluster_and_the_cause(code: str, raised: type[Exception]) -> None:
     with (
         aws({"GetBootstrapBrokers": refusing(code, "role/dagster may not", 403)}) as url,
         pytest.raises(raised, match=rf"bootstrap brokers of the MSK cluster {ARN} failed.*{code}: role/dagster may"),
@@ -116,6 +116,6 @@ def test_what_aws_refuses_names_the_cluster_and_why(code: str, raised: type[Exce
         msk(url).bootstrap()
 
 
-def test_nobody_there_is_unreachable() -> None:
+def test_an_unreachable_endpoint_is_reported() -> None:
     with pytest.raises(Unreachable, match=ARN):
         msk("http://127.0.0.1:9").describe()

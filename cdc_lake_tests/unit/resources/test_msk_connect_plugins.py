@@ -1,4 +1,4 @@
-"""A zip becomes a custom plugin once."""
+"""Custom plugins of MSK Connect: a zip is uploaded once, and becomes a plugin once."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def plugins(aws: Served, s3: MemoryS3) -> MskPlugins:
     )
 
 
-def test_it_is_uploaded_and_made_once(aws: Served, s3: MemoryS3, archive: Path) -> None:
+def test_a_zip_is_uploaded_and_becomes_a_plugin_once(aws: Served, s3: MemoryS3, archive: Path) -> None:
     arn = plugins(aws, s3).ensure(archive)
     assert s3.objects == {"bucket/plugins/debezium-0123456789ab.zip": b"jars"}
     found = aws.client().describe_custom_plugin(customPluginArn=arn)
@@ -62,7 +62,7 @@ def test_it_is_uploaded_and_made_once(aws: Served, s3: MemoryS3, archive: Path) 
 
 
 @pytest.mark.parametrize(("region", "partition"), [("cn-north-1", "aws-cn"), ("us-gov-west-1", "aws-us-gov")])
-def test_the_bucket_is_of_the_regions_partition(s3: MemoryS3, archive: Path, region: str, partition: str) -> None:
+def test_the_buckets_arn_has_the_regions_partition(s3: MemoryS3, archive: Path, region: str, partition: str) -> None:
     with served(region) as aws:
         arn = plugins(aws, s3).ensure(archive)
         place = aws.client().describe_custom_plugin(customPluginArn=arn)["latestRevision"]["location"]["s3Location"]
@@ -76,13 +76,13 @@ def test_another_content_is_another_plugin(aws: Served, s3: MemoryS3, archive: P
     assert len(s3.puts) == 2
 
 
-def test_an_upload_that_is_there_is_not_repeated(aws: Served, s3: MemoryS3, archive: Path) -> None:
+def test_an_uploaded_zip_is_not_uploaded_again(aws: Served, s3: MemoryS3, archive: Path) -> None:
     s3.objects["bucket/plugins/debezium-0123456789ab.zip"] = b"jars"
     plugins(aws, s3).ensure(archive)
     assert s3.puts == []
 
 
-def test_one_that_could_not_be_made_says_why_and_is_replaced(aws: Served, s3: MemoryS3, archive: Path) -> None:
+def test_a_failed_plugin_reports_the_cause_and_is_replaced(aws: Served, s3: MemoryS3, archive: Path) -> None:
     aws.api.plugins.faults["plugins/debezium-0123456789ab.zip"] = "it has no jar"
     with pytest.raises(PluginFailed, match=r"arn:aws:kafkaconnect:.*CREATE_FAILED: it has no jar.*upload it again"):
         plugins(aws, s3).ensure(archive)
@@ -92,7 +92,7 @@ def test_one_that_could_not_be_made_says_why_and_is_replaced(aws: Served, s3: Me
     assert len(aws.client().list_custom_plugins()["customPlugins"]) == 1
 
 
-def test_a_store_that_is_down_is_named(aws: Served, archive: Path) -> None:
+def test_an_unreachable_store_is_named(aws: Served, archive: Path) -> None:
     with pytest.raises(Unreachable, match=r"Uploading .*debezium-0123456789ab\.zip to s3://bucket/plugins/"):
         plugins(aws, MemoryS3(url="http://127.0.0.1:9")).ensure(archive)
     assert aws.client().list_custom_plugins()["customPlugins"] == []

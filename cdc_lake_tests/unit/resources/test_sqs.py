@@ -91,7 +91,7 @@ def test_no_such_queue(client: BaseClient) -> None:  # noqa: ARG001 - SQS has to
         queue(url).receive()
 
 
-def test_nobody_answers() -> None:
+def test_an_unreachable_endpoint_is_reported() -> None:
     nowhere = "http://127.0.0.1:9"
     one = queue(f"{nowhere}/123456789012/events", endpoint_url=nowhere, hint="Start it.")
     with pytest.raises(Unreachable, match=r"127.0.0.1:9 does not answer.*Start it\."):

@@ -1,4 +1,4 @@
-"""Athena's API over an engine and a store of the test's own, checked against botocore's model."""
+"""Athena's operations over a fake engine and bucket; botocore's model checks the answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OUTPUT = {"OutputLocation": "s3://results/here"}
 
 
 class Bucket:
-    """S3 as far as the store needs it."""
+    """The operations of S3 that result files use."""
 
     def __init__(self) -> None:
         self.objects: dict[str, str] = {}
@@ -80,7 +80,7 @@ def engine() -> Iterator[Engine]:
 
 @pytest.fixture
 def call(tmp_path: Path, bucket: Bucket, engine: Engine) -> Callable[..., dict[str, Any]]:
-    """Calls an operation; the answer has the shape of botocore's model or the test fails."""
+    """Calls an operation, and checks the answer by botocore's model."""
     api = AthenaOperations(Executions(engine, ResultFiles(tmp_path, bucket)))  # type: ignore[arg-type]
 
     def call(operation: str, **request: object) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def _cells(page: dict[str, Any]) -> list[list[str | None]]:
     return [[each.get("VarCharValue") for each in row["Data"]] for row in page["ResultSet"]["Rows"]]
 
 
-def test_a_select_succeeds_with_figures(call: Callable[..., dict[str, Any]], engine: Engine) -> None:
+def test_a_select_succeeds_with_statistics(call: Callable[..., dict[str, Any]], engine: Engine) -> None:
     execution = _run(call, "SELECT * FROM t;", QueryExecutionContext={"Database": "lake"})
 
     assert execution["Status"]["State"] == "SUCCEEDED"
@@ -123,7 +123,7 @@ def test_a_select_succeeds_with_figures(call: Callable[..., dict[str, Any]], eng
     assert engine.seen == [("SELECT * FROM t", "lake")]
 
 
-def test_a_result_is_reused_where_that_is_asked_for(call: Callable[..., dict[str, Any]], engine: Engine) -> None:
+def test_a_result_is_reused_on_request(call: Callable[..., dict[str, Any]], engine: Engine) -> None:
     reuse = {"ResultReuseConfiguration": {"ResultReuseByAgeConfiguration": {"Enabled": True, "MaxAgeInMinutes": 5}}}
     first = _run(call, "SELECT 1", **reuse)
     again = _run(call, "SELECT 1", **reuse)
@@ -136,8 +136,8 @@ def test_a_result_is_reused_where_that_is_asked_for(call: Callable[..., dict[str
     assert again["ResultConfiguration"] == first["ResultConfiguration"]
     assert len(engine.seen) == 1
     for other in ({}, {**reuse, "QueryExecutionContext": {"Database": "other"}}):
-        told = _run(call, "SELECT 1", **other)["Statistics"]
-        assert told["ResultReuseInformation"] == {"ReusedPreviousResult": False}
+        statistics = _run(call, "SELECT 1", **other)["Statistics"]
+        assert statistics["ResultReuseInformation"] == {"ReusedPreviousResult": False}
     assert len(engine.seen) == 3
 
 
@@ -160,7 +160,9 @@ def test_the_result_is_a_csv_object_with_every_cell_quoted(call: Callable[..., d
     assert bucket.objects[location] == '"id","name"\n"1","a ""b"""\n"2",\n"3",""\n'
 
 
-def test_a_statement_that_writes_tells_how_many_rows(call: Callable[..., dict[str, Any]], bucket: Bucket) -> None:
+def test_a_statement_that_writes_reports_the_number_of_rows(
+    call: Callable[..., dict[str, Any]], bucket: Bucket
+) -> None:
     execution = _run(call, "CREATE TABLE t AS SELECT 1 x")
 
     page = call("GetQueryResults", QueryExecutionId=execution["QueryExecutionId"])
@@ -199,7 +201,7 @@ def test_a_running_query_is_stopped(call: Callable[..., dict[str, Any]]) -> None
 
 
 @pytest.mark.parametrize(
-    ("request_", "told"),
+    ("request_", "message"),
     [
         ({"ResultConfiguration": {}}, "No output location"),
         ({"ResultConfiguration": {"OutputLocation": "results"}}, "not a valid S3 path"),
@@ -209,9 +211,9 @@ def test_a_running_query_is_stopped(call: Callable[..., dict[str, Any]]) -> None
     ],
 )
 def test_a_query_that_cannot_start_is_refused(
-    call: Callable[..., dict[str, Any]], request_: dict[str, Any], told: str
+    call: Callable[..., dict[str, Any]], request_: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(AwsError, match=told):
+    with pytest.raises(AwsError, match=message):
         call("StartQueryExecution", QueryString="SELECT 1", **request_)
 
 

@@ -23,7 +23,7 @@ def backend() -> Iterator[GlueBackend]:
     found.databases.clear()
 
 
-def test_everything_comes_back(backend: GlueBackend, tmp_path: Path) -> None:
+def test_databases_tables_and_partitions_are_restored(backend: GlueBackend, tmp_path: Path) -> None:
     file = CatalogFile(tmp_path / "glue.json", REGION)
     backend.create_database("lake", {"Name": "lake", "LocationUri": "s3://b/x"})
     backend.create_table("lake", "t", {"Name": "t", "Parameters": {"a": "1"}})
@@ -40,7 +40,7 @@ def test_everything_comes_back(backend: GlueBackend, tmp_path: Path) -> None:
     assert [each.values for each in backend.get_partitions("lake", "t", "")] == [["2026"]]
 
 
-def test_updates_go_on_counting_versions_after_a_restore(backend: GlueBackend, tmp_path: Path) -> None:
+def test_versions_continue_after_a_restore(backend: GlueBackend, tmp_path: Path) -> None:
     file = CatalogFile(tmp_path / "glue.json", REGION)
     backend.create_database("lake", {"Name": "lake"})
     backend.create_table("lake", "t", {"Name": "t"})

@@ -1,4 +1,4 @@
-"""Trino's types and values become Athena's."""
+"""Trino's types and values as Athena's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signatures: a client with the stack's keys is served, and no other one."""
+"""Signatures: only requests that are signed with the stack's keys are served."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def client(
     )
 
 
-def test_the_stacks_keys_open_it(endpoint: str) -> None:
+def test_requests_signed_with_the_stacks_keys_are_served(endpoint: str) -> None:
     made = client(endpoint).create_secret(Name="shop", SecretString="ünïcode & more")
     assert client(endpoint).get_secret_value(SecretId=made["ARN"])["SecretString"] == "ünïcode & more"
 
 
 @pytest.mark.parametrize(("key", "secret"), [("stack-key", "guessed"), ("other-key", "stack-secret")])
-def test_other_keys_do_not(endpoint: str, key: str, secret: str) -> None:
+def test_requests_signed_with_other_keys_are_refused(endpoint: str, key: str, secret: str) -> None:
     with pytest.raises(ClientError, match="does not match the stack's keys") as refused:
         client(endpoint, key, secret).list_secrets()
     assert refused.value.response["Error"]["Code"] == "InvalidSignatureException"
@@ -87,7 +87,7 @@ def test_a_path_with_names_and_a_query_is_verified() -> None:
 
 
 @pytest.mark.parametrize(("minutes", "holds"), [(-16, False), (-14, True), (14, True), (16, False)])
-def test_a_signature_ends(monkeypatch: pytest.MonkeyPatch, minutes: int, holds: bool) -> None:
+def test_a_signature_expires(monkeypatch: pytest.MonkeyPatch, minutes: int, holds: bool) -> None:
     environ = recorded()
     then = datetime.now(UTC) + timedelta(minutes=minutes)
     monkeypatch.setattr(signatures, "_now", lambda: then)
@@ -95,7 +95,7 @@ def test_a_signature_ends(monkeypatch: pytest.MonkeyPatch, minutes: int, holds: 
 
 
 def recorded() -> dict[str, Any]:
-    """A request as a server is given it, rightly signed."""
+    """A signed request as a server receives it."""
     headers = {"Content-Type": "application/x-amz-json-1.1", "X-Amz-Target": "secretsmanager.GetSecretValue"}
     request = AWSRequest("POST", "http://127.0.0.1:1/", data=b'{"SecretId": "shop"}', headers=headers)
     SigV4Auth(Credentials("stack-key", "stack-secret"), "secretsmanager", REGION).add_auth(request)
@@ -113,7 +113,7 @@ def recorded() -> dict[str, Any]:
     }
 
 
-def test_a_signature_is_of_one_request_only() -> None:
+def test_a_changed_request_is_refused() -> None:
     environ = recorded()
     assert STACK_KEYS.signed(environ)
     assert environ["wsgi.input"].read() == b'{"SecretId": "shop"}'

@@ -1,4 +1,4 @@
-"""Which statements the local Athena runs, and as what it reports them."""
+"""Which statements the local Athena runs, and the kinds that it reports for them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_kind_of_a_statement(sql: str, kind: str, form: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sql", "told"),
+    ("sql", "message"),
     [
         ("", "empty"),
         ("-- nothing", "empty"),
@@ -42,12 +42,12 @@ def test_the_kind_of_a_statement(sql: str, kind: str, form: str) -> None:
         ("CREATE VIEW v AS SELECT * FROM system.runtime.nodes", "Catalog 'system' does not exist"),
     ],
 )
-def test_what_athena_does_not_have_is_refused(sql: str, told: str) -> None:
+def test_statements_that_athena_does_not_have_are_refused(sql: str, message: str) -> None:
     with pytest.raises(AwsError) as refused:
         classify(sql)
 
     assert refused.value.code == "InvalidRequestException"
-    assert told in refused.value.message
+    assert message in refused.value.message
 
 
 def test_the_catalog_may_be_written_as_athena_writes_it() -> None:

@@ -14,7 +14,7 @@ def _run(trino: Trino) -> Outcome:
     return trino.run("SELECT 1", catalog="c", schema=None, progress=Progress(), stopped=lambda: False)
 
 
-def test_an_engine_that_does_not_answer_is_no_fault_of_the_query() -> None:
+def test_an_unreachable_engine_is_a_system_error() -> None:
     with pytest.raises(QueryFailed, match="did not answer") as failed:
         _run(Trino(NOBODY, "token"))
 
