@@ -10,7 +10,6 @@ import atexit
 import os
 import shutil
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -28,11 +27,6 @@ def own_folder(parent: Path) -> Path:
         if not (pid.isdecimal() and psutil.pid_exists(int(pid))):
             shutil.rmtree(left, ignore_errors=True)
     folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=parent))
-    atexit.register(_removed, folder)
+    # The parent stays: another process may be about to make its folder there.
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
-
-
-def _removed(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    with suppress(OSError):  # not empty, or gone
-        folder.parent.rmdir()

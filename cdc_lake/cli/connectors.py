@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cdc_lake.cli.printable import printable
+
 if TYPE_CHECKING:
     from resources.connector_lint import Settings
     from resources.kafka_connect import KafkaConnect
@@ -68,7 +70,7 @@ def lint(
         wrong += bool(faults)
         typer.echo(f"{path.name}: {f'{len(faults)} faults' if faults else verdict}")
         for fault in faults:
-            typer.echo(f"  {fault}")
+            typer.echo(f"  {printable(fault)}")
     if worker is None:
         typer.echo(
             "No plugin validated the files: no Kafka Connect worker is running. Start one with `cdc-lake up`, or"

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from cdc_lake.cli.printable import printable
+
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
@@ -45,7 +47,7 @@ def reset(
     )
     count = 0
     for line in removed:
-        typer.echo(f"removed {line}")
+        typer.echo(f"removed {printable(line)}")
         count += 1
     if pipeline == PIPELINE:
         # `demo --resume` must not continue a demo of the removed pipeline.

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from cdc_lake.cli.printable import printable
+
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
@@ -48,4 +50,4 @@ def resnapshot(
         poll_seconds=bound["deployment"].poll_seconds,
     )
     for line in steps.resnapshot(flow, systems, reason if found is None else "; ".join(found.faults)):
-        typer.echo(line)
+        typer.echo(printable(line))

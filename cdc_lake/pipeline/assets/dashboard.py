@@ -47,10 +47,11 @@ def build(flow: Flow, file: str, checks: Sequence[dg.AssetCheckKey] = ()) -> dg.
         dashboards: dg.ResourceParam[Dashboards],
         store: ObjectStore,
     ) -> dg.MaterializeResult[None]:
-        upstream_checks.require_passed(context.instance, f"dashboard {name}", checks)
+        bucket = location(store).store()
+        upstream_checks.require_passed(context.instance, f"dashboard {name}", checks, bucket, flow.name)
         athena = athena.metered(flow.spec.catalog)
         query = cache(partial(_rows, athena))  # the fingerprint and the page use the same results
-        bucket, key = location(store).store(), object_names.stage_state_key(flow.name, "dashboard", name)
+        key = object_names.stage_state_key(flow.name, "dashboard", name)
         commits = table_progress.lake_commits(bucket, flow)  # read before the datasets
         previous = stage_state.read(bucket, key)
         published = dashboards.publish(declared, query, previous)

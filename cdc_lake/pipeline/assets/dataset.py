@@ -44,9 +44,9 @@ def build(flow: Flow, file: str, required: Sequence[dg.AssetCheckKey] = ()) -> d
     def dataset_asset(
         context: dg.AssetExecutionContext, athena: Athena, glue: GlueCatalog, store: ObjectStore
     ) -> dg.MaterializeResult[None]:
-        upstream_checks.require_passed(context.instance, f"dataset {name}", required)
-        athena = athena.metered(catalog)
         bucket = location(store).store()
+        upstream_checks.require_passed(context.instance, f"dataset {name}", required, bucket, flow.name)
+        athena = athena.metered(catalog)
         commits = table_progress.lake_commits(bucket, flow)  # before the tables are read
         # A view keeps the columns and types that its tables had when it was created, also for `*`.
         tables = {table.name: glue.get_table(catalog, table.name) for table in flow.tables}

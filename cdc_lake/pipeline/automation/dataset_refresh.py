@@ -32,8 +32,15 @@ COMMITS = "lake_commits"
 _EVERY_SECONDS = 15
 
 
-def build(flow: Flow, jobs: Jobs, required: Sequence[dg.AssetCheckKey], seconds: int) -> dg.SensorDefinition:
-    """Return the sensor of a pipeline's datasets and dashboards. It launches no run while a `required` check fails."""
+def build(
+    flow: Flow,
+    jobs: Jobs,
+    dataset_checks: Sequence[dg.AssetCheckKey],
+    dashboard_checks: Sequence[dg.AssetCheckKey],
+    seconds: int,
+) -> dg.SensorDefinition:
+    """Return the sensor of a pipeline's datasets and dashboards, which builds none while one of its checks fails."""
+    datasets = {flow.key("dataset", PurePath(file).stem) for file in flow.spec.datasets}
 
     @dg.sensor(
         name=f"{flow.name}_refresh",
@@ -49,15 +56,20 @@ def build(flow: Flow, jobs: Jobs, required: Sequence[dg.AssetCheckKey], seconds:
         if not commits:
             return dg.SkipReason("nothing is applied to a lake table yet")
         built = {key: standard_metadata.last(context.instance, key).get(COMMITS) for key in jobs.refresh.assets}
-        if any(value is None or value.value != commits for value in built.values()):
-            part, position = jobs.refresh, f"refresh:{_short(commits)}"
-        elif due := _due(flow, bucket):
+        stale = [key for key, value in built.items() if value is None or value.value != commits]
+        due = _due(flow, bucket)
+        if not stale and not due:
+            return dg.SkipReason("datasets and dashboards are built over the newest commits")
+        part, position = jobs.refresh, f"refresh:{_short(commits)}"
+        if not stale:
             part = jobs.refresh.only(*(flow.key("dashboard", name) for name in due))
             position = "read:" + ",".join(f"{name}@{since:.0f}" for name, since in due.items())
-        else:
-            return dg.SkipReason("datasets and dashboards are built over the newest commits")
-        if faults := upstream_checks.failed(context.instance, required):
-            return dg.SkipReason(f"not built: {faults[0]}")
+        faults = upstream_checks.failed(context.instance, dataset_checks, bucket, flow.name)
+        blocked = [] if faults else upstream_checks.failed(context.instance, dashboard_checks, bucket, flow.name)
+        if blocked and datasets.intersection(stale):
+            return launch(context, jobs.refresh.only(*sorted(datasets)), f"datasets:{_short(commits)}")
+        if faults or blocked:
+            return dg.SkipReason(f"not built: {(faults or blocked)[0]}")
         return launch(context, part, position)
 
     return refresh

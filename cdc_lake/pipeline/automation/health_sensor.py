@@ -15,7 +15,7 @@ import dagster as dg
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.pipeline.automation import pipeline_metrics
-from cdc_lake.pipeline.checks import replica_identity, source, streaming, watermark
+from cdc_lake.pipeline.checks import landing, replica_identity, source, streaming, tiers, watermark
 from cdc_lake.pipeline.checks.light import LightCheck
 from cdc_lake.pipeline.naming import Flow, location
 from resources.connectors import Connectors
@@ -27,17 +27,17 @@ from resources.postgres import Postgres
 
 EVERY_SECONDS = 30
 SETTINGS_EVERY_SECONDS = 300
-"""Settings that only DDL changes are checked less often: each evaluation opens a connection to the source."""
+"""The interval of the checks of what a person changes, by DDL or with `cdc-lake dlq drop`."""
 REPEAT_SECONDS = 1800
 """An unchanged result is stored again after this time, to show that the check is still evaluated. That is 48 rows a
 check and day in Dagster's storage; storing each evaluation would be 2,880."""
 FREQUENT_CHECKS = ("connector_running", "slot_healthy", "watermark_fresh")
-SETTINGS_CHECKS = ("topic_contract", "replica_identity_full", "truncate_refused")
+SETTINGS_CHECKS = ("topic_contract", "replica_identity_full", "truncate_refused", "dead_letters_empty")
 
 
 def build(flow: Flow) -> dg.SensorDefinition:
     """Return the health sensor of a pipeline."""
-    modules = (streaming, watermark, replica_identity, source)
+    modules = (streaming, landing, watermark, replica_identity, source)
     checks = [check for table in flow.tables for module in modules for check in module.light(table)]
 
     @dg.sensor(
@@ -120,4 +120,4 @@ def _evaluate(check: LightCheck, resources: Mapping[str, object]) -> dg.AssetChe
     try:
         return check.find(**{name: resources[name] for name in inspect.signature(check.find).parameters})
     except (ContractError, ResourceError) as error:
-        return dg.AssetCheckResult(passed=False, description=str(error))
+        return dg.AssetCheckResult(passed=False, description=str(error), metadata=tiers.LATENESS)

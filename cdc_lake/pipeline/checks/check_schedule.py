@@ -19,11 +19,11 @@ _DAY_SECONDS = 86_400
 
 
 def build(flow: Flow, jobs: Jobs) -> list[dg.SensorDefinition]:
-    """Return the sensors of a pipeline's scheduled and daily checks; empty with `verify_every: off`."""
+    """Return the sensors of a pipeline's scheduled and daily checks; `verify_every: off` leaves the daily ones only."""
     every = flow.spec.checks.verify_every
-    if every == "off":
-        return []
-    periods = ((jobs.checks, seconds(every)), (jobs.daily_checks, _DAY_SECONDS))
+    periods = [(jobs.daily_checks, _DAY_SECONDS)]
+    if every != "off":
+        periods.insert(0, (jobs.checks, seconds(every)))
     return [_sensor(flow, jobs, job, period) for job, period in periods if job.checks]
 
 

@@ -76,6 +76,8 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
             severity=dg.AssetCheckSeverity.WARN if only_warn else dg.AssetCheckSeverity.ERROR,
             description=_not_compared(table, found, nothing_compared),
             metadata={
+                # A key that could not be compared is not known to be wrong.
+                **(tiers.LATENESS if found.never_judged and found.clean else {}),
                 **standard_metadata.values({name: getattr(found, name) for name in counts}),
                 **standard_metadata.values({f"seconds_{phase}": seconds for phase, seconds in found.seconds.items()}),
                 **jobs.metadata(),

@@ -48,6 +48,7 @@ def _check(flow: Flow, name: str) -> dg.AssetChecksDefinition:
         athena: Athena,
         deployment: Deployment,
     ) -> dg.AssetCheckResult:
+        commits = table_progress.lake_commits(location(store).store(), flow)
         found = totals(athena, flow.spec.catalog, name)
         columns = [column for column, _ in found.columns]
         sums = [pg.SQL("sum({})").format(pg.Identifier(column)) for column in columns[1:]]
@@ -60,8 +61,11 @@ def _check(flow: Flow, name: str) -> dg.AssetChecksDefinition:
             row = cursor.fetchone() or ()
         lake = {column: exact(value) for column, value in zip(columns, found.rows[0], strict=True)}
         source = {column: exact(value) for column, value in zip(columns, row, strict=True)}
-        # The lake was queried first: changes committed since then may not be applied yet, which is not an error.
-        late = lake != source and _has_pending(flow, postgres, kafka, connect, store, deployment.stream_seconds)
+        # The lake was queried first: a change committed since then is not applied yet, or a later commit contains it.
+        late = lake != source and (
+            _has_pending(flow, postgres, kafka, connect, store, deployment.stream_seconds)
+            or table_progress.lake_commits(location(store).store(), flow) != commits
+        )
         return dg.AssetCheckResult(
             passed=lake == source,
             severity=dg.AssetCheckSeverity.WARN if late else dg.AssetCheckSeverity.ERROR,

@@ -11,6 +11,7 @@ from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.checks import chain_verification, tiers
 from cdc_lake.pipeline.checks.chain_verification import Verified
+from cdc_lake.pipeline.checks.light import LightCheck, light_check
 from cdc_lake.pipeline.naming import TableFlow, location
 from cdc_lake.pipeline.source_health import topic_state
 from resources.kafka import Kafka
@@ -66,8 +67,20 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
             metadata={"offsets_behind": behind, "offsets_expired": expired, "same_topic": same},
         )
 
-    @dg.asset_check(
-        asset=asset,
+    return [
+        manifests_contiguous,
+        manifests_whole,
+        landed_to_the_end,
+        *(check.definition for check in light(table)),
+    ]
+
+
+def light(table: TableFlow) -> list[LightCheck]:
+    """The check that the health sensor evaluates too: `cdc-lake dlq drop` launches no run."""
+    flow = table.pipeline
+
+    @light_check(
+        asset=table.key("raw"),
         description=(
             f"Pipeline {flow.name} has no dead letters. `cdc-lake dlq list {flow.name}` lists them, and `dlq replay` "
             "applies them after their cause is fixed."
@@ -84,7 +97,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
             metadata={"dead_letters": count, "first": dg.MetadataValue.json(first)},
         )
 
-    return [manifests_contiguous, manifests_whole, landed_to_the_end, dead_letters_empty]
+    return [dead_letters_empty]
 
 
 def _verified(table: TableFlow, store: ObjectStore, verify: Callable[[Chain], Verified]) -> dg.AssetCheckResult:

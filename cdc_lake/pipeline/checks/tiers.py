@@ -10,15 +10,16 @@ from collections.abc import Iterable, Mapping
 
 import dagster as dg
 
-_TIER, _JUDGES = "tier", "judges"
+_TIER, JUDGES = "tier", "judges"
 _LIGHT = "light"
 
 SCHEDULED: Mapping[str, str] = {_TIER: "scheduled"}
 """Marks a check that reads a whole table: it runs every `checks.verify_every`, and on request."""
 DAILY: Mapping[str, str] = {_TIER: "daily"}
 """Marks a check that reads the whole history: it runs once a day, and on request."""
-LATENESS: Mapping[str, str] = {_JUDGES: "lateness"}
-"""Marks a check whose failure means that data are late and not wrong: datasets are built nevertheless."""
+LATENESS: Mapping[str, str] = {JUDGES: "lateness"}
+"""Marks a check, or one result of a check, whose failure does not mean that data are wrong: they are late, or nothing
+could be compared. Datasets are built nevertheless."""
 FIRST: Mapping[str, str] = {"dagster/priority": "1"}
 """Tags of an op that runs before other ready ops: a check that does not block, before the assets downstream; the lake
 table, before the checks of raw that do not block it."""
@@ -41,7 +42,7 @@ def daily(checks: Iterable[dg.AssetChecksDefinition]) -> list[dg.AssetCheckKey]:
 
 def of_content(checks: Iterable[dg.AssetChecksDefinition]) -> list[dg.AssetCheckKey]:
     """Return the checks, of any tier, whose failure means that data are wrong."""
-    return [spec.key for spec in _specs(checks) if spec.metadata.get(_JUDGES) != LATENESS[_JUDGES]]
+    return [spec.key for spec in _specs(checks) if spec.metadata.get(JUDGES) != LATENESS[JUDGES]]
 
 
 def _keys(checks: Iterable[dg.AssetChecksDefinition], tier: str) -> list[dg.AssetCheckKey]:

@@ -12,6 +12,9 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.objects.store import ObjectStore
+from cdc_lake.contract.source.epochs import Epochs
+from cdc_lake.pipeline.checks import tiers
 
 _PAGE_SIZE = 20
 
@@ -23,22 +26,37 @@ def upstream_of(stage: str, checks: Iterable[dg.AssetCheckKey]) -> list[dg.Asset
     return [key for key in checks if key.asset_key.path[1] in upstream[stage]]
 
 
-def require_passed(instance: dg.DagsterInstance, what: str, checks: Sequence[dg.AssetCheckKey]) -> None:
+def require_passed(
+    instance: dg.DagsterInstance, what: str, checks: Sequence[dg.AssetCheckKey], store: ObjectStore, pipeline: str
+) -> None:
     """Raise ContractError if the newest result of a check is a failure; it names check, asset and what to do."""
-    if faults := failed(instance, checks):
+    if faults := failed(instance, checks, store, pipeline):
         raise ContractError(f"Cannot build {what}: {'; '.join(faults)}")
 
 
-def failed(instance: dg.DagsterInstance, checks: Sequence[dg.AssetCheckKey]) -> list[str]:
-    """Return a sentence for each check whose newest result is a failure; warnings do not count."""
-    return [fault for key in checks if (fault := _fault(instance, key))]
+def failed(
+    instance: dg.DagsterInstance, checks: Sequence[dg.AssetCheckKey], store: ObjectStore, pipeline: str
+) -> list[str]:
+    """Return a sentence for each check whose newest result is a failure.
+
+    Not counted are warnings, results marked tiers.LATENESS, and results from before the current epoch: a reset or a
+    resnapshot has replaced the data since.
+    """
+    epochs = Epochs(store, pipeline)
+    epoch = epochs.current()
+    completion = epochs.completion(epoch.number) if epoch else None
+    since = completion.completed_at.timestamp() if completion else 0.0
+    return [fault for key in checks if (fault := _fault(instance, key, since))]
 
 
-def _fault(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> str:
+def _fault(instance: dg.DagsterInstance, key: dg.AssetCheckKey, since: float) -> str:
     found = _newest(instance, key)
     if found is None or found[0].passed or found[0].severity != dg.AssetCheckSeverity.ERROR:
         return ""
     evaluation, at = found
+    mark = evaluation.metadata.get(tiers.JUDGES)
+    if at < since or (mark is not None and mark.value == tiers.LATENESS[tiers.JUDGES]):
+        return ""
     asset = "/".join(key.asset_key.path)
     description = f" ({evaluation.description})" if evaluation.description else ""
     return (
@@ -54,7 +72,7 @@ def _newest(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> tuple[dg.Ass
     while records := instance.event_log_storage.get_asset_check_execution_history(key, limit=_PAGE_SIZE, cursor=cursor):
         for record in records:
             event = record.event.dagster_event if record.event else None
-            if event and event.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION:
-                return event.asset_check_evaluation_data, record.create_timestamp
+            if record.event and event and event.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION:
+                return event.asset_check_evaluation_data, record.event.timestamp
         cursor = records[-1].id
     return None

@@ -18,6 +18,7 @@ import psycopg2
 import pytest
 from botocore.exceptions import ClientError
 from psycopg2 import errors
+from psycopg2.extras import PhysicalReplicationConnection
 
 from cdc_lake_tests.integration.infra import attacks
 from cdc_lake_tests.integration.infra.secured import Secured, secured_stack
@@ -175,6 +176,10 @@ def test_debeziums_role_reads_what_is_captured_and_changes_the_heartbeat_only(se
         ):
             with pytest.raises(errors.InsufficientPrivilege):
                 cursor.execute(statement)
+    with pytest.raises(psycopg2.OperationalError, match=r"no pg_hba\.conf entry for replication connection"):
+        psycopg2.connect(
+            host=at.postgres_host, port=at.postgres_port, connection_factory=PhysicalReplicationConnection, **login
+        )
 
 
 READ = """
@@ -188,6 +193,18 @@ for folder in sys.argv[1:]:
                 read.append(path)
             except OSError:
                 pass
+print(json.dumps(read))
+"""
+
+OPEN = """
+import json, sys
+read = []
+for path in sys.argv[1:]:
+    try:
+        open(path, "rb").close()
+        read.append(path)
+    except OSError:
+        pass
 print(json.dumps(read))
 """
 
@@ -210,6 +227,8 @@ print(json.dumps({"kept": kept, "read": json.loads(seen.stdout), "listed": liste
 
 
 def test_another_user_reads_no_file_of_the_stack(secured: Secured) -> None:
+    files = [str(path) for path in secured.stack.home.path.rglob("*") if path.is_file()]
+    assert json.loads(secured.stranger(OPEN, *files)) == []
     assert json.loads(secured.stranger(READ, str(secured.stack.home.path))) == []
     # The folder of root's can be passed through, and these names are known.
     for name in ("stack.json", "secrets.json", "connect/secrets/postgres.properties", "connect/logins.properties"):

@@ -32,5 +32,10 @@ def test_each_jvm_runs_in_utc(files: list[str]) -> None:
         assert "-Duser.timezone=UTC" in settings[options].split()
 
 
+def test_no_other_user_of_this_machine_sends_tasks_to_the_local_jvm() -> None:
+    settings = spark_properties.read([str(JOBS / "spark.properties"), str(JOBS / "spark-local.properties")])
+    assert settings["spark.authenticate"] == "true"
+
+
 def test_tables_are_made_with_instants_in_utc() -> None:
     assert HudiTable("orders", "s3a://lake/orders", ["id"]).options()[instants.ZONE] == "UTC"

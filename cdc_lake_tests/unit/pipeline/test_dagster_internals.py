@@ -34,7 +34,7 @@ def test_dagster_dev_starts_the_web_server_where_it_is_replaced() -> None:
 
 
 def test_the_function_of_a_check_is_found() -> None:
-    """automation/health_sensor.py and fakes/dagster.py call `AssetChecksDefinition.op.compute_fn.decorated_fn`.
+    """fakes/dagster.py calls `AssetChecksDefinition.op.compute_fn.decorated_fn`.
 
     There is no public way to the function below @asset_check: a call of the check makes its resources again.
     """
@@ -46,7 +46,7 @@ def test_the_function_of_a_check_is_found() -> None:
     function = getattr(getattr(complete.op, "compute_fn", None), "decorated_fn", None)
     assert function is not None, (
         "Dagster has moved the decorated function of a check. Find it in dagster/_core/definitions/decorators/"
-        "op_decorator.py (DecoratedOpFunction) and correct automation/health_sensor.py and "
+        "op_decorator.py (DecoratedOpFunction) and correct "
         "cdc_lake_tests/fakes/dagster.py, or let the checks' builders return the functions beside their definitions."
     )
     assert function().description == "as written"

@@ -64,14 +64,15 @@ class PostgresComponent:
         _drop_stale_pid(data / "postmaster.pid")
         values: dict[str, str | int | Path] = {
             "data": data,
+            "hba": folder / "pg_hba.conf",
             "host": LOOPBACK,
             "port": context.ports["postgres"],
         }
-        configuration = folder / "postgresql.conf"
-        write_atomic(configuration, render("postgres/postgresql.conf", values))
-        if user:
-            account = pwd.getpwnam(user)
-            os.chown(configuration, account.pw_uid, account.pw_gid)
+        for name in ("postgresql.conf", "pg_hba.conf"):
+            write_atomic(folder / name, render(f"postgres/{name}", values))
+            if user:
+                account = pwd.getpwnam(user)
+                os.chown(folder / name, account.pw_uid, account.pw_gid)
 
     def _hand_over(self, folder: Path, user: str) -> None:
         account = pwd.getpwnam(user)

@@ -72,7 +72,7 @@ A_DAY = "every 86400 s"
 
 
 @pytest.mark.parametrize(
-    ("every", "named"), [("off", []), ("hourly", ["every 3600 s", A_DAY]), ("45m", ["every 2700 s", A_DAY])]
+    ("every", "named"), [("off", [A_DAY]), ("hourly", ["every 3600 s", A_DAY]), ("45m", ["every 2700 s", A_DAY])]
 )
 def test_what_the_yaml_says(shop: World, every: str, named: list[str]) -> None:
     flow = replace(shop.flow, spec=shop.flow.spec.model_copy(update={"checks": ChecksSpec(verify_every=every)}))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import dagster as dg
 import pytest
+import yaml
 
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.automation import dataset_refresh
+from cdc_lake_tests.unit.pipeline.assets.test_dashboard import SALES
 from cdc_lake_tests.unit.pipeline.automation.daemon import Clock, Daemon, orders
 from cdc_lake_tests.world import World
 
@@ -87,6 +91,21 @@ def test_a_table_that_is_known_to_be_wrong_is_left_alone(
     assert following.skip().startswith("not built: check equals_source of shop/lake/orders failed at ")
     checked(instance, lake, "equals_source", passed=True)
     following.request()
+
+
+def test_a_dataset_that_is_known_to_be_wrong_is_built_again_and_its_dashboards_are_not(
+    shop: World, instance: dg.DagsterInstance, clock: Clock
+) -> None:
+    (shop.flow.folder / "sales.yaml").write_text(yaml.safe_dump(SALES))
+    shop.flow = replace(shop.flow, spec=shop.flow.spec.model_copy(update={"dashboards": ["sales.yaml"]}))
+    committed(shop, 100)
+    daemon = Daemon.of("shop_refresh", shop, instance, clock)
+    checked(instance, shop.flow.key("dataset", "totals"), "totals_equal_source", passed=False)
+    datasets = (shop.flow.key("dataset", "countries"), shop.flow.key("dataset", "totals"))
+    assert daemon.request().asset_selection == datasets
+    built(shop, instance)
+    said = daemon.skip()
+    assert said.startswith("not built: check totals_equal_source of shop/dataset/totals failed at ")
 
 
 def test_a_table_that_is_late_is_not_wrong(shop: World, following: Daemon, instance: dg.DagsterInstance) -> None:

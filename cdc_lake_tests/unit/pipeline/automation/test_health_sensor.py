@@ -17,7 +17,7 @@ from resources.errors import AccessRefused, Unreachable
 from resources.metrics import UNLANDED, WATERMARK_AGE
 
 WATCHED = 2 * 5  # of each table: connector and slot, and the watermark of three stages
-CHECKS = WATCHED + 2 * 3  # and topic_contract, replica_identity_full, truncate_refused
+CHECKS = WATCHED + 2 * 4  # and topic_contract, replica_identity_full, truncate_refused, dead_letters_empty
 
 
 @pytest.fixture

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import dagster as dg
 import pytest
 
+from cdc_lake.contract.source.epochs import Completion, Epoch, Epochs
 from cdc_lake.pipeline import component
 from cdc_lake.pipeline.checks import all_checks, tiers
 from cdc_lake.pipeline.checks.upstream_checks import upstream_of
@@ -98,6 +100,35 @@ def test_a_warning_refuses_nothing(shop: World, runs: Runs, instance: dg.Dagster
     assert "check equals_source of shop/lake/orders failed" in runs.refresh()
     reported(instance, shop.orders.key("lake"), "equals_source", passed=False, severity=WARN)
     assert runs.refresh() == ""
+
+
+def test_a_result_that_compared_nothing_refuses_nothing(shop: World, runs: Runs, instance: dg.DagsterInstance) -> None:
+    """A key that changes faster than the lake follows, or a source that cannot be reached."""
+    found = dg.AssetCheckEvaluation(
+        asset_key=shop.orders.key("lake"),
+        check_name="equals_source",
+        passed=False,
+        severity=ERROR,
+        metadata=tiers.LATENESS,
+    )
+    instance.report_runless_asset_event(found)
+    assert runs.refresh() == ""
+
+
+def test_a_resnapshot_lifts_the_results_of_before(shop: World, runs: Runs, instance: dg.DagsterInstance) -> None:
+    reported(instance, shop.orders.key("lake"), "equals_source", passed=False, severity=ERROR)
+    assert "equals_source" in runs.refresh()
+    now = datetime.now(UTC)
+    epochs = Epochs(shop.bucket, shop.flow.name)
+    epoch = Epoch(
+        number=0, pipeline=shop.flow.name, reason="", began_at=now, system_identifier="", timeline=1, slot="", lsn=1
+    )
+    epochs.begin(epoch)
+    assert "equals_source" in runs.refresh(), "its snapshot is not in the lake yet"
+    epochs.complete(0, Completion(snapshot_lsn=None, completed_at=now))
+    assert runs.refresh() == ""
+    reported(instance, shop.orders.key("lake"), "equals_source", passed=False, severity=ERROR)
+    assert "equals_source" in runs.refresh()
 
 
 def test_what_the_check_said_is_passed_on(shop: World, runs: Runs, instance: dg.DagsterInstance) -> None:

@@ -165,7 +165,7 @@ def test_waiting_rows_are_read_after_the_pause(
             instance.report_runless_asset_event(
                 dg.AssetMaterialization(key, metadata={dataset_refresh.COMMITS: commits})
             )
-            found = dataset_refresh.build(flow, jobs, [], 5)(context)
+            found = dataset_refresh.build(flow, jobs, [], [], 5)(context)
         assert isinstance(found, dg.SensorResult | dg.SkipReason)
         return found
 
