@@ -39,7 +39,7 @@ setup: $(VENV)/.runtime ## virtual environment, jars and plugins
 demo: $(VENV)/.runtime ## the whole pipeline on this machine, from nothing to a dashboard
 	$(BIN)/cdc-lake demo $(ARGS)
 
-# By stacks and whole files, each on one process, the long ones first (cdc_lake_tests/order.py).
+# By stacks and whole files, each on one process, the long ones first (cdc_lake_tests/collection_order.py).
 PROCESSES ?= 2
 SPREAD    = --dist loadfile --no-loadscope-reorder --numprocesses $(PROCESSES)
 
@@ -129,12 +129,12 @@ lock: $(VENV)/.runtime ## resolve the versions anew
 	$(BIN)/uv pip compile -q --python-version 3.11 --generate-hashes --no-annotate --no-header --group image -c requirements.lock pyproject.toml -o requirements-image.lock
 	$(BIN)/uv pip compile -q --python-version 3.11 --generate-hashes --no-annotate --no-header --group infra -c requirements.lock -c requirements-dev.lock -c requirements-image.lock pyproject.toml -o requirements-infra.lock
 	# Each of these pins one package: its version is what the first line says.
-	for file in requirements-uv.lock $(wildcard infra/local/java-*.lock); do \
+	for file in requirements-uv.lock $(wildcard infra/local/artifacts/java-*.lock); do \
 		head -n 1 $$file | cut -d' ' -f1 | $(BIN)/uv pip compile -q --python-version 3.11 --generate-hashes --no-annotate --no-header - -o $$file.new && mv $$file.new $$file || exit 1; done
 
 .PHONY: lock-jars
 lock-jars: $(VENV)/.runtime ## fetch every jar and write its SHA-256 sum beside its pom
-	$(BIN)/python -m infra.local.jar_locks $(MODULES)
+	$(BIN)/python -m infra.local.artifacts.jar_locks $(MODULES)
 
 .PHONY: clean
 clean: ## stop the stack, remove its state and the virtual environment

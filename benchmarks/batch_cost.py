@@ -45,10 +45,10 @@ from cdc_lake.pipeline.checks import chain_verification
 from cdc_lake.pipeline.naming import Flow, TableFlow, location
 from cdc_lake.pipeline.spec import PipelineSpec
 from cdc_lake_tests.integration.jobs.engines import BUCKET, make_bucket, running_spark
-from cdc_lake_tests.stack import running_stack, scratch_home
-from cdc_lake_tests.wire import Wire, faulty_wire
-from infra.local.attach import load_endpoints
-from resources.kafka import Kafka
+from cdc_lake_tests.local_stack import running_stack, scratch_home
+from cdc_lake_tests.s3_fault_proxy import Wire, faulty_wire
+from infra.local.stack.attach import load_endpoints
+from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 
 log = logging.getLogger(__name__)

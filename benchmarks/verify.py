@@ -37,15 +37,15 @@ from cdc_lake.jobs.apply.upsert import UpsertSpec
 from cdc_lake.jobs.hudi.writer import with_key_column
 from cdc_lake.jobs.verify import LakeState, SourceAccess, SourceTable, VerifyReport, VerifySpec
 from cdc_lake.profile_local import JOBS
-from infra.local.attach import load_endpoints
-from infra.local.endpoints import Endpoints
-from infra.local.home import StackHome
-from infra.local.spark_classes import java_options
-from infra.local.stack import Stack
+from infra.local.artifacts.spark_classes import java_options
+from infra.local.stack.attach import load_endpoints
+from infra.local.stack.endpoints import Endpoints
+from infra.local.stack.stack import Stack
+from infra.local.stack.state_folder import StackHome
 from resources.object_store import ObjectStore
-from resources.postgres import Postgres
-from resources.postgres_snapshot import consistent_point
-from resources.spark import LocalSpark
+from resources.postgres.exported_snapshot import consistent_point
+from resources.postgres.resource import Postgres
+from resources.spark.local import LocalSpark
 
 SCHEMA = TableSchema(
     version=1,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import dagster as dg
 
 from infra.local.files import write_atomic
-from infra.local.home import find_home
+from infra.local.stack.state_folder import find_home
 
 _SETTINGS = """\
 # Written by cdc-lake. Nothing is reported to anybody; old ticks are removed.

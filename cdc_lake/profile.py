@@ -14,7 +14,7 @@ import dagster as dg
 from cdc_lake import profile_local
 from cdc_lake.pipeline.automation import run_host
 from resources.errors import ResourceError
-from resources.spark_jobs import SparkJobs
+from resources.spark.job_interface import SparkJobs
 
 
 def resources() -> dict[str, Any]:

@@ -16,26 +16,26 @@ from cdc_lake.jobs.remote import job_call
 from cdc_lake.pipeline.naming import connector_name
 from cdc_lake.pipeline.publishing.quicksight import QuickSightDashboards
 from cdc_lake.profile_local import JOBS
-from infra.local.artifacts import jars
-from resources import msk_iam
+from infra.local.artifacts.artifacts import jars
 from resources.athena import Athena
+from resources.aws.metrics import CloudWatchMetrics, NoMetrics
+from resources.aws.secrets import DatabaseSecret
+from resources.aws.sqs import Sqs
+from resources.connect.kafka_connect import KafkaConnect
 from resources.deployment import Deployment
-from resources.emr import EmrSteps
-from resources.emr_code import EmrCode
-from resources.emr_serverless import EmrServerlessSpark
-from resources.glue import GlueCatalog
-from resources.job_files import JobFiles
-from resources.kafka import Kafka
-from resources.kafka_connect import KafkaConnect
-from resources.metrics import CloudWatchMetrics, NoMetrics
-from resources.msk import Msk
-from resources.msk_connect import MskConnect
-from resources.msk_connect_request import ConnectSettings, Plugin, WorkerConfiguration
+from resources.glue.catalog import GlueCatalog
+from resources.kafka import msk_iam
+from resources.kafka.msk import Msk
+from resources.kafka.resource import Kafka
+from resources.msk_connect.connector_request import ConnectSettings, Plugin, WorkerConfiguration
+from resources.msk_connect.resource import MskConnect
 from resources.object_store import ObjectStore
-from resources.postgres import Postgres
+from resources.postgres.resource import Postgres
 from resources.quicksight.resource import QuickSight
-from resources.secrets import DatabaseSecret
-from resources.sqs import Sqs
+from resources.spark.emr import EmrSteps
+from resources.spark.emr_code import EmrCode
+from resources.spark.emr_job_files import JobFiles
+from resources.spark.emr_serverless import EmrServerlessSpark
 
 _DEBEZIUM = "io.debezium.connector.postgresql.PostgresConnector"
 

@@ -13,20 +13,20 @@ from typing import Any
 import dagster as dg
 
 from cdc_lake.pipeline.publishing.html_pages import Pages
-from infra.local.attach import load_endpoints
-from infra.local.endpoints import CAPTURE_ROLE, CONNECT_USER, DATABASE, REGION, Endpoints
+from infra.local.artifacts.spark_classes import java_options
 from infra.local.errors import ArtifactsMissing, StackDown
-from infra.local.home import find_home
-from infra.local.spark_classes import java_options
+from infra.local.stack.attach import load_endpoints
+from infra.local.stack.endpoints import CAPTURE_ROLE, CONNECT_USER, DATABASE, REGION, Endpoints
+from infra.local.stack.state_folder import find_home
 from resources.athena import Athena
+from resources.aws.metrics import NoMetrics
+from resources.connect.kafka_connect import KafkaConnect
 from resources.deployment import Deployment
-from resources.glue import GlueCatalog
-from resources.kafka import Kafka
-from resources.kafka_connect import KafkaConnect
-from resources.metrics import NoMetrics
+from resources.glue.catalog import GlueCatalog
+from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
-from resources.postgres import Postgres
-from resources.spark import LocalSpark
+from resources.postgres.resource import Postgres
+from resources.spark.local import LocalSpark
 
 JOBS = Path(__file__).parent / "jobs"
 CATALOG = "datalake"

@@ -5,9 +5,9 @@ import pytest
 
 from cdc_lake_tests import durations
 from cdc_lake_tests.browser import browser, chromium
+from cdc_lake_tests.collection_order import pytest_collection_modifyitems, pytest_xdist_make_scheduler
 from cdc_lake_tests.durations import pytest_sessionstart
-from cdc_lake_tests.order import pytest_collection_modifyitems, pytest_xdist_make_scheduler
-from cdc_lake_tests.tried import (
+from cdc_lake_tests.trial_counts import (
     print_summary,
     pytest_configure,
     pytest_sessionfinish,

@@ -15,7 +15,7 @@ from typing import TypedDict
 
 import pytest
 
-from cdc_lake_tests.tried import SUITES, suite_name
+from cdc_lake_tests.trial_counts import SUITES, suite_name
 
 SLOWEST = 10
 _STORE = "durations"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from hypothesis import strategies as st
 
-from cdc_lake_tests.little_source import DAY, FAR, KEYS, LABELS, NOTES, START, WRITERS, Event, Row, Source
+from cdc_lake_tests.source_simulator import DAY, FAR, KEYS, LABELS, NOTES, START, WRITERS, Event, Row, Source
 
 _ROWS = st.tuples(st.sampled_from(NOTES), st.integers(-(2**63), 2**63 - 1))
 _KEYS = st.integers(0, KEYS - 1)

@@ -1,9 +1,4 @@
-"""Athena, as a Dagster resource: SQL in, rows or an effect out.
-
-Here: running a statement through PyAthena with a bound on how long it may take, and its failure in words
-that say what to do.
-Not here: the catalog (glue.py) and SQL texts.
-"""
+"""Athena, as a Dagster resource: SQL in, rows or an effect out."""
 
 from __future__ import annotations
 
@@ -23,7 +18,7 @@ from pyathena.model import AthenaQueryExecution
 from pyathena.util import RetryConfig
 from pydantic import Field, PrivateAttr
 
-from resources.aws import AwsRequestFailed, AwsResource
+from resources.aws.client import AwsRequestFailed, AwsResource
 from resources.errors import ResourceError, WaitTimedOut
 
 CATALOG = "AwsDataCatalog"

@@ -1,7 +1,4 @@
-"""What differs from one deployment to another and belongs to no single system.
-
-Here: plain settings that a profile fills in. Not here: clients of systems.
-"""
+"""What differs from one deployment to another and belongs to no single system."""
 
 from __future__ import annotations
 

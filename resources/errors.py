@@ -1,9 +1,4 @@
-"""The errors of the resources, named for what happened.
-
-Here: every exception that a resource raises on purpose.
-Not here: errors of the contract (they are the contract's) and wrappers around programming mistakes,
-which are let through as they are.
-"""
+"""The errors of the resources, named for what happened."""
 
 # ruff: noqa: N818 - a class that says what happened (SlotBusy) needs no "Error" behind it
 

@@ -1,7 +1,4 @@
-"""The object store, as a Dagster resource: where the bucket is, for assets, jobs and Spark alike.
-
-Here: address and credentials. Not here: reading and writing by the product, whose puts are conditional (contract).
-"""
+"""The object store, as a Dagster resource: where the bucket is, for assets, jobs and Spark alike."""
 
 from __future__ import annotations
 

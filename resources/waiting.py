@@ -1,7 +1,4 @@
-"""Waiting for a condition, with a bound.
-
-Here: the one loop that all resources wait with. Not here: what is waited for.
-"""
+"""Waiting for a condition, with a bound."""
 
 from __future__ import annotations
 

@@ -37,12 +37,12 @@ def build(
     out: Annotated[Path, typer.Option(help="The folder for the zip.")] = BUILT,
 ) -> None:
     """Pack a plugin for MSK Connect into a zip named by its content, and print its path."""
-    from infra.local.artifacts import jars
-    from resources import connect_plugin
+    from infra.local.artifacts.artifacts import jars
+    from resources.connect import plugin_archive
 
     folder = jars("debezium") if debezium else None
-    required_class = connect_plugin.CONFIG_PROVIDER if provider else None
-    built = connect_plugin.build(name, folder, add or (), out, required_class)
+    required_class = plugin_archive.CONFIG_PROVIDER if provider else None
+    built = plugin_archive.build(name, folder, add or (), out, required_class)
     typer.echo(built.path)
     for artifact in built.several:
         typer.echo(
@@ -60,8 +60,8 @@ def upload(
     s3_endpoint_url: Annotated[str | None, typer.Option(help="Endpoint of S3; default: AWS's.")] = None,
 ) -> None:
     """Upload the zip, create the custom plugin and print its ARN; keeps an object or plugin that exists."""
-    from resources.connect_plugin import PluginInvalid
-    from resources.msk_connect_plugins import MskPlugins
+    from resources.connect.plugin_archive import PluginInvalid
+    from resources.msk_connect.plugins import MskPlugins
 
     if not archive.is_file():
         raise PluginInvalid(f"Cannot upload {archive}: there is no such file.", "Run `cdc-lake aws plugins build`.")

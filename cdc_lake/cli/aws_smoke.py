@@ -14,7 +14,7 @@ from resources.errors import ResourceError
 
 if TYPE_CHECKING:
     from cdc_lake.aws_settings import AwsSettings
-    from resources.identity import Identity
+    from resources.aws.identity import Identity
 
 _RESUME_COMMANDS = ("cdc-lake aws smoke --resume",)
 _CLEAN_UP = (
@@ -41,7 +41,7 @@ def smoke(
     from rich.console import Console
 
     from cdc_lake.demo.journal import Journal, exclusive
-    from infra.local.home import find_home
+    from infra.local.stack.state_folder import find_home
 
     settings, identity = _account()
     console = Console(stderr=as_json)
@@ -77,7 +77,7 @@ def _account() -> tuple[AwsSettings, Identity]:
             "Set CDC_LAKE_PROFILE=aws and the variables of docs/aws.md; `cdc-lake demo` runs the same on this machine.",
         )
     from cdc_lake.aws_settings import AwsSettings
-    from resources.identity import Sts
+    from resources.aws.identity import Sts
 
     settings = AwsSettings.from_environment()
     identity = Sts(region=settings.region).identity()

@@ -12,8 +12,8 @@ import typer
 from cdc_lake.cli.printable import printable
 
 if TYPE_CHECKING:
-    from resources.connector_lint import Settings
-    from resources.kafka_connect import KafkaConnect
+    from resources.connect.connector_lint import Settings
+    from resources.connect.kafka_connect import KafkaConnect
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def lint(
     The plugin validates a configuration if the worker has it; otherwise the files in connectors/settings are used.
     """
     from cdc_lake.pipeline.assets.topic import CONNECTORS
-    from resources.connector_lint import Settings
+    from resources.connect.connector_lint import Settings
     from resources.errors import ConnectorConfigInvalid
 
     settings = Settings.read(CONNECTORS / "settings")
@@ -84,7 +84,7 @@ def lint(
 def _worker_at(url: str, user: str) -> _Worker:
     import dagster as dg
 
-    from resources.kafka_connect import KafkaConnect
+    from resources.connect.kafka_connect import KafkaConnect
 
     connect = KafkaConnect(
         url=url,
@@ -97,9 +97,9 @@ def _worker_at(url: str, user: str) -> _Worker:
 
 def _local_worker() -> _Worker | None:
     """Return the stack's worker with the connection to the stack's database; None if it is not running."""
-    from infra.local.attach import load_endpoints, require_running
     from infra.local.errors import StackDown
-    from resources.kafka_connect import KafkaConnect
+    from infra.local.stack.attach import load_endpoints, require_running
+    from resources.connect.kafka_connect import KafkaConnect
 
     try:
         require_running(["connect", "postgres"])
@@ -120,8 +120,8 @@ def _local_worker() -> _Worker | None:
 
 def _validated(path: Path, worker: _Worker | None, settings: Settings) -> tuple[str, Sequence[str]]:
     """Return the verdict on a file without faults, and its faults. Raises ConnectorConfigInvalid."""
-    from resources.connector_config import placeholders, render
-    from resources.connector_validation import CLASS, judge
+    from resources.connect.connector_config import placeholders, render
+    from resources.connect.connector_validation import CLASS, judge
 
     # The settings files have patterns of rendered values: each placeholder is replaced by its name.
     config = render(path, {name: name for name in placeholders(path)})

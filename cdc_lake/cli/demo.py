@@ -38,8 +38,8 @@ def demo(
     from rich.console import Console
 
     from cdc_lake.demo.journal import Journal, exclusive
-    from infra.local.home import find_home
     from infra.local.preparation import prepare
+    from infra.local.stack.state_folder import find_home
 
     console = Console(stderr=as_json)
     started = time.monotonic()

@@ -24,7 +24,7 @@ def reset(
     from cdc_lake.pipeline.naming import location
     from cdc_lake.pipeline.operations.reset import reset as start_over
     from cdc_lake.profile import resolved
-    from infra.local.home import find_home
+    from infra.local.stack.state_folder import find_home
 
     flow = load(pipeline)
     if not yes:

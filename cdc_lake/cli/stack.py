@@ -35,10 +35,10 @@ def setup(
     """Download jars, plugins and Java into the cache folder, unless they are there."""
     from rich.console import Console
 
-    from infra.local.artifacts import AWS_MODULES, ensure
-    from infra.local.cache import cache_folder
-    from infra.local.console import ConsoleSetup
+    from infra.local.artifacts.artifacts import AWS_MODULES, ensure
+    from infra.local.artifacts.cache import cache_folder
     from infra.local.preparation import fetch
+    from infra.local.progress_display import ConsoleSetup
 
     console = Console()
     if aws:
@@ -54,9 +54,9 @@ def up(home: HomeOption = None, only: OnlyOption = None) -> None:
     """Start the engines that are not running; safe to repeat."""
     from rich.console import Console
 
-    from infra.local.console import ConsoleWatch
-    from infra.local.home import find_home
-    from infra.local.stack import Stack
+    from infra.local.progress_display import ConsoleWatch
+    from infra.local.stack.stack import Stack
+    from infra.local.stack.state_folder import find_home
 
     with ConsoleWatch(Console()) as watch:
         Stack(find_home(home)).up(only, watch)
@@ -66,9 +66,9 @@ def down(home: HomeOption = None) -> None:
     """Stop the stack; its data is kept."""
     from rich.console import Console
 
-    from infra.local.console import ConsoleWatch
-    from infra.local.home import find_home
-    from infra.local.stack import Stack
+    from infra.local.progress_display import ConsoleWatch
+    from infra.local.stack.stack import Stack
+    from infra.local.stack.state_folder import find_home
 
     with ConsoleWatch(Console()) as watch:
         Stack(find_home(home)).down(watch)
@@ -78,8 +78,8 @@ def status(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Show each component: state, pid, port, version, memory."""
     from dataclasses import asdict
 
-    from infra.local.home import find_home
-    from infra.local.stack import Stack
+    from infra.local.stack.stack import Stack
+    from infra.local.stack.state_folder import find_home
 
     components = Stack(find_home(home)).status()
     if as_json:
@@ -90,7 +90,7 @@ def status(home: HomeOption = None, as_json: JsonOption = False) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from infra.local.console import megabytes
+    from infra.local.progress_display import megabytes
 
     colours = {"running": "green", "starting": "yellow", "dead": "red", "stopped": "dim"}
     table = Table("component", "state", "pid", "port", "version", "memory", title=str(find_home(home).path))
@@ -107,8 +107,8 @@ def logs(
     home: HomeOption = None,
 ) -> None:
     """Print the end of a component's log."""
-    from infra.local.home import find_home
-    from infra.local.tail import follow_log, last_lines
+    from infra.local.log_tail import follow_log, last_lines
+    from infra.local.stack.state_folder import find_home
 
     log = find_home(home).log(name)
     for line in last_lines(log, lines):
@@ -124,7 +124,7 @@ def doctor(home: HomeOption = None, as_json: JsonOption = False) -> None:
 
     from infra.local.components import all_components
     from infra.local.doctor import examine
-    from infra.local.home import find_home
+    from infra.local.stack.state_folder import find_home
 
     checks = examine(find_home(home), all_components())
     if as_json:
@@ -160,8 +160,8 @@ def env(
     import shlex
 
     from cdc_lake.instance import dagster_home
-    from infra.local.attach import load_endpoints
-    from infra.local.shell import shell_variables
+    from infra.local.shell_variables import shell_variables
+    from infra.local.stack.attach import load_endpoints
 
     dagster_home(home)  # Dagster rejects a DAGSTER_HOME that does not exist
     for name, value in shell_variables(load_endpoints(home), show_secrets).items():

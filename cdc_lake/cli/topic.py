@@ -18,8 +18,8 @@ from cdc_lake.cli.layout import console, fold, grid
 from cdc_lake.cli.printable import json_text, printable
 
 if TYPE_CHECKING:
-    from resources.kafka import Kafka
-    from resources.kafka_records import Message
+    from resources.kafka.records import Message
+    from resources.kafka.resource import Kafka
 
 topic = typer.Typer(help="Topics in Kafka and their records.", no_args_is_help=True)
 
@@ -73,7 +73,7 @@ def _kafka() -> Iterator[Kafka]:
     # Imported late: Dagster takes seconds to import.
     from cdc_lake.profile import resources
     from resources.errors import ResourceError
-    from resources.kafka import Kafka
+    from resources.kafka.resource import Kafka
 
     kafka = resources()["kafka"]
     if not isinstance(kafka, Kafka):

@@ -23,7 +23,7 @@ from cdc_lake.dashboard.charts import ASSETS, VEGA_LITE, config
 from cdc_lake.dashboard.formats import exact
 from cdc_lake.dashboard.queries import Record, texts
 from cdc_lake.dashboard.spec import DashboardSpec, Visual
-from infra.local.cache import cache_folder
+from infra.local.artifacts.cache import cache_folder
 from infra.local.files import write_atomic
 
 log = logging.getLogger(__name__)

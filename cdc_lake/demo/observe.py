@@ -17,8 +17,8 @@ from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.samples.connection import ConnectionParameters
 from resources.athena import Athena
-from resources.kafka import Kafka
-from resources.postgres import Postgres
+from resources.kafka.resource import Kafka
+from resources.postgres.resource import Postgres
 
 Record = dict[str, Any]
 

@@ -22,7 +22,7 @@ from cdc_lake.pipeline.spec import HEARTBEAT_TABLE, PipelineSpec, TableSpec, sec
 from resources.deployment import RECORD_BYTES
 from resources.errors import Unreachable
 from resources.object_store import ObjectStore
-from resources.postgres import Postgres
+from resources.postgres.resource import Postgres
 
 PURPOSE = "cdc_lake/purpose"
 """The run tag that contains the purpose of the job."""

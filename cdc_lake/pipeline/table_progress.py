@@ -26,9 +26,9 @@ from cdc_lake.jobs.landing.land import LandSpec
 from cdc_lake.pipeline.naming import Flow, TableFlow
 from cdc_lake.pipeline.source_health import stored_offset, topic_state
 from cdc_lake.pipeline.source_health.topic_state import TopicState
-from resources.connectors import Connectors
-from resources.kafka import Kafka
-from resources.postgres import Postgres
+from resources.connect.connector_interface import Connectors
+from resources.kafka.resource import Kafka
+from resources.postgres.resource import Postgres
 
 _HEARTBEAT_SECONDS = 1.0
 

@@ -1,8 +1,4 @@
-"""Puts a sample database into a server, and takes it away again: all of it or nothing.
-
-Here: the one transaction that makes the schema, the tables, the rows, the outbox and the publication.
-Not here: slots, connectors and topics. A pipeline makes and removes its own.
-"""
+"""Puts a sample database into a server, and takes it away again: all of it or nothing."""
 
 from __future__ import annotations
 

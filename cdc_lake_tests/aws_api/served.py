@@ -27,10 +27,10 @@ from infra.local.aws_api.athena.trino_engine import Trino
 from infra.local.aws_api.server import Application
 from infra.local.aws_api.signatures import SigningKeys
 from infra.local.components.trino import token
-from infra.local.endpoints import Endpoints
-from infra.local.home import StackHome
-from infra.local.secrets import load
-from resources.kafka_connect import KafkaConnect
+from infra.local.stack.endpoints import Endpoints
+from infra.local.stack.stack_secrets import load
+from infra.local.stack.state_folder import StackHome
+from resources.connect.kafka_connect import KafkaConnect
 
 KAFKA_CLUSTER = "arn:aws:kafka:us-east-1:123456789012:cluster/cdc-lake/6d736b2d-0000-4000-8000-6c6f63616c00-1"
 DATABASE_SECRET = "cdc-lake/postgres"

@@ -9,8 +9,8 @@ from cdc_lake_tests.aws_api.emr.serverless import APPLICATION
 from cdc_lake_tests.aws_api.emr.steps import CLUSTER
 from cdc_lake_tests.aws_api.served import DATABASE_SECRET, KAFKA_CLUSTER, AwsApi
 from cdc_lake_tests.e2e.conftest import CommandLine
-from infra.local.attach import load_endpoints
-from infra.local.endpoints import Endpoints
+from infra.local.stack.attach import load_endpoints
+from infra.local.stack.endpoints import Endpoints
 
 ACCOUNT = "123456789012"
 OFFSETS = "cdc-lake-connect-offsets"

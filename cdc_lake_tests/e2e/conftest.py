@@ -15,12 +15,12 @@ from typing import Any
 import psycopg2
 import pytest
 
+from cdc_lake_tests.collection_order import group
 from cdc_lake_tests.e2e.dagster_ui import Ui, running_ui
-from cdc_lake_tests.order import group
-from cdc_lake_tests.stack import scratch_home
-from infra.local.attach import load_endpoints
-from infra.local.home import StackHome
-from infra.local.stack import Stack
+from cdc_lake_tests.local_stack import scratch_home
+from infra.local.stack.attach import load_endpoints
+from infra.local.stack.stack import Stack
+from infra.local.stack.state_folder import StackHome
 
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).parents[2]

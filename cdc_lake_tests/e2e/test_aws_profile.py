@@ -17,7 +17,7 @@ from cdc_lake_tests.aws_api.served import AwsApi, aws_api, client
 from cdc_lake_tests.e2e.aws_account import ACCOUNT, variables
 from cdc_lake_tests.e2e.conftest import CommandLine
 from cdc_lake_tests.e2e.test_demo import check
-from infra.local.attach import load_endpoints
+from infra.local.stack.attach import load_endpoints
 
 
 @pytest.fixture(scope="module")

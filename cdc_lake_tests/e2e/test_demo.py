@@ -11,7 +11,7 @@ import pytest
 
 from cdc_lake.pipeline.loading import load
 from cdc_lake_tests.e2e.conftest import CommandLine
-from cdc_lake_tests.full import full_only
+from cdc_lake_tests.long_test_sizes import full_only
 from cdc_lake_tests.sql_scripts import write_scripts
 from cdc_lake_tests.unit.dashboard.page_reader import Page
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cdc_lake_tests.e2e.conftest import CommandLine
-from cdc_lake_tests.tried import Tried
+from cdc_lake_tests.trial_counts import Tried
 
 ALL = ("dagster", "asset", "materialize", "--select", 'group:"northwind"', "-m", "cdc_lake.definitions")
 

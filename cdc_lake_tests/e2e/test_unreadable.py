@@ -8,7 +8,7 @@ from typing import Any
 from confluent_kafka import Producer
 
 from cdc_lake_tests.e2e.conftest import CommandLine
-from infra.local.attach import load_endpoints
+from infra.local.stack.attach import load_endpoints
 
 TOPIC = "msk.datalake.cdc_events"
 APPLY = ("dagster", "asset", "materialize", "-m", "cdc_lake.definitions", "--select")

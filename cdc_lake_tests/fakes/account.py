@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.local.artifacts import AWS_MODULES, folder_of
+from infra.local.artifacts.artifacts import AWS_MODULES, folder_of
 
 ACCOUNT = "123456789012"
 ENVIRONMENT = {

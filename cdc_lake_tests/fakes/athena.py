@@ -7,7 +7,7 @@ from pydantic import PrivateAttr
 from cdc_lake_tests.fakes.glue import FakeGlue
 from cdc_lake_tests.fakes.sql import Sql
 from resources.athena import Athena, QueryResult
-from resources.glue import TableDefinition
+from resources.glue.catalog import TableDefinition
 
 
 class FakeAthena(Athena):

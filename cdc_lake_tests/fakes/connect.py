@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from pydantic import PrivateAttr
 
 from cdc_lake_tests.fakes.steps import Noting, Steps
-from resources.connectors import FAILED, RUNNING, ConnectorStatus, PutOutcome, TaskStatus
-from resources.kafka_connect import KafkaConnect
+from resources.connect.connector_interface import FAILED, RUNNING, ConnectorStatus, PutOutcome, TaskStatus
+from resources.connect.kafka_connect import KafkaConnect
 
 
 class FakeConnect(Noting, KafkaConnect):

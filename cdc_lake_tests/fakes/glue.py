@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pydantic import PrivateAttr
 
 from cdc_lake_tests.fakes.steps import Noting, Steps
-from resources.glue import GlueCatalog, TableDefinition
+from resources.glue.catalog import GlueCatalog, TableDefinition
 
 
 class FakeGlue(Noting, GlueCatalog):

@@ -20,8 +20,8 @@ from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.landing import land as landing
 from cdc_lake_tests.fakes.kafka import FakeKafka
 from cdc_lake_tests.memory_store import MemoryStore
-from resources.kafka_records import Message
-from resources.spark_jobs import JobRun
+from resources.kafka.records import Message
+from resources.spark.job_interface import JobRun
 
 
 class FakeSpark:

@@ -10,10 +10,10 @@ from pydantic import PrivateAttr
 
 from cdc_lake_tests.fakes.steps import Noting, Steps
 from resources.errors import TopicMissing
-from resources.kafka import Kafka
-from resources.kafka_records import Message, Ranges
-from resources.kafka_topic_changes import TopicChange
-from resources.kafka_topics import TopicInfo
+from resources.kafka.records import Message, Ranges
+from resources.kafka.resource import Kafka
+from resources.kafka.topic_changes import TopicChange
+from resources.kafka.topic_settings import TopicInfo
 
 
 @dataclass

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from resources.metrics import UNITS
+from resources.aws.metrics import UNITS
 
 
 class FakeMetrics:
-    """Implements resources.metrics.Metrics."""
+    """Implements resources.aws.metrics.Metrics."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, dict[str, float]]] = []

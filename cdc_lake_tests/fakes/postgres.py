@@ -12,12 +12,12 @@ from pydantic import PrivateAttr
 
 from cdc_lake_tests.fakes.sql import Sql, connected
 from cdc_lake_tests.fakes.steps import Noting, Steps
-from resources.postgres import Postgres
-from resources.postgres_catalog import ColumnInfo, Storage, TableCatalog
-from resources.postgres_identity import PublicationIdentity, ServerIdentity
-from resources.postgres_publications import PublicationChange, PublicationInfo, Table
-from resources.postgres_slots import SlotInfo
-from resources.postgres_tables import ReplicaIdentity
+from resources.postgres.publications import PublicationChange, PublicationInfo, Table
+from resources.postgres.resource import Postgres
+from resources.postgres.server_identity import PublicationIdentity, ServerIdentity
+from resources.postgres.slots import SlotInfo
+from resources.postgres.table_columns import ColumnInfo, Storage, TableCatalog
+from resources.postgres.table_queries import ReplicaIdentity
 
 
 class FakePostgres(Noting, Postgres):

@@ -9,12 +9,12 @@ import pytest
 
 from cdc_lake.samples import loader
 from cdc_lake_tests.e2e.conftest import CommandLine
-from cdc_lake_tests.faults.bench import Bench
-from cdc_lake_tests.faults.stall import Stall
-from cdc_lake_tests.faults.writer import answer_signals
-from cdc_lake_tests.stack import scratch_home
-from infra.local.home import StackHome
-from infra.local.stack import Stack
+from cdc_lake_tests.faults.fault_environment import Bench
+from cdc_lake_tests.faults.small_pipeline import Stall
+from cdc_lake_tests.faults.writer_process import answer_signals
+from cdc_lake_tests.local_stack import scratch_home
+from infra.local.stack.stack import Stack
+from infra.local.stack.state_folder import StackHome
 
 
 @pytest.fixture(scope="package")

@@ -7,10 +7,10 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from infra.local.component import LOOPBACK, Secrets, StackContext
 from infra.local.components.connect import ConnectComponent
+from infra.local.stack.component import LOOPBACK, Secrets, StackContext
+from resources.connect.kafka_connect import KafkaConnect
 from resources.errors import ResourceError
-from resources.kafka_connect import KafkaConnect
 from resources.waiting import until
 
 

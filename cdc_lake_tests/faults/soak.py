@@ -16,12 +16,12 @@ from pathlib import Path
 
 from cdc_lake.samples import loader
 from cdc_lake_tests.e2e.conftest import CommandLine
-from cdc_lake_tests.faults import campaign
-from cdc_lake_tests.faults.bench import Bench
-from cdc_lake_tests.faults.plan import plan
-from cdc_lake_tests.faults.writer import answer_signals
-from infra.local.home import StackHome
-from infra.local.stack import Stack
+from cdc_lake_tests.faults import kill_campaign
+from cdc_lake_tests.faults.fault_environment import Bench
+from cdc_lake_tests.faults.kill_plan import plan
+from cdc_lake_tests.faults.writer_process import answer_signals
+from infra.local.stack.stack import Stack
+from infra.local.stack.state_folder import StackHome
 
 
 def main() -> int:
@@ -41,7 +41,7 @@ def main() -> int:
         loader.load(bench.login(), None)
         ends = time.monotonic() + options.minutes * 60
         blows = plan(options.seed, options.every)
-        figures = campaign.run(bench, options.seed, blows, lambda _: time.monotonic() > ends, options.rate, say)
+        figures = kill_campaign.run(bench, options.seed, blows, lambda _: time.monotonic() > ends, options.rate, say)
         for line in figures.lines():
             say(line)
     except Exception as fault:

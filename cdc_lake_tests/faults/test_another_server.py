@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from cdc_lake.contract.errors import ContractError
-from cdc_lake_tests.faults.bench import Bench
-from cdc_lake_tests.faults.stall import Stall
-from cdc_lake_tests.stack import running_stack, scratch_home
-from cdc_lake_tests.tried import Tried
-from infra.local.attach import load_endpoints
-from infra.local.home import StackHome
-from infra.local.stack import Stack
-from resources.postgres import Postgres
+from cdc_lake_tests.faults.fault_environment import Bench
+from cdc_lake_tests.faults.small_pipeline import Stall
+from cdc_lake_tests.local_stack import running_stack, scratch_home
+from cdc_lake_tests.trial_counts import Tried
+from infra.local.stack.attach import load_endpoints
+from infra.local.stack.stack import Stack
+from infra.local.stack.state_folder import StackHome
+from resources.postgres.resource import Postgres
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from cdc_lake.pipeline.loading import load
 from cdc_lake_tests.e2e.conftest import CommandLine
 from cdc_lake_tests.e2e.test_demo import check
-from cdc_lake_tests.faults.bench import Bench
-from cdc_lake_tests.full import full_only
-from cdc_lake_tests.tried import Tried
-from infra.local.attach import load_endpoints
+from cdc_lake_tests.faults.fault_environment import Bench
+from cdc_lake_tests.long_test_sizes import full_only
+from cdc_lake_tests.trial_counts import Tried
+from infra.local.stack.attach import load_endpoints
+from resources.connect.kafka_connect import KafkaConnect
 from resources.errors import ResourceError
-from resources.kafka_connect import KafkaConnect
 
 SNAPSHOT = "snapshot"
 # As soon as the step is done, the component is killed: in the middle of the next step. That the connector runs, when

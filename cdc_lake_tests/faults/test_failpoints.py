@@ -13,10 +13,10 @@ import pytest
 from confluent_kafka import Producer
 
 from cdc_lake.contract.failpoints import REGISTRY, VARIABLE
-from cdc_lake_tests.faults import work
-from cdc_lake_tests.faults.bench import Bench
-from cdc_lake_tests.faults.writer import Died, Failed, Writer
-from cdc_lake_tests.tried import Tried
+from cdc_lake_tests.faults import writer_actions
+from cdc_lake_tests.faults.fault_environment import Bench
+from cdc_lake_tests.faults.writer_process import Died, Failed, Writer
+from cdc_lake_tests.trial_counts import Tried
 
 # What is materialised to get to a place, by the first part of its name.
 STAGES = {
@@ -50,11 +50,11 @@ def die(writer: Writer, name: str, *stages: str) -> None:
     """Materialise stages until the process dies at a place; where a Python worker dies there, the run fails."""
     if on_executors(name):
         with pytest.raises(Failed, match="Python worker exited unexpectedly"):
-            writer.do(work.carry, *stages)
+            writer.do(writer_actions.carry, *stages)
         return
-    writer.do(work.arm, f"{name}=kill")
+    writer.do(writer_actions.arm, f"{name}=kill")
     with pytest.raises(Died) as died:
-        writer.do(work.carry, *stages)
+        writer.do(writer_actions.carry, *stages)
     assert died.value.code == -signal.SIGKILL
 
 
@@ -67,7 +67,7 @@ def at(bench: Bench, name: str) -> Writer:
 def from_nothing(bench: Bench) -> None:
     """Whatever other tests made on this stack: there is no pipeline yet."""
     with bench.writer() as writer:
-        writer.do(work.reset)
+        writer.do(writer_actions.reset)
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def standing() -> Iterator[list[Writer]]:
 
 def make_all(writer: Writer) -> None:
     """Materialise everything; every check is green."""
-    checks = writer.do(work.materialise, *work.STAGES)
+    checks = writer.do(writer_actions.materialise, *writer_actions.STAGES)
     assert not [name for name, green in checks.items() if not green]
 
 
@@ -93,7 +93,7 @@ def test_on_the_way_up(bench: Bench, name: str, tried: Tried) -> None:
     following = ON_THE_WAY_UP[ON_THE_WAY_UP.index(name) + 1 :]
     if not following or stage(following[0]) != stage(name):
         with bench.writer() as writer:
-            writer.do(work.carry, stage(name))
+            writer.do(writer_actions.carry, stage(name))
 
 
 def test_the_top(bench: Bench) -> None:
@@ -113,14 +113,14 @@ def test_in_the_stream(bench: Bench, name: str, standing: list[Writer], tried: T
         assert producer.flush(30) == 0
     writer = standing.pop() if standing and not on_executors(name) else at(bench, name)
     with writer:
-        writer.do(work.barrier)
+        writer.do(writer_actions.barrier)
         if stage(name) == "lake":
-            writer.do(work.carry, "raw")
+            writer.do(writer_actions.carry, "raw")
         die(writer, name, stage(name))
     for used in standing:
         used.__exit__()
     standing[:] = [bench.writer()]
-    standing[0].do(work.carry, "raw", *(["lake"] if stage(name) == "lake" else []))
+    standing[0].do(writer_actions.carry, "raw", *(["lake"] if stage(name) == "lake" else []))
     bench.judge_raw()
     if stage(name) == "lake":
         bench.judge_lake()
@@ -133,17 +133,17 @@ def test_in_the_stream(bench: Bench, name: str, standing: list[Writer], tried: T
 @pytest.mark.parametrize("name", RESETS)
 def test_while_starting_over(bench: Bench, name: str, tried: Tried) -> None:
     with bench.writer() as writer:
-        writer.do(work.arm, f"{name}=kill")
+        writer.do(writer_actions.arm, f"{name}=kill")
         with pytest.raises(Died) as died:
-            writer.do(work.reset)
+            writer.do(writer_actions.reset)
         assert died.value.code == -signal.SIGKILL
     tried("kills at failpoints", 1)
 
 
 def test_nothing_is_left_and_all_is_made_again(bench: Bench) -> None:
     with bench.writer() as writer:
-        writer.do(work.reset)
-        assert writer.do(work.reset) == []
+        writer.do(writer_actions.reset)
+        assert writer.do(writer_actions.reset) == []
         make_all(writer)
     bench.judge_raw()
     bench.judge_lake()

@@ -8,12 +8,12 @@ from collections import Counter
 
 import pytest
 
-from cdc_lake_tests.faults import campaign, work
-from cdc_lake_tests.faults.bench import Bench
-from cdc_lake_tests.faults.plan import TARGETS, plan
-from cdc_lake_tests.full import size
+from cdc_lake_tests.faults import kill_campaign, writer_actions
+from cdc_lake_tests.faults.fault_environment import Bench
+from cdc_lake_tests.faults.kill_plan import TARGETS, plan
+from cdc_lake_tests.long_test_sizes import size
 from cdc_lake_tests.seeds import named_in_failures
-from cdc_lake_tests.tried import Tried
+from cdc_lake_tests.trial_counts import Tried
 
 SEED = "CDC_LAKE_FAULTS_SEED"
 KILLS = size(in_ci=2 * len(TARGETS), full=51)
@@ -34,9 +34,9 @@ def test_kills_under_traffic(bench: Bench, tried: Tried, capsys: pytest.CaptureF
 
     say(f"\nrandom kills with seed {seed}; {SEED}={seed} repeats them")
     with bench.writer() as writer:
-        writer.do(work.reset)
+        writer.do(writer_actions.reset)
     with named_in_failures(SEED, seed):
-        figures = campaign.run(bench, seed, plan(seed, EVERY_SECONDS), enough, RATE, say, REST_AFTER)
+        figures = kill_campaign.run(bench, seed, plan(seed, EVERY_SECONDS), enough, RATE, say, REST_AFTER)
     for line in figures.lines():
         say(line)
     tried("random kills", sum(figures.kills.values()))

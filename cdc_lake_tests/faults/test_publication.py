@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cdc_lake.contract.errors import ContractError
-from cdc_lake_tests.faults.stall import Stall
-from cdc_lake_tests.tried import Tried
+from cdc_lake_tests.faults.small_pipeline import Stall
+from cdc_lake_tests.trial_counts import Tried
 
 
 @pytest.mark.parametrize(

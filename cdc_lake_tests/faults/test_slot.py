@@ -19,9 +19,9 @@ from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.checks import streaming
 from cdc_lake_tests.fakes.dagster import evaluate
-from cdc_lake_tests.faults.stall import Stall
-from cdc_lake_tests.tried import Tried
-from resources.postgres_slots import SlotInfo
+from cdc_lake_tests.faults.small_pipeline import Stall
+from cdc_lake_tests.trial_counts import Tried
+from resources.postgres.slots import SlotInfo
 from resources.waiting import until
 
 MB = 2**20

@@ -8,8 +8,8 @@ from confluent_kafka.admin import AdminClient
 
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects.chain import Chain
-from cdc_lake_tests.faults.stall import Stall
-from cdc_lake_tests.tried import Tried
+from cdc_lake_tests.faults.small_pipeline import Stall
+from cdc_lake_tests.trial_counts import Tried
 
 
 def expire(stall: Stall) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from cdc_lake_tests.faults import oracle, work
-from cdc_lake_tests.faults.bench import Bench
-from cdc_lake_tests.faults.traffic import traffic
-from cdc_lake_tests.tried import Tried
+from cdc_lake_tests.faults import verify_actions, writer_actions
+from cdc_lake_tests.faults.background_traffic import traffic
+from cdc_lake_tests.faults.fault_environment import Bench
+from cdc_lake_tests.trial_counts import Tried
 
 RATE = 200.0
 SEED = 4
@@ -24,8 +24,8 @@ SETTLED = 10500
 def made(bench: Bench) -> Iterator[Bench]:
     """The pipeline, with the sample's orders in the topic; no sensors."""
     with bench.writer() as writer:
-        writer.do(work.reset)
-        writer.do(work.materialise, "source", "topic")
+        writer.do(writer_actions.reset)
+        writer.do(writer_actions.materialise, "source", "topic")
     verify(bench, clean=True)
     yield bench
     with closing(bench.source()) as db, db, db.cursor() as cursor:
@@ -34,7 +34,7 @@ def made(bench: Bench) -> Iterator[Bench]:
 
 def verify(bench: Bench, *, clean: bool) -> dict[str, Any]:
     """What the command says of the one table; it lands and applies by itself."""
-    done = bench.cli.run("cdc-lake", "verify", work.PIPELINE, "--apply", "--json", timeout=1200, ok=False)
+    done = bench.cli.run("cdc-lake", "verify", writer_actions.PIPELINE, "--apply", "--json", timeout=1200, ok=False)
     assert done.returncode == (0 if clean else 1), f"{done.stdout}\n{done.stderr}"
     said: dict[str, Any] = json.loads(done.stdout)
     assert said["clean"] is clean
@@ -47,8 +47,8 @@ def test_verify_while_the_source_is_written(made: Bench, tried: Tried) -> None:
     with traffic(made, RATE, SEED) as changing:
         report = verify(made, clean=True)
         with made.writer() as writer:
-            checked = writer.do(oracle.applied, 60)
-            writer.do(oracle.tamper, SETTLED, "shipped_date", "2001-02-03")
+            checked = writer.do(verify_actions.applied, 60)
+            writer.do(verify_actions.tamper, SETTLED, "shipped_date", "2001-02-03")
         found = verify(made, clean=False)
     assert [one["key"] for one in found["differences"]] == [{"order_id": str(SETTLED)}]
     (columns,) = (one["columns"] for one in found["differences"])

@@ -13,8 +13,8 @@ from cdc_lake.pipeline import component
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.operations.verification import Systems, verify_tables
 from cdc_lake.profile import bound, resolved, spark
-from cdc_lake_tests.faults.bench import Bench
-from cdc_lake_tests.tried import Tried
+from cdc_lake_tests.faults.fault_environment import Bench
+from cdc_lake_tests.trial_counts import Tried
 
 NAME = "every_type"
 YAML = f"""\

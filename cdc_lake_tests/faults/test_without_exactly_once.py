@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from cdc_lake_tests.faults.bench import Bench
+from cdc_lake_tests.faults.fault_environment import Bench
 from cdc_lake_tests.faults.second_worker import SecondWorker
-from cdc_lake_tests.faults.stall import Stall
+from cdc_lake_tests.faults.small_pipeline import Stall
 from cdc_lake_tests.faults.test_slot import (
     test_connect_has_lost_its_offset_and_the_slot_is_there,  # noqa: F401 - run here too
     test_moved_on_by_somebody,  # noqa: F401 - run here too

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from infra.aws.size_parts import EmrCluster
-from infra.aws.sizes import Size, size
+from infra.aws.sizes.size_models import EmrCluster
+from infra.aws.sizes.sizes import Size, size
 
 HAS_CDK = importlib.util.find_spec("aws_cdk") is not None
 collect_ignore_glob = [] if HAS_CDK else ["test_*.py"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from cdc_lake.pipeline.loading import load
 from cdc_lake_tests.infra_aws.conftest import Synthesized
 from cdc_lake_tests.infra_aws.statements import statements
-from infra.aws.connect import connector_name, offsets_topic, worker_properties
-from infra.aws.sizes import size
+from infra.aws.sizes.sizes import size
+from infra.aws.stacks.connect import connector_name, offsets_topic, worker_properties
 
 
 def properties(environment: Synthesized) -> dict[str, dict[str, str]]:

@@ -16,8 +16,8 @@ from dagster_postgres import DagsterPostgresStorage
 import infra.aws
 from cdc_lake_tests.infra_aws.conftest import Synthesized
 from cdc_lake_tests.infra_aws.test_rights import allowed, rights
-from infra.local.artifacts import folder_of
-from infra.local.cache import cache_folder
+from infra.local.artifacts.artifacts import folder_of
+from infra.local.artifacts.cache import cache_folder
 
 IMAGE = Path(str(infra.aws.__file__)).parent / "image"
 SERVICES = {"code", "webserver", "daemon"}

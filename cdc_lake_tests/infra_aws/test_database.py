@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from cdc_lake_tests.infra_aws.conftest import Synthesized
-from infra.aws.database import REPLICATION_USER
+from infra.aws.stacks.database import REPLICATION_USER
 
 
 def test_logical_replication_is_on(environment: Synthesized) -> None:

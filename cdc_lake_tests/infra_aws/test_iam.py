@@ -9,7 +9,7 @@ import pytest
 
 from cdc_lake_tests.infra_aws.conftest import Synthesized
 from cdc_lake_tests.infra_aws.statements import Statement, known, statements
-from infra.aws.policies import ONLY_ON_STAR, allow, on_any
+from infra.aws.iam.policies import ONLY_ON_STAR, allow, on_any
 
 EVERYTHING = re.compile(r"\*|arn:[^:]*:[^:]*:[^:]*:[^:]*:\*")
 """A resource that is every resource, also where it is spelled as an ARN."""

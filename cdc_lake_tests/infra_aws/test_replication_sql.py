@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 import infra.aws
-from infra.aws.database import REPLICATION_USER
-from infra.local.accounts import unprivileged_user
+from infra.aws.stacks.database import REPLICATION_USER
 from infra.local.components.postgres import binaries
+from infra.local.postgres_account import unprivileged_user
 
 SQL = Path(str(infra.aws.__file__)).parent / "sql" / "replication.sql"
 AS_ON_RDS = """

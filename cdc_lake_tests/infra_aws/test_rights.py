@@ -11,7 +11,7 @@ import pytest
 from cdc_lake_tests.infra_aws.calls import KAFKA, PRODUCT, RESOURCES, actions, kafka_calls, modules
 from cdc_lake_tests.infra_aws.conftest import Synthesized
 from cdc_lake_tests.infra_aws.statements import Statement, statements, text
-from infra.aws.connect import offsets_topic
+from infra.aws.stacks.connect import offsets_topic
 
 BY_PEOPLE = RESOURCES / "msk_connect_plugins.py"
 """`cdc-lake aws plugins upload`, which runs with the rights of whoever types it."""

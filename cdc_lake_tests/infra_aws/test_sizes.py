@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from infra.aws.sizes import FILE, SizesError, size, sizes
+from infra.aws.sizes.sizes import FILE, SizesError, size, sizes
 
 
 def changed(tmp_path: Path, **changes: object) -> Path:

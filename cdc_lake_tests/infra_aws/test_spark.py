@@ -9,7 +9,7 @@ from pathlib import Path
 import infra.aws
 from cdc_lake_tests.infra_aws.conftest import Synthesized
 from cdc_lake_tests.infra_aws.statements import text
-from infra.aws.spark import GLUE_FACTORY
+from infra.aws.stacks.spark import GLUE_FACTORY
 
 BOOTSTRAP = Path(str(infra.aws.__file__)).parent / "bootstrap" / "python.sh"
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cdc_lake_tests.infra_aws.conftest import Synthesized
-from infra.aws.size_parts import Kafka
-from infra.aws.streaming import broker_properties
+from infra.aws.sizes.size_models import Kafka
+from infra.aws.stacks.streaming import broker_properties
 
 
 def properties(kafka: Kafka) -> dict[str, str]:

@@ -9,10 +9,10 @@ from typing import Any
 import psutil
 import pytest
 
-from cdc_lake_tests.stack import running_stack, scratch_home
-from infra.local.attach import load_endpoints
-from infra.local.endpoints import Endpoints
-from infra.local.stack import Stack
+from cdc_lake_tests.local_stack import running_stack, scratch_home
+from infra.local.stack.attach import load_endpoints
+from infra.local.stack.endpoints import Endpoints
+from infra.local.stack.stack import Stack
 from resources.athena import Athena
 
 QUERY_COMPONENTS = ("s3", "trino", "aws")

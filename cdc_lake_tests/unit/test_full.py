@@ -7,25 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from cdc_lake_tests import full
+from cdc_lake_tests import long_test_sizes
 
-TESTS = Path(full.__file__).parent
+TESTS = Path(long_test_sizes.__file__).parent
 RELIABILITY = (TESTS.parent / "docs" / "reliability.md").read_text()
 MARK = "(FULL)"
 
 
 @pytest.mark.parametrize(("value", "number"), [(None, 22), ("", 22), ("0", 22), ("1", 51)])
 def test_sizes(monkeypatch: pytest.MonkeyPatch, value: str | None, number: int) -> None:
-    monkeypatch.delenv(full.VARIABLE, raising=False)
+    monkeypatch.delenv(long_test_sizes.VARIABLE, raising=False)
     if value is not None:
-        monkeypatch.setenv(full.VARIABLE, value)
-    assert full.size(in_ci=22, full=51) == number
+        monkeypatch.setenv(long_test_sizes.VARIABLE, value)
+    assert long_test_sizes.size(in_ci=22, full=51) == number
 
 
 def test_another_value_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(full.VARIABLE, "yes")
+    monkeypatch.setenv(long_test_sizes.VARIABLE, "yes")
     with pytest.raises(ValueError, match=r"CDC_LAKE_FULL: 'yes' is neither 1 nor 0"):
-        full.is_full()
+        long_test_sizes.is_full()
 
 
 def test_reliability_marks_what_runs_in_full_only() -> None:

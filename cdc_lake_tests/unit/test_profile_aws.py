@@ -10,17 +10,17 @@ from cdc_lake import profile, profile_local
 from cdc_lake.aws_settings import AwsSettings
 from cdc_lake.pipeline.automation.health_sensor import EVERY_SECONDS
 from cdc_lake_tests.fakes.account import ACCOUNT, ENVIRONMENT, bind
-from infra.local.artifacts import folder_of
+from infra.local.artifacts.artifacts import folder_of
 from infra.local.errors import ArtifactsMissing
-from resources.connectors import Connectors
-from resources.emr import EmrSteps
-from resources.emr_serverless import EmrServerlessSpark
+from resources.aws.metrics import CloudWatchMetrics, NoMetrics
+from resources.connect.connector_interface import Connectors
+from resources.connect.kafka_connect import KafkaConnect
 from resources.errors import ResourceError
-from resources.kafka import Kafka
-from resources.kafka_connect import KafkaConnect
-from resources.metrics import CloudWatchMetrics, NoMetrics
-from resources.msk_connect import MskConnect
-from resources.spark_jobs import SparkJobs
+from resources.kafka.resource import Kafka
+from resources.msk_connect.resource import MskConnect
+from resources.spark.emr import EmrSteps
+from resources.spark.emr_serverless import EmrServerlessSpark
+from resources.spark.job_interface import SparkJobs
 
 
 @pytest.fixture(autouse=True)

@@ -2,8 +2,6 @@
 
 `cdk` runs it by cdk.json and says the size as context (`-c size=small`); by itself it needs neither `cdk` nor AWS, but
 Node.js, in which the CDK's libraries are written.
-
-Here: which stacks there are, and in which order. Not here: what is in them.
 """
 
 from __future__ import annotations
@@ -15,19 +13,19 @@ from pathlib import Path
 
 from aws_cdk import App
 
-from infra.aws.alarms import AlarmsStack
-from infra.aws.catalog import CatalogStack
-from infra.aws.connect import ConnectStack
-from infra.aws.dagster import DagsterStack
-from infra.aws.database import DatabaseStack
-from infra.aws.events import EventsStack
-from infra.aws.network import NetworkStack
-from infra.aws.parts import Parts
-from infra.aws.quicksight import QuickSightStack
-from infra.aws.sizes import Size, SizesError, size
-from infra.aws.spark import SparkStack
-from infra.aws.storage import StorageStack
-from infra.aws.streaming import StreamingStack
+from infra.aws.sizes.sizes import Size, SizesError, size
+from infra.aws.stacks.alarms import AlarmsStack
+from infra.aws.stacks.catalog import CatalogStack
+from infra.aws.stacks.connect import ConnectStack
+from infra.aws.stacks.dagster import DagsterStack
+from infra.aws.stacks.database import DatabaseStack
+from infra.aws.stacks.network import NetworkStack
+from infra.aws.stacks.object_events import EventsStack
+from infra.aws.stacks.quicksight import QuickSightStack
+from infra.aws.stacks.spark import SparkStack
+from infra.aws.stacks.stack_set import Parts
+from infra.aws.stacks.storage import StorageStack
+from infra.aws.stacks.streaming import StreamingStack
 
 _DEFAULT = "dev"
 _FLAGS = {
@@ -63,7 +61,9 @@ def build(app: App, chosen: Size) -> Parts:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Synthesize, and return the exit code: 2 where the size can't be used."""
     parser = argparse.ArgumentParser(prog="python -m infra.aws.app", description="Synthesize an environment's stacks.")
-    parser.add_argument("--size", help=f"an entry of infra/aws/sizes.yaml; `{_DEFAULT}`, or cdk's context, without")
+    parser.add_argument(
+        "--size", help=f"an entry of infra/aws/sizes/sizes.yaml; `{_DEFAULT}`, or cdk's context, without"
+    )
     parser.add_argument("--out", type=Path, help="the folder for the templates; cdk's own without")
     asked = parser.parse_args(arguments)
     app = application(asked.out)

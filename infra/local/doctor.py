@@ -1,7 +1,4 @@
-"""Looking for what would stop the stack, before anything is started or fetched.
-
-Here: one function a check; each says what was found and what to do. Nothing is changed.
-"""
+"""Looking for what would stop the stack, before anything is started or fetched."""
 
 from __future__ import annotations
 
@@ -16,16 +13,16 @@ from typing import Literal
 
 import psutil
 
-from infra.local import artifacts, java, maven
-from infra.local.accounts import require_access, unprivileged_user
-from infra.local.cache import cache_folder
-from infra.local.component import Component
+from infra.local.artifacts import artifacts, java, maven
+from infra.local.artifacts.cache import cache_folder
 from infra.local.components.postgres import binaries
 from infra.local.errors import StackError
-from infra.local.home import StackHome
-from infra.local.ports import PREFERRED, holder, is_free, variable
-from infra.local.process import recorded
-from infra.local.state import StateFile
+from infra.local.postgres_account import require_access, unprivileged_user
+from infra.local.stack.component import Component
+from infra.local.stack.ports import PREFERRED, holder, is_free, variable
+from infra.local.stack.process import recorded
+from infra.local.stack.stack_state import StateFile
+from infra.local.stack.state_folder import StackHome
 
 Level = Literal["ok", "warning", "missing"]
 PYTHON = (3, 11)

@@ -1,7 +1,4 @@
-"""The errors of the embedded stack: each says what happened, to what, and what to do next.
-
-Here: error classes only. The command line prints them as one line, without a traceback.
-"""
+"""The errors of the embedded stack: each says what happened, to what, and what to do next."""
 
 from __future__ import annotations
 

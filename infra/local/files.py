@@ -1,7 +1,4 @@
-"""Writing the stack's files: whole or not at all, with the mode they need from the first byte.
-
-Here: atomic writes, and filling in the configuration templates that lie beside the components.
-"""
+"""Writing the stack's files: whole or not at all, with the mode they need from the first byte."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from infra.local.class_path import ClassPath
-from infra.local.component import TEMPORARY
+from infra.local.artifacts.class_path import ClassPath
+from infra.local.stack.component import TEMPORARY
 
 COMMON = (
     "-XX:+UseSerialGC",

@@ -1,7 +1,4 @@
-"""Everything between a fresh checkout and a running stack: doctor, setup, up.
-
-Here: their order. Not here: what each of them does.
-"""
+"""Everything between a fresh checkout and a running stack: doctor, setup, up."""
 
 from __future__ import annotations
 
@@ -9,14 +6,14 @@ import time
 
 from rich.console import Console
 
-from infra.local import spark_classes, stack_classes
-from infra.local.artifacts import JAVAS, MODULES, ensure, ensure_java
+from infra.local.artifacts import spark_classes, stack_classes
+from infra.local.artifacts.artifacts import JAVAS, MODULES, ensure, ensure_java
 from infra.local.components import all_components
-from infra.local.console import ConsoleSetup, ConsoleWatch
 from infra.local.doctor import examine
 from infra.local.errors import StackError
-from infra.local.home import find_home
-from infra.local.stack import Stack
+from infra.local.progress_display import ConsoleSetup, ConsoleWatch
+from infra.local.stack.stack import Stack
+from infra.local.stack.state_folder import find_home
 
 
 def prepare(console: Console) -> dict[str, float]:

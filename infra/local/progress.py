@@ -1,7 +1,4 @@
-"""What the stack tells about its work while it is at it; who shows it is no concern of the stack's.
-
-Here: the contract and the silent listener. Not here: the terminal (console.py).
-"""
+"""What the stack tells about its work while it is at it; who shows it is no concern of the stack's."""
 
 from __future__ import annotations
 

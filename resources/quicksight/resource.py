@@ -19,9 +19,9 @@ from typing import Any, Literal
 from botocore.exceptions import ClientError
 from pydantic import Field
 
-from resources.aws import AwsRequestFailed, AwsResource
-from resources.comparing import same
-from resources.connectors import PutOutcome
+from resources.aws.client import AwsRequestFailed, AwsResource
+from resources.aws.matching import same
+from resources.connect.connector_interface import PutOutcome
 from resources.errors import ResourceError
 from resources.quicksight import ingestions
 from resources.quicksight.ingestions import Ingestion, LastIngestion

@@ -11,7 +11,7 @@ from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.table import timeline
 from cdc_lake.pipeline.naming import TableFlow
 from resources.athena import Athena
-from resources.glue import GlueCatalog, GlueColumn, TableDefinition, hudi_table
+from resources.glue.catalog import GlueCatalog, GlueColumn, TableDefinition, hudi_table
 
 _VIEW = "cdc_lake.view"
 _PARTITIONS = "cdc_lake.partitions"  # the newest commit whose partitions are in the catalog

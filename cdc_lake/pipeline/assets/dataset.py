@@ -15,7 +15,7 @@ from cdc_lake.pipeline.automation import dataset_refresh
 from cdc_lake.pipeline.checks import upstream_checks
 from cdc_lake.pipeline.naming import Flow, location
 from resources.athena import Athena, QueryResult
-from resources.glue import GlueCatalog, TableDefinition
+from resources.glue.catalog import GlueCatalog, TableDefinition
 from resources.object_store import ObjectStore
 
 _NUMERIC = ("decimal", "double", "real", "float")

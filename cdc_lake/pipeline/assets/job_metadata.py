@@ -9,7 +9,7 @@ import dagster as dg
 
 from cdc_lake.pipeline.assets.standard_metadata import Metadata
 from cdc_lake.pipeline.naming import PURPOSE, TableFlow
-from resources.spark_jobs import JobRun, SparkJobs
+from resources.spark.job_interface import JobRun, SparkJobs
 
 S = TypeVar("S")
 R = TypeVar("R")

@@ -16,11 +16,11 @@ from cdc_lake.pipeline.naming import SPARK_POOL, TableFlow, location
 from cdc_lake.pipeline.operations import snapshot_sweep
 from cdc_lake.pipeline.source_health import schema_capture, topic_state
 from resources.athena import Athena
-from resources.glue import GlueCatalog
-from resources.kafka import Kafka
+from resources.glue.catalog import GlueCatalog
+from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
-from resources.postgres import Postgres
-from resources.spark_jobs import SparkJobs
+from resources.postgres.resource import Postgres
+from resources.spark.job_interface import SparkJobs
 
 
 def build(table: TableFlow) -> dg.AssetsDefinition:

@@ -13,9 +13,9 @@ from cdc_lake.pipeline.assets.job_metadata import JobRuns, warm
 from cdc_lake.pipeline.naming import SPARK_POOL, TableFlow, location
 from cdc_lake.pipeline.operations import landing_modes
 from cdc_lake.pipeline.source_health import stream_continuity
-from resources.kafka import Kafka
+from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
-from resources.spark_jobs import SparkJobs
+from resources.spark.job_interface import SparkJobs
 
 
 def build(table: TableFlow) -> dg.AssetsDefinition:

@@ -13,8 +13,8 @@ from cdc_lake.pipeline.naming import TableFlow, location
 from cdc_lake.pipeline.source_health import schema_capture
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
 from resources.object_store import ObjectStore
-from resources.postgres import Postgres
-from resources.spark_jobs import SparkJobs
+from resources.postgres.resource import Postgres
+from resources.spark.job_interface import SparkJobs
 
 
 def build(table: TableFlow) -> dg.AssetsDefinition:

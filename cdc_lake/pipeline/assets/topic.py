@@ -19,12 +19,12 @@ from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.naming import Flow, TableFlow, location
 from cdc_lake.pipeline.source_health import heartbeat_sequence, stream_continuity, topic_state
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
-from resources.connector_config import render, table_pattern
-from resources.connectors import Connectors
+from resources.connect.connector_config import render, table_pattern
+from resources.connect.connector_interface import Connectors
 from resources.deployment import Deployment
-from resources.kafka import Kafka
+from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
-from resources.postgres import Postgres
+from resources.postgres.resource import Postgres
 
 CONNECTORS = Path(__file__).parents[3] / "connectors"
 

@@ -18,12 +18,12 @@ from cdc_lake.pipeline.automation import pipeline_metrics
 from cdc_lake.pipeline.checks import landing, replica_identity, source, streaming, tiers, watermark
 from cdc_lake.pipeline.checks.light import LightCheck
 from cdc_lake.pipeline.naming import Flow, location
-from resources.connectors import Connectors
+from resources.aws.metrics import Metrics
+from resources.connect.connector_interface import Connectors
 from resources.errors import ResourceError
-from resources.kafka import Kafka
-from resources.metrics import Metrics
+from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
-from resources.postgres import Postgres
+from resources.postgres.resource import Postgres
 
 EVERY_SECONDS = 30
 SETTINGS_EVERY_SECONDS = 300

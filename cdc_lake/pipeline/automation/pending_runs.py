@@ -12,7 +12,7 @@ from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.naming import TableFlow, location
 from cdc_lake.pipeline.operations import landing_modes
-from resources.kafka import Kafka
+from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 
 Pending = str | dg.SkipReason

@@ -7,8 +7,8 @@ from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.naming import Flow, location
 from cdc_lake.pipeline.source_health import topic_state
-from resources.kafka import Kafka
-from resources.metrics import UNLANDED, WATERMARK_AGE
+from resources.aws.metrics import UNLANDED, WATERMARK_AGE
+from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 
 

@@ -7,7 +7,7 @@ from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.assets.job_metadata import JobRuns
 from cdc_lake.pipeline.naming import SPARK_POOL, Flow, TableFlow, location
 from resources.object_store import ObjectStore
-from resources.spark_jobs import SparkJobs
+from resources.spark.job_interface import SparkJobs
 
 _DAILY = "17 3 * * *"
 

@@ -9,7 +9,7 @@ from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.sinks import s3_events, sink_names
 from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.operations import landing_modes
-from resources.sqs import Message
+from resources.aws.sqs import Message
 
 Target = tuple[str, str, Literal["land", "apply"]]
 """Pipeline, table, and the kind of run that may be needed."""

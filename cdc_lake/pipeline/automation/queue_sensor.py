@@ -23,9 +23,9 @@ from cdc_lake.pipeline.automation.run_requests import Tick
 from cdc_lake.pipeline.automation.sensors import apply_name, launch_apply, launch_land
 from cdc_lake.pipeline.naming import Flow, TableFlow
 from cdc_lake.pipeline.operations import landing_modes
-from resources.kafka import Kafka
+from resources.aws.sqs import Message, Sqs
+from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
-from resources.sqs import Message, Sqs
 
 NAME = "raw_events"
 _EVERY_SECONDS = 5

@@ -17,10 +17,10 @@ from cdc_lake.pipeline.automation.sensor_intervals import SensorIntervals
 from cdc_lake.pipeline.naming import Flow, TableFlow, location
 from cdc_lake.pipeline.operations import landing_modes
 from cdc_lake.pipeline.source_health import stream_continuity, topic_state
-from resources.connectors import FAILED, Connectors, ConnectorStatus
-from resources.kafka import Kafka
+from resources.connect.connector_interface import FAILED, Connectors, ConnectorStatus
+from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
-from resources.postgres import Postgres
+from resources.postgres.resource import Postgres
 
 _EVERY_SECONDS = 5
 _EXAMINE_EVERY_SECONDS = 30

@@ -12,12 +12,12 @@ from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.naming import VERIFY_POOL, TableFlow, location
 from cdc_lake.pipeline.operations.verification import Systems, verify_applied
 from resources.athena import Athena
-from resources.connectors import Connectors
+from resources.connect.connector_interface import Connectors
 from resources.deployment import Deployment
-from resources.kafka import Kafka
+from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
-from resources.postgres import Postgres
-from resources.spark_jobs import SparkJobs
+from resources.postgres.resource import Postgres
+from resources.spark.job_interface import SparkJobs
 
 _SHOWN = 10
 _MB = 2**20

@@ -17,11 +17,11 @@ from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.naming import Flow, location
 from cdc_lake.pipeline.source_health import topic_state
 from resources.athena import Athena
-from resources.connectors import Connectors
+from resources.connect.connector_interface import Connectors
 from resources.deployment import Deployment
-from resources.kafka import Kafka
+from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
-from resources.postgres import Postgres
+from resources.postgres.resource import Postgres
 
 
 def build(flow: Flow) -> list[dg.AssetChecksDefinition]:

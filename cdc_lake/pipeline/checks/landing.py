@@ -14,7 +14,7 @@ from cdc_lake.pipeline.checks.chain_verification import Verified
 from cdc_lake.pipeline.checks.light import LightCheck, light_check
 from cdc_lake.pipeline.naming import TableFlow, location
 from cdc_lake.pipeline.source_health import topic_state
-from resources.kafka import Kafka
+from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 
 _SHOWN = 10

@@ -4,7 +4,7 @@ import dagster as dg
 
 from cdc_lake.pipeline.checks.light import LightCheck, light_check
 from cdc_lake.pipeline.naming import TableFlow
-from resources.postgres import Postgres
+from resources.postgres.resource import Postgres
 
 
 def light(table: TableFlow) -> list[LightCheck]:

@@ -7,7 +7,7 @@ import dagster as dg
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.checks.light import LightCheck, light_check
 from cdc_lake.pipeline.naming import Flow, TableFlow
-from resources.postgres import Postgres
+from resources.postgres.resource import Postgres
 
 _SHOWN = 10
 

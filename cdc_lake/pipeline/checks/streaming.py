@@ -7,10 +7,10 @@ from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.checks.light import LightCheck, light_check
 from cdc_lake.pipeline.naming import TableFlow, location
 from cdc_lake.pipeline.source_health import stream_continuity
-from resources.connectors import Connectors
-from resources.kafka import Kafka
+from resources.connect.connector_interface import Connectors
+from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
-from resources.postgres import Postgres
+from resources.postgres.resource import Postgres
 
 _MB = 2**20
 

@@ -17,7 +17,7 @@ from cdc_lake.pipeline.checks.light import LightCheck, light_check
 from cdc_lake.pipeline.naming import TableFlow, location
 from cdc_lake.pipeline.source_health import topic_state
 from cdc_lake.pipeline.spec import seconds
-from resources.kafka import Kafka
+from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 
 _Find = Callable[[S3Store, TableFlow, topic_state.TopicState], Watermark | None]

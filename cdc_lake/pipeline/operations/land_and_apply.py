@@ -19,8 +19,8 @@ from cdc_lake.jobs.landing.land import LandReport
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.source_health import schema_capture
-from resources.kafka import Kafka
-from resources.postgres import Postgres
+from resources.kafka.resource import Kafka
+from resources.postgres.resource import Postgres
 
 RunJob = Callable[[Callable[[Any, Any], Any], Any], Any]
 """Runs a Spark job with its spec."""

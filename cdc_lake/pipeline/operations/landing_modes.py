@@ -21,7 +21,7 @@ from cdc_lake.jobs.landing import land as landing
 from cdc_lake.jobs.landing.land import LandReport, LandSpec
 from cdc_lake.pipeline.naming import TableFlow
 from resources.errors import OffsetsExpired
-from resources.kafka import Kafka
+from resources.kafka.resource import Kafka
 
 
 @dataclass(frozen=True)

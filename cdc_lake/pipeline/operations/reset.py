@@ -24,11 +24,11 @@ from cdc_lake.pipeline.assets.topic import connector_config
 from cdc_lake.pipeline.naming import Flow
 from cdc_lake.pipeline.operations import landing_modes
 from cdc_lake.pipeline.publishing.publisher import Dashboards
-from resources.connectors import Connectors
+from resources.connect.connector_interface import Connectors
 from resources.deployment import Deployment
-from resources.glue import GlueCatalog
-from resources.kafka import Kafka
-from resources.postgres import Postgres
+from resources.glue.catalog import GlueCatalog
+from resources.kafka.resource import Kafka
+from resources.postgres.resource import Postgres
 
 
 def reset(

@@ -44,9 +44,9 @@ from cdc_lake.pipeline.operations import land_and_apply
 from cdc_lake.pipeline.operations.land_and_apply import RunJob
 from cdc_lake.pipeline.source_health import heartbeat_sequence, schema_capture, stream_continuity, topic_state
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
-from resources.connectors import Connectors
-from resources.kafka import Kafka
-from resources.postgres import Postgres
+from resources.connect.connector_interface import Connectors
+from resources.kafka.resource import Kafka
+from resources.postgres.resource import Postgres
 
 
 @dataclass(frozen=True)

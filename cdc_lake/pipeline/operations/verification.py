@@ -1,7 +1,7 @@
 """Is the lake what the source is? At one consistent point, while the source is being written.
 
-The argument. The point is a snapshot of PostgreSQL (resources/postgres_snapshot.py). A heartbeat is committed after
-it was taken. Every transaction that the point sees had ended for everybody by then, so its commit record stands in
+The argument. The point is a snapshot of PostgreSQL (resources/postgres/exported_snapshot.py). A heartbeat is committed
+after it was taken. Every transaction that the point sees had ended for everybody by then, so its commit record is in
 the WAL before the heartbeat's, and logical decoding, which follows the order of commit records, streamed it before.
 Two barriers are waited for, one after the other: records of one Kafka transaction can show in one topic a moment
 before another, but once a later transaction's record shows, the earlier ones show everywhere. A lake whose watermark
@@ -37,12 +37,12 @@ from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.naming import Flow, TableFlow, location
 from cdc_lake.pipeline.operations import land_and_apply
 from cdc_lake.pipeline.source_health import stream_continuity, topic_state
-from resources.connectors import Connectors
-from resources.kafka import Kafka
+from resources.connect.connector_interface import Connectors
+from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
-from resources.postgres import Postgres
-from resources.postgres_snapshot import ConsistentPoint, consistent_point
-from resources.spark_jobs import SparkJobs
+from resources.postgres.exported_snapshot import ConsistentPoint, consistent_point
+from resources.postgres.resource import Postgres
+from resources.spark.job_interface import SparkJobs
 from resources.waiting import until
 
 LIMIT = 20

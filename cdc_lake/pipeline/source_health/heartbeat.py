@@ -6,7 +6,7 @@ import json
 import logging
 from dataclasses import dataclass
 
-from resources.kafka_records import Message
+from resources.kafka.records import Message
 
 log = logging.getLogger(__name__)
 

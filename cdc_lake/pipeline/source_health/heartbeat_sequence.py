@@ -10,9 +10,9 @@ from cdc_lake.contract.source.epochs import Epoch
 from cdc_lake.contract.source.stream_progress import Heartbeat, StreamProgress
 from cdc_lake.pipeline.naming import Flow
 from cdc_lake.pipeline.source_health.heartbeat import heartbeat
-from resources import lsn
-from resources.kafka import Kafka
-from resources.kafka_records import Message
+from resources.kafka.records import Message
+from resources.kafka.resource import Kafka
+from resources.postgres import lsn
 
 
 def follow(

@@ -13,8 +13,8 @@ from cdc_lake.contract.errors import ContractError, UnsupportedTypeError
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.schema import captured_schema, evolution
 from cdc_lake.pipeline.naming import TableFlow
-from resources.postgres import Postgres
-from resources.postgres_catalog import ColumnInfo, TableCatalog
+from resources.postgres.resource import Postgres
+from resources.postgres.table_columns import ColumnInfo, TableCatalog
 
 
 @dataclass(frozen=True)

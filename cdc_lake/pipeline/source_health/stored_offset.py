@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cdc_lake.pipeline.naming import Flow
-from resources.connectors import Connectors
+from resources.connect.connector_interface import Connectors
 
 _LSNS = ("lsn", "lsn_proc", "lsn_commit")
 

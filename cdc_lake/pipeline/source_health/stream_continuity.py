@@ -18,11 +18,11 @@ from cdc_lake.contract.source.stream_progress import PublicationState, StreamPro
 from cdc_lake.pipeline.naming import Flow
 from cdc_lake.pipeline.source_health import heartbeat_sequence, stored_offset
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
-from resources import lsn as lsn_text
-from resources.connectors import FAILED, Connectors, ConnectorStatus
-from resources.kafka import Kafka
-from resources.postgres import Postgres
-from resources.postgres_slots import SlotInfo
+from resources.connect.connector_interface import FAILED, Connectors, ConnectorStatus
+from resources.kafka.resource import Kafka
+from resources.postgres import lsn as lsn_text
+from resources.postgres.resource import Postgres
+from resources.postgres.slots import SlotInfo
 
 
 def begin(

@@ -12,7 +12,7 @@ from cdc_lake.contract.source.epochs import Epoch, Start
 from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.pipeline.naming import Flow, TableFlow
 from cdc_lake.pipeline.source_health.heartbeat import heartbeat
-from resources.kafka import Kafka
+from resources.kafka.resource import Kafka
 
 _SETTLE_SECONDS = 1.0
 _BEATS = 60

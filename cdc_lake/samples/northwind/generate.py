@@ -1,8 +1,4 @@
-"""The rows of every table of the sample, the same ones each time.
-
-Here: the tables, in an order in which foreign keys hold. The numbers behind the orders are in orders.py,
-the names in parties.py, catalogue.py and geography.py.
-"""
+"""The rows of every table of the sample, the same ones each time."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import Any
 from cdc_lake_tests.aws_api.kafkaconnect.plugins import Plugins, new_arn, not_found
 from cdc_lake_tests.aws_api.rest_protocol import Operation, RestService
 from infra.local.aws_api.errors import AwsError
-from resources import connectors
+from resources.connect import connector_interface
 from resources.errors import ConnectorConfigInvalid
 
 Answer = dict[str, Any]
@@ -28,7 +28,7 @@ _REQUESTED = (
 class MskConnect:
     """MSK Connect with one worker for all connectors."""
 
-    def __init__(self, worker: connectors.Connectors, region: str) -> None:
+    def __init__(self, worker: connector_interface.Connectors, region: str) -> None:
         self._worker, self._region, self._lock = worker, region, RLock()
         self.plugins = Plugins(region)
         self.connectors: dict[str, Answer] = {}
@@ -159,7 +159,7 @@ class MskConnect:
         if connector["connectorState"] not in _IN_PROGRESS:
             return connector
         status = self._worker.status(connector["connectorName"])
-        failed = status is not None and (status.state == connectors.FAILED or status.failed_tasks)
+        failed = status is not None and (status.state == connector_interface.FAILED or status.failed_tasks)
         fault = connector.pop("fault", None) or (str(status) if failed else None)
         if fault is not None and "before" in connector:
             connector["connectorConfiguration"] = connector.pop("before")

@@ -8,9 +8,9 @@ import sys
 import psutil
 import pytest
 
-from cdc_lake_tests.integration.infra.probes import NAMES, Engines
-from infra.local.process import find
-from infra.local.stack import Stack
+from cdc_lake_tests.integration.infra.engine_probes import NAMES, Engines
+from infra.local.stack.process import find
+from infra.local.stack.stack import Stack
 
 
 @pytest.mark.parametrize("name", NAMES)

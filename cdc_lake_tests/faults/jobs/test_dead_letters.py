@@ -22,11 +22,11 @@ from cdc_lake.contract.table import lease
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.maintenance import replay
 from cdc_lake.jobs.maintenance.replay import ReplaySpec
-from cdc_lake_tests.faults.jobs.pausing import Pause
-from cdc_lake_tests.faults.jobs.poison import AT_LANDING, AT_READING, SOURCE, PoisonedTopic, good
+from cdc_lake_tests.faults.jobs.bad_records import AT_LANDING, AT_READING, SOURCE, PoisonedTopic, good
+from cdc_lake_tests.faults.jobs.paused_writer import Pause
+from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.engines import Engines
-from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
-from cdc_lake_tests.tried import Tried
+from cdc_lake_tests.trial_counts import Tried
 
 NewTopic = Callable[[], PoisonedTopic]
 PRETTY = json.dumps(event(1, "u", 10, note="old"), indent=1).encode()

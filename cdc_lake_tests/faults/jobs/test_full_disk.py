@@ -15,13 +15,13 @@ from cdc_lake.contract.errors import StoreRefusedError, StoreUnreachableError
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.table import timeline
 from cdc_lake_tests.faults.jobs.test_store_faults import fill, rows, shorten
+from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY
 from cdc_lake_tests.integration.jobs.engines import Engines, make_bucket
-from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY
-from cdc_lake_tests.integration.jobs.tables import LakeTable
-from cdc_lake_tests.integration.jobs.topics import Topic
-from cdc_lake_tests.stack import running_stack, scratch_home
-from cdc_lake_tests.tried import Tried
-from infra.local.attach import load_endpoints
+from cdc_lake_tests.integration.jobs.hudi_table import LakeTable
+from cdc_lake_tests.integration.jobs.landing_topic import Topic
+from cdc_lake_tests.local_stack import running_stack, scratch_home
+from cdc_lake_tests.trial_counts import Tried
+from infra.local.stack.attach import load_endpoints
 
 BUCKET = "full-disk"
 DISK = "24m"

@@ -10,13 +10,13 @@ from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.jobs.maintenance import purge, sweep
 from cdc_lake.jobs.maintenance.purge import PurgeSpec
 from cdc_lake.jobs.maintenance.sweep import SweepSpec
-from cdc_lake_tests.deliveries import sample, to_purge, to_sweep
+from cdc_lake_tests.delivery_orders import sample, to_purge, to_sweep
 from cdc_lake_tests.faults.jobs.test_upsert_history import HISTORIES, SEED, seeded
+from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY
 from cdc_lake_tests.integration.jobs.conftest import NewTable
-from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY
-from cdc_lake_tests.integration.jobs.told import Told
-from cdc_lake_tests.little_source import DAY, FAR, START
-from cdc_lake_tests.tried import Tried
+from cdc_lake_tests.integration.jobs.history_runs import Told
+from cdc_lake_tests.source_simulator import DAY, FAR, START
+from cdc_lake_tests.trial_counts import Tried
 
 PAUSE, WINDOW = 30, 7
 TO_PURGE = max(HISTORIES, 300)

@@ -17,13 +17,12 @@ from pyspark.sql import SparkSession
 
 from cdc_lake.contract.errors import ContractError, StoreRefusedError, StoreUnreachableError
 from cdc_lake.contract.table import timeline
-from cdc_lake_tests.full import is_full
+from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.engines import Engines, make_bucket
-from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
-from cdc_lake_tests.integration.jobs.tables import LakeTable
-from cdc_lake_tests.integration.jobs.topics import Topic
-from cdc_lake_tests.tried import Tried
-from cdc_lake_tests.wire import (
+from cdc_lake_tests.integration.jobs.hudi_table import LakeTable
+from cdc_lake_tests.integration.jobs.landing_topic import Topic
+from cdc_lake_tests.long_test_sizes import is_full
+from cdc_lake_tests.s3_fault_proxy import (
     EXPIRED_TOKEN,
     INTERNAL_ERROR,
     SLOW_DOWN,
@@ -37,6 +36,7 @@ from cdc_lake_tests.wire import (
     Wire,
     faulty_wire,
 )
+from cdc_lake_tests.trial_counts import Tried
 
 BOUND_SECONDS = 240.0
 """Longer than any client may go on trying."""

@@ -11,9 +11,9 @@ from cdc_lake.contract.objects import dead_letters
 from cdc_lake.contract.objects.dead_letters import DeadLetter
 from cdc_lake.contract.table import timeline
 from cdc_lake_tests.integration.jobs.conftest import NewTable
-from cdc_lake_tests.integration.jobs.tables import Event, LakeTable, wire
-from cdc_lake_tests.integration.jobs.typed import COLUMNS, KEY, record
-from cdc_lake_tests.tried import Tried
+from cdc_lake_tests.integration.jobs.hudi_table import Event, LakeTable, wire
+from cdc_lake_tests.integration.jobs.typed_table import COLUMNS, KEY, record
+from cdc_lake_tests.trial_counts import Tried
 
 BAD: list[tuple[Event | bytes, str]] = [
     (b"{", "not a JSON object"),

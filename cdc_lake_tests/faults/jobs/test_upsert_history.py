@@ -14,14 +14,14 @@ import pytest
 
 from cdc_lake.contract import failpoints
 from cdc_lake.contract.table import timeline
-from cdc_lake_tests.deliveries import Delivery, in_order, sample, smaller
-from cdc_lake_tests.full import size
+from cdc_lake_tests.delivery_orders import Delivery, in_order, sample, smaller
+from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY
 from cdc_lake_tests.integration.jobs.conftest import NewTable
-from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY
-from cdc_lake_tests.integration.jobs.tables import LakeTable
-from cdc_lake_tests.integration.jobs.told import Told
+from cdc_lake_tests.integration.jobs.history_runs import Told
+from cdc_lake_tests.integration.jobs.hudi_table import LakeTable
+from cdc_lake_tests.long_test_sizes import size
 from cdc_lake_tests.seeds import named_in_failures
-from cdc_lake_tests.tried import Tried
+from cdc_lake_tests.trial_counts import Tried
 
 SEED = int(os.environ.get("CDC_LAKE_SEED", "20260101"))
 seeded = named_in_failures("CDC_LAKE_SEED", SEED)

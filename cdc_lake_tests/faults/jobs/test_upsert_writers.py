@@ -11,11 +11,11 @@ from cdc_lake.contract.errors import LeaseLostError
 from cdc_lake.contract.table import failed_writes, timeline
 from cdc_lake.jobs.maintenance import purge
 from cdc_lake.jobs.maintenance.purge import PurgeSpec
-from cdc_lake_tests.faults.jobs import pausing
-from cdc_lake_tests.faults.jobs.pausing import Writer
+from cdc_lake_tests.faults.jobs import paused_writer
+from cdc_lake_tests.faults.jobs.paused_writer import Writer
+from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.conftest import NewTable
-from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
-from cdc_lake_tests.integration.jobs.tables import LakeTable
+from cdc_lake_tests.integration.jobs.hudi_table import LakeTable
 from cdc_lake_tests.integration.jobs.test_purge import WINDOW, change, heartbeat
 
 Pause = Callable[[str, str], Writer]
@@ -32,7 +32,7 @@ def table(new_table: NewTable) -> LakeTable:
 
 
 @pytest.fixture
-def pause(table: LakeTable, pause_writer: pausing.Pause) -> Pause:
+def pause(table: LakeTable, pause_writer: paused_writer.Pause) -> Pause:
     """Starts an upsert of the table that pauses at a place."""
     return lambda owner, place: pause_writer(replace(table.spec, owner=owner), place, table.upsert)
 
@@ -142,7 +142,7 @@ def test_a_commit_that_completes_while_the_next_writer_recovers_is_not_undone(ta
 
 
 def test_what_a_purge_that_completes_during_the_recovery_removed_stays_known(
-    new_table: NewTable, pause_writer: pausing.Pause
+    new_table: NewTable, pause_writer: paused_writer.Pause
 ) -> None:
     """The upsert's checkpoint is that of the purge, and not the one from before its recovery."""
     table = new_table(COLUMNS, KEY)

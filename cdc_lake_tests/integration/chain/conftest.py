@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 
 from cdc_lake.profile import spark
-from cdc_lake_tests.integration.chain.line import Line
-from cdc_lake_tests.stack import running_stack, scratch_home
+from cdc_lake_tests.integration.chain.chain_pipeline import Line
+from cdc_lake_tests.local_stack import running_stack, scratch_home
 
 NewLine = Callable[..., Line]
 

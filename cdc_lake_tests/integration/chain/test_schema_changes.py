@@ -15,9 +15,9 @@ import pytest
 from cdc_lake.contract.errors import ContractError, SchemaChangeError
 from cdc_lake.contract.schema import captured_schema
 from cdc_lake.pipeline.assets import standard_metadata
+from cdc_lake_tests.integration.chain.chain_pipeline import Line
 from cdc_lake_tests.integration.chain.conftest import NewLine
-from cdc_lake_tests.integration.chain.line import Line
-from cdc_lake_tests.tried import Tried
+from cdc_lake_tests.trial_counts import Tried
 
 # By table: its columns at first, and what happens to it in each round.
 CHANGES = {

@@ -9,10 +9,10 @@ import pytest
 
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline.assets.topic import connector_config
-from cdc_lake_tests.integration.chain.cases import CASES, LONG, REFUSED, TYPES_SQL
+from cdc_lake_tests.integration.chain.chain_pipeline import Line
 from cdc_lake_tests.integration.chain.conftest import NewLine
-from cdc_lake_tests.integration.chain.line import Line
-from cdc_lake_tests.tried import Tried
+from cdc_lake_tests.integration.chain.type_values import CASES, LONG, REFUSED, TYPES_SQL
+from cdc_lake_tests.trial_counts import Tried
 from resources.waiting import until
 
 STREAMED = 1000

@@ -15,7 +15,7 @@ import boto3
 import httpx
 from botocore.config import Config
 
-from infra.local.endpoints import BUCKET, Endpoints
+from infra.local.stack.endpoints import BUCKET, Endpoints
 from resources.waiting import until
 
 CALLS: dict[str, Callable[[Any], Any]] = {

@@ -19,7 +19,7 @@ from mypy_boto3_glue import GlueClient
 
 from cdc_lake_tests.integration.conftest import QueryStack
 from infra.local.components.trino import token
-from infra.local.secrets import load_or_make
+from infra.local.stack.stack_secrets import load_or_make
 from resources.waiting import until
 
 FINAL = {"SUCCEEDED", "FAILED", "CANCELLED"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cdc_lake_tests.integration.conftest import QueryStack
+from resources.aws.secrets import DatabaseSecret
 from resources.errors import AccessRefused
-from resources.msk import ListenerMissing, Msk
-from resources.secrets import DatabaseSecret
+from resources.kafka.msk import ListenerMissing, Msk
 
 
 def _secret(query_stack: QueryStack, key: str | None = None) -> DatabaseSecret:

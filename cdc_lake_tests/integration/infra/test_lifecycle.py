@@ -9,11 +9,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cdc_lake_tests.integration.infra.probes import CONNECTOR, NAMES, Engines, secret_texts
-from infra.local.attach import load_endpoints, require_running
+from cdc_lake_tests.integration.infra.engine_probes import CONNECTOR, NAMES, Engines, secret_texts
 from infra.local.errors import StackDown
-from infra.local.process import find, is_alive
-from infra.local.stack import Stack
+from infra.local.stack.attach import load_endpoints, require_running
+from infra.local.stack.process import find, is_alive
+from infra.local.stack.stack import Stack
 
 
 def test_status(stack: Stack, engines: Engines) -> None:

@@ -21,9 +21,9 @@ from psycopg2 import errors
 from psycopg2.extras import PhysicalReplicationConnection
 
 from cdc_lake_tests.integration.infra import attacks
-from cdc_lake_tests.integration.infra.secured import Secured, secured_stack
+from cdc_lake_tests.integration.infra.planted_secrets import Secured, secured_stack
 from infra.local.components.trino import token
-from infra.local.secrets import load_or_make
+from infra.local.stack.stack_secrets import load_or_make
 
 HOLDERS = {
     "secrets.json",

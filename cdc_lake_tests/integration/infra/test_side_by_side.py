@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from cdc_lake_tests.integration.infra.probes import Engines, secret_texts
-from cdc_lake_tests.stack import running_stack, scratch_home
-from infra.local.attach import load_endpoints
-from infra.local.endpoints import BUCKET
+from cdc_lake_tests.integration.infra.engine_probes import Engines, secret_texts
+from cdc_lake_tests.local_stack import running_stack, scratch_home
 from infra.local.errors import PortTaken, StackError
-from infra.local.home import StackHome
-from infra.local.stack import Stack
+from infra.local.stack.attach import load_endpoints
+from infra.local.stack.endpoints import BUCKET
+from infra.local.stack.stack import Stack
+from infra.local.stack.state_folder import StackHome
 
 NAMES = ("postgres", "s3")
 

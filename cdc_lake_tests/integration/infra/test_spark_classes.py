@@ -12,11 +12,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc_lake_tests.integration.jobs.engines import running_spark
-from cdc_lake_tests.stack import running_stack, scratch_home
-from infra.local.artifacts import jars
-from infra.local.attach import load_endpoints
-from infra.local.java import java_home
-from infra.local.spark_classes import spark_class_path
+from cdc_lake_tests.local_stack import running_stack, scratch_home
+from infra.local.artifacts.artifacts import jars
+from infra.local.artifacts.java import java_home
+from infra.local.artifacts.spark_classes import spark_class_path
+from infra.local.stack.attach import load_endpoints
 from resources.object_store import ObjectStore
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import psutil
 from filelock import FileLock
 
-from cdc_lake_tests.stack import running_stack, scratch_home
-from infra.local.component import OnJava
+from cdc_lake_tests.local_stack import running_stack, scratch_home
+from infra.local.artifacts.stack_classes import scratch, train
 from infra.local.components import all_components
 from infra.local.components.s3 import S3Component
-from infra.local.home import StackHome
-from infra.local.process import find
-from infra.local.stack import Stack
-from infra.local.stack_classes import scratch, train
+from infra.local.stack.component import OnJava
+from infra.local.stack.process import find
+from infra.local.stack.stack import Stack
+from infra.local.stack.state_folder import StackHome
 
 ENGINES = {component.name: component for component in all_components() if isinstance(component, OnJava)}
 

@@ -9,7 +9,7 @@ import pytest
 
 from cdc_lake.contract.schema.captured_schema import Column
 from cdc_lake_tests.integration.jobs.engines import Engines, running_engines
-from cdc_lake_tests.integration.jobs.tables import LakeTable
+from cdc_lake_tests.integration.jobs.hudi_table import LakeTable
 
 NewTable = Callable[[Sequence[Column], Sequence[str]], LakeTable]
 

@@ -13,13 +13,13 @@ from pyspark.sql import SparkSession
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.pipeline.naming import location
 from cdc_lake.profile_local import JOBS
-from cdc_lake_tests.stack import running_stack
-from infra.local.attach import load_endpoints
-from infra.local.endpoints import Endpoints
-from infra.local.spark_classes import java_options
-from resources.kafka import Kafka
+from cdc_lake_tests.local_stack import running_stack
+from infra.local.artifacts.spark_classes import java_options
+from infra.local.stack.attach import load_endpoints
+from infra.local.stack.endpoints import Endpoints
+from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
-from resources.spark import LocalSpark
+from resources.spark.local import LocalSpark
 
 BUCKET = "jobs-tests"
 

@@ -19,10 +19,10 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 from cdc_lake.contract.schema.captured_schema import Column, TableSchema
 from cdc_lake.contract.schema.special_values import PLACEHOLDER, STRICT, ValueRules
 from cdc_lake.jobs.apply.decode import OFFSET, REASON, UNAVAILABLE, decode
-from cdc_lake_tests import debezium
+from cdc_lake_tests import debezium_json
+from cdc_lake_tests.integration.jobs.change_records import event
 from cdc_lake_tests.integration.jobs.engines import Engines
-from cdc_lake_tests.integration.jobs.events import event
-from cdc_lake_tests.tried import Tried
+from cdc_lake_tests.trial_counts import Tried
 
 EVENT = {name: value for name, value in event(1, "u", 100).items() if name.startswith("__")}
 RECORD = "epoch int, object string, partition int, offset bigint, value binary"
@@ -133,7 +133,9 @@ def told(kind: str, value: Any) -> Any:  # noqa: ANN401 - any value of any type
 @given(rows=st.lists(st.tuples(*(st.none() | values for values in TYPES.values())), min_size=1, max_size=BATCH))
 def test_what_is_spelled_is_what_is_read(spark: SparkSession, tried: Tried, rows: list[tuple[Any, ...]]) -> None:
     records = [
-        wire(**{column.name: debezium.field(column.type, value) for column, value in zip(COLUMNS, row, strict=True)})
+        wire(
+            **{column.name: debezium_json.field(column.type, value) for column, value in zip(COLUMNS, row, strict=True)}
+        )
         for row in rows
     ]
     found = decoded(spark, records)

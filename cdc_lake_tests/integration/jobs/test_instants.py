@@ -15,10 +15,10 @@ from cdc_lake.contract.table import instants, timeline
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.maintenance import purge
 from cdc_lake.jobs.maintenance.purge import PurgeSpec
+from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.conftest import NewTable
 from cdc_lake_tests.integration.jobs.engines import Engines
-from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
-from cdc_lake_tests.integration.jobs.tables import LakeTable
+from cdc_lake_tests.integration.jobs.hudi_table import LakeTable
 from cdc_lake_tests.integration.jobs.test_upsert_stops import NoSpark
 
 

@@ -21,9 +21,9 @@ from cdc_lake.contract.objects.object_names import ObjectName
 from cdc_lake.jobs.landing import land
 from cdc_lake.pipeline.source_health import topic_state
 from cdc_lake_tests.integration.jobs.engines import Engines
+from cdc_lake_tests.integration.jobs.landing_topic import Topic
 from cdc_lake_tests.integration.jobs.test_upsert_stops import NoSpark
-from cdc_lake_tests.integration.jobs.topics import Topic
-from cdc_lake_tests.tried import Tried
+from cdc_lake_tests.trial_counts import Tried
 
 NewTopic = Callable[[int], AbstractContextManager[Topic]]
 

@@ -15,9 +15,9 @@ from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.apply.upsert import UpsertSpec
 from cdc_lake.jobs.maintenance import purge
 from cdc_lake.jobs.maintenance.purge import PurgeReport, PurgeSpec
+from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.conftest import NewTable
-from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
-from cdc_lake_tests.integration.jobs.tables import LakeTable
+from cdc_lake_tests.integration.jobs.hudi_table import LakeTable
 from cdc_lake_tests.integration.jobs.test_upsert_stops import NoSpark
 
 DAY = 86_400_000

@@ -9,10 +9,10 @@ from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.table import lease, timeline
 from cdc_lake.jobs.maintenance import sweep
 from cdc_lake.jobs.maintenance.sweep import SweepReport, SweepSpec
+from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.conftest import NewTable
-from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
-from cdc_lake_tests.integration.jobs.tables import LakeTable
-from cdc_lake_tests.integration.jobs.told import open_epoch
+from cdc_lake_tests.integration.jobs.history_runs import open_epoch
+from cdc_lake_tests.integration.jobs.hudi_table import LakeTable
 
 SNAPSHOT = 100
 AT = 1_700_000_009_999

@@ -8,8 +8,8 @@ import pytest
 
 from cdc_lake.contract.table import timeline
 from cdc_lake.jobs.hudi.writer import HudiTable
+from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.conftest import NewTable
-from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
 
 BATCHES = 9
 OFTEN = {

@@ -11,10 +11,10 @@ from cdc_lake.contract.schema.captured_schema import Column
 from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.jobs.maintenance import purge
 from cdc_lake.jobs.maintenance.purge import PurgeSpec
+from cdc_lake_tests.integration.jobs.change_records import event
 from cdc_lake_tests.integration.jobs.conftest import NewTable
-from cdc_lake_tests.integration.jobs.events import event
-from cdc_lake_tests.integration.jobs.tables import Event, LakeTable
-from cdc_lake_tests.tried import Tried
+from cdc_lake_tests.integration.jobs.hudi_table import Event, LakeTable
+from cdc_lake_tests.trial_counts import Tried
 
 DAY = 86_400_000
 # What separates, quotes, names or stands for nothing in one writer's text of a key or another's.

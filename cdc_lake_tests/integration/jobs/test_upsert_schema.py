@@ -14,11 +14,11 @@ from cdc_lake.contract.schema.captured_schema import Column, TableSchema
 from cdc_lake.contract.schema.special_values import PLACEHOLDER
 from cdc_lake.contract.table import timeline
 from cdc_lake.jobs.hudi.writer import lake_columns
+from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.conftest import NewTable
-from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
-from cdc_lake_tests.integration.jobs.tables import SOURCE, LakeTable
-from cdc_lake_tests.integration.jobs.told import open_epoch
-from cdc_lake_tests.tried import Tried
+from cdc_lake_tests.integration.jobs.history_runs import open_epoch
+from cdc_lake_tests.integration.jobs.hudi_table import SOURCE, LakeTable
+from cdc_lake_tests.trial_counts import Tried
 
 NUMBERED = tuple(column.model_copy(update={"attnum": place}) for place, column in enumerate(COLUMNS, 1))
 

@@ -13,11 +13,11 @@ from cdc_lake.jobs.adoption import adopt
 from cdc_lake.jobs.adoption.adopt import AdoptReport, AdoptSpec
 from cdc_lake.jobs.adoption.listing import Sink
 from cdc_lake.jobs.landing.land import LandSpec
+from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.conftest import NewTable
-from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
-from cdc_lake_tests.integration.jobs.tables import TOPIC, LakeTable
-from cdc_lake_tests.integration.jobs.told import open_epoch
-from cdc_lake_tests.sinks import (
+from cdc_lake_tests.integration.jobs.history_runs import open_epoch
+from cdc_lake_tests.integration.jobs.hudi_table import TOPIC, LakeTable
+from cdc_lake_tests.sink_objects import (
     AIVEN,
     AIVEN_ENVELOPE,
     BY_FIELD,

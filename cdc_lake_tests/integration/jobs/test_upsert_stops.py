@@ -11,9 +11,9 @@ from cdc_lake.contract.errors import LeaseHeldError, ManifestGapError, ObjectDam
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.table import lease, timeline
 from cdc_lake.jobs.apply import upsert
+from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.conftest import NewTable
-from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
-from cdc_lake_tests.integration.jobs.tables import LakeTable
+from cdc_lake_tests.integration.jobs.hudi_table import LakeTable
 
 
 class NoSpark:

@@ -11,10 +11,10 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 from cdc_lake.contract.schema.captured_schema import Column
 from cdc_lake.contract.schema.special_values import PLACEHOLDER
 from cdc_lake.jobs.hudi.writer import lake_columns
+from cdc_lake_tests.integration.jobs.change_records import event
 from cdc_lake_tests.integration.jobs.conftest import NewTable
-from cdc_lake_tests.integration.jobs.events import event
-from cdc_lake_tests.integration.jobs.tables import LakeTable
-from cdc_lake_tests.integration.jobs.typed import COLUMNS, KEY, record
+from cdc_lake_tests.integration.jobs.hudi_table import LakeTable
+from cdc_lake_tests.integration.jobs.typed_table import COLUMNS, KEY, record
 
 MOMENTS = ("at", "at_ms", "at_zone")
 NULLS = {column.name: None for column in COLUMNS if column.name != "id"}

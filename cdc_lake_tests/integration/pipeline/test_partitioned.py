@@ -17,10 +17,10 @@ from cdc_lake.pipeline.naming import Flow, TableFlow, location
 from cdc_lake.pipeline.spec import TableSpec
 from cdc_lake_tests.integration.conftest import QueryStack
 from cdc_lake_tests.integration.jobs.engines import Engines, running_spark
-from cdc_lake_tests.integration.jobs.tables import LakeTable
+from cdc_lake_tests.integration.jobs.hudi_table import LakeTable
 from resources.athena import Athena
-from resources.glue import GlueCatalog
-from resources.kafka import Kafka
+from resources.glue.catalog import GlueCatalog
+from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 
 COLUMNS = [

@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 from psycopg2 import sql
 
-from cdc_lake_tests.stack import running_stack, scratch_home
-from infra.local.attach import load_endpoints
-from infra.local.endpoints import Endpoints
-from infra.local.stack import Stack
-from resources.connector_config import render, table_pattern
-from resources.kafka import Kafka
-from resources.kafka_connect import KafkaConnect
-from resources.kafka_records import Message
-from resources.postgres import Postgres
+from cdc_lake_tests.local_stack import running_stack, scratch_home
+from infra.local.stack.attach import load_endpoints
+from infra.local.stack.endpoints import Endpoints
+from infra.local.stack.stack import Stack
+from resources.connect.connector_config import render, table_pattern
+from resources.connect.kafka_connect import KafkaConnect
+from resources.kafka.records import Message
+from resources.kafka.resource import Kafka
+from resources.postgres.resource import Postgres
 from resources.waiting import until
 
 CONNECTOR = Path(__file__).parents[3] / "connectors" / "debezium-postgres.json"

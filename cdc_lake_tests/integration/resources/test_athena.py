@@ -19,7 +19,7 @@ from cdc_lake.pipeline.loading import load
 from cdc_lake_tests.integration.conftest import QueryStack
 from resources.athena import Athena, AthenaQueryFailed
 from resources.errors import Unreachable, WaitTimedOut
-from resources.glue import GlueCatalog, GlueColumn, hudi_table, merge_on_read
+from resources.glue.catalog import GlueCatalog, GlueColumn, hudi_table, merge_on_read
 
 COLUMNS = [
     GlueColumn("order_id", "int"),

@@ -6,7 +6,7 @@ import pytest
 
 from cdc_lake.contract.table.event_order import Position
 from cdc_lake_tests.integration.resources.source_side import Source
-from cdc_lake_tests.tried import Tried
+from cdc_lake_tests.trial_counts import Tried
 
 STATEMENTS = (
     "update ev set id = 100 where id = 1",  # another key

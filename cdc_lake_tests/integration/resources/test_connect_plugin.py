@@ -15,14 +15,14 @@ import pytest
 from rich.console import Console
 
 from cdc_lake_tests.integration.resources.source_side import Source, own_schema, source_side
-from cdc_lake_tests.stack import running_stack, scratch_home
-from infra.local.artifacts import CONNECT_3_7, ensure, jars
-from infra.local.component import LOOPBACK, StackContext
+from cdc_lake_tests.local_stack import running_stack, scratch_home
+from infra.local.artifacts.artifacts import CONNECT_3_7, ensure, jars
 from infra.local.components import all_components
 from infra.local.components.connect import ConnectComponent
-from infra.local.console import ConsoleSetup
-from infra.local.endpoints import CONNECT_USER
-from resources.connect_plugin import build
+from infra.local.progress_display import ConsoleSetup
+from infra.local.stack.component import LOOPBACK, StackContext
+from infra.local.stack.endpoints import CONNECT_USER
+from resources.connect.plugin_archive import build
 
 KIND = "io.debezium.connector.postgresql.PostgresConnector"
 ROWS = 5

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from cdc_lake.cli.app import app
 from cdc_lake_tests.integration.resources.source_side import CONNECTOR, Source, body
-from infra.local.secrets import load
+from infra.local.stack.stack_secrets import load
 from resources.errors import ConnectorConfigInvalid, ConnectorFailed
 from resources.waiting import until
 

@@ -21,18 +21,18 @@ from cdc_lake.profile_local import JOBS
 from cdc_lake_tests.aws_api.emr.serverless import APPLICATION
 from cdc_lake_tests.aws_api.emr.steps import CLUSTER
 from cdc_lake_tests.aws_api.served import aws_api
+from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.engines import BUCKET, Engines, make_bucket
-from cdc_lake_tests.integration.jobs.events import COLUMNS, KEY, event
-from cdc_lake_tests.integration.jobs.tables import LakeTable
-from cdc_lake_tests.stack import running_stack
-from infra.local.attach import load_endpoints
-from infra.local.endpoints import Endpoints
-from resources.emr import EmrSteps
-from resources.emr_code import EmrCode
-from resources.emr_jobs import EmrJobs
-from resources.emr_serverless import EmrServerlessSpark
-from resources.job_files import JobFiles
-from resources.kafka import Kafka
+from cdc_lake_tests.integration.jobs.hudi_table import LakeTable
+from cdc_lake_tests.local_stack import running_stack
+from infra.local.stack.attach import load_endpoints
+from infra.local.stack.endpoints import Endpoints
+from resources.kafka.resource import Kafka
+from resources.spark.emr import EmrSteps
+from resources.spark.emr_code import EmrCode
+from resources.spark.emr_job_files import JobFiles
+from resources.spark.emr_jobs import EmrJobs
+from resources.spark.emr_serverless import EmrServerlessSpark
 
 
 @dataclass(frozen=True)

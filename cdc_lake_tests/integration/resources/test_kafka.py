@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 
 from cdc_lake_tests.integration.resources.source_side import Source
 from resources.errors import OffsetsExpired, TopicContractBroken, TopicMissing
-from resources.kafka import Kafka
+from resources.kafka.resource import Kafka
 from resources.waiting import until
 
 WEEK = {"retention.ms": "604800000"}

@@ -9,12 +9,12 @@ import pytest
 
 from cdc_lake_tests.aws_api.served import aws_api, client
 from cdc_lake_tests.integration.resources.source_side import Source
-from infra.local.attach import load_endpoints
-from infra.local.endpoints import Endpoints
+from infra.local.stack.attach import load_endpoints
+from infra.local.stack.endpoints import Endpoints
 from resources.errors import ConnectorFailed
-from resources.kafka import Kafka
-from resources.msk_connect import MskConnect
-from resources.msk_connect_request import ConnectSettings, Plugin, WorkerConfiguration
+from resources.kafka.resource import Kafka
+from resources.msk_connect.connector_request import ConnectSettings, Plugin, WorkerConfiguration
+from resources.msk_connect.resource import MskConnect
 
 KIND = "io.debezium.connector.postgresql.PostgresConnector"
 ROWS = 20

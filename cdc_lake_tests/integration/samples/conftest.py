@@ -20,8 +20,8 @@ from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake.samples.loader import load
 from cdc_lake.samples.northwind import SCHEMA_SQL
 from cdc_lake.samples.northwind.generate import dataset
-from infra.local.component import LOOPBACK, Secrets, StackContext
 from infra.local.components.postgres import SUPERUSER, PostgresComponent
+from infra.local.stack.component import LOOPBACK, Secrets, StackContext
 
 PASSWORD = "for these tests"
 ORIGINAL_SETTINGS = """

@@ -8,9 +8,9 @@ from itertools import count
 import pytest
 
 from cdc_lake_tests.integration.jobs.engines import running_engines
-from cdc_lake_tests.integration.verify.judged import Judged
-from cdc_lake_tests.stack import scratch_home
-from resources.postgres import Postgres
+from cdc_lake_tests.integration.verify.verified_table import Judged
+from cdc_lake_tests.local_stack import scratch_home
+from resources.postgres.resource import Postgres
 
 NewTable = Callable[[], Judged]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from benchmarks.verify import Bench
 from cdc_lake.jobs.apply.upsert import UpsertSpec
-from cdc_lake_tests.full import size
 from cdc_lake_tests.integration.verify.conftest import NewTable
-from cdc_lake_tests.tried import Tried
+from cdc_lake_tests.long_test_sizes import size
+from cdc_lake_tests.trial_counts import Tried
 
 ROWS = size(in_ci=100_000, full=1_000_000)
 

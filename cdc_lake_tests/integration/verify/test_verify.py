@@ -11,9 +11,9 @@ from cdc_lake.contract.table.event_order import ORDER_COLUMN, Position
 from cdc_lake.jobs.hudi.writer import KEY_COLUMN
 from cdc_lake.jobs.verify import changed_keys
 from cdc_lake.jobs.verify.spec import KafkaRange
-from cdc_lake_tests.integration.jobs.tables import wire
-from cdc_lake_tests.integration.jobs.topics import Topic
-from cdc_lake_tests.integration.verify.judged import Judged
+from cdc_lake_tests.integration.jobs.hudi_table import wire
+from cdc_lake_tests.integration.jobs.landing_topic import Topic
+from cdc_lake_tests.integration.verify.verified_table import Judged
 
 ROWS = 20_000
 FAULTS = ("missing", "extra", "different", "doubled")

@@ -8,7 +8,7 @@ from cdc_lake.contract.source.visibility import XIDS, Point
 from cdc_lake.contract.table.event_order import Position
 from cdc_lake.jobs.verify.snapshot_visibility import seen_by
 from cdc_lake_tests.integration.verify.conftest import NewTable
-from cdc_lake_tests.tried import Tried
+from cdc_lake_tests.trial_counts import Tried
 
 EDGES = (0, 1, 3, 9, 10, 11, XIDS // 2 - 1, XIDS // 2, XIDS // 2 + 1, XIDS - 5, XIDS - 4, XIDS - 1)
 POINTS = [

@@ -9,8 +9,8 @@ import pytest
 from cdc_lake import profile
 from cdc_lake.pipeline import loading
 from cdc_lake.pipeline.naming import Flow
-from cdc_lake_tests.shop import shop
-from cdc_lake_tests.world import World
+from cdc_lake_tests.fake_pipeline import World
+from cdc_lake_tests.fake_pipeline_fixture import shop
 
 __all__ = ["commands", "shop"]
 

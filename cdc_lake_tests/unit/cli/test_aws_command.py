@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from cdc_lake.cli.app import app
-from infra.local.artifacts import folder_of
-from resources.connect_plugin import PluginInvalid
+from infra.local.artifacts.artifacts import folder_of
+from resources.connect.plugin_archive import PluginInvalid
 
 
 @pytest.fixture(autouse=True)

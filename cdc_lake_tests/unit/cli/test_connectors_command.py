@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from cdc_lake.cli.app import app
 from cdc_lake.pipeline.assets.topic import CONNECTORS
 from cdc_lake_tests.unit.resources.fake_connect import FakeConnect, fake_connect, validation
-from infra.local.endpoints import Endpoints
+from infra.local.stack.endpoints import Endpoints
 from resources.errors import Unreachable
 
 DEBEZIUM = "io.debezium.connector.postgresql.PostgresConnector"
@@ -131,8 +131,8 @@ def test_the_stacks_worker_is_asked_with_the_stacks_database(
         java_home=tmp_path,
         spark_jars=tmp_path,
     )
-    monkeypatch.setattr("infra.local.attach.require_running", lambda _names: None)
-    monkeypatch.setattr("infra.local.attach.load_endpoints", lambda: at)
+    monkeypatch.setattr("infra.local.stack.attach.require_running", lambda _names: None)
+    monkeypatch.setattr("infra.local.stack.attach.load_endpoints", lambda: at)
     worker.on(ASKED, validation(json.loads(SOURCE.read_text()), {"database.hostname": "no role cdc_lake"}))
     done = lint(SOURCE)
     assert done.exit_code == 1, "the database is a real one, so that what is said of it counts"

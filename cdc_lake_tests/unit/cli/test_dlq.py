@@ -17,7 +17,7 @@ from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects import dead_letters
 from cdc_lake.contract.objects.dead_letters import DeadLetter
 from cdc_lake.jobs.maintenance.replay import ReplayReport, ReplaySpec
-from cdc_lake_tests.world import World
+from cdc_lake_tests.fake_pipeline import World
 
 ORDERS, CUSTOMERS = "shop.sales.orders", "shop.sales.customers"
 SECOND = f"{ORDERS}+0+2"

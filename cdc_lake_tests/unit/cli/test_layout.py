@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from cdc_lake.cli import layout, topic
 from cdc_lake.cli.app import app
 from cdc_lake.cli.layout import fold, grid
-from cdc_lake_tests.world import World
+from cdc_lake_tests.fake_pipeline import World
 from infra.local.doctor import Check
 
 JAVA = "/usr/lib/jvm/java-17-openjdk-amd64/with/a/folder/that/is/named/at/length/and/one-more"

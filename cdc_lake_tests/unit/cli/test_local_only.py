@@ -38,7 +38,7 @@ def aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_it_says_whose_it_is_and_does_nothing(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("infra.local.home.find_home", lambda *_: pytest.fail("the stack was looked for"))
+    monkeypatch.setattr("infra.local.stack.state_folder.find_home", lambda *_: pytest.fail("the stack was looked for"))
     monkeypatch.setattr(sys, "argv", ["cdc-lake", command, *LOCAL[command]])
     with pytest.raises(SystemExit) as ended:
         main()

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from cdc_lake.cli.app import app
 from cdc_lake.contract.table import instants
-from cdc_lake_tests.world import World
+from cdc_lake_tests.fake_pipeline import World
 
 
 def test_it_says_what_it_did(commands: World) -> None:

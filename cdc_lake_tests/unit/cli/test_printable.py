@@ -18,10 +18,10 @@ from cdc_lake.cli.northwind import show
 from cdc_lake.contract.objects import dead_letters
 from cdc_lake.contract.objects.dead_letters import DeadLetter
 from cdc_lake.jobs.verify import Difference, VerifyReport
-from cdc_lake_tests.world import World
-from infra.local.home import find_home
+from cdc_lake_tests.fake_pipeline import World
+from infra.local.stack.state_folder import find_home
 from resources.athena import QueryResult
-from resources.kafka_records import Message
+from resources.kafka.records import Message
 
 HOSTILE = "\x1b]0;owned\x07\x9b2J\r\u202eé"
 ESCAPED = "\\u001b]0;owned\\u0007\\u009b2J\\u000d\\u202eé"

@@ -9,9 +9,9 @@ from cdc_lake import profile
 from cdc_lake.cli.app import app
 from cdc_lake.jobs.maintenance import purge
 from cdc_lake.pipeline import loading
+from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.fakes.jobs import FakeSpark
 from cdc_lake_tests.shop_pipeline import YAML, write_shop
-from cdc_lake_tests.world import World
 
 REAL = loading.load  # the fixture takes its place
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from cdc_lake.cli.query import changing_word
-from cdc_lake_tests.tried import Tried
+from cdc_lake_tests.trial_counts import Tried
 
 CHANGING = [
     "WITH a AS (SELECT 1) INSERT INTO t SELECT * FROM a",

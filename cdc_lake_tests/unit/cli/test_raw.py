@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from cdc_lake.cli.app import app
 from cdc_lake.contract.errors import ContractError
-from cdc_lake_tests.world import World
+from cdc_lake_tests.fake_pipeline import World
 
 FIRST = "raw/shop/shop.sales.orders/partition=0/shop.sales.orders+0+00000000000000000000+00000000000000000001.json"
 SECOND = "raw/shop/shop.sales.orders/partition=0/shop.sales.orders+0+00000000000000000002+00000000000000000002.json"

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cdc_lake.cli.app import app
-from cdc_lake_tests.world import World
+from cdc_lake_tests.fake_pipeline import World
 
 
 @pytest.fixture

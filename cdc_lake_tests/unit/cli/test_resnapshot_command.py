@@ -15,7 +15,7 @@ from cdc_lake.pipeline.assets import topic
 from cdc_lake.pipeline.naming import Flow
 from cdc_lake.pipeline.operations import resnapshot
 from cdc_lake.pipeline.source_health import stream_continuity
-from cdc_lake_tests.world import World
+from cdc_lake_tests.fake_pipeline import World
 
 
 @pytest.fixture

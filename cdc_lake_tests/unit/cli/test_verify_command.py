@@ -13,7 +13,7 @@ from cdc_lake.cli.app import app
 from cdc_lake.contract.table import pending_counts
 from cdc_lake.jobs.verify import Difference, VerifyReport
 from cdc_lake.pipeline.operations import verification
-from cdc_lake_tests.world import World
+from cdc_lake_tests.fake_pipeline import World
 
 EQUAL = VerifyReport(3, 3, 3, 1, 0, 0, 0, 0, 0, (), {"match": 0.5})
 KEY = {"order_id": "7"}

@@ -10,8 +10,8 @@ import pytest
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.demo.graph import Graph
 from cdc_lake.pipeline import component
+from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.fakes.dagster import bound
-from cdc_lake_tests.world import World
 
 
 @pytest.fixture

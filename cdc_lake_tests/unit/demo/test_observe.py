@@ -11,7 +11,7 @@ from cdc_lake.demo import stories
 from cdc_lake.demo.observe import Observer
 from cdc_lake.samples import stories as at_source
 from cdc_lake.samples.connection import ConnectionParameters
-from cdc_lake_tests.world import World
+from cdc_lake_tests.fake_pipeline import World
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from cdc_lake.demo.journal import Journal
 from cdc_lake.demo.steps import Demo
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake.samples.errors import LoadError
-from cdc_lake_tests.world import World
+from cdc_lake_tests.fake_pipeline import World
 
 STEPS = [
     "reset",

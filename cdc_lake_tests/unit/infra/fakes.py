@@ -8,7 +8,7 @@ import socket
 import sys
 from dataclasses import dataclass, field
 
-from infra.local.component import LOOPBACK, Launch, StackContext
+from infra.local.stack.component import LOOPBACK, Launch, StackContext
 
 LISTEN = """
 import socket, sys, time

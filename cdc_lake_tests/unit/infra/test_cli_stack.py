@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from cdc_lake.cli.app import app, main
-from infra.local import jar_locks, maven
-from infra.local.artifacts import AWS_MODULES, missing
+from infra.local.artifacts import jar_locks, maven
+from infra.local.artifacts.artifacts import AWS_MODULES, missing
 
 run = CliRunner().invoke
 

@@ -16,8 +16,8 @@ import jwt
 import pytest
 
 from cdc_lake.pipeline.assets.topic import CONNECTORS
-from infra.local.artifacts import CONNECT_3_7, folder_of
-from infra.local.component import Component, Launch, Secrets, StackContext
+from infra.local.artifacts.artifacts import CONNECT_3_7, folder_of
+from infra.local.artifacts.stack_classes import Recorded
 from infra.local.components import all_components
 from infra.local.components.aws import AwsComponent
 from infra.local.components.connect import ConnectComponent, secrets_file
@@ -25,8 +25,8 @@ from infra.local.components.kafka import KafkaComponent
 from infra.local.components.s3 import DIGEST, S3Component, sweep
 from infra.local.components.trino import TrinoComponent
 from infra.local.errors import StackError
-from infra.local.ports import PREFERRED
-from infra.local.stack_classes import Recorded
+from infra.local.stack.component import Component, Launch, Secrets, StackContext
+from infra.local.stack.ports import PREFERRED
 
 SECRETS = Secrets("pg-secret", "debezium-secret", "connect-secret", "s3-key", "s3-secret")
 

@@ -10,11 +10,11 @@ from types import SimpleNamespace
 import pytest
 
 from cdc_lake_tests.unit.infra.fakes import FakeComponent
-from infra.local import artifacts, java, maven
-from infra.local.accounts import first_closed, require_access, unprivileged_user
+from infra.local.artifacts import artifacts, java, maven
 from infra.local.doctor import Check, examine
 from infra.local.errors import StackError
-from infra.local.home import StackHome
+from infra.local.postgres_account import first_closed, require_access, unprivileged_user
+from infra.local.stack.state_folder import StackHome
 
 
 def checks(tmp_path: Path) -> dict[str, Check]:

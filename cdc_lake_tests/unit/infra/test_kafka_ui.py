@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 import infra
-from infra.local.endpoints import Endpoints
-from infra.local.shell import shell_variables
-from resources.msk_iam import JAVA_CLIENT
+from infra.local.shell_variables import shell_variables
+from infra.local.stack.endpoints import Endpoints
+from resources.kafka.msk_iam import JAVA_CLIENT
 
 FOLDER = Path(str(infra.__file__)).parent / "kafka_ui"
 FILES = ("local", "msk")

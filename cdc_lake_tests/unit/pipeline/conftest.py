@@ -1,5 +1,5 @@
 """The tests of the pipeline work on a made-up shop."""
 
-from cdc_lake_tests.shop import shop
+from cdc_lake_tests.fake_pipeline_fixture import shop
 
 __all__ = ["shop"]

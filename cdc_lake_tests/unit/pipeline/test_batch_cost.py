@@ -9,8 +9,8 @@ from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.checks import chain_verification
+from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.fakes import jobs
-from cdc_lake_tests.world import World
 
 
 def land(shop: World) -> None:

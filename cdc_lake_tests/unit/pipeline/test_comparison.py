@@ -9,9 +9,9 @@ import pytest
 
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.schema.captured_schema import Column
-from cdc_lake_tests import comparison
-from cdc_lake_tests.comparison import Comparison, normal, streamed
-from cdc_lake_tests.world import World
+from cdc_lake_tests import row_comparison
+from cdc_lake_tests.fake_pipeline import World
+from cdc_lake_tests.row_comparison import Comparison, normal, streamed
 
 BIG = "12345678901234567890123456789012345678"
 DAY = datetime(2026, 5, 6, 7, 8, 9, 123456)
@@ -90,7 +90,7 @@ def test_a_key_in_the_stream_is_the_key_at_the_source(streams: object, column: s
 
 def compare(shop: World) -> Comparison:
     """Orders at the source and in the lake."""
-    return comparison.compare(
+    return row_comparison.compare(
         shop.orders,
         shop.postgres,
         shop.kafka,

@@ -21,9 +21,9 @@ from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.checks import all_checks
 from cdc_lake.pipeline.component import CdcPipeline
 from cdc_lake.pipeline.loading import load
-from infra.local.endpoints import Endpoints
+from infra.local.stack.endpoints import Endpoints
+from resources.aws.sqs import Sqs
 from resources.errors import ResourceError
-from resources.sqs import Sqs
 
 SECRETS = (
     "CDC_LAKE_POSTGRES_PASSWORD",

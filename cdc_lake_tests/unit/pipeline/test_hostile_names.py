@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects import object_names
 from cdc_lake.pipeline.spec import PipelineSpec
-from cdc_lake_tests.tried import Tried
+from cdc_lake_tests.trial_counts import Tried
 
 SPEC: dict[str, Any] = {
     "name": "shop",

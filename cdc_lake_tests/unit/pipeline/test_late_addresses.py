@@ -8,12 +8,12 @@ from pydantic import SecretStr
 
 from cdc_lake import profile, profile_local
 from cdc_lake.definitions import defs
-from infra.local.endpoints import Endpoints
 from infra.local.errors import StackDown
-from resources.kafka import Kafka
+from infra.local.stack.endpoints import Endpoints
+from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
-from resources.postgres import Postgres
-from resources.spark import LocalSpark
+from resources.postgres.resource import Postgres
+from resources.spark.local import LocalSpark
 
 SECRETS = ("CDC_LAKE_POSTGRES_PASSWORD", "CDC_LAKE_S3_ACCESS_KEY", "CDC_LAKE_S3_SECRET_KEY")
 
@@ -62,7 +62,7 @@ def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stack:
     for name in SECRETS:
         monkeypatch.setenv(name, "")  # so that what the profile sets is taken back
     monkeypatch.setattr(profile_local, "load_endpoints", made.endpoints)
-    monkeypatch.setattr("resources.kafka_connect_rest.UNREACHED_SECONDS", 0.5)
+    monkeypatch.setattr("resources.connect.rest_client.UNREACHED_SECONDS", 0.5)
     return made
 
 

@@ -36,7 +36,7 @@ def nowhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         for name in ("CDC_LAKE_POSTGRES_PASSWORD", "CDC_LAKE_S3_ACCESS_KEY", "CDC_LAKE_S3_SECRET_KEY"):
             patch.setenv(name, "")  # so that what the profile sets is taken back
         # Connect alone is asked again for some seconds: it is the last one that `up` starts.
-        patch.setattr("resources.kafka_connect_rest.UNREACHED_SECONDS", 0.5)
+        patch.setattr("resources.connect.rest_client.UNREACHED_SECONDS", 0.5)
         yield
 
 

@@ -16,8 +16,8 @@ from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.checks import watermark
 from cdc_lake.pipeline.source_health import stream_continuity, topic_state
+from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.shop_pipeline import HEARTBEATS
-from cdc_lake_tests.world import World
 from resources.errors import ConnectorFailed
 
 TABLES = [("sales", "orders"), ("sales", "customers"), ("sales", "cdc_heartbeat")]

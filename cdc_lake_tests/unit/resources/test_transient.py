@@ -9,11 +9,11 @@ import httpx
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from resources import kafka_offsets
+from resources.connect.rest_client import _rebalances
 from resources.errors import KafkaRequestFailed, LeaderMoving
-from resources.kafka_client import Broker
-from resources.kafka_connect_rest import _rebalances
-from resources.kafka_topics import TopicInfo
+from resources.kafka import partition_offsets
+from resources.kafka.client import Broker
+from resources.kafka.topic_settings import TopicInfo
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ class Moving:
 
 @pytest.fixture(autouse=True)
 def one_partition(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka_offsets, "describe", lambda *_: TopicInfo("t", "id", 1))
+    monkeypatch.setattr(partition_offsets, "describe", lambda *_: TopicInfo("t", "id", 1))
 
 
 @pytest.mark.parametrize(
@@ -64,16 +64,16 @@ def one_partition(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_a_leader_that_comes(code: int) -> None:
     broker = Broker("nowhere:1", timeout_seconds=5)
-    assert kafka_offsets.end_offsets(broker, Moving(3, code), "t") == {0: 7}  # type: ignore[arg-type]
+    assert partition_offsets.end_offsets(broker, Moving(3, code), "t") == {0: 7}  # type: ignore[arg-type]
 
 
 def test_a_refusal_that_lasts_is_not_tried_again() -> None:
     client = Moving(3, KafkaError.INVALID_REQUEST)
     with pytest.raises(KafkaRequestFailed):
-        kafka_offsets.end_offsets(Broker("nowhere:1", timeout_seconds=5), client, "t")  # type: ignore[arg-type]
+        partition_offsets.end_offsets(Broker("nowhere:1", timeout_seconds=5), client, "t")  # type: ignore[arg-type]
     assert client.refusals == 2
 
 
 def test_a_leader_that_does_not_come() -> None:
     with pytest.raises(LeaderMoving, match="choosing a leader: read the offsets of topic t"):
-        kafka_offsets.end_offsets(Broker("nowhere:1", timeout_seconds=0.3), Moving(1000), "t")  # type: ignore[arg-type]
+        partition_offsets.end_offsets(Broker("nowhere:1", timeout_seconds=0.3), Moving(1000), "t")  # type: ignore[arg-type]

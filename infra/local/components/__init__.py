@@ -1,11 +1,11 @@
 """The components of the embedded stack, in the order in which `status` shows them.
 
-Not here: how they are started (infra.local.stack).
+Not here: how they are started (infra.local.stack.stack).
 """
 
 from __future__ import annotations
 
-from infra.local.component import Component
+from infra.local.stack.component import Component
 
 
 def all_components() -> tuple[Component, ...]:

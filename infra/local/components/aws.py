@@ -6,9 +6,9 @@ import sys
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from infra.local.component import LOOPBACK, Launch, StackContext
 from infra.local.components import trino
-from infra.local.endpoints import BUCKET, REGION
+from infra.local.stack.component import LOOPBACK, Launch, StackContext
+from infra.local.stack.endpoints import BUCKET, REGION
 
 if TYPE_CHECKING:
     from mypy_boto3_glue import GlueClient

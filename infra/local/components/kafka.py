@@ -9,14 +9,14 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
 
-from infra.local.artifacts import jars
-from infra.local.class_path import ClassPath
-from infra.local.component import LOOPBACK, Launch, StackContext
+from infra.local.artifacts.artifacts import jars
+from infra.local.artifacts.class_path import ClassPath
+from infra.local.artifacts.java import java_home
+from infra.local.engine_tools import run_tool
 from infra.local.errors import StackError
 from infra.local.files import render, write_atomic
-from infra.local.java import java_home
 from infra.local.jvm import jar_version, java_command, temporary_option
-from infra.local.tools import run_tool
+from infra.local.stack.component import LOOPBACK, Launch, StackContext
 
 HEAP = "512m"
 

@@ -17,12 +17,12 @@ import psycopg2
 from psycopg2 import errors, sql
 from psycopg2.extensions import encrypt_password
 
-from infra.local.accounts import require_access, unprivileged_user
-from infra.local.component import LOOPBACK, Launch, StackContext
-from infra.local.endpoints import CAPTURE_ROLE, DATABASE
+from infra.local.engine_tools import run_tool
 from infra.local.errors import ArtifactsMissing
 from infra.local.files import render, write_atomic
-from infra.local.tools import run_tool
+from infra.local.postgres_account import require_access, unprivileged_user
+from infra.local.stack.component import LOOPBACK, Launch, StackContext
+from infra.local.stack.endpoints import CAPTURE_ROLE, DATABASE
 
 SUPERUSER = "postgres"
 

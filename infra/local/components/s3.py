@@ -8,14 +8,14 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from infra.local.artifacts import jars
-from infra.local.class_path import ClassPath
-from infra.local.component import LOOPBACK, Launch, StackContext
-from infra.local.endpoints import BUCKET, REGION
+from infra.local.artifacts.artifacts import jars
+from infra.local.artifacts.class_path import ClassPath
+from infra.local.artifacts.java import java_home
 from infra.local.errors import StackError
 from infra.local.files import render, write_atomic
-from infra.local.java import java_home
 from infra.local.jvm import jar_version, java_command, temporary_option
+from infra.local.stack.component import LOOPBACK, Launch, StackContext
+from infra.local.stack.endpoints import BUCKET, REGION
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

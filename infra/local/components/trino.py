@@ -1,9 +1,4 @@
-"""Trino, which answers Athena's SQL: one node on the loopback interface, reading the local Glue and S3.
-
-Here: its command line and environment. Its configuration is in trino/*.properties, used as it is: what
-differs from stack to stack, secrets included, comes through the environment.
-Not here: Athena's API (aws.py).
-"""
+"""Trino, which answers Athena's SQL: one node on the loopback interface, reading the local Glue and S3."""
 
 from __future__ import annotations
 
@@ -13,14 +8,14 @@ import hmac
 import re
 from pathlib import Path
 
-from infra.local.artifacts import jars
-from infra.local.class_path import ClassPath
-from infra.local.component import LOOPBACK, Launch, Secrets, StackContext
-from infra.local.endpoints import REGION
+from infra.local.artifacts.artifacts import jars
+from infra.local.artifacts.class_path import ClassPath
+from infra.local.artifacts.java import java_home
 from infra.local.errors import StackError
 from infra.local.files import PRIVATE, write_atomic
-from infra.local.java import java_home
 from infra.local.jvm import temporary_option
+from infra.local.stack.component import LOOPBACK, Launch, Secrets, StackContext
+from infra.local.stack.endpoints import REGION
 
 _CONFIG = Path(__file__).with_name("trino")
 USER = "athena"

@@ -11,7 +11,7 @@ from cdc_lake.contract.objects import dead_letters
 from cdc_lake.contract.objects.dead_letters import DeadLetter
 from cdc_lake.contract.objects.store import StoredObject
 from cdc_lake_tests.memory_store import MemoryStore
-from cdc_lake_tests.tried import Tried
+from cdc_lake_tests.trial_counts import Tried
 from cdc_lake_tests.unit.contract.objects.landed import PIPELINE, TOPIC
 
 VALUE = b"\xff\x00{"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cdc_lake.contract.errors import ObjectDamagedError
 from cdc_lake.contract.sinks import sink_lines
-from cdc_lake_tests.sinks import EVERY, written
+from cdc_lake_tests.sink_objects import EVERY, written
 
 LENSES = (
     b'{"headers":{"h1":"record1-header1","h2":1},"metadata":{"partition":1,"offset":1,"topic":"myTopic",'

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cdc_lake.contract.errors import ForeignObjectError
 from cdc_lake.contract.sinks import sink_names
 from cdc_lake.contract.sinks.sink_names import Layout, SinkName
-from cdc_lake_tests.sinks import EVERY, named
+from cdc_lake_tests.sink_objects import EVERY, named
 
 TOPIC = "msk.datalake.cdc_events"
 

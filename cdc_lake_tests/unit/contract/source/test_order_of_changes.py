@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from cdc_lake.contract.table.event_order import Position
-from cdc_lake_tests.deliveries import Delivery, deliveries, sample, to_sweep
+from cdc_lake_tests.delivery_orders import Delivery, deliveries, sample, to_sweep
 from cdc_lake_tests.histories import content, fold, histories
-from cdc_lake_tests.little_source import Event
-from cdc_lake_tests.tried import Tried
+from cdc_lake_tests.source_simulator import Event
+from cdc_lake_tests.trial_counts import Tried
 
 EXAMPLES = 300
 

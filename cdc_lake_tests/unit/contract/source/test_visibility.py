@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cdc_lake.contract.source.visibility import XIDS, Point
 from cdc_lake.contract.table.event_order import Position
-from cdc_lake_tests.tried import Tried
+from cdc_lake_tests.trial_counts import Tried
 
 HISTORIES = 500
 

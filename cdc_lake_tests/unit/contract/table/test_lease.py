@@ -15,7 +15,7 @@ from cdc_lake.contract.objects.store import PreconditionFailedError
 from cdc_lake.contract.table import lease
 from cdc_lake.contract.table.lease import LeaseRecord
 from cdc_lake_tests.memory_store import MemoryStore
-from cdc_lake_tests.tried import Tried
+from cdc_lake_tests.trial_counts import Tried
 
 KEY = "leases/shop/orders.json"
 LONG = 3600.0  # renewed by hand only: the thread's turn comes after the test

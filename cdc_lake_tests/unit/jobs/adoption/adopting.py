@@ -17,7 +17,7 @@ from cdc_lake.jobs.adoption.adopt import AdoptReport, AdoptSpec
 from cdc_lake.jobs.adoption.listing import Sink
 from cdc_lake.jobs.landing.land import LandSpec
 from cdc_lake_tests.memory_store import MemoryLocation, MemoryStore
-from cdc_lake_tests.sinks import EVERY, ORDERED, Record, TopicInMemory, named, written
+from cdc_lake_tests.sink_objects import EVERY, ORDERED, Record, TopicInMemory, named, written
 
 TOPIC = "shop.public.orders"
 BEAT = Watermark(source_ts_ms=1, lsn=1)

@@ -11,7 +11,7 @@ from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.jobs.adoption.listing import Sink
 from cdc_lake.jobs.landing import land
 from cdc_lake_tests import memory_store
-from cdc_lake_tests.sinks import (
+from cdc_lake_tests.sink_objects import (
     AIVEN,
     AIVEN_ENVELOPE,
     BY_FIELD,

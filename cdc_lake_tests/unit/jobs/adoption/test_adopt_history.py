@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdc_lake.contract.errors import ManifestGapError
-from cdc_lake_tests.sinks import EVERY, TopicInMemory
+from cdc_lake_tests.sink_objects import EVERY, TopicInMemory
 from cdc_lake_tests.unit.jobs.adoption.adopting import Adopting
 
 

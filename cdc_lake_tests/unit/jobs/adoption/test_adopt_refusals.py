@@ -13,7 +13,7 @@ from cdc_lake.contract.errors import (
     TopicRecreatedError,
 )
 from cdc_lake.jobs.adoption.listing import Sink
-from cdc_lake_tests.sinks import (
+from cdc_lake_tests.sink_objects import (
     AIVEN,
     BY_FIELD,
     CONFLUENT,

@@ -21,7 +21,7 @@ from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.source.topic_records import fingerprint
 from cdc_lake.jobs.landing.raw_writer import RawWriter, SeenRecord, consecutive_runs
 from cdc_lake_tests.memory_store import MemoryLocation, MemoryStore
-from cdc_lake_tests.tried import Tried
+from cdc_lake_tests.trial_counts import Tried
 from cdc_lake_tests.unit.contract.objects.landed import PIPELINE, TOPIC
 
 Row = tuple[int, int, bytes | None]

@@ -8,7 +8,7 @@ import pytest
 
 from cdc_lake.contract.table import timeline
 from cdc_lake.pipeline.assets.catalog_tables import register
-from cdc_lake_tests.world import World
+from cdc_lake_tests.fake_pipeline import World
 
 COLUMNS = [("customer_id", "string"), ("country", "string"), ("__deleted", "boolean")]
 

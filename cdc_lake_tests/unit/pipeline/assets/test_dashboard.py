@@ -14,9 +14,9 @@ from cdc_lake.dashboard import DashboardError
 from cdc_lake.pipeline.assets import dashboard
 from cdc_lake.pipeline.assets.standard_metadata import UNCHANGED
 from cdc_lake.pipeline.publishing.html_pages import Pages
+from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.fakes.athena import FakeAthena
 from cdc_lake_tests.fakes.dagster import QUIET, bound
-from cdc_lake_tests.world import World
 from resources.deployment import Deployment
 
 SALES = {

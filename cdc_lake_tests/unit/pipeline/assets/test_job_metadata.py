@@ -9,11 +9,11 @@ import pytest
 
 from cdc_lake.pipeline.assets import dataset, lake, raw
 from cdc_lake.pipeline.assets.job_metadata import JobRuns
+from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.fakes.dagster import QUIET, bound
 from cdc_lake_tests.fakes.jobs import FakeSpark
-from cdc_lake_tests.world import World
 from resources.athena import Athena
-from resources.spark_jobs import JobRun
+from resources.spark.job_interface import JobRun
 
 LOG = "https://console.aws.amazon.com/s3/buckets/work?region=eu-central-1&prefix=emr-logs/"
 PAGE = "https://console.aws.amazon.com/emr/home?region=eu-central-1#/clusterDetails/j-1"

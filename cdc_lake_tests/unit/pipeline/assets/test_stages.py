@@ -13,8 +13,8 @@ from cdc_lake.contract.source.epochs import Epochs, Start
 from cdc_lake.pipeline import component
 from cdc_lake.pipeline.assets import topic
 from cdc_lake.pipeline.assets.standard_metadata import UNCHANGED
+from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.fakes.dagster import QUIET, bound
-from cdc_lake_tests.world import World
 
 Metadata = Mapping[str, Any]
 

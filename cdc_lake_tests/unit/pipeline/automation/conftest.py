@@ -10,8 +10,8 @@ import pytest
 
 from cdc_lake.pipeline.automation import dataset_refresh, health_sensor, orphaned_runs, run_requests, sensors
 from cdc_lake.pipeline.checks import check_schedule
+from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.unit.pipeline.automation.daemon import Clock, Daemon
-from cdc_lake_tests.world import World
 
 
 @pytest.fixture

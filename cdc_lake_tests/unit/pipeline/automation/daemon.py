@@ -10,8 +10,8 @@ from dagster._core.test_utils import create_run_for_test
 
 from cdc_lake.contract.table import timeline
 from cdc_lake.pipeline import component
+from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.fakes.dagster import bound
-from cdc_lake_tests.world import World
 
 
 @dataclass

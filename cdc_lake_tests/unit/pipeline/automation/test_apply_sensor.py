@@ -5,9 +5,9 @@ from __future__ import annotations
 import dagster as dg
 
 from cdc_lake.pipeline.source_health import schema_capture
+from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.unit.pipeline.automation.daemon import Clock, Daemon, orders, reported
-from cdc_lake_tests.world import World
-from resources.postgres_catalog import ColumnInfo
+from resources.postgres.table_columns import ColumnInfo
 
 
 def test_nothing_to_apply(shop: World, apply: Daemon, instance: dg.DagsterInstance) -> None:

@@ -10,8 +10,8 @@ import pytest
 from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.checks import all_checks, check_schedule, tiers
 from cdc_lake.pipeline.spec import ChecksSpec
+from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.unit.pipeline.automation.daemon import Clock, Daemon
-from cdc_lake_tests.world import World
 
 SIX_HOURS = 6 * 3600
 

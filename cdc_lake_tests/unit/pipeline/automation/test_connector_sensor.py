@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dagster as dg
 
+from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.unit.pipeline.automation.daemon import Clock, Daemon
-from cdc_lake_tests.world import World
 
 
 def test_no_connector(shop: World, connector: Daemon) -> None:

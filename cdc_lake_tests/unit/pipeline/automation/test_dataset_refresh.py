@@ -10,9 +10,9 @@ import yaml
 
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.automation import dataset_refresh
+from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.unit.pipeline.assets.test_dashboard import SALES
 from cdc_lake_tests.unit.pipeline.automation.daemon import Clock, Daemon, orders
-from cdc_lake_tests.world import World
 
 
 @pytest.fixture

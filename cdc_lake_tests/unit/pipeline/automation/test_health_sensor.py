@@ -11,10 +11,10 @@ import pytest
 from cdc_lake.contract.source.epochs import Completion, Epochs
 from cdc_lake.pipeline.automation.health_sensor import REPEAT_SECONDS, SETTINGS_EVERY_SECONDS
 from cdc_lake.pipeline.source_health import stream_continuity
+from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.unit.pipeline.automation.daemon import Clock, Daemon
-from cdc_lake_tests.world import World
+from resources.aws.metrics import UNLANDED, WATERMARK_AGE
 from resources.errors import AccessRefused, Unreachable
-from resources.metrics import UNLANDED, WATERMARK_AGE
 
 WATCHED = 2 * 5  # of each table: connector and slot, and the watermark of three stages
 CHECKS = WATCHED + 2 * 4  # and topic_contract, replica_identity_full, truncate_refused, dead_letters_empty

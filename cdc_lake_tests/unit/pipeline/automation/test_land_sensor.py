@@ -5,8 +5,8 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 
+from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.unit.pipeline.automation.daemon import Clock, Daemon, orders
-from cdc_lake_tests.world import World
 
 
 def test_nothing_to_land(shop: World, land: Daemon) -> None:

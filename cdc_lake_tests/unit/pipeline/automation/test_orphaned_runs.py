@@ -16,8 +16,8 @@ from dagster._core.test_utils import create_run_for_test
 from cdc_lake import profile
 from cdc_lake.pipeline.automation import run_host
 from cdc_lake.pipeline.automation.orphaned_runs import fail_orphans
+from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.unit.pipeline.automation.daemon import Clock, Daemon
-from cdc_lake_tests.world import World
 from resources.deployment import Deployment
 
 DEPLOYMENT = Deployment(profile="local", source_host="nowhere", password_reference="", pages="")

@@ -8,8 +8,8 @@ import pytest
 
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline.automation import pipeline_metrics
-from cdc_lake_tests.world import World
-from resources.metrics import UNLANDED, WATERMARK_AGE
+from cdc_lake_tests.fake_pipeline import World
+from resources.aws.metrics import UNLANDED, WATERMARK_AGE
 
 
 def now(shop: World) -> dict[str, float]:

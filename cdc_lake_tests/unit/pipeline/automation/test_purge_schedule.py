@@ -10,10 +10,10 @@ from cdc_lake.jobs.maintenance import purge
 from cdc_lake.pipeline import component
 from cdc_lake.pipeline.automation import purge_schedule
 from cdc_lake.pipeline.loading import load
+from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.fakes.dagster import QUIET, bound
 from cdc_lake_tests.fakes.jobs import FakeSpark
 from cdc_lake_tests.shop_pipeline import YAML, write_shop
-from cdc_lake_tests.world import World
 
 HARD = YAML.replace("key: [order_id]\n", "key: [order_id]\n      deletes: hard\n")
 

@@ -23,11 +23,11 @@ from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.automation.sensor_intervals import SensorIntervals
 from cdc_lake.pipeline.checks import all_checks
 from cdc_lake.pipeline.naming import Flow
+from cdc_lake_tests.fake_pipeline import World, world
 from cdc_lake_tests.fakes.dagster import bound
-from cdc_lake_tests.sinks import LENSES, named, written
+from cdc_lake_tests.sink_objects import LENSES, named, written
 from cdc_lake_tests.unit.pipeline.automation.daemon import Clock, Daemon, orders
-from cdc_lake_tests.world import World, world
-from resources.sqs import Sqs
+from resources.aws.sqs import Sqs
 
 
 def sensor(flow: Flow, built: dg.Definitions) -> dg.SensorDefinition:

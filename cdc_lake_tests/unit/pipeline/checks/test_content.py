@@ -7,8 +7,8 @@ import pytest
 
 from cdc_lake.jobs.verify import Difference, VerifyReport
 from cdc_lake.pipeline.checks import content, dataset, source
+from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.fakes.dagster import evaluate
-from cdc_lake_tests.world import World
 
 ORDERS = ["order_id", "customer_id", "total", "__deleted", "_hoodie_file_name"]
 MB = 2**20

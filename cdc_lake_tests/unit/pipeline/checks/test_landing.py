@@ -8,8 +8,8 @@ import dagster as dg
 
 from cdc_lake.contract.objects import chain_id, dead_letters, object_names
 from cdc_lake.pipeline.checks import landing
+from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.fakes.dagster import evaluate
-from cdc_lake_tests.world import World
 
 
 def check(shop: World, name: str) -> dg.AssetCheckResult:

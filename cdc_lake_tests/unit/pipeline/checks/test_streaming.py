@@ -8,8 +8,8 @@ import dagster as dg
 import pytest
 
 from cdc_lake.pipeline.checks import streaming
+from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.fakes.dagster import evaluate
-from cdc_lake_tests.world import World
 
 MB = 2**20
 

@@ -12,8 +12,8 @@ from cdc_lake.contract.source.epochs import Completion, Epoch, Epochs
 from cdc_lake.pipeline import component
 from cdc_lake.pipeline.checks import all_checks, tiers
 from cdc_lake.pipeline.checks.upstream_checks import upstream_of
+from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.fakes.dagster import QUIET, bound
-from cdc_lake_tests.world import World
 
 ERROR, WARN = dg.AssetCheckSeverity.ERROR, dg.AssetCheckSeverity.WARN
 

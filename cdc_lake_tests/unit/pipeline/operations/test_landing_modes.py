@@ -18,12 +18,12 @@ from cdc_lake.pipeline.naming import Flow
 from cdc_lake.pipeline.operations import landing_modes
 from cdc_lake.pipeline.operations.landing_modes import KafkaRecord
 from cdc_lake.pipeline.spec import LandingSpec
+from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.fakes.dagster import evaluate
 from cdc_lake_tests.shop_pipeline import YAML, write_shop
-from cdc_lake_tests.sinks import CONFLUENT, named, written
+from cdc_lake_tests.sink_objects import CONFLUENT, named, written
 from cdc_lake_tests.unit.pipeline.automation.conftest import clock, instance
 from cdc_lake_tests.unit.pipeline.automation.daemon import Clock, Daemon, orders
-from cdc_lake_tests.world import World
 
 __all__ = ["clock", "instance"]
 

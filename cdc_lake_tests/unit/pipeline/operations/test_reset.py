@@ -26,11 +26,11 @@ from cdc_lake.pipeline.naming import Flow
 from cdc_lake.pipeline.operations.reset import reset
 from cdc_lake.pipeline.source_health import stream_continuity
 from cdc_lake.pipeline.spec import LandingSpec
+from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.fakes.dagster import bound
 from cdc_lake_tests.fakes.steps import CutOff, Steps
 from cdc_lake_tests.memory_store import MemoryLocation, MemoryStore
 from cdc_lake_tests.shop_pipeline import HEARTBEATS
-from cdc_lake_tests.world import World
 
 IN_ORDER = [
     "connector cdc-lake-shop with offsets",

@@ -30,8 +30,8 @@ from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.operations import land_and_apply
 from cdc_lake.pipeline.operations.resnapshot import Systems, resnapshot
 from cdc_lake.pipeline.source_health import stream_continuity
+from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.shop_pipeline import HEARTBEATS
-from cdc_lake_tests.world import World
 
 PLACES = [name for name in failpoints.REGISTRY if name.startswith("resnapshot.")]
 TABLES = [("sales", name) for name in ("orders", "customers", "cdc_heartbeat")]

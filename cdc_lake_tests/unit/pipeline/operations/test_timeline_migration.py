@@ -11,7 +11,7 @@ from cdc_lake.contract.errors import LeaseHeldError
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.table import instants, lease
 from cdc_lake.pipeline.operations.timeline_migration import to_utc
-from cdc_lake_tests.world import World
+from cdc_lake_tests.fake_pipeline import World
 
 
 @dataclass

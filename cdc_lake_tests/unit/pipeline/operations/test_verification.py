@@ -18,11 +18,11 @@ from cdc_lake.jobs.landing import land
 from cdc_lake.jobs.verify import VerifyReport, VerifySpec
 from cdc_lake.pipeline.operations import verification
 from cdc_lake.pipeline.operations.verification import Systems, lake_state, verify_applied, verify_tables
+from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.fakes.jobs import FakeSpark
-from cdc_lake_tests.world import World
 from resources.errors import WaitTimedOut
-from resources.postgres import Postgres
-from resources.postgres_snapshot import Snapshot, TableFiles
+from resources.postgres.exported_snapshot import Snapshot, TableFiles
+from resources.postgres.resource import Postgres
 
 EQUAL = VerifyReport(1, 1, 1, 0, 0, 0, 0, 0, 0, (), {})
 

@@ -20,10 +20,10 @@ from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.publishing.quicksight import QuickSightDashboards
 from cdc_lake_tests.aws_api.quicksight.in_memory import OWNER, SESSION, Served, served
 from cdc_lake_tests.aws_api.quicksight.objects import ACCOUNT
+from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.fakes.dagster import QUIET, bound
 from cdc_lake_tests.unit.pipeline.assets.test_dashboard import SALES
 from cdc_lake_tests.unit.pipeline.automation.daemon import Clock
-from cdc_lake_tests.world import World
 from resources.athena import Athena, QueryResult
 from resources.quicksight.resource import QuickSight
 

@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from cdc_lake.pipeline.source_health.heartbeat import Heartbeat, heartbeat
-from resources.kafka_records import Message
+from resources.kafka.records import Message
 
 ROW = {"beats": 7, "__lsn": 995, "__source_ts_ms": 1_700_000_000_000, "__snapshot": "false"}
 

@@ -13,8 +13,8 @@ from cdc_lake.pipeline.checks import replica_identity
 from cdc_lake.pipeline.operations import land_and_apply
 from cdc_lake.pipeline.source_health import schema_capture
 from cdc_lake.pipeline.source_health.schema_capture import Look
-from cdc_lake_tests.world import World
-from resources.postgres_catalog import ColumnInfo, Storage
+from cdc_lake_tests.fake_pipeline import World
+from resources.postgres.table_columns import ColumnInfo, Storage
 
 ORDERS = ("sales", "orders")
 MORE = ColumnInfo("more", "integer", "integer", True, 9, None, None, None, "base", False)

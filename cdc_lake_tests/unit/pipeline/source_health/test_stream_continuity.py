@@ -12,8 +12,8 @@ from cdc_lake.contract.errors import ContractError, SourceBrokenError
 from cdc_lake.contract.source import stream_progress as sightings
 from cdc_lake.contract.source.epochs import Completion, Epoch, Epochs, Start
 from cdc_lake.pipeline.source_health import stream_continuity
+from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.shop_pipeline import HEARTBEATS
-from cdc_lake_tests.world import World
 
 PUBLICATION = "shop_publication"
 TABLES = [("sales", "orders"), ("sales", "customers"), ("sales", "cdc_heartbeat")]

@@ -1,0 +1,145 @@
+"""Ways in which a history's events arrive: cut into batches, late, early, doubled, told once more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from cdc_lake_tests.histories import histories, resnapshots, two_ages
+from cdc_lake_tests.source_simulator import Event
+
+Batch = Sequence[Event]
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """A history's events as they arrive: batch by batch, out of order, more than once."""
+
+    batches: tuple[Batch, ...]
+    taken: int = 0
+    """Where in the order of commits the last epoch's snapshot stands, if what that left out is to be swept."""
+
+    def events(self) -> list[Event]:
+        """All of them."""
+        return [event for batch in self.batches for event in batch]
+
+    def of_epoch(self, epoch: int) -> list[Batch]:
+        """The batches of one epoch."""
+        return [batch for batch in self.batches if batch[0].epoch == epoch]
+
+
+@st.composite
+def deliveries(draw: st.DrawFn) -> Delivery:
+    """A history, cut into batches anywhere: events late or early by some places, doubled, or all told once more.
+
+    A batch is of one epoch, as a manifest is: the next epoch begins when the one before it is landed to its end.
+    """
+    events = draw(histories())
+    batches: list[Batch] = []
+    for epoch in range(max((event.epoch for event in events), default=-1) + 1):
+        batches.extend(draw(_delivered([event for event in events if event.epoch == epoch])))
+    return Delivery(tuple(batch for batch in batches if batch))
+
+
+@st.composite
+def _delivered(draw: st.DrawFn, events: list[Event]) -> list[Batch]:
+    count = draw(st.integers(1, 3))
+    cuts = sorted(draw(st.lists(st.integers(0, len(events)), min_size=count - 1, max_size=count - 1)))
+    bounds = zip([0, *cuts], [*cuts, len(events)], strict=True)
+    batches: list[list[Event]] = [[] for _ in range(count)]
+    for number, (low, high) in enumerate(bounds):
+        for event in events[low:high]:
+            fate = draw(st.integers(0, 7))
+            # Late or early: in any batch, anywhere in it.
+            batch = batches[draw(st.integers(0, count - 1))] if fate == 0 else batches[number]
+            batch.insert(draw(st.integers(0, len(batch))) if fate < 3 else len(batch), event)
+            if fate in {3, 4}:
+                batches[draw(st.integers(0, count - 1))].append(event)
+    if draw(st.integers(0, 3)) == 0:  # a replay of everything from the first offset
+        batches.append(list(events))
+    return [tuple(batch) for batch in batches]
+
+
+@st.composite
+def in_order(draw: st.DrawFn) -> Delivery:
+    """A history that leaves values out, in the order in which it was sent, as one partition of a topic has it.
+
+    Where a value was left out, an earlier change that comes later can't lend it any more: only what was told before
+    is told again, one event or all of them.
+    """
+    sent = draw(histories(toasts=True, epochs=(1,)))
+    cut = draw(st.integers(0, len(sent)))
+    told, rest = sent[:cut], sent[cut:]
+    again = draw(st.lists(st.sampled_from(told), max_size=3)) if told else []
+    batches = [told, [*again, *rest], sent if draw(st.booleans()) else []]
+    return Delivery(tuple(tuple(batch) for batch in batches if batch))
+
+
+@st.composite
+def to_sweep(draw: st.DrawFn) -> Delivery:
+    """A history whose stream was lost: the new epoch's first batch has all of its snapshot, for a sweep to follow.
+
+    What the snapshot told, also the attempt that was interrupted, comes again after the sweep now and then.
+    """
+    events, taken = draw(resnapshots())
+    told = [event for event in events if event.epoch == 1 and event.snapshot != "false"]
+    streamed = [event for event in events if event.epoch == 1 and event.snapshot == "false"]
+    cut = draw(st.integers(0, len(streamed)))
+    first = draw(st.permutations([*told, *streamed[:cut]]))
+    again = draw(st.lists(st.sampled_from(told), max_size=3)) if told else []
+    before = draw(_delivered([event for event in events if event.epoch == 0]))
+    after = draw(_delivered([*again, *streamed[cut:]]))
+    return Delivery(tuple(tuple(batch) for batch in (*before, first, *after) if batch), taken)
+
+
+@st.composite
+def to_purge(draw: st.DrawFn, days: int) -> Delivery:
+    """A history that pauses for so many days, for a purge: what came before the pause is in the first two batches.
+
+    Some of that comes once more after the pause, which is later than any window allows.
+    """
+    early, late = draw(two_ages(days))
+    cut = draw(st.integers(0, len(early)))
+    again = draw(st.lists(st.sampled_from(early), max_size=3)) if early else []
+    batches = [early[:cut], early[cut:], *draw(_delivered([*again, *late]))]
+    return Delivery(tuple(tuple(batch) for batch in batches if batch))
+
+
+def sample(count: int, number: int, strategy: st.SearchStrategy[Delivery] | None = None) -> list[Delivery]:
+    """So many deliveries as Hypothesis draws them from a seed: for tests that run many at once."""
+    found: list[Delivery] = []
+
+    @seed(number)
+    @settings(
+        max_examples=count, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=HealthCheck
+    )
+    @given(deliveries() if strategy is None else strategy)
+    def collect(one: Delivery) -> None:
+        found.append(one)
+
+    collect()
+    return found[:count]
+
+
+def smaller(delivery: Delivery, fails: Callable[[Delivery], bool], runs: int) -> Delivery:
+    """A delivery with as few events as `runs` attempts can find that still fails."""
+    place = 0
+    while runs and place < len(delivery.events()):
+        tried = _without(delivery, place)
+        runs -= 1
+        if fails(tried):
+            delivery = tried
+        else:
+            place += 1
+    return delivery
+
+
+def _without(delivery: Delivery, place: int) -> Delivery:
+    batches = []
+    for batch in delivery.batches:
+        batches.append(tuple(event for index, event in enumerate(batch) if index != place))
+        place -= len(batch)
+    return replace(delivery, batches=tuple(batch for batch in batches if batch))

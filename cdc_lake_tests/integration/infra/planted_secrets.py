@@ -1,0 +1,174 @@
+"""A whole stack with secrets that were planted, used as people use it; and where those secrets are looked for."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from cdc_lake.samples import loader
+from cdc_lake.samples.connection import ConnectionParameters
+from cdc_lake_tests.local_stack import scratch_home
+from infra.local.files import write_atomic
+from infra.local.stack.attach import load_endpoints
+from infra.local.stack.endpoints import Endpoints
+from infra.local.stack.stack import Stack
+from infra.local.stack.state_folder import StackHome
+
+BIN = Path(sys.executable).parent
+ROOT = Path(__file__).parents[3]
+SELECTION = "group:northwind"
+NOBODY = 65534
+"""The user id of the attacker."""
+_EVERY_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class Planted:
+    """Secrets that appear nowhere else on this machine."""
+
+    postgres_password: str = field(default_factory=lambda: f"planted-postgres-{secrets.token_hex(12)}")
+    debezium_password: str = field(default_factory=lambda: f"planted-debezium-{secrets.token_hex(12)}")
+    connect_password: str = field(default_factory=lambda: f"planted-connect-{secrets.token_hex(12)}")
+    s3_secret_key: str = field(default_factory=lambda: f"planted-s3-{secrets.token_hex(12)}")
+
+    def within(self, text: str | bytes) -> bool:
+        """Whether one of them is in a text."""
+        given = text.encode() if isinstance(text, str) else text
+        return any(each.encode() in given for each in asdict(self).values())
+
+
+@dataclass
+class Watch:
+    """Every command line that any process on this machine had while it ran, as `ps` shows them."""
+
+    planted: Planted
+    seen: set[str] = field(default_factory=set)
+    telling: set[str] = field(default_factory=set)
+    _stop: threading.Event = field(default_factory=threading.Event)
+
+    @contextmanager
+    def on(self) -> Iterator[None]:
+        """Watch for the length of a block."""
+        thread = threading.Thread(target=self._run, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.wait(_EVERY_SECONDS):
+            for process in psutil.process_iter(["cmdline"]):
+                line = " ".join(process.info["cmdline"] or ())
+                self.seen.add(line)
+                if self.planted.within(line):
+                    self.telling.add(line)
+
+
+@dataclass
+class Secured:
+    """The stack after a whole materialisation; `said` is all that the commands printed."""
+
+    stack: Stack
+    planted: Planted
+    watch: Watch
+    environment: dict[str, str]
+    said: list[str] = field(default_factory=list)
+
+    @property
+    def at(self) -> Endpoints:
+        """Where its systems are."""
+        return load_endpoints(self.stack.home.path)
+
+    def run(self, *command: str) -> str:
+        """Run a program of the virtual environment; what it printed."""
+        done = subprocess.run(
+            [str(BIN / command[0]), *command[1:]],
+            env=self.environment,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        self.said += [done.stdout, done.stderr]
+        assert done.returncode == 0, f"{command} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def stranger(self, code: str, *arguments: str) -> str:
+        """Run a Python program as another user of this machine; what it printed. Only root can do that."""
+        if os.geteuid() != 0:
+            pytest.skip("only root can act as another user")
+        done = subprocess.run(
+            ["/usr/bin/python3", "-I", "-c", code, *arguments],
+            cwd="/",
+            user=NOBODY,
+            group=NOBODY,
+            extra_groups=[],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        return done.stdout
+
+    def connect(self, method: str, path: str, body: object = None) -> httpx.Response:
+        """The Connect worker's answer to the user who may ask."""
+        url = self.at.connect_url + path
+        return httpx.request(method, url, json=body, auth=self.at.connect_login, timeout=60, trust_env=False)
+
+    def processes(self) -> dict[str, list[psutil.Process]]:
+        """Each component's processes, children included."""
+        found: dict[str, list[psutil.Process]] = {}
+        for each in self.stack.status():
+            assert each.pid is not None, each
+            process = psutil.Process(each.pid)
+            found[each.name] = [process, *process.children(recursive=True)]
+        return found
+
+    def files_with_a_secret(self) -> set[str]:
+        """The files of the state folder that hold a planted secret, relative to it."""
+        home = self.stack.home.path
+        return {
+            str(path.relative_to(home))
+            for path in home.rglob("*")
+            if path.is_file() and not path.is_symlink() and self.planted.within(path.read_bytes())
+        }
+
+
+@contextmanager
+def secured_stack() -> Iterator[Secured]:
+    """The stack, up, with the Northwind pipeline materialised into its lake table once."""
+    planted = Planted()
+    own = ("CDC_LAKE_", "DAGSTER_HOME", "AWS_")
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(own)}
+    with scratch_home() as home:
+        home.mkdir(mode=0o711)
+        made = {**asdict(planted), "s3_access_key": "cdcplanted"}
+        write_atomic(home / "secrets.json", json.dumps(made))
+        environment = {**inherited, "CDC_LAKE_HOME": str(home), "DAGSTER_HOME": str(home / "dagster")}
+        found = Secured(Stack(StackHome(home)), planted, Watch(planted), environment)
+        try:
+            with found.watch.on():
+                found.run("cdc-lake", "up")
+                at = found.at
+                password = at.postgres_password.get_secret_value()
+                login = ConnectionParameters(at.postgres_host, at.postgres_port, "devdb", at.postgres_user, password)
+                loader.load(login)
+                found.run("dagster", "asset", "materialize", "-m", "cdc_lake.definitions", "--select", SELECTION)
+            yield found
+        finally:
+            found.run("cdc-lake", "down")

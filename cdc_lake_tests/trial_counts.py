@@ -1,0 +1,88 @@
+"""What was tried: tests count histories, deliveries, faults, and the summary prints the sums.
+
+A test takes the fixture `tried` and says `tried("histories", 40)`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Tried = Callable[[str, int], None]
+_COUNTS: pytest.StashKey[Counter[str]] = pytest.StashKey()
+SUITES = ("unit", "integration-e2e-faults")
+"""The folders that CI gives to pytest together: what other runs left behind is not counted."""
+_OUTPUT = "tried"
+"""Where a worker of pytest-xdist leaves its sums for the process that prints."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin with nothing tried."""
+    config.stash[_COUNTS] = Counter()
+
+
+@pytest.fixture(scope="session")
+def tried(pytestconfig: pytest.Config) -> Tried:
+    """Add to the number of things of a kind that were tried."""
+    counts = pytestconfig.stash[_COUNTS]
+
+    def add(what: str, count: int = 1) -> None:
+        counts[what] += count
+
+    return add
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hand a worker's sums over."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output[_OUTPUT] = dict(session.config.stash[_COUNTS])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:  # noqa: ANN401 - xdist's WorkerController
+    """Take a worker's sums over; one that was killed has none."""
+    node.config.stash[_COUNTS].update(getattr(node, "workeroutput", {}).get(_OUTPUT, {}))
+
+
+def print_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print the sums, in a section of their own, and leave them for main()."""
+    counts = config.stash[_COUNTS]
+    if not counts:
+        return
+    terminalreporter.section("tried")
+    for line in _lines(counts):
+        terminalreporter.write_line(line)
+    cache = getattr(config, "cache", None)  # none with -p no:cacheprovider
+    if cache is not None:
+        cache.set(f"{_OUTPUT}/{suite_name(config)}", dict(counts))
+
+
+def suite_name(config: pytest.Config) -> str:
+    """Return the name of what pytest was given, as in SUITES."""
+    return "-".join(Path(arg).name for arg in config.args)
+
+
+def main() -> None:
+    """Print the sums of the last runs of every suite: `python -m cdc_lake_tests.trial_counts`."""
+    counts: Counter[str] = Counter()
+    for suite in SUITES:
+        file = Path(".pytest_cache/v", _OUTPUT, suite)
+        if file.exists():
+            counts.update(json.loads(file.read_text()))
+    print("\n".join(["tried in all:", *_lines(counts)]))
+
+
+def _lines(counts: Counter[str]) -> list[str]:
+    width = max((len(f"{count:,}") for count in counts.values()), default=0)
+    return [f"{count:>{width},} {what}" for what, count in sorted(counts.items())]
+
+
+if __name__ == "__main__":
+    main()

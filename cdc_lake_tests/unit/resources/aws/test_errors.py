@@ -1,0 +1,238 @@
+"""What becomes of AWS's refusals: each resource says what it did, to which object, why not, and what to do next.
+
+Every resource is asked over HTTP, of a server that refuses everything; one that is added and not listed here fails.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ParamValidationError, ProfileNotFound, UnauthorizedSSOTokenError
+
+import resources
+from cdc_lake_tests.aws_api.quicksight.in_memory import ACCOUNT, SESSION
+from cdc_lake_tests.fakes.kafka import FakeKafka
+from cdc_lake_tests.fakes.server import listening
+from resources.athena import Athena
+from resources.aws.client import AwsRequestFailed, AwsResource
+from resources.aws.identity import Sts
+from resources.aws.metrics import UNLANDED, CloudWatchMetrics
+from resources.aws.secrets import DatabaseSecret
+from resources.aws.sqs import Sqs
+from resources.errors import AccessRefused, ResourceError, Unreachable
+from resources.glue.catalog import GlueCatalog
+from resources.kafka.msk import Msk
+from resources.msk_connect.connector_request import ConnectSettings
+from resources.msk_connect.plugins import MskPlugins
+from resources.msk_connect.resource import MskConnect
+from resources.quicksight.resource import QuickSight
+from resources.spark.emr import EmrSteps
+from resources.spark.emr_job_files import JobFiles
+from resources.spark.emr_serverless import EmrServerlessSpark
+
+CLUSTER = f"arn:aws:kafka:us-east-1:{ACCOUNT}:cluster/lake/1"
+SECRET = f"arn:aws:secretsmanager:us-east-1:{ACCOUNT}:secret:source"
+QUEUE = f"https://sqs.us-east-1.amazonaws.com/{ACCOUNT}/events"
+SETTINGS = ConnectSettings(
+    subnets=["subnet-1"],
+    security_groups=["sg-1"],
+    role_arn="arn:role",
+    plugins=[],
+    worker_configurations={},
+    log_group="/logs",
+)
+ELSEWHERE = {EmrSteps, EmrServerlessSpark}
+"""Looked at in test_emr.py, with their uploads before the first call."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A resource's fields, a call, and what its errors have to name."""
+
+    fields: dict[str, Any]
+    call: Callable[[Any], object]
+    named: str
+
+
+CASES: dict[type[AwsResource], Case] = {
+    Athena: Case({"workgroup": "cdc-lake-dev"}, lambda one: one.query("SELECT 1"), "Athena"),
+    CloudWatchMetrics: Case(
+        {"environment": "dev"}, lambda one: one.put("shop", {UNLANDED: 1.0}), "UnlandedOffsets of dev/shop"
+    ),
+    GlueCatalog: Case({}, lambda one: one.get_table("lake", "orders"), "Glue table lake.orders"),
+    JobFiles: Case({"bucket": "code"}, lambda one: one.put_new("a.json", b"{}"), "s3://code/spark/a.json"),
+    Msk: Case({"cluster_arn": CLUSTER}, lambda one: one.bootstrap(), CLUSTER),
+    MskConnect: Case(
+        {"settings": SETTINGS, "kafka": FakeKafka()}, lambda one: one.status("cdc-lake-shop"), "connector cdc-lake-shop"
+    ),
+    MskPlugins: Case({"bucket": "code"}, lambda one: one.ensure(Path("debezium-1.zip")), "custom plugin debezium-1"),
+    QuickSight: Case(
+        {"account_id": ACCOUNT, "principal": "group/analysts"}, lambda one: one.data_source(), "datasource/cdc-lake-ath"
+    ),
+    DatabaseSecret: Case({"secret_id": SECRET}, lambda one: one.login(), SECRET),
+    Sqs: Case({"queue_url": QUEUE}, lambda one: one.receive(), QUEUE),
+    Sts: Case({}, lambda one: one.identity(), "get-caller-identity"),
+}
+each = pytest.mark.parametrize("kind", CASES, ids=lambda kind: kind.__name__)
+
+
+@contextmanager
+def refusing(code: str, status: int = 400) -> Iterator[tuple[str, list[str]]]:
+    """A server that answers everything with this code, in the words of each protocol; and what it was asked."""
+    asked: list[str] = []
+
+    def answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        asked.append(environ["REQUEST_METHOD"])
+        environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        scope = environ.get("HTTP_AUTHORIZATION", "")
+        inner = f"<Code>{code}</Code><Message>said AWS</Message>"
+        if "/s3/" in scope:
+            body = f"<Error>{inner}</Error>"
+        elif "/sts/" in scope:
+            body = f"<ErrorResponse><Error>{inner}</Error></ErrorResponse>"
+        else:
+            body = json.dumps({"__type": code, "message": "said AWS"})
+        sent = body.encode() if environ["REQUEST_METHOD"] != "HEAD" else b""
+        start_response(f"{status} Refused", [("x-amzn-ErrorType", code), ("Content-Length", str(len(sent)))])
+        return [sent]
+
+    with listening(answer) as url:
+        yield url, asked
+
+
+def made(kind: type[AwsResource], url: str, attempts: int = 1) -> AwsResource:
+    """The resource at an address."""
+    keys = {"access_key": "key", "secret_key": "secret", "attempts": attempts}
+    one = kind(**{**CASES[kind].fields, **keys, "endpoint_url": url})
+    one._session = SESSION  # it reads the services' models once
+    return one
+
+
+def concrete(kind: type[Any]) -> set[type[Any]]:
+    """All classes of the package `resources` below one that can be made."""
+    below = {kind}.union(*(concrete(each) for each in kind.__subclasses__()))
+    return {each for each in below if each.__module__.startswith("resources.") and not inspect.isabstract(each)}
+
+
+def test_no_resource_is_left_out() -> None:
+    for module in pkgutil.iter_modules(resources.__path__):
+        importlib.import_module(f"resources.{module.name}")
+    assert concrete(AwsResource) - {AwsResource} == CASES.keys() | ELSEWHERE
+
+
+@each
+@pytest.mark.parametrize(
+    ("code", "raised", "advice"),
+    [
+        ("ExpiredTokenException", AccessRefused, "The credentials have expired: get new ones"),
+        ("ExpiredToken", AccessRefused, "The credentials have expired: get new ones"),
+        ("AccessDeniedException", AccessRefused, "infra/aws"),
+        ("AccessDenied", AccessRefused, "what they allow"),
+        ("UnrecognizedClientException", AccessRefused, "Check the credentials"),
+    ],
+)
+def test_a_refused_identity(kind: type[AwsResource], code: str, raised: type[Exception], advice: str) -> None:
+    with refusing(code) as (url, asked), pytest.raises(raised) as caught:
+        CASES[kind].call(made(kind, url, attempts=3))
+    said = str(caught.value)
+    assert CASES[kind].named in said
+    assert f"failed at {url}: {code}: said AWS" in said
+    assert advice in said
+    assert len(asked) == 1, "what is refused once is refused again"
+
+
+@each
+def test_throttling_is_tried_again_within_a_bound(kind: type[AwsResource], monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr("botocore.endpoint.time.sleep", waits.append)
+    code = "SlowDown" if kind is JobFiles else "ThrottlingException"
+    with refusing(code) as (url, asked), pytest.raises(ResourceError) as caught:
+        CASES[kind].call(made(kind, url, attempts=4))
+    said = str(caught.value)
+    assert CASES[kind].named in said
+    assert f"{code}: said AWS" in said
+    assert "All 4 attempts were throttled: run it again later, or raise the resource's `attempts`." in said
+    assert len(asked) == 4
+    assert len(waits) == 3
+    assert len(set(waits)) == 3, "waits without jitter meet again"
+    assert max(waits) <= 20
+
+
+@each
+def test_an_unreachable_endpoint_is_reported(kind: type[AwsResource]) -> None:
+    one = made(kind, "http://127.0.0.1:9").model_copy(update={"hint": "Start it."})
+    with pytest.raises(Unreachable) as caught:
+        CASES[kind].call(one)
+    said = str(caught.value)
+    assert CASES[kind].named in said
+    assert "http://127.0.0.1:9 does not answer" in said
+    assert said.endswith("Start it.")
+
+
+def test_a_large_file_that_may_not_be_written(tmp_path: Path) -> None:
+    jar = tmp_path / "hudi.jar"
+    jar.write_bytes(b"hudi")
+
+    def answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        looked = environ["REQUEST_METHOD"] == "HEAD"
+        body = b"" if looked else b"<Error><Code>AccessDenied</Code><Message>no s3:PutObject</Message></Error>"
+        start_response("404 Gone" if looked else "403 No", [("Content-Length", str(len(body)))])
+        return [body]
+
+    with (
+        listening(answer) as url,
+        pytest.raises(AccessRefused, match=r"Writing s3://code/spark/hudi\.jar failed.*AccessDenied: no s3:PutObject"),
+    ):
+        made(JobFiles, url).upload("hudi.jar", jar)  # type: ignore[attr-defined]
+
+
+def test_an_object_that_may_not_be_looked_for() -> None:
+    with (
+        refusing("AccessDenied", 403) as (url, asked),
+        pytest.raises(AccessRefused, match=r"Looking for s3://code/spark/a\.jar failed.*403"),
+    ):
+        made(JobFiles, url).size("a.jar")  # type: ignore[attr-defined]
+    assert asked == ["HEAD"]
+
+
+@pytest.mark.parametrize(
+    ("error", "raised", "advice"),
+    [
+        (UnauthorizedSSOTokenError(), AccessRefused, "aws sso login"),
+        (ProfileNotFound(profile="dev"), AccessRefused, r"profile \(dev\) could not be found.*AWS_PROFILE"),
+        (ParamValidationError(report="Name: too long"), AwsRequestFailed, "at AWS in us-east-1: .*Name: too long"),
+    ],
+)
+def test_what_boto3_says_before_it_asks(error: Exception, raised: type[Exception], advice: str) -> None:
+    with pytest.raises(raised, match=f"Reading the thing failed.*{advice}"), Sts().explained("Reading the thing"):
+        raise error
+
+
+def test_a_profile_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "nobody's")
+    with pytest.raises(AccessRefused, match=r"nobody's.*set AWS_PROFILE"):
+        Sts().identity()
+
+
+def test_whose_credentials_these_are() -> None:
+    inner = f"<Arn>arn:aws:iam::{ACCOUNT}:user/anna</Arn><UserId>u</UserId><Account>{ACCOUNT}</Account>"
+    result = f"<GetCallerIdentityResult>{inner}</GetCallerIdentityResult>"
+    body = f"<GetCallerIdentityResponse>{result}</GetCallerIdentityResponse>".encode()
+
+    def answer(_: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        start_response("200 OK", [("Content-Length", str(len(body)))])
+        return [body]
+
+    with listening(answer) as url:
+        found = made(Sts, url).identity()  # type: ignore[attr-defined]
+    assert (found.account, found.arn) == (ACCOUNT, f"arn:aws:iam::{ACCOUNT}:user/anna")

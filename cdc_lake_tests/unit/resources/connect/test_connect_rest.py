@@ -1,0 +1,152 @@
+"""Kafka Connect's resource against a worker that answers as told: order of calls, retries, errors."""
+
+from collections.abc import Iterator
+
+import pytest
+from httpx import BasicAuth
+
+from cdc_lake_tests.unit.resources.fake_connect import FakeConnect, fake_connect, status
+from resources.connect import kafka_connect
+from resources.connect.kafka_connect import KafkaConnect
+from resources.errors import (
+    AccessRefused,
+    ConnectorConfigInvalid,
+    ConnectorFailed,
+    ConnectorMissing,
+    ConnectRequestFailed,
+    Unreachable,
+    WaitTimedOut,
+)
+
+CONFIG = {"connector.class": "C", "tasks.max": "1"}
+STORED = {"name": "nw", **CONFIG}
+AT = "/connectors/nw"
+BUSY = (409, {"error_code": 409, "message": "rebalance in process"})
+TRACE = "org.E: top\n\tat x\nCaused by: org.F: middle\nCaused by: org.G: the slot is gone.\n\tat y"
+
+
+@pytest.fixture
+def worker() -> Iterator[FakeConnect]:
+    with fake_connect() as fake:
+        yield fake
+
+
+def connect(worker: FakeConnect, rebalance_seconds: float = 2) -> KafkaConnect:
+    return KafkaConnect(url=worker.url + "/", hint="Run `cdc-lake up`.", rebalance_seconds=rebalance_seconds)
+
+
+def test_put_creates(worker: FakeConnect) -> None:
+    worker.on(f"PUT {AT}/config", (201, {}))
+    assert connect(worker).put("nw", CONFIG) == "created"
+
+
+def test_the_login_is_sent_and_a_refusal_says_who_was_refused(worker: FakeConnect) -> None:
+    worker.on("GET /connectors", (200, []))
+    signed = KafkaConnect(url=worker.url, user="cdc-lake", password="pa55word")
+    assert signed.names() == ()
+    assert worker.authorization == BasicAuth("cdc-lake", "pa55word")._auth_header
+    assert "pa55word" not in repr(signed)
+    worker.on("GET /connectors", (401, None))
+    with pytest.raises(AccessRefused, match=r"Cannot use Kafka Connect: .* refuses user cdc-lake and this password"):
+        signed.names()
+    with pytest.raises(AccessRefused, match=r"refuses requests without a password\. Run `cdc-lake up`"):
+        connect(worker).names()
+    assert worker.authorization == ""
+
+
+def test_put_of_what_runs_calls_nothing(worker: FakeConnect) -> None:
+    worker.on(f"GET {AT}/config", (200, STORED))
+    worker.on(f"GET {AT}/status", status("RUNNING", "RUNNING"))
+    assert connect(worker).put("nw", CONFIG) == "unchanged"
+    assert not [request for request in worker.requests if not request.startswith("GET")]
+
+
+def test_put_updates_what_differs(worker: FakeConnect) -> None:
+    worker.on(f"GET {AT}/config", (200, {**STORED, "gone": "1"}))
+    worker.on(f"GET {AT}/status", status("RUNNING", "RUNNING"))
+    worker.on(f"PUT {AT}/config", (200, {}))
+    assert connect(worker).put("nw", CONFIG) == "updated"
+
+
+def test_put_resumes_what_was_stopped(worker: FakeConnect) -> None:
+    worker.on(f"GET {AT}/config", (200, STORED))
+    worker.on(f"GET {AT}/status", status("STOPPED"))
+    worker.on(f"PUT {AT}/resume", (202, None))
+    assert connect(worker).put("nw", CONFIG) == "updated"
+    assert f"PUT {AT}/resume" in worker.requests
+
+
+def test_a_refused_configuration_says_what_the_worker_says(worker: FakeConnect) -> None:
+    worker.on(f"PUT {AT}/config", (400, {"error_code": 400, "message": "database.hostname: refused"}))
+    with pytest.raises(ConnectorConfigInvalid, match=r"nw refuses.*database\.hostname"):
+        connect(worker).put("nw", CONFIG)
+
+
+def test_a_rebalance_is_waited_out(worker: FakeConnect) -> None:
+    worker.on(f"PUT {AT}/config", BUSY, BUSY, (201, {}))
+    assert connect(worker).put("nw", CONFIG) == "created"
+
+
+def test_a_rebalance_without_end_is_an_error(worker: FakeConnect) -> None:
+    worker.on(f"PUT {AT}/config", BUSY)
+    with pytest.raises(ConnectRequestFailed, match="rebalance in process"):
+        connect(worker, 0.3).put("nw", CONFIG)
+
+
+def test_running_is_waited_for(worker: FakeConnect) -> None:
+    worker.on(f"GET {AT}/status", status("UNASSIGNED"), status("RUNNING"), status("RUNNING", "RUNNING"))
+    assert connect(worker).wait_running("nw", timeout_seconds=5).is_running()
+
+
+def test_a_failure_that_lasts_ends_the_wait_early_with_its_cause(
+    worker: FakeConnect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka_connect, "SETTLE_SECONDS", 0.3)
+    worker.on(f"GET {AT}/status", status("RUNNING", "FAILED", trace=TRACE))
+    with pytest.raises(ConnectorFailed, match=r"task 0 FAILED: org\.G: the slot is gone\. Mend"):
+        connect(worker).wait_running("nw", timeout_seconds=60)
+
+
+def test_a_failure_from_before_the_update_doesnt(worker: FakeConnect) -> None:
+    worker.on(f"GET {AT}/status", status("RUNNING", "FAILED", trace=TRACE), status("RUNNING", "RUNNING"))
+    assert connect(worker).wait_running("nw", timeout_seconds=60).is_running()
+
+
+def test_a_wait_in_vain_tells_the_last_state(worker: FakeConnect) -> None:
+    worker.on(f"GET {AT}/status", status("RUNNING", "UNASSIGNED"))
+    with pytest.raises(WaitTimedOut, match=r"task 0 UNASSIGNED.*cdc-lake up"):
+        connect(worker).wait_running("nw", timeout_seconds=0.5)
+
+
+def test_a_missing_connector_is_named(worker: FakeConnect) -> None:
+    with pytest.raises(ConnectorMissing, match="no connector nw"):
+        connect(worker).wait_running("nw")
+    assert connect(worker).status("nw") is None
+    assert connect(worker).delete("nw") is False
+
+
+def test_only_what_failed_is_restarted(worker: FakeConnect) -> None:
+    worker.on(f"GET {AT}/status", status("RUNNING", "RUNNING", "FAILED"))
+    worker.on(f"POST {AT}/restart?includeTasks=true&onlyFailed=true", (202, {}))
+    assert connect(worker).restart_failed("nw") == (1,)
+    worker.on(f"GET {AT}/status", status("RUNNING", "RUNNING"))
+    assert connect(worker).restart_failed("nw") == ()
+
+
+def test_delete_stops_then_forgets_the_offsets_then_deletes(worker: FakeConnect) -> None:
+    gone = (404, {"message": "gone"})
+    worker.on(f"GET {AT}/config", (200, STORED), gone)
+    worker.on(f"GET {AT}/status", status("RUNNING", "RUNNING"), status("STOPPED", "RUNNING"), status("STOPPED"), gone)
+    worker.on(f"PUT {AT}/stop", (204, None))
+    worker.on(f"DELETE {AT}/offsets", (200, {"message": "done"}))
+    worker.on(f"DELETE {AT}", BUSY, (204, None))
+    assert connect(worker).delete("nw") is True
+    changes = [request for request in worker.requests if not request.startswith("GET")]
+    assert changes == [f"PUT {AT}/stop", f"DELETE {AT}/offsets", f"DELETE {AT}", f"DELETE {AT}"]
+
+
+def test_a_worker_that_is_down_says_so_with_the_hint() -> None:
+    with fake_connect() as worker:
+        resource = connect(worker, 0.3)
+    with pytest.raises(Unreachable, match=r"can't be reached.*cdc-lake up"):
+        resource.status("nw")

@@ -1,0 +1,82 @@
+"""What is said of connectors whose plugins are not here: the shipped ones pass, and slips are named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from resources.connect.connector_config import placeholders, render
+from resources.connect.connector_lint import Settings
+
+CONNECTORS = Path(__file__).parents[4] / "connectors"
+SINKS = sorted(CONNECTORS.glob("s3-sink-*.json"))
+SETTINGS = Settings.read(CONNECTORS / "settings")
+
+
+def filled(path: Path) -> dict[str, str]:
+    """A configuration with its placeholders' names in their places."""
+    return render(path, {name: name for name in placeholders(path)})
+
+
+def sink(vendor: str) -> dict[str, str]:
+    """The vendor's."""
+    return filled(CONNECTORS / f"s3-sink-{vendor}.json")
+
+
+@pytest.mark.parametrize("path", SINKS, ids=lambda path: path.stem)
+def test_every_sink_that_is_shipped_is_known_and_right(path: Path) -> None:
+    config = filled(path)
+    assert config["connector.class"] in SETTINGS.classes
+    assert list(SETTINGS.faults(config)) == []
+    assert placeholders(path) == {"topic", "bucket", "prefix", "region"}
+    # What is aborted is no record, and what was there before the sink is.
+    assert config["consumer.override.isolation.level"] == "read_committed"
+    assert config["consumer.override.auto.offset.reset"] == "earliest"
+
+
+def test_there_is_one_of_each_vendor() -> None:
+    assert {filled(path)["connector.class"] for path in SINKS} == SETTINGS.classes.keys()
+
+
+@pytest.mark.parametrize(
+    ("vendor", "changes", "said"),
+    [
+        ("confluent", {"flush.size": None}, "flush.size is missing"),
+        ("confluent", {"flush.size": "0"}, "flush.size is '0', which does not fit '[1-9][0-9]*'"),
+        ("confluent", {"behavior.on.null.values": "write"}, "behavior.on.null.values is 'write'; allowed: fail"),
+        ("confluent", {"s3.bucket.nmae": "b"}, "; is s3.bucket.name meant?"),
+        ("aiven", {"format.output.envelope": "yes"}, "format.output.envelope is 'yes'; allowed: true, false"),
+        (
+            "aiven",
+            {"format.output.envelope": "true"},
+            "format.output.fields is 'value', which does not fit '(.*,)?offset(,.*)?' where format.output.envelope is "
+            "'true'",
+        ),
+        (
+            "aiven",
+            {"format.output.fields": "value,offset"},
+            "format.output.fields is 'value,offset', which does not fit 'value' where format.output.envelope is",
+        ),
+        ("lenses", {"connect.s3.error.policy": "THROWS"}, "connect.s3.error.policy is 'THROWS'; allowed: THROW, RETRY"),
+        (
+            "lenses",
+            {"connect.s3.kcql": "INSERT INTO b SELECT * FROM t"},
+            "connect.s3.kcql is 'INSERT INTO b SELECT * FROM t', which does not fit",
+        ),
+        ("lenses", {"tasks.max": "many"}, "tasks.max is 'many'"),
+    ],
+)
+def test_a_slip_is_named(vendor: str, changes: dict[str, str | None], said: str) -> None:
+    changed = {name: value for name, value in {**sink(vendor), **changes}.items() if value is not None}
+    (found,) = SETTINGS.faults(changed)
+    assert said in found
+
+
+def test_families_may_be_followed_by_anything() -> None:
+    extra = {"transforms.a.type": "x", "consumer.override.max.poll.records": "5", "value.converter.x": "y"}
+    assert list(SETTINGS.faults({**sink("aiven"), **extra})) == []
+
+
+def test_of_an_unknown_class_nothing_is_said() -> None:
+    assert list(SETTINGS.faults({"connector.class": "io.debezium.connector.postgresql.PostgresConnector"})) == []

@@ -1,0 +1,116 @@
+"""What goes into a plugin's zip, that the same jars make the same zip, and what makes none."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from resources.connect.plugin_archive import CONFIG_PROVIDER, PluginInvalid, build
+
+CLASS = f"{CONFIG_PROVIDER.replace('.', '/')}.class"
+
+
+def zipped(path: Path, members: Mapping[str, bytes]) -> Path:
+    """A zip, or a jar, with these members."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return path
+
+
+def jar(path: Path, *classes: str) -> Path:
+    """A jar with these classes."""
+    return zipped(path, dict.fromkeys(classes, b"class"))
+
+
+@pytest.fixture
+def debezium(tmp_path: Path) -> Path:
+    """A plugin's folder as Debezium's archive makes it, after Kafka's tool was at it."""
+    folder = tmp_path / "debezium"
+    jar(folder / "debezium-connector-postgres" / "debezium-connector-postgres-3.7.0.Final.jar", "a.class")
+    jar(folder / "debezium-connector-postgres" / "protobuf-java-3.25.5.jar", "b.class")
+    jar(folder / "debezium-connector-postgres" / "connect-plugin-path-shim-1.0.0.jar", "shim.class")
+    (folder / "debezium-connector-postgres" / "README.md").write_text("read me")
+    return folder
+
+
+@pytest.fixture
+def provider(tmp_path: Path) -> Path:
+    """The jar with AWS's config providers."""
+    return jar(tmp_path / "msk-config-providers-0.4.0-all.jar", CLASS)
+
+
+def test_the_jars_are_at_the_root_and_the_name_has_the_hash(tmp_path: Path, debezium: Path, provider: Path) -> None:
+    vendor = zipped(
+        tmp_path / "lenses.zip",
+        {
+            "kafka-connect-aws-s3-9.0.0/lib/sink-9.0.0.jar": (provider.parent / "x.jar").name.encode(),
+            "kafka-connect-aws-s3-9.0.0/LICENSE": b"Apache",
+        },
+    )
+    built = build("debezium", debezium, [provider, vendor], tmp_path / "out")
+    expected = ("debezium-connector-postgres-3.7.0.Final.jar", "msk-config-providers-0.4.0-all.jar")
+    assert built.jars == (*expected, "protobuf-java-3.25.5.jar", "sink-9.0.0.jar")
+    with zipfile.ZipFile(built.path) as archive:
+        assert tuple(archive.namelist()) == built.jars
+        assert archive.testzip() is None
+        assert archive.read(provider.name) == provider.read_bytes()
+    assert built.digest == hashlib.sha256(built.path.read_bytes()).hexdigest()
+    assert built.path.name == f"debezium-{built.digest[:12]}.zip"
+    assert built.name == f"debezium-{built.digest[:12]}"
+    assert [each.name for each in built.path.parent.iterdir()] == [built.path.name]
+
+
+def test_the_same_jars_make_the_same_zip_whenever_and_in_whatever_order(
+    tmp_path: Path, debezium: Path, provider: Path
+) -> None:
+    other = jar(tmp_path / "other-1.0.jar", "c.class")
+    first = build("debezium", debezium, [provider, other], tmp_path / "one")
+    for path in debezium.rglob("*.jar"):
+        os.utime(path, (1, 1))
+    assert build("debezium", debezium, [other, provider, other], tmp_path / "two").digest == first.digest
+    jar(tmp_path / "other-1.0.jar", "d.class")
+    assert build("debezium", debezium, [provider, other], tmp_path / "one").digest != first.digest
+
+
+def test_without_the_provider_it_would_not_start(tmp_path: Path, debezium: Path) -> None:
+    with pytest.raises(PluginInvalid, match=rf"No jar of the plugin debezium has the class {CONFIG_PROVIDER}.*-all"):
+        build("debezium", debezium, [], tmp_path / "out")
+    assert build("debezium", debezium, [], tmp_path / "out", provider=None).jars
+
+
+def test_one_artifact_in_two_versions_is_told(tmp_path: Path, debezium: Path) -> None:
+    older = jar(tmp_path / "protobuf-java-3.19.0.jar", "b.class")
+    assert build("sink", debezium, [older], tmp_path / "out", provider=None).several == ("protobuf-java",)
+
+
+def test_another_jar_of_the_same_name_is_refused(tmp_path: Path, debezium: Path) -> None:
+    other = jar(tmp_path / "vendor" / "protobuf-java-3.25.5.jar", "different.class")
+    with pytest.raises(PluginInvalid, match=r"protobuf-java-3\.25\.5\.jar of .*vendor.* is another one"):
+        build("sink", debezium, [other], tmp_path / "out", provider=None)
+
+
+def test_what_is_no_plugin_is_named(tmp_path: Path, debezium: Path) -> None:
+    text = tmp_path / "notes.zip"
+    text.write_text("no zip")
+    broken = tmp_path / "broken.zip"
+    zipped(broken, {"lib/broken-1.0.jar": b"not a jar"})
+    for sources, said in (
+        ([tmp_path / "missing.zip"], r"missing\.zip is not there"),
+        ([text], r"notes\.zip is neither a jar nor a zip"),
+        ([zipped(tmp_path / "docs.zip", {"README": b""})], r"docs\.zip has no jar"),
+        ([broken], r"broken-1\.0\.jar of .*broken\.zip is broken"),
+    ):
+        with pytest.raises(PluginInvalid, match=said):
+            build("sink", debezium, sources, tmp_path / "out")
+    with pytest.raises(PluginInvalid, match="no jar for the plugin sink"):
+        build("sink", None, [], tmp_path / "out")
+    with pytest.raises(PluginInvalid, match="'s3_sink'"):
+        build("s3_sink", debezium, [], tmp_path / "out")
+    assert not (tmp_path / "out").exists()

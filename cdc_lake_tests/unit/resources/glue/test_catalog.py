@@ -1,0 +1,140 @@
+"""The Glue catalog resource against moto's Glue, in this process."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from resources.aws.client import AwsRequestFailed
+from resources.errors import Unreachable
+from resources.glue.catalog import GlueCatalog, GlueColumn, TableDefinition, hudi_table, merge_on_read
+
+COLUMNS = [GlueColumn("order_id", "int"), GlueColumn("freight", "decimal(6,2)", "in euros")]
+
+
+@pytest.fixture
+def catalog() -> Iterator[GlueCatalog]:
+    with mock_aws():
+        glue = GlueCatalog(access_key="key", secret_key="secret")
+        glue.ensure_database("lake", "s3://bucket/lake/")
+        yield glue
+
+
+@pytest.fixture
+def orders() -> TableDefinition:
+    return hudi_table("lake", "orders", "s3a://bucket/lake/orders/", COLUMNS)
+
+
+def test_a_database_is_made_once(catalog: GlueCatalog) -> None:
+    assert catalog.ensure_database("other") is True
+    assert catalog.ensure_database("other") is False
+    assert catalog.ensure_database("lake", "s3://elsewhere/") is False
+
+
+def test_a_table_is_written_only_when_it_differs(catalog: GlueCatalog, orders: TableDefinition) -> None:
+    assert catalog.put_table(orders) is True
+    assert catalog.put_table(orders) is False
+    wider = hudi_table("lake", "orders", "s3a://bucket/lake/orders", [*COLUMNS, GlueColumn("ship_city", "string")])
+
+    assert catalog.put_table(wider) is True
+    assert catalog.get_table("lake", "orders") == wider
+
+
+def test_what_an_engine_adds_to_a_table_is_no_difference(catalog: GlueCatalog, orders: TableDefinition) -> None:
+    catalog.put_table(orders)
+    touched: Any = orders.to_input()
+    touched["Parameters"]["transient_lastDdlTime"] = "1"
+    boto3.client("glue", region_name="us-east-1").update_table(DatabaseName="lake", TableInput=touched)
+
+    assert catalog.put_table(orders) is False
+
+
+def test_a_missing_table_is_none_and_deleting_it_says_so(catalog: GlueCatalog, orders: TableDefinition) -> None:
+    assert catalog.get_table("lake", "orders") is None
+    assert catalog.get_table("nowhere", "orders") is None
+    assert catalog.delete_table("lake", "orders") is False
+    catalog.put_table(orders)
+
+    assert catalog.delete_table("lake", "orders") is True
+    assert catalog.get_table("lake", "orders") is None
+
+
+def test_tables_are_listed_by_name(catalog: GlueCatalog, orders: TableDefinition) -> None:
+    catalog.put_table(orders)
+    catalog.put_table(dataclasses.replace(orders, name="lines"))
+
+    assert [each.name for each in catalog.tables("lake")] == ["lines", "orders"]
+
+
+def test_an_error_names_the_object(catalog: GlueCatalog, orders: TableDefinition) -> None:
+    with pytest.raises(AwsRequestFailed, match=r"Writing the Glue table nowhere\.orders failed") as failed:
+        catalog.put_table(dataclasses.replace(orders, database="nowhere"))
+
+    assert failed.value.code == "EntityNotFoundException"
+
+
+def test_nobody_there_is_told_with_the_hint() -> None:
+    glue = GlueCatalog(
+        endpoint_url="http://127.0.0.1:9", access_key="k", secret_key="s", hint="Run `cdc-lake up`.", attempts=1
+    )
+
+    with pytest.raises(Unreachable) as unreachable:
+        glue.tables("lake")
+
+    assert "http://127.0.0.1:9 does not answer" in unreachable.value.user_message
+    assert unreachable.value.user_message.endswith("Run `cdc-lake up`.")
+
+
+def test_a_hudi_table_has_what_each_engine_looks_for(orders: TableDefinition) -> None:
+    assert orders.location == "s3://bucket/lake/orders"
+    assert orders.input_format.endswith("HoodieParquetInputFormat")
+    assert orders.parameters["spark.sql.sources.provider"] == "hudi"
+    assert [each.name for each in orders.columns][:2] == ["_hoodie_commit_time", "_hoodie_commit_seqno"]
+    assert orders.columns[5:] == tuple(COLUMNS)
+
+
+def test_a_merge_on_read_table_is_two_that_differ_in_what_a_reader_sees(
+    catalog: GlueCatalog, orders: TableDefinition
+) -> None:
+    for each in merge_on_read(orders):
+        assert catalog.put_table(each) is True
+        assert catalog.put_table(each) is False
+    compacted, merged = catalog.tables("lake")
+
+    assert (compacted.name, merged.name) == ("orders_ro", "orders_rt")
+    assert compacted.location == merged.location == orders.location
+    assert compacted.columns == merged.columns == orders.columns
+    assert compacted.input_format == orders.input_format
+    assert merged.input_format == "org.apache.hudi.hadoop.realtime.HoodieParquetRealtimeInputFormat"
+    seen = [each.serde_parameters["hoodie.query.as.ro.table"] for each in (compacted, merged)]
+    assert seen == ["true", "false"]
+
+
+def test_sparks_schema_is_cut_into_parts() -> None:
+    key = GlueColumn("customer_id", "string")
+    table = hudi_table("lake", "t", "s3://b/t", COLUMNS, partition_keys=[key], spark_schema="x" * 9000)
+
+    parts = [table.parameters[f"spark.sql.sources.schema.part.{index}"] for index in range(3)]
+    assert table.parameters["spark.sql.sources.schema.numParts"] == "3"
+    assert "".join(parts) == "x" * 9000
+    assert table.parameters["spark.sql.sources.schema.partCol.0"] == "customer_id"
+
+
+@pytest.mark.parametrize(
+    ("database", "name", "columns", "told"),
+    [
+        ("Lake", "t", COLUMNS, "lower case"),
+        ("lake", "T", COLUMNS, "lower case"),
+        ("lake", "t", [GlueColumn("a", "int"), GlueColumn("A", "int")], "differ in case only"),
+    ],
+)
+def test_what_glue_would_store_otherwise_is_refused(
+    database: str, name: str, columns: list[GlueColumn], told: str
+) -> None:
+    with pytest.raises(ValueError, match=told):
+        hudi_table(database, name, "s3://b/t", columns)

@@ -1,0 +1,121 @@
+"""The MSK resource: bootstrap brokers by listener, the cluster's state, and what it raises."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+
+from cdc_lake_tests.aws_api.rest_protocol import Operation, RestService
+from cdc_lake_tests.fakes.server import serving
+from infra.local.aws_api.errors import AwsError
+from resources.aws.client import AwsRequestFailed
+from resources.errors import AccessRefused, Unreachable
+from resources.kafka.msk import ClusterMissing, ListenerMissing, Msk
+from resources.kafka.resource import Kafka
+
+ARN = "arn:aws:kafka:us-east-1:123456789012:cluster/lake/1"
+
+
+def msk(url: str) -> Msk:
+    """The resource."""
+    return Msk(endpoint_url=url, access_key="key", secret_key="secret", attempts=1, cluster_arn=ARN)
+
+
+def aws(answers: dict[str, Operation]) -> AbstractContextManager[str]:
+    """MSK with prepared answers."""
+    return serving({"kafka": RestService("kafka", answers)})
+
+
+def refusing(code: str, message: str, status: int) -> Operation:
+    """An operation that answers with an error."""
+
+    def refuse(_: dict[str, Any]) -> dict[str, Any]:
+        raise AwsError(code, message, status=status)
+
+    return refuse
+
+
+def test_a_provisioned_cluster_is_described() -> None:
+    provisioned = {"currentBrokerSoftwareInfo": {"kafkaVersion": "4.3.1"}, "numberOfBrokerNodes": 3}
+    answer = {"clusterArn": ARN, "clusterName": "lake", "clusterType": "PROVISIONED", "state": "ACTIVE"}
+    with aws({"DescribeClusterV2": lambda _: {"clusterInfo": {**answer, "provisioned": provisioned}}}) as url:
+        found = msk(url).describe()
+    assert (found.arn, found.name, found.state) == (ARN, "lake", "ACTIVE")
+    assert (found.serverless, found.kafka_version, found.brokers, found.reason) == (False, "4.3.1", 3, None)
+
+
+def test_kafka_asks_the_cluster_for_its_brokers_once() -> None:
+    requested: list[str] = []
+
+    def brokers(request: dict[str, Any]) -> dict[str, Any]:
+        requested.append(request["ClusterArn"])
+        return {"bootstrapBrokerStringSaslIam": "b-2:9098,b-1:9098"}
+
+    with aws({"GetBootstrapBrokers": brokers}) as url:
+        kafka = Kafka(cluster=msk(url), security="iam")
+        assert {kafka.servers(), kafka.servers(), kafka.spark_options()["bootstrap.servers"]} == {"b-1:9098,b-2:9098"}
+        assert kafka._broker.bootstrap == "b-1:9098,b-2:9098"
+    assert requested == [ARN]
+    assert Kafka(bootstrap="b-1:9092", cluster=msk("http://127.0.0.1:9")).servers() == "b-1:9092"
+    with pytest.raises(Unreachable, match="neither bootstrap nor cluster"):
+        Kafka().topics()
+
+
+@pytest.mark.parametrize(("code", "status"), [("NotFoundException", 404), ("BadRequestException", 400)])
+def test_a_cluster_that_does_not_exist(code: str, status: int) -> None:
+    with (
+        aws({"GetBootstrapBrokers": refusing(code, "no such cluster", status)}) as url,
+        pytest.raises(ClusterMissing, match=rf"There is no MSK cluster {ARN} in us-east-1"),
+    ):
+        msk(url).bootstrap()
+
+
+def test_each_way_of_signing_in_has_its_listener() -> None:
+    answer = {
+        "bootstrapBrokerStringSaslIam": "b-1:9098,b-2:9098",
+        "bootstrapBrokerStringSaslScram": "b-1:9096",
+        "bootstrapBrokerStringTls": "b-1:9094",
+    }
+    with aws({"GetBootstrapBrokers": lambda _: answer}) as url:
+        one = msk(url)
+        assert [one.bootstrap(), one.bootstrap("scram"), one.bootstrap("tls")] == list(answer.values())
+        with pytest.raises(ListenerMissing, match="no listener for plaintext; it has iam, scram, tls"):
+            one.bootstrap("plaintext")
+
+
+def test_a_cluster_without_brokers_is_reported_with_its_state() -> None:
+    described = {"clusterArn": ARN, "clusterName": "lake", "clusterType": "SERVERLESS", "state": "CREATING"}
+    reason = {"code": "Quota", "message": "too many brokers"}
+    answers: dict[str, Operation] = {
+        "GetBootstrapBrokers": lambda _: {},
+        "DescribeClusterV2": lambda _: {"clusterInfo": {**described, "stateInfo": reason}},
+    }
+    with aws(answers) as url:
+        with pytest.raises(ListenerMissing, match=rf"{ARN} has no brokers yet.* CREATING"):
+            msk(url).bootstrap()
+        found = msk(url).describe()
+        assert (found.serverless, found.kafka_version, found.brokers) == (True, None, None)
+        assert found.reason == "Quota: too many brokers"
+
+
+@pytest.mark.parametrize(
+    ("code", "raised"),
+    [
+        ("AccessDeniedException", AccessRefused),
+        ("ExpiredTokenException", AccessRefused),
+        ("TooManyRequestsException", AwsRequestFailed),
+    ],
+)
+def test_an_error_of_aws_names_the_cluster_and_the_cause(code: str, raised: type[Exception]) -> None:
+    with (
+        aws({"GetBootstrapBrokers": refusing(code, "role/dagster may not", 403)}) as url,
+        pytest.raises(raised, match=rf"bootstrap brokers of the MSK cluster {ARN} failed.*{code}: role/dagster may"),
+    ):
+        msk(url).bootstrap()
+
+
+def test_an_unreachable_endpoint_is_reported() -> None:
+    with pytest.raises(Unreachable, match=ARN):
+        msk("http://127.0.0.1:9").describe()

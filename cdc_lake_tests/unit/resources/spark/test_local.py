@@ -1,0 +1,39 @@
+"""Starting Spark ahead: what fails there is told to whoever asks for the session."""
+
+from __future__ import annotations
+
+import shutil
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from resources.errors import ResourceError
+from resources.object_store import ObjectStore
+from resources.spark.local import LocalSpark, _Process
+
+
+def test_a_start_ahead_that_fails_is_told_where_the_session_is_asked_for(tmp_path: Path) -> None:
+    spark = LocalSpark(
+        java_home="/none", jars=str(tmp_path), properties=[], store=ObjectStore(bucket="none"), hint="Run setup."
+    )
+    spark.warm()
+    for thread in threading.enumerate():
+        if thread.name == "spark-warming":
+            thread.join()
+    with pytest.raises(ResourceError, match="there are no jars for Spark"):
+        spark.session()
+    spark.stop()
+
+
+def test_a_deleted_folder_for_temporary_files_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_Process, "scratch", None)
+    monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
+    parent = tmp_path / "stack" / "spark"
+    spark = LocalSpark(java_home="/none", jars="", properties=[], store=ObjectStore(bucket="none"), scratch=str(parent))
+    folder = spark._scratch()
+    assert folder is not None
+    shutil.rmtree(parent)
+    assert spark._scratch() == folder
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (parent, folder, folder / "s3a")] == [0o700] * 3

@@ -1,0 +1,1 @@
+"""Roles, policies and security groups of the CDK application."""

@@ -1,0 +1,141 @@
+"""What Dagster's code location may do: what the `aws` profile's resources ask of AWS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from aws_cdk import aws_iam as iam
+
+from infra.aws.iam.grants import LOOK, puts, reads, reads_secret, reads_topics, writes
+from infra.aws.iam.policies import allow, arn, kafka_arn, on_any
+from infra.aws.stacks.base_stack import LakeStack
+from infra.aws.stacks.catalog import CatalogStack
+from infra.aws.stacks.connect import ConnectStack, offsets_topic
+from infra.aws.stacks.object_events import EventsStack
+from infra.aws.stacks.shared_parameters import told
+from infra.aws.stacks.spark import CLUSTER_TOLD, SparkStack
+from infra.aws.stacks.storage import StorageStack
+from resources.aws.metrics import NAMESPACE
+
+RUN_LOGS = "dagster-logs/"
+"""Where image/dagster.yaml has what runs print, in the bucket `work`."""
+_CATALOG = "datacatalog/AwsDataCatalog"
+
+
+def object_statements(storage: StorageStack, events: EventsStack) -> list[iam.PolicyStatement]:
+    """Buckets and the queue of their events."""
+    queue = ["DeleteMessage", "GetQueueAttributes", "ReceiveMessage"]
+    return [
+        *writes(storage.lake),
+        *puts(storage.work, "athena-results/", RUN_LOGS),
+        *puts(storage.artifacts, "spark/"),
+        allow([f"sqs:{action}" for action in queue], [events.queue.queue_arn]),
+        allow(["sqs:GetQueueAttributes", "sqs:GetQueueUrl"], [events.unhandled.queue_arn]),
+    ]
+
+
+def run_log_statements(storage: StorageStack) -> list[iam.PolicyStatement]:
+    """Reading what runs printed, for the web server."""
+    return reads(storage.work, RUN_LOGS)
+
+
+def kafka_statements(stack: LakeStack, cluster: str) -> list[iam.PolicyStatement]:
+    """Topics are made, changed and looked at; records are read by explicit offsets, in a group that commits none."""
+
+    def on(names: Iterable[str], *actions: str) -> iam.PolicyStatement:
+        topics = [kafka_arn(stack, cluster, "topic", name) for name in names]
+        return allow([f"kafka-cluster:{action}" for action in actions], topics)
+
+    prefixes = stack.size.topic_prefixes
+    return [
+        *reads_topics(stack, stack.size, cluster, groups=["cdc-lake-reader-*"]),
+        on((f"{each}.*" for each in prefixes), "AlterTopicDynamicConfiguration", "CreateTopic", "DeleteTopic"),
+        # `cdc-lake reset` takes away Debezium's own heartbeats too, and ends the offsets of a connector that went.
+        on((f"__debezium-heartbeat.{each}" for each in prefixes), *LOOK, "DeleteTopic"),
+        on(map(offsets_topic, stack.size.pipelines), *LOOK, "ReadData", "WriteData"),
+        allow(["kafka-cluster:WriteDataIdempotently", "kafka:DescribeClusterV2"], [cluster]),
+        on_any("kafka:GetBootstrapBrokers"),
+    ]
+
+
+def connect_statements(stack: LakeStack, connect: ConnectStack, secret: str) -> list[iam.PolicyStatement]:
+    """Connectors. Making one sets up its log with the maker's rights; plugins are a person's to upload."""
+    changes = [*(f"{verb}Connector" for verb in ("Delete", "Describe", "Update")), "ListConnectorOperations"]
+    changes += ["ListTagsForResource", "TagResource"]
+    workers = arn(stack, "kafkaconnect", f"worker-configuration/{stack.size.prefix}-*")
+    operations = arn(stack, "kafkaconnect", "connector-operation/cdc-lake-*")
+    slr = f"role/aws-service-role/kafkaconnect.{_DOMAIN}/AWSServiceRoleForKafkaConnect"
+    return [
+        on_any("kafkaconnect:CreateConnector", "kafkaconnect:ListConnectors"),
+        allow([f"kafkaconnect:{action}" for action in changes], [_connectors(stack)]),
+        allow(["kafkaconnect:DescribeWorkerConfiguration"], [workers]),
+        allow(["kafkaconnect:DescribeConnectorOperation"], [operations]),
+        on_any("cloudwatch:GetMetricData"),
+        on_any(
+            *(f"logs:{verb}LogDelivery" for verb in ("Create", "Delete", "Get", "Update")),
+            "logs:ListLogDeliveries",
+            *(f"logs:{verb}" for verb in ("DescribeLogGroups", "DescribeResourcePolicies", "PutResourcePolicy")),
+        ),
+        on_any(*(f"ec2:Describe{kind}" for kind in ("NetworkInterfaces", "SecurityGroups", "Subnets", "Vpcs"))),
+        allow(
+            ["ec2:CreateNetworkInterface"],
+            [arn(stack, "ec2", f"{kind}/*") for kind in ("network-interface", "security-group", "subnet")],
+        ),
+        allow(["iam:CreateServiceLinkedRole"], [arn(stack, "iam", slr, region="")]),
+        _passes(connect.role.role_arn, f"kafkaconnect.{_DOMAIN}"),
+        reads_secret(secret),
+    ]
+
+
+def restart_statement(stack: LakeStack) -> iam.PolicyStatement:
+    """Actions that are younger than cfn-lint's list of them; boto3 has their calls."""
+    return allow(["kafkaconnect:RestartConnector", "kafkaconnect:ResumeConnector"], [_connectors(stack)])
+
+
+def catalog_statements(stack: LakeStack, catalog: CatalogStack) -> list[iam.PolicyStatement]:
+    """Tables and views of the one database, and queries in the one workgroup."""
+    tables = ["BatchCreatePartition", "CreateTable", "DeleteTable", "UpdateTable"]
+    tables += ["GetDatabase", "GetPartitions", "GetTable", "GetTables"]
+    athena = ["GetDatabases", "GetPartition", "BatchGetPartition"]  # which Athena asks Glue with its caller's rights
+    queries = ["GetQueryExecution", "GetQueryResults", "StartQueryExecution", "StopQueryExecution"]
+    return [
+        allow([f"glue:{action}" for action in (*tables, *athena)], catalog.arns()),
+        # Athena's guide asks this of every caller, whatever the database.
+        allow(["glue:GetDatabase"], [arn(stack, "glue", each) for each in ("catalog", "database/default")]),
+        allow([f"athena:{action}" for action in queries], [catalog.workgroup_arn()]),
+        allow(["athena:GetDataCatalog"], [arn(stack, "athena", _CATALOG)]),
+    ]
+
+
+def spark_statements(stack: LakeStack, spark: SparkStack) -> list[iam.PolicyStatement]:
+    """Jobs on the one application, and steps on the one cluster."""
+    application = spark.application.attr_arn
+    runs = [f"emr-serverless:{action}" for action in ("CancelJobRun", "GetJobRun")]
+    statements = [
+        allow(["emr-serverless:StartJobRun"], [application]),
+        allow(runs, [f"{application}/jobruns/*"]),
+        _passes(spark.roles.jobs.role_arn, f"emr-serverless.{_DOMAIN}"),
+    ]
+    if spark.cluster is not None:
+        steps = ["AddJobFlowSteps", "CancelSteps", "DescribeCluster", "DescribeStep", "ListSteps"]
+        cluster = arn(stack, "elasticmapreduce", f"cluster/{told(stack, spark, CLUSTER_TOLD)}")
+        statements.append(allow([f"elasticmapreduce:{action}" for action in steps], [cluster]))
+    return statements
+
+
+def metric_statements() -> Sequence[iam.PolicyStatement]:
+    """Telling how old the lake is and what waits for landing (resources/aws/metrics.py)."""
+    return [
+        on_any("cloudwatch:PutMetricData", conditions={"StringEquals": {"cloudwatch:namespace": NAMESPACE}}),
+    ]
+
+
+_DOMAIN = "amazonaws.com"
+
+
+def _connectors(stack: LakeStack) -> str:
+    return arn(stack, "kafkaconnect", "connector/cdc-lake-*")
+
+
+def _passes(role: str, to: str) -> iam.PolicyStatement:
+    return allow(["iam:PassRole"], [role], {"StringEquals": {"iam:PassedToService": to}})

@@ -1,0 +1,81 @@
+"""Who may speak to whom: every security group and every rule of ours."""
+
+from __future__ import annotations
+
+from aws_cdk import Tags
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct
+
+from infra.aws.sizes.sizes import Size
+
+POSTGRES = 5432
+KAFKA_IAM = 9098
+CODE_LOCATION = 4000
+WEBSERVER = 3000
+_EMR_SERVICE = 9443
+_EMR_PRIMARY = 8443
+
+
+class SecurityGroups(Construct):
+    """The groups by who has them. None is open to addresses; each rule names another group."""
+
+    def __init__(self, scope: Construct, id_: str, vpc: ec2.IVpc, size: Size) -> None:
+        super().__init__(scope, id_)
+        self._vpc, self._prefix = vpc, size.prefix
+        self.connect = self._group("connect", "Connect workers: may read the source")
+        self.spark = self._group("spark", "EMR nodes and EMR Serverless workers")
+        self.dagster = self._group("dagster", "webserver, daemon and code location")
+        self.access = self._group("access", "the instance that people forward ports through: nothing comes in")
+        self.postgres = self._group("postgres", "the source database", answers_only=True)
+        self.kafka = self._group("kafka", "brokers, and Connect workers beside them", answers_only=True)
+        self.dagster_storage = self._group("dagster-storage", "PostgreSQL of the Dagster instance", answers_only=True)
+        self.emr_primary = self._group("emr-primary", "managed by EMR: primary node")
+        self.emr_core = self._group("emr-core", "managed by EMR: core and task nodes")
+        self.emr_service = self._group("emr-service", "managed by EMR: the way in for the service", answers_only=True)
+        self._source(size)
+        self._kafka()
+        self._dagster()
+        self._emr()
+
+    def _source(self, size: Size) -> None:
+        self._let(self.connect, self.postgres, POSTGRES, "Debezium reads the replication slot and the snapshot")
+        # Dagster's `source` asset makes publication, heartbeat table and triggers; its checks look at slot and rows.
+        self._let(self.dagster, self.postgres, POSTGRES, "source assets and checks of Dagster")
+        if size.database.read_by_spark:
+            self._let(self.spark, self.postgres, POSTGRES, "cdc-lake verify compares rows in Spark")
+
+    def _kafka(self) -> None:
+        # A connector has this group beside `connect`: MSK Connect wants to reach its cluster from within.
+        self._let(self.kafka, self.kafka, KAFKA_IAM, "Connect workers, which carry this group")
+        self._let(self.spark, self.kafka, KAFKA_IAM, "landing reads topics")
+        self._let(self.dagster, self.kafka, KAFKA_IAM, "topics, offsets and checks")
+        self._let(self.access, self.kafka, KAFKA_IAM, "people, through a forwarded port")
+
+    def _dagster(self) -> None:
+        self._let(self.dagster, self.dagster, CODE_LOCATION, "webserver and daemon ask the code location")
+        self._let(self.access, self.dagster, WEBSERVER, "people, through a forwarded port")
+        self._let(self.dagster, self.dagster_storage, POSTGRES, "runs, events and cursors")
+
+    def _emr(self) -> None:
+        """What EMR demands of groups in private subnets before it starts, and adds if it is missing."""
+        self._let(self.emr_primary, self.emr_service, _EMR_SERVICE, "EMR: the primary node asks the service")
+        for nodes in (self.emr_primary, self.emr_core):
+            self._let(self.emr_service, nodes, _EMR_PRIMARY, "EMR: the service asks the nodes")
+        self.emr_service.add_egress_rule(self.emr_primary, ec2.Port.tcp(_EMR_PRIMARY), "EMR")
+        self.emr_service.add_egress_rule(self.emr_core, ec2.Port.tcp(_EMR_PRIMARY), "EMR")
+        for group in (self.emr_primary, self.emr_core, self.emr_service, self.spark):
+            Tags.of(group).add("for-use-with-amazon-emr-managed-policies", "true")
+
+    def _group(self, name: str, description: str, *, answers_only: bool = False) -> ec2.SecurityGroup:
+        """A group; one that answers only opens no connection itself."""
+        return ec2.SecurityGroup(
+            self,
+            name.title().replace("-", ""),
+            vpc=self._vpc,
+            security_group_name=f"{self._prefix}-{name}",
+            description=description,
+            allow_all_outbound=not answers_only,
+        )
+
+    def _let(self, who: ec2.SecurityGroup, to: ec2.SecurityGroup, port: int, why: str) -> None:
+        to.add_ingress_rule(who, ec2.Port.tcp(port), why)

@@ -1,0 +1,74 @@
+"""Who Spark's jobs are, and who EMR is when it makes machines for them."""
+
+from __future__ import annotations
+
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from infra.aws.iam.grants import grant, puts, reads, reads_secret, reads_tables, reads_topics, writes
+from infra.aws.iam.policies import allow, service
+from infra.aws.sizes.size_models import Emr
+from infra.aws.stacks.base_stack import LakeStack
+from infra.aws.stacks.catalog import CatalogStack
+from infra.aws.stacks.database import DatabaseStack
+from infra.aws.stacks.storage import StorageStack
+from infra.aws.stacks.streaming import StreamingStack
+
+SERVICE_POLICY = "service-role/AmazonEMRServicePolicy_v2"
+
+
+class SparkRoles(Construct):
+    """`nodes` for machines of a cluster, `jobs` for jobs of EMR Serverless: both may do what jobs do, and no more."""
+
+    def __init__(
+        self,
+        scope: LakeStack,
+        id_: str,
+        database: DatabaseStack,
+        streaming: StreamingStack,
+        storage: StorageStack,
+        catalog: CatalogStack,
+    ) -> None:
+        super().__init__(scope, id_)
+        prefix = scope.size.prefix
+        self.nodes = iam.Role(
+            self, "Node", role_name=f"{prefix}-spark-node", assumed_by=iam.ServicePrincipal("ec2.amazonaws.com")
+        )
+        self.profile = iam.CfnInstanceProfile(
+            self, "Profile", instance_profile_name=f"{prefix}-spark-node", roles=[self.nodes.role_name]
+        )
+        self.jobs = iam.Role(self, "Job", role_name=f"{prefix}-spark-job", assumed_by=service("emr-serverless", scope))
+        for role in (self.nodes, self.jobs):
+            grant(
+                role,
+                *reads(storage.artifacts, "spark/", *_given(scope.size.emr)),
+                *puts(storage.artifacts, "spark/runs/"),  # where a job leaves its report
+                *writes(storage.lake),
+                *puts(storage.work, "emr-logs/"),
+                *reads_topics(scope, scope.size, streaming.cluster_arn, groups=["spark-kafka-*"]),
+                reads_tables(scope, catalog.arns()),
+            )
+            if scope.size.database.read_by_spark:
+                grant(role, reads_secret(database.replication_secret.secret_arn))
+        self.emr = iam.Role(
+            self,
+            "Service",
+            role_name=f"{prefix}-emr-service",
+            assumed_by=service("elasticmapreduce", scope),
+            managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(SERVICE_POLICY)],
+        )
+        # The managed policy passes EMR_EC2_DefaultRole only.
+        grant(
+            self.emr,
+            allow(
+                ["iam:PassRole"],
+                [self.nodes.role_arn],
+                {"StringLike": {"iam:PassedToService": "ec2.amazonaws.com*"}},
+            ),
+        )
+
+
+def _given(emr: Emr) -> list[str]:
+    """What a person has put into the bucket of artifacts for Spark."""
+    of_cluster: tuple[str | None, ...] = (emr.cluster.bootstrap, emr.cluster.requirements) if emr.cluster else ()
+    return [key for key in (emr.environment, *of_cluster) if key]

@@ -1,0 +1,1 @@
+"""Sizes of an environment: sizes.yaml and the models that validate it."""

@@ -1,0 +1,166 @@
+"""The parts of an environment's size, one model a stack."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+ZONES = 2
+_KEY = r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$"
+_PLUGIN = r"^arn:aws[a-z-]*:kafkaconnect:[a-z0-9-]+:\d{12}:custom-plugin/[^/@]+/[^/@]+(@\d+)?$"
+_INSTANCE = r"^[a-z][a-z0-9]*\.[a-z0-9]+$"
+Count = Annotated[int, Field(ge=1)]
+Days = Annotated[int, Field(ge=1, le=3650)]
+
+
+class Part(BaseModel):
+    """A part: no field that isn't known, and none that changes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Network(Part):
+    """The VPC. Fewer NAT gateways than zones: an outage of the gateway's zone cuts the other one off."""
+
+    cidr: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+\.\d+/(1[6-9]|2[0-4])$")] = "10.60.0.0/16"
+    nat_gateways: Annotated[int, Field(ge=1, le=ZONES)]
+
+
+class Database(Part):
+    """Aurora PostgreSQL, Serverless v2; capacities are ACUs (2 GiB of memory each)."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")] = "devdb"
+    version: Annotated[str, Field(pattern=r"^1\d\.\d+$")] = "16.9"
+    min_capacity: Annotated[float, Field(ge=0.5, le=256, multiple_of=0.5)]
+    max_capacity: Annotated[float, Field(ge=1, le=256, multiple_of=0.5)]
+    instances: Annotated[int, Field(ge=1, le=15, description="A writer, and readers that a failover can take.")]
+    backup_days: Annotated[int, Field(ge=1, le=35)]
+    read_by_spark: bool = True
+    """`cdc-lake verify` compares rows in Spark, which reads them from the source itself."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Database:
+        if self.max_capacity < self.min_capacity:
+            raise ValueError(f"max_capacity {self.max_capacity} is below min_capacity {self.min_capacity}")
+        return self
+
+
+class Kafka(Part):
+    """MSK; `serverless` ignores everything about brokers."""
+
+    kind: Literal["provisioned", "serverless"]
+    version: Annotated[str, Field(pattern=r"^\d+\.\d+(\.\d+|\.x)(\.kraft)?$")] = "3.9.x"
+    brokers: Annotated[int, Field(ge=ZONES, le=30)] = 2
+    broker_type: Annotated[str, Field(pattern=r"^kafka\.[a-z0-9]+\.[a-z0-9]+$")] = "kafka.m7g.large"
+    storage_gib: Annotated[int, Field(ge=1, le=16384, description="Of each broker.")] = 100
+    min_insync_replicas: Annotated[int, Field(ge=1, le=3)] = 1
+    auto_create_topics: bool = True
+
+    @field_validator("broker_type")
+    @classmethod
+    def _takes_iam(cls, value: str) -> str:
+        if value.startswith("kafka.t3."):
+            raise ValueError(
+                "t3 brokers accept one TCP connection a second with IAM authentication, which Connect and Spark "
+                "exceed at once: take kafka.m7g.large or larger"
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _spread(self) -> Kafka:
+        if self.brokers % ZONES:
+            raise ValueError(f"brokers {self.brokers} can't be spread over {ZONES} zones: take a multiple of {ZONES}")
+        if self.min_insync_replicas >= self.replicas and self.brokers > 1:
+            raise ValueError(
+                f"min_insync_replicas {self.min_insync_replicas} with {self.replicas} replicas: a broker's restart "
+                f"would stop every writer; allowed is at most {self.replicas - 1}"
+            )
+        return self
+
+    @property
+    def replicas(self) -> int:
+        """Of each partition."""
+        return min(3, self.brokers)
+
+
+class Connect(Part):
+    """What one source connector is given on MSK Connect, by Dagster; an MCU is 1 vCPU and 4 GiB."""
+
+    workers: Annotated[int, Field(ge=1, le=10)]
+    mcus: Literal[1, 2, 4, 8]
+    log_days: Days = 30
+    plugin: Annotated[str | None, Field(pattern=_PLUGIN)] = None
+    """What `cdc-lake aws plugins upload` printed, with @<revision> for another than the first."""
+
+
+class EmrCluster(Part):
+    """A standing cluster; between `core_count` and `max_count` nodes besides the primary one."""
+
+    primary_type: Annotated[str, Field(pattern=_INSTANCE)]
+    core_type: Annotated[str, Field(pattern=_INSTANCE)]
+    core_count: Count
+    max_count: Count
+    python: Annotated[str, Field(pattern=r"^/")] = "/opt/cdc-lake/bin/python"
+    """The interpreter on its machines that has what requirements.lock names."""
+    bootstrap: Annotated[str | None, Field(pattern=_KEY)] = None
+    """The script that installs it when a machine starts (bootstrap/python.sh): a key in the bucket of artifacts."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> EmrCluster:
+        if self.max_count < self.core_count:
+            raise ValueError(f"max_count {self.max_count} is below core_count {self.core_count}")
+        return self
+
+    @property
+    def requirements(self) -> str | None:
+        """The key of what that script installs: requirements.lock, beside it."""
+        return str(PurePosixPath(self.bootstrap).with_name("requirements.lock")) if self.bootstrap else None
+
+
+class Emr(Part):
+    """Spark: an EMR Serverless application always, a cluster where one is described."""
+
+    release: Annotated[str, Field(pattern=r"^emr-7\.\d+\.\d+$")] = "emr-7.10.0"
+    cluster: EmrCluster | None
+    serverless_max_vcpu: Annotated[int, Field(ge=4)]
+    serverless_max_memory_gib: Annotated[int, Field(ge=8)]
+    idle_minutes: Annotated[int, Field(ge=1, le=10080)] = 15
+    environment: Annotated[str | None, Field(pattern=_KEY)] = None
+    """Python for jobs of the application, an archive made by venv-pack: a key in the bucket of artifacts."""
+
+
+class Dagster(Part):
+    """Each of the three services: webserver, daemon, code location; and the instance's own PostgreSQL."""
+
+    image_tag: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$")] = "0.1.0"
+    cpu: Literal[256, 512, 1024, 2048, 4096]
+    memory_mib: Annotated[int, Field(ge=512, le=30720)]
+    storage_class: Annotated[str, Field(pattern=_INSTANCE)]
+    storage_gib: Annotated[int, Field(ge=20)] = 20
+    storage_multi_az: bool = False
+    log_days: Days = 30
+
+    @model_validator(mode="after")
+    def _sold(self) -> Dagster:
+        # Fargate sells memory between twice and eight times the vCPUs, in GiB; a quarter vCPU up to 2 GiB.
+        low, high = self.cpu * 2, self.cpu * 8
+        if not low <= self.memory_mib <= high or (self.memory_mib % 1024 and self.memory_mib != 512):
+            raise ValueError(f"Fargate has no {self.memory_mib} MiB for {self.cpu} units: {low} to {high}, whole GiB")
+        return self
+
+
+class Buckets(Part):
+    """The buckets; `keep_data: false` deletes buckets and databases with their stacks."""
+
+    expire_old_versions_days: Days
+    raw_cold_days: Annotated[int, Field(ge=30, description="Then raw objects go to Infrequent Access.")] = 90
+    expire_work_days: Annotated[int, Field(ge=1, le=3650, description="Query results and logs of EMR.")]
+    keep_data: bool
+
+
+class Athena(Part):
+    """The workgroup: a query that would scan more is cancelled."""
+
+    scan_limit_gib: Count

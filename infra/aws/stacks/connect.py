@@ -1,0 +1,142 @@
+"""What connectors on MSK Connect stand on: worker configurations, their role, their log."""
+
+from __future__ import annotations
+
+import hashlib
+
+from aws_cdk import CfnOutput, Fn
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kafkaconnect as kafkaconnect
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from infra.aws.iam.grants import connects, grant, reads_secret, writes
+from infra.aws.iam.policies import allow, arn, kafka_arn, service
+from infra.aws.sizes.sizes import Size
+from infra.aws.stacks.base_stack import LakeStack
+from infra.aws.stacks.database import DatabaseStack
+from infra.aws.stacks.shared_parameters import tell
+from infra.aws.stacks.storage import StorageStack
+from infra.aws.stacks.streaming import StreamingStack
+from resources.connect.plugin_archive import CONFIG_PROVIDER
+
+OFFSET_FLUSH_MS = 5000
+_WRITE_TOPIC = ["AlterTopicDynamicConfiguration", "CreateTopic", "DescribeTopic", "DescribeTopicDynamicConfiguration"]
+
+
+def connector_name(pipeline: str) -> str:
+    """The name of a pipeline's source connector (the same as cdc_lake.pipeline.naming.Flow.connector)."""
+    return f"cdc-lake-{pipeline}"
+
+
+def offsets_topic(pipeline: str) -> str:
+    """Where the connector keeps how far it has read.
+
+    Fixed: MSK Connect invents a new topic for each connector otherwise, and one made again would start over.
+    """
+    return f"cdc-lake-connect-offsets-{pipeline}"
+
+
+def worker_told(pipeline: str) -> str:
+    """The name under which other stacks are told the ARN of a pipeline's worker configuration (told.py)."""
+    return f"connect-worker-{pipeline}"
+
+
+def worker_properties(pipeline: str, region: str) -> str:
+    """A worker's configuration. The class of the config provider has to be in the plugin's archive too."""
+    return "".join(
+        f"{name}={value}\n"
+        for name, value in {
+            "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "key.converter.schemas.enable": "false",
+            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "value.converter.schemas.enable": "false",
+            "offset.storage.topic": offsets_topic(pipeline),
+            # Without exactly-once, how long the slot's confirmed position can be ahead of the stored offset: by default
+            # a minute (docs/decisions/0031-without-exactly-once.md).
+            "offset.flush.interval.ms": str(OFFSET_FLUSH_MS),
+            # A connector's configuration says ${secretsmanager:<secret>:password}; who reads it sees no more.
+            "config.providers": "secretsmanager",
+            "config.providers.secretsmanager.class": CONFIG_PROVIDER,
+            "config.providers.secretsmanager.param.region": region,
+        }.items()
+    )
+
+
+class ConnectStack(LakeStack):
+    """One worker configuration a pipeline; role and log for all."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        size: Size,
+        database: DatabaseStack,
+        streaming: StreamingStack,
+        storage: StorageStack,
+    ) -> None:
+        super().__init__(scope, "connect", size, "surroundings of MSK Connect")
+        self.role = iam.Role(
+            self,
+            "Role",
+            role_name=f"{size.prefix}-connect",
+            assumed_by=service("kafkaconnect", self, source=arn(self, "kafkaconnect", "connector/cdc-lake-*")),
+        )
+        grant(
+            self.role,
+            reads_secret(database.replication_secret.secret_arn),
+            # AWS's policy for its config provider has this too.
+            allow(["secretsmanager:DescribeSecret"], [database.replication_secret.secret_arn]),
+            *self._kafka(streaming.cluster_arn),
+            *writes(storage.lake, "raw/", ".indexes/"),  # a vendor's S3 sink; Lenses keeps its state in the latter
+        )
+        self.log_group = logs.LogGroup(
+            self,
+            "Log",
+            log_group_name=f"/cdc-lake/{size.name}/connect",
+            retention=retention(size.connect.log_days),
+            removal_policy=self.removal,
+        )
+        for pipeline in size.pipelines:
+            content = worker_properties(pipeline, size.region)
+            # A worker configuration can't be changed, only replaced, and two of one name can't stand side by side.
+            digest = hashlib.sha256(content.encode()).hexdigest()[:8]
+            configuration = kafkaconnect.CfnWorkerConfiguration(
+                self,
+                f"Worker-{pipeline}",
+                name=f"{size.prefix}-{pipeline}-{digest}".replace("_", "-"),  # which MSK Connect refuses
+                description=f"Workers of {connector_name(pipeline)}",
+                properties_file_content=Fn.base64(content),
+            )
+            tell(self, worker_told(pipeline), configuration.attr_worker_configuration_arn)
+        CfnOutput(self, "ConnectRole", value=self.role.role_arn)
+        CfnOutput(self, "ConnectLogGroup", value=self.log_group.log_group_name)
+
+    def _kafka(self, cluster: str) -> list[iam.PolicyStatement]:
+        internal = "__amazon_msk_connect_*"
+        topics = [f"{prefix}.*" for prefix in self.size.topic_prefixes]
+        topics += [f"__debezium-heartbeat.{prefix}" for prefix in self.size.topic_prefixes]
+        topics += [internal, *map(offsets_topic, self.size.pipelines)]
+        use = [f"kafka-cluster:{action}" for action in (*_WRITE_TOPIC, "ReadData", "WriteData")]
+        return [
+            connects(cluster),
+            allow(["kafka-cluster:WriteDataIdempotently"], [cluster]),
+            allow(use, [kafka_arn(self, cluster, "topic", topic) for topic in topics]),
+            allow(
+                ["kafka-cluster:AlterGroup", "kafka-cluster:DescribeGroup"],
+                # Workers find each other in one of MSK Connect's; a sink reads as connect-<its name>.
+                [kafka_arn(self, cluster, "group", group) for group in (internal, "connect-cdc-lake-*")],
+            ),
+        ]
+
+
+def retention(days: int) -> logs.RetentionDays:
+    """The shortest retention that CloudWatch sells and that is no shorter than `days`."""
+    sold = {
+        1: logs.RetentionDays.ONE_DAY,
+        7: logs.RetentionDays.ONE_WEEK,
+        30: logs.RetentionDays.ONE_MONTH,
+        90: logs.RetentionDays.THREE_MONTHS,
+        365: logs.RetentionDays.ONE_YEAR,
+        3653: logs.RetentionDays.TEN_YEARS,
+    }
+    return next(each for most, each in sold.items() if days <= most)

@@ -1,0 +1,60 @@
+"""The queue that hears of new raw objects, and the one that takes what nobody could handle."""
+
+from __future__ import annotations
+
+from aws_cdk import Aws, CfnOutput, Duration
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from infra.aws.sizes.sizes import Size
+from infra.aws.stacks.base_stack import LakeStack
+
+ATTEMPTS = 5
+KEPT = Duration.days(14)
+
+
+def bucket_name(size: Size, kind: str) -> str:
+    """A bucket's name. It has account and region, since names of buckets are unique in the world.
+
+    It is spelled here and not taken from the bucket: the queue's policy names the bucket, which names the queue.
+    """
+    return f"{size.prefix}-{kind}-{Aws.ACCOUNT_ID}-{size.region}"
+
+
+class EventsStack(LakeStack):
+    """S3's events of `raw/`."""
+
+    def __init__(self, scope: Construct, size: Size) -> None:
+        super().__init__(scope, "events", size, "queue of new raw objects")
+        self.unhandled = self._queue("Unhandled", f"{size.prefix}-raw-objects-unhandled", redrive=None)
+        self.queue = self._queue(
+            "RawObjects",
+            f"{size.prefix}-raw-objects",
+            redrive=sqs.DeadLetterQueue(max_receive_count=ATTEMPTS, queue=self.unhandled),
+        )
+        self.queue.add_to_resource_policy(
+            iam.PolicyStatement(
+                principals=[iam.ServicePrincipal("s3.amazonaws.com")],
+                actions=["sqs:SendMessage"],
+                resources=[self.queue.queue_arn],
+                conditions={
+                    "StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID},
+                    "ArnEquals": {"aws:SourceArn": f"arn:{Aws.PARTITION}:s3:::{bucket_name(size, 'lake')}"},
+                },
+            )
+        )
+        CfnOutput(self, "RawObjectsUrl", value=self.queue.queue_url, description="Queue of new raw objects")
+
+    def _queue(self, id_: str, name: str, redrive: sqs.DeadLetterQueue | None) -> sqs.Queue:
+        return sqs.Queue(
+            self,
+            id_,
+            queue_name=name,
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            retention_period=KEPT,
+            # A run that lands or applies what a message tells of takes minutes.
+            visibility_timeout=Duration.minutes(15),
+            dead_letter_queue=redrive,
+        )

@@ -1,0 +1,175 @@
+"""The jars and plugins that the stack and the jobs run, by module, fetched once into the cache folder.
+
+A module is one pom under connectors/maven, with the SHA-256 sums of its files beside it. Its folder is named by the
+hash of both: after a change of either it is fetched again, and an older checkout goes on with what it had.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from filelock import FileLock
+
+from infra.local.artifacts import jar_locks, java, maven
+from infra.local.artifacts.cache import cache_folder, tree_bytes
+from infra.local.artifacts.unpack import unpack, unpack_parts
+from infra.local.errors import ArtifactsMissing, StackError
+
+POMS = Path(__file__).parents[3] / "connectors" / "maven"
+MODULES = ("kafka", "debezium", "s3proxy", "spark", "trino")
+"""What the embedded stack runs."""
+AWS_MODULES = ("debezium", "spark", "msk-iam")
+"""What a pipeline takes along to AWS: the plugin's jars, and those of the jobs."""
+CONNECT_3_7 = "connect-3.7"
+"""The worker that a test runs the plugin's zip on, which fetches it."""
+ALL_MODULES = (*MODULES, "msk-iam", CONNECT_3_7)
+JAVAS = tuple(java.PACKAGED)
+TRINO_PARTS = ("lib", "plugin/hive", "plugin/hudi")
+
+
+class SetupProgress(Protocol):
+    """What `ensure` tells while it works; sizes in bytes, times in seconds."""
+
+    def started(self, name: str, measure: Callable[[], int]) -> None:
+        """One artifact is being fetched; `measure` gives the size so far."""
+
+    def finished(self, name: str, size: int, seconds: float) -> None:
+        """It is in the cache."""
+
+
+def pom_of(module: str) -> Path:
+    """The pom that defines the module. Raises StackError for a module that does not exist."""
+    if module not in ALL_MODULES:
+        raise StackError(f"there is no module {module!r}: the modules are {', '.join(ALL_MODULES)}")
+    return POMS / module / "pom.xml"
+
+
+def folder_of(module: str) -> Path:
+    """Where the module's files lie, or will lie."""
+    pom = pom_of(module)
+    digest = hashlib.sha256(pom.read_bytes() + pom.with_name(jar_locks.NAME).read_bytes()).hexdigest()[:12]
+    return cache_folder() / "jars" / f"{module}-{digest}"
+
+
+def jars(module: str) -> Path:
+    """The folder with the module's files: jars; for debezium, plugin folders; for trino, lib/ and plugin/.
+
+    Raises ArtifactsMissing when they have not been fetched.
+    """
+    folder = folder_of(module)
+    if not folder.is_dir():
+        command = "cdc-lake setup" if module in MODULES else "cdc-lake setup --aws"
+        raise ArtifactsMissing(f"the jars of {module} are not in {folder}: run `{command}`")
+    return folder
+
+
+def missing(modules: Iterable[str] = MODULES) -> list[str]:
+    """The modules that are still to be fetched."""
+    return [module for module in modules if not folder_of(module).is_dir()]
+
+
+def ensure(modules: Iterable[str], progress: SetupProgress) -> None:
+    """Fetch the modules that are missing. Raises StackError with the coordinate that can't be had.
+
+    What is complete stays, and Maven's own repository is kept after a failure: the next call resumes. It is removed
+    where a file is not the one that the module's lock names.
+    """
+    with _locked():
+        wanted = missing(modules)
+        for module in wanted:
+            _fetch(module, progress)
+        if wanted:
+            shutil.rmtree(cache_folder() / "m2", ignore_errors=True)
+
+
+def ensure_java(majors: Iterable[int], progress: SetupProgress) -> None:
+    """Install the Javas that neither the system nor the cache has. Raises StackError."""
+    with _locked():
+        for major in majors:
+            if java.find_java(major) is None:
+                folder = cache_folder() / f"jdk-{major}.tmp"
+                with _told(f"java {major}", partial(tree_bytes, folder), progress) as done:
+                    done(tree_bytes(java.install_java(major)))
+            java.dump_classes(major)
+
+
+def _fetch(module: str, progress: SetupProgress) -> None:
+    folder, repository = folder_of(module), cache_folder() / "m2"
+    draft = folder.with_name(f"{folder.name}.tmp")
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
+    before = tree_bytes(repository)
+    with _told(module, lambda: tree_bytes(draft) + tree_bytes(repository) - before, progress) as done:
+        log = cache_folder() / "logs" / f"setup-{module}.log"
+        maven.copy_dependencies(pom_of(module), draft, repository, log)
+        try:
+            jar_locks.verify(draft, pom_of(module))
+        except StackError:
+            for folder_with_it in (draft, repository):
+                shutil.rmtree(folder_with_it, ignore_errors=True)
+            raise
+        if finish := FINISH.get(module):
+            finish(draft)
+        draft.rename(folder)
+        done(tree_bytes(folder))
+
+
+def _tarball(folder: Path) -> Path:
+    [archive] = folder.glob("*.tar.gz")  # its lock has one file
+    return archive
+
+
+def _finish_debezium(folder: Path) -> None:
+    archive = _tarball(folder)
+    unpack(archive, folder)
+    archive.unlink()
+
+
+def _finish_trino(folder: Path) -> None:
+    archive = _tarball(folder)
+    unpack_parts(archive, folder, TRINO_PARTS)
+    archive.unlink()
+
+
+FINISH: Mapping[str, Callable[[Path], None]] = {"debezium": _finish_debezium, "trino": _finish_trino}
+
+
+@contextmanager
+def _told(name: str, measure: Callable[[], int], progress: SetupProgress) -> Iterator[Callable[[int], None]]:
+    began = time.monotonic()
+    progress.started(name, measure)
+    yield lambda size: progress.finished(name, size, time.monotonic() - began)
+
+
+@contextmanager
+def _locked() -> Iterator[None]:
+    cache = cache_folder()
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StackError(
+            f"the cache folder {cache} can't be made ({error.strerror}): set CDC_LAKE_CACHE to one that can"
+        ) from error
+    with FileLock(cache / "setup.lock"):
+        yield
+
+
+__all__ = [
+    "AWS_MODULES",
+    "CONNECT_3_7",
+    "JAVAS",
+    "MODULES",
+    "ArtifactsMissing",
+    "ensure",
+    "ensure_java",
+    "folder_of",
+    "jars",
+    "missing",
+]

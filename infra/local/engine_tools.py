@@ -1,0 +1,35 @@
+"""Running an engine's own helper program (initdb, storage format) to its end while preparing a component.
+
+The program carries the same marks as a component's process: if the command that runs it is killed, the
+next `up` finds it and ends it.
+"""
+
+from __future__ import annotations
+
+import signal
+import tempfile
+from pathlib import Path
+
+import psutil
+
+from infra.local.errors import StackError
+from infra.local.stack.component import Launch
+from infra.local.stack.process import end, spawn
+
+
+def run_tool(launch: Launch, component: str, home: Path, seconds: float = 120) -> str:
+    """Run it, return what it printed. Raises StackError with its last lines when it fails or takes too long."""
+    with tempfile.TemporaryDirectory(prefix="cdc-lake-tool-") as folder:
+        log = Path(folder) / "output"
+        process = spawn(launch, component, home, log)
+        try:
+            code = process.wait(timeout=seconds)
+        except psutil.TimeoutExpired:
+            end([process], signal.SIGTERM, 5)
+            code = None
+        text = log.read_text(encoding="utf-8", errors="replace")
+    if code != 0:
+        what = f"ended with code {code}" if code is not None else f"was not done after {seconds:.0f} s"
+        tail = "\n".join(text.strip().splitlines()[-15:])
+        raise StackError(f"{component}: {Path(launch.argv[0]).name} {what}:\n{tail}")
+    return text

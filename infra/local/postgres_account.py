@@ -1,0 +1,71 @@
+"""Which operating system user PostgreSQL runs as: it refuses to run as root."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import stat
+import subprocess
+from pathlib import Path
+
+from infra.local.errors import StackError
+
+USER_VARIABLE = "CDC_LAKE_PG_USER"
+USUAL = ("postgres", "nobody")
+
+
+def unprivileged_user() -> str | None:
+    """The user to run as; None when the caller is not root and runs it itself.
+
+    CDC_LAKE_PG_USER, else `postgres`, else `nobody`. Raises StackError when there is none.
+    """
+    if os.geteuid() != 0:
+        return None
+    named = os.environ.get(USER_VARIABLE)
+    for name in (named,) if named else USUAL:
+        try:
+            account = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        if account.pw_uid != 0:
+            return name
+    raise StackError(
+        f"PostgreSQL does not run as root, and there is no unprivileged user {named or ' or '.join(USUAL)}: "
+        f"set {USER_VARIABLE} to an existing one, or run cdc-lake as another user"
+    )
+
+
+def require_access(user: str, paths: list[Path]) -> None:
+    """Raise StackError when `user` can't pass through to one of `paths`, naming the folder that is closed."""
+    account = pwd.getpwnam(user)
+    for path in paths:
+        reached = subprocess.run(
+            ["/bin/sh", "-c", 'test -x "$0"', str(path)],
+            cwd="/",
+            user=account.pw_uid,
+            group=account.pw_gid,
+            extra_groups=[],
+            check=False,
+        )
+        if reached.returncode != 0:
+            closed = first_closed(path, account.pw_uid, account.pw_gid) or path
+            raise StackError(
+                f"PostgreSQL runs as user {user} here (it refuses root), and {user} can't enter {closed}, "
+                f"which it needs for {path}: `chmod o+x {closed}`, or set {USER_VARIABLE} to a user who can, "
+                "or move the checkout and the state folder (CDC_LAKE_HOME) to where everybody may pass"
+            )
+
+
+def first_closed(path: Path, uid: int, gid: int) -> Path | None:
+    """The topmost part of `path` that this user may not pass through, by its mode; None if all are open."""
+    for part in (*reversed(path.parents), path):
+        found = part.stat()
+        if found.st_uid == uid:
+            needed = stat.S_IXUSR
+        elif found.st_gid == gid:
+            needed = stat.S_IXGRP
+        else:
+            needed = stat.S_IXOTH
+        if not found.st_mode & needed:
+            return part
+    return None

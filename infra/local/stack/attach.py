@@ -1,0 +1,62 @@
+"""Where a stack's engines are, for whoever wants to use them: the way into the stack for everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from infra.local.artifacts.artifacts import jars
+from infra.local.artifacts.java import java_home
+from infra.local.components.connect import secrets_file
+from infra.local.components.postgres import SUPERUSER
+from infra.local.errors import StackDown
+from infra.local.stack.component import LOOPBACK
+from infra.local.stack.endpoints import Endpoints
+from infra.local.stack.process import recorded
+from infra.local.stack.stack_secrets import load
+from infra.local.stack.stack_state import StateFile
+from infra.local.stack.state_folder import find_home
+
+
+def load_endpoints(home: Path | None = None) -> Endpoints:
+    """The addresses and credentials of the stack in `home` (default: CDC_LAKE_HOME, `.cdc-lake`).
+
+    They stay the same over `down` and `up`, so this does not ask whether anything runs: see
+    `require_running`. Raises StackDown when the stack was never started or by an earlier version only, ArtifactsMissing
+    before `setup`.
+    """
+    found = find_home(home)
+    ports = StateFile(found.state_file).read().ports
+    if not ports or not found.secrets_file.exists():
+        raise StackDown(f"the stack in {found.path} was never started: run `cdc-lake up`")
+    secrets = load(found.secrets_file)
+    return Endpoints(
+        home=found.path,
+        postgres_host=LOOPBACK,
+        postgres_port=ports["postgres"],
+        postgres_user=SUPERUSER,
+        postgres_password=SecretStr(secrets.postgres_password),
+        kafka_bootstrap=f"{LOOPBACK}:{ports['kafka']}",
+        connect_url=f"http://{LOOPBACK}:{ports['connect']}",
+        connect_password=SecretStr(secrets.connect_password),
+        connect_secrets_file=secrets_file(found.path),
+        s3_endpoint=f"http://{LOOPBACK}:{ports['s3']}",
+        s3_access_key=secrets.s3_access_key,
+        s3_secret_key=SecretStr(secrets.s3_secret_key),
+        aws_endpoint=f"http://{LOOPBACK}:{ports['aws']}",
+        trino_url=f"http://{LOOPBACK}:{ports['trino']}",
+        java_home=java_home(17),
+        spark_jars=jars("spark"),
+    )
+
+
+def require_running(names: Collection[str], home: Path | None = None) -> None:
+    """Return when the processes of these components are alive; StackDown names those that are not."""
+    found = find_home(home)
+    processes = StateFile(found.state_file).read().processes
+    down = [name for name in names if recorded(processes.get(name)) is None]
+    if down:
+        are = "is" if len(down) == 1 else "are"
+        raise StackDown(f"{', '.join(down)} {are} not running in {found.path}: run `cdc-lake up`")

@@ -1,0 +1,220 @@
+"""Starting, finding and ending the stack's processes.
+
+Every process is started in a session of its own, with its stack and component in its environment. So it
+outlives the command that started it, and is found again even when that command died before it could
+note the pid. A recorded pid counts only together with its start time: pids are reused.
+Not here: what to start, and in which order (stack.py).
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import signal
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+from infra.local.errors import StackError
+from infra.local.stack.component import PRIVATE_FOLDER, Launch
+from infra.local.stack.stack_state import ProcessRecord
+
+HOME_MARK = "CDC_LAKE_STACK_HOME"
+COMPONENT_MARK = "CDC_LAKE_STACK_COMPONENT"
+INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "XDG_CACHE_HOME")
+"""What engines get of the caller's environment: no credentials, no JAVA_TOOL_OPTIONS. CDC_LAKE_* come on top."""
+LOG_LIMIT = 32 * 1024 * 1024
+GONE = (psutil.NoSuchProcess, psutil.ZombieProcess)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A live process of a stack and the component that it belongs to."""
+
+    component: str
+    process: psutil.Process
+    main: bool
+    """Whether it is what was spawned; otherwise it is a helper that ends with that (a PostgreSQL worker)."""
+
+
+def spawn(launch: Launch, component: str, home: Path, log: Path) -> psutil.Popen:
+    """Start the process, its output appended to `log`. Raises StackError when it can't be executed."""
+    if log.exists() and log.stat().st_size > LOG_LIMIT:
+        log.replace(log.with_suffix(".log.1"))
+    folder = home / component
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(PRIVATE_FOLDER)
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        with os.fdopen(descriptor, "ab") as output:
+            account = pwd.getpwnam(launch.user) if launch.user else None
+            return psutil.Popen(
+                launch.argv,
+                cwd=folder,
+                env=_environment(launch.env, component, home),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=_answer_signals,  # takes no lock and imports nothing: safe beside threads
+                user=account.pw_uid if account else None,
+                group=account.pw_gid if account else None,
+                extra_groups=[] if account else None,
+            )
+    except OSError as error:
+        raise StackError(f"{component}: {launch.argv[0]} can't be started: {error.strerror or error}") from error
+
+
+def _answer_signals() -> None:
+    """Undo that whoever started this command ignores signals (nohup, a script's `&`, some CI runners).
+
+    Children inherit that, and a JVM leaves alone what is ignored when it starts: `down` would have to wait for
+    its SIGKILL.
+    """
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+
+
+def _environment(extra: Mapping[str, str], component: str, home: Path) -> dict[str, str]:
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name in INHERITED or (name.startswith("CDC_LAKE_") and name != "CDC_LAKE_HOME")
+    }
+    return {**kept, **extra, HOME_MARK: str(home), COMPONENT_MARK: component}
+
+
+def record(process: psutil.Process) -> ProcessRecord:
+    """What to note of a process so that it can be told from a later one with its pid."""
+    return ProcessRecord(pid=process.pid, created=process.create_time())
+
+
+def recorded(note: ProcessRecord | None) -> psutil.Process | None:
+    """The live process that the record means; None when it ended, even if its pid is in use again."""
+    if note is None:
+        return None
+    try:
+        process = psutil.Process(note.pid)
+        same = abs(process.create_time() - note.created) < 0.5
+    except GONE:
+        return None
+    return process if same and is_alive(process) else None
+
+
+def find(home: Path, component: str | None = None) -> list[Found]:
+    """Every live process of the stack in `home` (of one component, if named), oldest first.
+
+    By the marks in its environment. PostgreSQL's workers overwrite theirs; they are known by a working
+    folder inside the stack together with an empty environment, which no shell or tool of a user has. A worker
+    that was forked this moment still has the marks, and is known by its parent.
+    """
+    found = [f for f in _all_found(home) if component is None or f.component == component]
+    return sorted(found, key=lambda f: (f.process.create_time(), f.process.pid))
+
+
+def _all_found(home: Path) -> Iterator[Found]:
+    for process in psutil.process_iter():
+        try:
+            marks = process.environ()
+            if marks.get(HOME_MARK) == str(home):
+                owner = marks.get(COMPONENT_MARK)
+            elif not marks:
+                owner = _component_of_folder(home, Path(process.cwd()))
+            else:
+                continue
+            if owner and process.status() != psutil.STATUS_ZOMBIE:
+                yield Found(owner, process, main=bool(marks) and not _is_marked(process.parent(), home, owner))
+        except (psutil.NoSuchProcess, psutil.AccessDenied, OSError):
+            continue  # ended meanwhile, or another user's: not ours
+
+
+def _is_marked(process: psutil.Process | None, home: Path, component: str) -> bool:
+    with suppress(*GONE, psutil.AccessDenied):
+        marks = process.environ() if process else {}
+        return (marks.get(HOME_MARK), marks.get(COMPONENT_MARK)) == (str(home), component)
+    return False
+
+
+def _component_of_folder(home: Path, folder: Path) -> str | None:
+    return folder.relative_to(home).parts[0] if folder != home and folder.is_relative_to(home) else None
+
+
+def end(processes: Iterable[psutil.Process], first: signal.Signals, seconds: float) -> None:
+    """End the processes with their groups: `first`, then SIGKILL for what is left after `seconds`.
+
+    Returns when they are gone. Raises StackError when one survives SIGKILL (it hangs in the kernel).
+    """
+    asked = list(processes)
+    left = asked + [member for process in asked for member in _group(process)]
+    for process in asked:
+        _signal(process, first)
+    left = _wait_gone(left, seconds)
+    for process in left:
+        _signal(process, signal.SIGKILL)
+    left = _wait_gone(left, 10)
+    if left:
+        raise StackError(f"pid {left[0].pid} does not end even on SIGKILL: look at it with ps, then try again")
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Whether this very process still runs, or has threads that still end and hold its ports.
+
+    A zombie without threads does not: its parent may never collect it.
+    """
+    with suppress(psutil.TimeoutExpired):
+        process.wait(timeout=0)  # collects it if it is a child of ours that ended
+    try:
+        if not process.is_running():
+            return False
+        return bool(process.status() != psutil.STATUS_ZOMBIE or process.num_threads() > 1)
+    except GONE:
+        return False
+
+
+def listening(process: psutil.Process) -> set[int]:
+    """The TCP ports that the process listens on; none where it has ended."""
+    with suppress(*GONE):
+        found = process.net_connections(kind="tcp")
+        return {connection.laddr[1] for connection in found if connection.status == psutil.CONN_LISTEN}
+    return set()
+
+
+def _group(process: psutil.Process) -> list[psutil.Process]:
+    """What the process has started in its own group; none where it does not lead one."""
+    with suppress(*GONE, ProcessLookupError):
+        if os.getpgid(process.pid) == process.pid:
+            return [child for child in process.children(recursive=True) if _leader(child) == process.pid]
+    return []
+
+
+def _leader(process: psutil.Process) -> int | None:
+    with suppress(ProcessLookupError):
+        return os.getpgid(process.pid)
+    return None
+
+
+def _signal(process: psutil.Process, number: signal.Signals) -> None:
+    if not is_alive(process):
+        return
+    with suppress(*GONE, ProcessLookupError):
+        if os.getpgid(process.pid) == process.pid:
+            os.killpg(process.pid, number)
+        else:
+            process.send_signal(number)
+
+
+def _wait_gone(processes: list[psutil.Process], seconds: float) -> list[psutil.Process]:
+    """The processes still alive after `seconds`."""
+    poll = Retrying(
+        stop=stop_after_delay(seconds),
+        wait=wait_fixed(0.05),
+        retry=retry_if_result(bool),
+        retry_error_callback=lambda state: state.outcome.result() if state.outcome else processes,
+    )
+    left: list[psutil.Process] = poll(lambda: [p for p in processes if is_alive(p)])
+    return left

@@ -1,0 +1,134 @@
+"""The embedded stack of one state folder: up, down, status."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from threading import Event
+from time import monotonic
+
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
+
+from infra.local.artifacts.cache import cache_folder
+from infra.local.components import all_components
+from infra.local.errors import PortLost
+from infra.local.progress import Silent, Watch
+from infra.local.stack.component import Component, StackContext
+from infra.local.stack.component_status import ComponentStatus, component_status
+from infra.local.stack.ports import PortBook
+from infra.local.stack.process import find, recorded
+from infra.local.stack.stack_secrets import load_or_make
+from infra.local.stack.stack_state import StateFile
+from infra.local.stack.start_order import dependents, in_order, with_needs
+from infra.local.stack.starter import Starter
+from infra.local.stack.state_folder import StackHome, find_home
+
+_PORT_CHOICES = 3
+
+
+class Stack:
+    """The components of one state folder; safe to use from several processes at once.
+
+    `environment` fixes ports (ports.py); the process's if None.
+    """
+
+    def __init__(
+        self,
+        home: StackHome | None = None,
+        components: Sequence[Component] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.environment = environment
+        self.home = home or find_home()
+        self.components = tuple(components) if components is not None else all_components()
+        self.state = StateFile(self.home.state_file)
+
+    def up(self, only: Collection[str] | None = None, watch: Watch | None = None) -> list[ComponentStatus]:
+        """Start what does not run (of `only` and what those need), repair what was killed; the status after.
+
+        Raises StackError: a port held by others, missing artifacts, a component that does not come up.
+        """
+        watch = watch or Silent()
+        self.home.make()
+        with self.home.locked(), _relayed(watch):
+            chosen = with_needs(self.components, [c.name for c in self.components] if only is None else only)
+            # Between a port's choice and its use another program may take it: then another one is chosen.
+            Retrying(retry=retry_if_exception_type(PortLost), stop=stop_after_attempt(_PORT_CHOICES), reraise=True)(
+                self._start, chosen, watch
+            )
+        return self.status()
+
+    def _start(self, chosen: Sequence[Component], watch: Watch) -> None:
+        cancelled = Event()
+        starter = Starter(self.home, self.state, watch, cancelled)
+        context = self._context(starter)
+        by_name = {component.name: component for component in chosen}
+        in_order(
+            {component.name: component.needs for component in chosen},
+            lambda name: starter.start(by_name[name], context),
+            cancelled,
+        )
+
+    def _context(self, starter: Starter) -> StackContext:
+        """Ports for every component, also those not started now: their addresses are known from here on."""
+        saved = self.state.read()
+        alive = {c.name for c in self.components if recorded(saved.processes.get(c.name)) is not None}
+        # A process that no note names has no port that anybody knows: it is ended before ports are chosen.
+        for name in {f.component for f in find(self.home.path)} - alive:
+            starter.end(name, self._component(name), find(self.home.path, name))
+        ours = {port for c in self.components if c.name in alive for port in c.port_names}
+        wanted = [port for component in self.components for port in component.port_names]
+        book = PortBook(cache_folder(), self.environment)
+        ports = book.choose(self.home.path, wanted, saved.ports, ours, starter.watch.say, self.state.save_ports)
+        moved = {c.name for c in self.components if any(ports[p] != saved.ports.get(p) for p in c.port_names)}
+        for name in alive & (moved | dependents(self.components, moved)):
+            starter.watch.doing(name, "stopping: an address that it uses has changed")
+            starter.end(name, self._component(name), find(self.home.path, name))
+        return StackContext(self.home.path, ports, load_or_make(self.home.secrets_file))
+
+    def down(self, watch: Watch | None = None) -> None:
+        """End every process of this stack, those that need others first; returns when all are gone."""
+        watch = watch or Silent()
+        if not self.home.path.is_dir() and not find(self.home.path):
+            return
+        self.home.make()  # someone may have removed the folder under running processes
+        with self.home.locked():
+            starter = Starter(self.home, self.state, watch, Event())
+            running = {f.component for f in find(self.home.path)}
+            recorded_names = set(self.state.read().processes)
+            waits = {name: dependents(self.components, [name]) & running for name in sorted(running | recorded_names)}
+            in_order(waits, lambda name: self._stop(name, starter), Event())
+
+    def _stop(self, name: str, starter: Starter) -> None:
+        began = monotonic()
+        found = find(self.home.path, name)
+        starter.watch.doing(name, "stopping")
+        starter.end(name, self._component(name), found)
+        starter.watch.done(name, "stopped" if found else "was not running", monotonic() - began)
+
+    def _component(self, name: str) -> Component | None:
+        return next((component for component in self.components if component.name == name), None)
+
+    def status(self) -> list[ComponentStatus]:
+        """How each component does, in the registry's order."""
+        state = self.state.read()
+        return [component_status(component, state) for component in self.components]
+
+
+class _relayed(logging.Handler):  # noqa: N801 - used as a context manager
+    """Shows what components log (they know no terminal) as messages, while `up` is at work."""
+
+    def __init__(self, watch: Watch) -> None:
+        super().__init__(logging.INFO)
+        self._watch = watch
+        self._logger = logging.getLogger("infra.local")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._watch.say(record.getMessage())
+
+    def __enter__(self) -> None:
+        self._logger.addHandler(self)
+        self._logger.setLevel(logging.INFO)
+
+    def __exit__(self, *_: object) -> None:
+        self._logger.removeHandler(self)

@@ -1,0 +1,72 @@
+"""The random secrets of one stack: made at its first start, kept in one file that only its owner reads."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from infra.local.errors import StackDown, StackError
+from infra.local.files import PRIVATE, write_atomic
+from infra.local.stack.component import Secrets
+
+
+def _password() -> str:
+    return secrets.token_urlsafe(24)
+
+
+class _SecretsFile(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    postgres_password: str
+    s3_access_key: str
+    s3_secret_key: str
+    # Files of earlier versions lack these.
+    debezium_password: str = Field(default_factory=_password)
+    connect_password: str = Field(default_factory=_password)
+
+
+def load_or_make(path: Path) -> Secrets:
+    """The secrets in `path`; what is missing is made and written there, mode 0600. Only for who holds the home's lock.
+
+    Raises StackError when the file is there and can't be read: the data was encrypted by nothing else,
+    but PostgreSQL's password can't be guessed back.
+    """
+    if not path.exists():
+        made = _SecretsFile(
+            postgres_password=_password(),
+            s3_access_key="cdc" + secrets.token_hex(8),
+            s3_secret_key=secrets.token_urlsafe(30),
+        )
+        _write(path, made)
+    path.chmod(PRIVATE)
+    read = _read(path)
+    if read.model_fields_set != _SecretsFile.model_fields.keys():
+        _write(path, read)
+    return Secrets(**read.model_dump())
+
+
+def load(path: Path) -> Secrets:
+    """The secrets in `path`. Raises StackError as load_or_make does, StackDown where an earlier version wrote it."""
+    read = _read(path)
+    if missing := sorted(_SecretsFile.model_fields.keys() - read.model_fields_set):
+        raise StackDown(
+            f"Cannot use the stack in {path.parent}: an earlier version of cdc-lake started it, and {path.name} lacks "
+            f"{', '.join(missing)}. Run `cdc-lake down`, then `cdc-lake up`."
+        )
+    return Secrets(**read.model_dump())
+
+
+def _write(path: Path, content: _SecretsFile) -> None:
+    write_atomic(path, content.model_dump_json(indent=2))
+
+
+def _read(path: Path) -> _SecretsFile:
+    try:
+        return _SecretsFile.model_validate_json(path.read_text(encoding="utf-8"))
+    except ValidationError as error:
+        raise StackError(
+            f"{path} is not what cdc-lake wrote there ({error.error_count()} problems): put it back from a "
+            f"copy, or run `cdc-lake down`, remove {path.parent} and start over"
+        ) from None

@@ -1,0 +1,68 @@
+"""Doing something to every component at once, as far as one need not wait for another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from threading import Event
+
+from infra.local.errors import StackError
+from infra.local.stack.component import Component
+
+
+def with_needs(components: Sequence[Component], names: Collection[str]) -> list[Component]:
+    """The named components and all that they need, in the given order. Raises StackError for an unknown name."""
+    by_name = {component.name: component for component in components}
+    wanted: set[str] = set()
+    queue = list(names)
+    while queue:
+        name = queue.pop()
+        if name not in by_name:
+            raise StackError(f"there is no component {name!r}: the components are {', '.join(by_name)}")
+        if name not in wanted:
+            wanted.add(name)
+            queue.extend(by_name[name].needs)
+    return [component for component in components if component.name in wanted]
+
+
+def dependents(components: Sequence[Component], names: Collection[str]) -> set[str]:
+    """The components that need one of `names`, directly or through others; without `names` themselves."""
+    found = set(names)
+    grown = True
+    while grown:
+        more = {c.name for c in components if found.intersection(c.needs)} - found
+        grown = bool(more)
+        found |= more
+    return found - set(names)
+
+
+def in_order(waits_for: Mapping[str, Collection[str]], work: Callable[[str], None], stop: Event) -> None:
+    """Call `work(name)` for each name once all that it waits for are done, in parallel.
+
+    After the first failure, or an interruption, nothing new begins and `stop` is set; the failure is
+    raised when what had begun has ended.
+    """
+    left = {name: {other for other in others if other in waits_for} for name, others in waits_for.items()}
+    running: dict[Future[None], str] = {}
+    failure: BaseException | None = None
+    with ThreadPoolExecutor(max_workers=max(len(left), 1)) as pool:
+        try:
+            while left or running:
+                for name in [name for name, others in left.items() if not others and not stop.is_set()]:
+                    del left[name]
+                    running[pool.submit(work, name)] = name
+                if not running:
+                    break
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    name = running.pop(future)
+                    error = future.exception()
+                    if error is not None:
+                        failure = failure or error
+                        stop.set()
+                    for others in left.values():
+                        others.discard(name)
+        except BaseException:
+            stop.set()  # Ctrl-C: the threads look at it, the pool waits for them
+            raise
+    if failure is not None:
+        raise failure

@@ -1,0 +1,131 @@
+"""Bringing one component to where it serves, and ending one."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass
+from threading import Event
+from time import monotonic
+
+import psutil
+from tenacity import RetryError, Retrying, retry_if_not_exception_type, stop_after_delay, wait_fixed
+
+from infra.local.errors import PortLost, StackError, StartFailed
+from infra.local.progress import Watch
+from infra.local.stack.component import Component, StackContext, StopsBySignal
+from infra.local.stack.ports import is_free
+from infra.local.stack.process import Found, end, find, is_alive, listening, record, recorded, spawn
+from infra.local.stack.stack_state import StateFile
+from infra.local.stack.state_folder import StackHome
+
+START_VARIABLE = "CDC_LAKE_START_SECONDS"
+START_SECONDS = 180.0
+STOP_SECONDS = 30.0
+TAIL_LINES = 25
+
+
+@dataclass(frozen=True)
+class Starter:
+    """Starts and ends the components of one stack."""
+
+    home: StackHome
+    state: StateFile
+    watch: Watch
+    cancelled: Event
+
+    def start(self, component: Component, context: StackContext) -> None:
+        """Return when the component serves and has what the stack promises inside it.
+
+        Raises StartFailed when its process ends, or does not answer in time, with the end of its log; PortLost where
+        its port went to somebody else meanwhile.
+        """
+        began = monotonic()
+        process = recorded(self.state.read().processes.get(component.name))
+        how = "was running" if process and self._still_serves(component, context, process) else "running"
+        if how == "running":
+            self._start_anew(component, context)
+        component.after_ready(context)
+        port = context.ports[component.port_names[0]]
+        self.watch.done(component.name, f"{how} on port {port}", monotonic() - began)
+
+    def _still_serves(self, component: Component, context: StackContext, process: psutil.Process) -> bool:
+        """Whether a process that was started earlier answers; False when it ends instead."""
+        self.watch.doing(component.name, "looking whether it answers")
+        try:
+            self._wait(component, context, process, log_from=0)
+        except StartFailed:
+            if is_alive(process):
+                raise
+            return False  # it was dying when it was found
+        return True
+
+    def _start_anew(self, component: Component, context: StackContext) -> None:
+        self.end(component.name, component, find(self.home.path, component.name))
+        self.watch.doing(component.name, "preparing")
+        component.prepare(context)
+        self.watch.doing(component.name, "starting")
+        log = self.home.log(component.name)
+        log_from = log.stat().st_size if log.exists() else 0
+        process = spawn(component.launch(context), component.name, self.home.path, log)
+        self.state.save_process(component.name, record(process))
+        self.watch.doing(component.name, "waiting for it to answer")
+        try:
+            self._wait(component, context, process, log_from)
+        except StartFailed as error:
+            if not is_alive(process):
+                self.state.forget_process(component.name)
+                if any(not is_free(context.ports[name]) for name in component.port_names):
+                    raise PortLost(str(error)) from error
+            raise
+
+    def _wait(self, component: Component, context: StackContext, process: psutil.Process, log_from: int) -> None:
+        seconds = _start_seconds()
+
+        def probe() -> None:
+            if self.cancelled.is_set():
+                raise StartFailed(f"{component.name}: not waited for any longer, because the start was given up")
+            if not is_alive(process):
+                raise StartFailed(f"{component.name} ended while it was starting{self._tail(component.name, log_from)}")
+            component.probe(context)
+            ports = {context.ports[name] for name in component.port_names}
+            if missing := ports - listening(process):  # what answers there is another's
+                raise ConnectionRefusedError(f"{component.name} does not listen on {', '.join(map(str, missing))}")
+
+        try:
+            Retrying(
+                stop=stop_after_delay(seconds),
+                wait=wait_fixed(0.1),
+                retry=retry_if_not_exception_type((StartFailed, KeyboardInterrupt)),
+            )(probe)
+        except RetryError as error:
+            cause = error.last_attempt.exception()
+            self.end(component.name, component, find(self.home.path, component.name))
+            raise StartFailed(
+                f"{component.name} did not answer within {seconds:.0f} s ({type(cause).__name__}: {cause}) and was "
+                f"ended; {START_VARIABLE} sets another bound{self._tail(component.name, log_from)}"
+            ) from cause
+
+    def _tail(self, component: str, offset: int) -> str:
+        log = self.home.log(component)
+        with log.open("rb") as file:
+            file.seek(offset if offset <= log.stat().st_size else 0)  # it may have been begun anew
+            lines = file.read().decode("utf-8", errors="replace").strip().splitlines()[-TAIL_LINES:]
+        return f"; the end of {log}:\n" + "\n".join(lines or ["(it printed nothing)"])
+
+    def end(self, name: str, component: Component | None, found: list[Found]) -> None:
+        """End these processes of one component and forget them; returns when they are gone."""
+        chosen = component.stop_signal if isinstance(component, StopsBySignal) else signal.SIGTERM
+        main = [f.process for f in found if f.main]
+        end(main, chosen, STOP_SECONDS)
+        # A killed PostgreSQL's workers notice by themselves; only then is its shared memory free.
+        end([f.process for f in found if not f.main], signal.SIGTERM, STOP_SECONDS)
+        self.state.forget_process(name)
+
+
+def _start_seconds() -> float:
+    text = os.environ.get(START_VARIABLE, "")
+    try:
+        return float(text) if text else START_SECONDS
+    except ValueError:
+        raise StackError(f"{START_VARIABLE}={text} is not a number of seconds") from None

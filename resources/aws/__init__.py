@@ -1,0 +1,1 @@
+"""What the AWS resources share: clients, errors, identity, secrets, metrics, queues."""

@@ -1,0 +1,118 @@
+"""What the resources that call AWS APIs have in common: address, credentials, retries, errors."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import boto3
+import botocore.session
+import dagster as dg
+from boto3.exceptions import Boto3Error
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+from botocore.loaders import create_loader
+from pydantic import Field, PrivateAttr
+
+from resources.aws import errors
+from resources.aws.errors import AwsRequestFailed
+
+__all__ = ["AwsRequestFailed", "AwsResource"]
+
+_MODELS = create_loader()
+"""What all sessions read the services' models with: each model is parsed once in a process."""
+_MAKING = threading.Lock()
+"""Sessions and clients may be used by several threads at once, but not made."""
+_THIS_MACHINE = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+class AwsResource(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """An AWS service in one region. Without an endpoint and keys it is AWS's, with the environment's credentials."""
+
+    region: str = "us-east-1"
+    endpoint_url: str | None = Field(default=None, description="Another URL than AWS's: the local AWS API's.")
+    access_key: str | None = None
+    secret_key: str | None = Field(
+        default=None, repr=False, description="Bind an EnvVar: a literal is shown in Dagster's UI."
+    )
+    hint: str = Field(default="", description="A sentence that is appended to connection errors.")
+    connect_timeout_seconds: float = Field(default=5.0, gt=0)
+    read_timeout_seconds: float = Field(default=60.0, gt=0)
+    attempts: int = Field(
+        default=6, gt=0, description="How often a call is tried when AWS throttles or doesn't answer."
+    )
+
+    _session: boto3.Session | None = PrivateAttr(default=None)
+    _clients: dict[tuple[str, str | None, int], Any] = PrivateAttr(default_factory=dict)
+
+    def session(self) -> boto3.Session:
+        """Return the boto3 session with the resource's region and credentials, the same one each time."""
+        with _MAKING:
+            return self._made_session()
+
+    def client(self, service: str, endpoint_url: str | None = None, attempts: int | None = None) -> Any:  # noqa: ANN401 - as boto3's
+        """Return boto3's client of a service, the same one each time: to make one takes longer than most calls.
+
+        `endpoint_url` and `attempts` are the resource's where they are not given.
+        """
+        address = endpoint_url or self.endpoint_url
+        key = (service, address, attempts or self.attempts)
+        with _MAKING:
+            if key not in self._clients:
+                config = self.client_config(address).merge(
+                    Config(
+                        retries={"mode": "standard", "total_max_attempts": key[2]},
+                        # What is not AWS's has no name for each bucket.
+                        s3={"addressing_style": "path" if address else "auto"},
+                    )
+                )
+                session: Any = self._made_session()
+                self._clients[key] = session.client(service, endpoint_url=address, config=config)
+            return self._clients[key]
+
+    def _made_session(self) -> boto3.Session:
+        if self._session is None:
+            # Outside of Dagster nobody has resolved the EnvVars.
+            keys = (self.access_key, self.secret_key)
+            access_key, secret_key = (each.get_value() if isinstance(each, dg.EnvVar) else each for each in keys)
+            core = botocore.session.get_session()
+            core.register_component("data_loader", _MODELS)
+            with self.explained("Looking for AWS credentials"):
+                self._session = boto3.Session(
+                    botocore_session=core,
+                    region_name=self.region,
+                    aws_access_key_id=access_key,
+                    aws_secret_access_key=secret_key,
+                )
+        return self._session
+
+    def client_config(self, endpoint_url: str | None = None) -> Config:
+        """Return the settings of a client: timeouts, retries with backoff and jitter, no proxy to this machine.
+
+        `endpoint_url` is the client's, where it is another than the resource's.
+        """
+        host = urlsplit(endpoint_url or self.endpoint_url or "").hostname
+        return Config(
+            proxies={} if host in _THIS_MACHINE else None,
+            connect_timeout=self.connect_timeout_seconds,
+            read_timeout=self.read_timeout_seconds,
+            retries={"mode": "standard", "total_max_attempts": self.attempts},
+        )
+
+    @contextmanager
+    def explained(self, action: str) -> Iterator[None]:
+        """Turn boto3's errors in the block into ours; `action` says what was being done, to which object.
+
+        Raises:
+            Unreachable: nobody answered at the endpoint.
+            AccessRefused: no credentials, wrong or expired ones, or they don't allow it.
+            AwsRequestFailed: the service refused for another reason, or boto3 did not ask it.
+        """
+        try:
+            yield
+        except (ClientError, Boto3Error, BotoCoreError) as error:
+            place = self.endpoint_url or f"AWS in {self.region}"
+            raise errors.told(error, action, place, attempts=self.attempts, hint=self.hint) from error

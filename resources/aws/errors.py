@@ -1,0 +1,99 @@
+"""boto3's errors in our words: what was being done, to which object, why it failed, and what to do next."""
+
+from __future__ import annotations
+
+from boto3.exceptions import Boto3Error
+from botocore import exceptions as boto
+from botocore.exceptions import BotoCoreError, ClientError
+
+from resources.errors import AccessRefused, ResourceError, Unreachable
+
+EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"})
+REFUSED = frozenset(
+    {
+        "403",  # S3 answers HEAD without a body, so without a code
+        "AccessDenied",
+        "AccessDeniedException",
+        "Forbidden",
+        "ForbiddenException",
+        "InvalidAccessKeyId",
+        "InvalidClientTokenId",
+        "InvalidSignatureException",
+        "SignatureDoesNotMatch",
+        "UnauthorizedException",
+        "UnauthorizedOperation",
+        "UnrecognizedClientException",
+    }
+)
+THROTTLED = frozenset(
+    {
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "RequestThrottledException",
+        "SlowDown",
+        "ThrottledException",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+    }
+)
+_SILENT = (boto.ConnectionError, boto.HTTPClientError, boto.IncompleteReadError)
+_WITHOUT_IDENTITY = (
+    boto.CredentialRetrievalError,
+    boto.LoginError,
+    boto.NoAuthTokenError,
+    boto.NoCredentialsError,
+    boto.PartialCredentialsError,
+    boto.ProfileNotFound,
+    boto.SSOError,
+    boto.TokenRetrievalError,
+)
+
+
+class AwsRequestFailed(ResourceError):  # noqa: N818 - it says what happened, as all of errors.py do
+    """An AWS service refused a request."""
+
+    def __init__(self, message: str, code: str, said: str, hint: str = "") -> None:
+        """Keep AWS's own error code and message beside ours."""
+        super().__init__(message, hint)
+        self.code = code
+        self.said = said
+
+
+def told(
+    error: ClientError | Boto3Error | BotoCoreError, action: str, place: str, *, attempts: int, hint: str
+) -> ResourceError:
+    """The error to raise in its place.
+
+    Args:
+        error: what boto3 raised.
+        action: what was being done, to which object: it begins the sentence.
+        place: the endpoint, or the region.
+        attempts: how often a call was tried.
+        hint: what to do where nobody answers.
+    """
+    # A transfer of a large object hides in an error of its own what S3 said.
+    cause = error.__context__ if isinstance(error, Boto3Error) else error
+    if isinstance(cause, ClientError):
+        return _refusal(cause, f"{action} failed at {place}", attempts)
+    if isinstance(error, boto.NoCredentialsError):
+        return AccessRefused(f"{action} failed: there are no AWS credentials.", "Set AWS_PROFILE, or give keys.")
+    if isinstance(error, _WITHOUT_IDENTITY):
+        message = f"{action} failed: the AWS credentials can't be had ({error})."
+        return AccessRefused(message, "Sign in again (`aws sso login`), or set AWS_PROFILE.")
+    if isinstance(error, _SILENT):
+        return Unreachable(f"{action} failed: {place} does not answer ({error}).", hint)
+    said = " ".join(str(error).split())
+    return AwsRequestFailed(f"{action} failed at {place}: {said}", type(error).__name__, said)
+
+
+def _refusal(error: ClientError, failed: str, attempts: int) -> ResourceError:
+    code = error.response.get("Error", {}).get("Code", "")
+    said = error.response.get("Error", {}).get("Message", "") or str(error)
+    message = f"{failed}: {code}: {said}"
+    if code in EXPIRED:
+        return AccessRefused(message, "The credentials have expired: get new ones, then run it again.")
+    if code in REFUSED:
+        return AccessRefused(message, "Check the credentials and what they allow (infra/aws has the policies).")
+    advice = f"All {attempts} attempts were throttled: run it again later, or raise the resource's `attempts`."
+    return AwsRequestFailed(message, code, said, advice if code in THROTTLED else "")

@@ -1,0 +1,22 @@
+"""Comparing what an AWS object is wanted to be with what a Describe call tells of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def same(wanted: Any, runs: Any) -> bool:  # noqa: ANN401 - parts of requests
+    """Whether what runs has everything that is wanted: descriptions have members of AWS's own besides.
+
+    The order of plain texts in a list is no difference.
+    """
+    if isinstance(wanted, Mapping):
+        return isinstance(runs, Mapping) and all(same(value, runs.get(name)) for name, value in wanted.items())
+    if isinstance(wanted, list):
+        if not isinstance(runs, list) or len(wanted) != len(runs):
+            return False
+        plain = all(isinstance(each, str) for each in wanted)
+        pairs = zip(sorted(wanted), sorted(runs), strict=True) if plain else zip(wanted, runs, strict=True)
+        return all(same(one, other) for one, other in pairs)
+    return bool(wanted == runs)

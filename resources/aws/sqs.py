@@ -1,0 +1,119 @@
+"""A queue of Amazon SQS, as a Dagster resource: receive, delete, and what lies in its dead-letter queue.
+
+A message that is received is hidden for the queue's visibility timeout; not deleted by then, it comes again, and after
+`maxReceiveCount` times goes to the dead-letter queue, where the redrive policy names one. Standard queues give a
+message at least once and in any order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pydantic import Field
+
+from resources.aws.client import AwsResource
+
+_BATCH = 10  # the most that one call receives or deletes
+
+
+@dataclass(frozen=True)
+class Message:
+    """A received message; `handle` is of this receipt, and `receipts` counts them."""
+
+    id: str
+    handle: str
+    body: str
+    receipts: int
+
+
+@dataclass(frozen=True)
+class DeadLetterQueue:
+    """Where messages go that nobody could handle: its ARN, after how many receipts, and about how many lie there."""
+
+    arn: str
+    after: int
+    messages: int
+
+
+class Sqs(AwsResource):
+    """One queue.
+
+    Every method raises Unreachable, AccessRefused or AwsRequestFailed (`AWS.SimpleQueueService.NonExistentQueue`, …).
+    """
+
+    queue_url: str
+    wait_seconds: int = Field(default=5, ge=0, le=20, description="How long an empty queue is waited with (long poll).")
+    visibility_seconds: int | None = Field(
+        default=None, ge=0, le=43_200, description="None: the queue's own visibility timeout."
+    )
+
+    def receive(self, limit: int = 100) -> list[Message]:
+        """Return up to about `limit` messages, each once; only an empty queue is waited with."""
+        found: dict[str, Message] = {}
+        wait = self.wait_seconds
+        while len(found) < limit:
+            batch = self._receive(wait)
+            found |= {message.id: message for message in batch}
+            if len(batch) < _BATCH:
+                break
+            wait = 0
+        return list(found.values())
+
+    def delete(self, handles: Sequence[str]) -> list[str]:
+        """Delete messages by their receipts' handles; return what AWS says of those that it could not delete.
+
+        They come again, as does one whose receipt is too old.
+        """
+        refused = []
+        for batch in _batches(handles):
+            entries = [{"Id": str(number), "ReceiptHandle": handle} for number, handle in enumerate(batch)]
+            with self.explained(f"Deleting {len(batch)} messages of {self.queue_url}"):
+                answer = self.client("sqs").delete_message_batch(QueueUrl=self.queue_url, Entries=entries)
+            refused += [f"{fault['Code']}: {fault.get('Message', '')}" for fault in answer.get("Failed", [])]
+        return refused
+
+    def dead_letters(self) -> DeadLetterQueue | None:
+        """Return the dead-letter queue and how many messages it holds, None where the queue has none."""
+        policy = self._attributes(self.queue_url, "RedrivePolicy").get("RedrivePolicy")
+        if policy is None:
+            return None
+        told = json.loads(policy)
+        arn = told["deadLetterTargetArn"]
+        account, name = arn.split(":")[4:6]
+        with self.explained(f"Looking up {arn}"):
+            url = self.client("sqs").get_queue_url(QueueName=name, QueueOwnerAWSAccountId=account)["QueueUrl"]
+        held = self._attributes(url, "ApproximateNumberOfMessages")["ApproximateNumberOfMessages"]
+        return DeadLetterQueue(arn, int(told["maxReceiveCount"]), int(held))
+
+    def _receive(self, wait: int) -> list[Message]:
+        hidden = {} if self.visibility_seconds is None else {"VisibilityTimeout": self.visibility_seconds}
+        with self.explained(f"Receiving from {self.queue_url}"):
+            answer = self.client("sqs").receive_message(
+                QueueUrl=self.queue_url,
+                MaxNumberOfMessages=_BATCH,
+                WaitTimeSeconds=wait,
+                MessageSystemAttributeNames=["ApproximateReceiveCount"],
+                **hidden,
+            )
+        return [
+            Message(
+                each["MessageId"],
+                each["ReceiptHandle"],
+                each["Body"],
+                int(each.get("Attributes", {}).get("ApproximateReceiveCount", 1)),
+            )
+            for each in answer.get("Messages", [])
+        ]
+
+    def _attributes(self, url: str, name: str) -> dict[str, str]:
+        with self.explained(f"Asking for {name} of {url}"):
+            found: dict[str, str] = (
+                self.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=[name]).get("Attributes", {})
+            )
+        return found
+
+
+def _batches(handles: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (handles[start : start + _BATCH] for start in range(0, len(handles), _BATCH))

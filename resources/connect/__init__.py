@@ -1,0 +1,1 @@
+"""Kafka Connect: the Dagster resource for self-managed workers, connector configurations and plugins."""

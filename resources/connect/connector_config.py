@@ -1,0 +1,71 @@
+"""Connector configurations as data files: JSON, with `{{name}}` where a pipeline fills something in.
+
+Connect's own `${provider:path:key}`, which the worker resolves, passes through untouched.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from resources.connect.error_policy import require_policy
+from resources.errors import ConnectorConfigInvalid
+
+_PLACEHOLDER = re.compile(r"\{\{\s*([a-z][a-z0-9_]*)\s*\}\}")
+
+
+def placeholders(path: Path) -> frozenset[str]:
+    """Return the names of all placeholders in the file."""
+    return frozenset().union(*placeholders_of(path).values())
+
+
+def placeholders_of(path: Path) -> dict[str, frozenset[str]]:
+    """Return the names of the placeholders in each setting of the file that has some."""
+    found = {setting: frozenset(_PLACEHOLDER.findall(value)) for setting, value in _settings(path).items()}
+    return {setting: names for setting, names in found.items() if names}
+
+
+def render(path: Path, values: Mapping[str, str]) -> dict[str, str]:
+    """Return the file's settings with the placeholders filled; a value is inserted as it is.
+
+    Raises:
+        ConnectorConfigInvalid: a placeholder has no value, a value no placeholder, the file isn't an object of
+            strings, or its settings are no error policy.
+    """
+    settings = _settings(path)
+    require_policy(str(path), settings)
+    wanted = placeholders(path)
+    if missing := sorted(wanted - values.keys()):
+        raise ConnectorConfigInvalid(f"{path} asks for {', '.join(missing)}, for which there is no value.")
+    if unused := sorted(values.keys() - wanted):
+        raise ConnectorConfigInvalid(
+            f"{path} has no placeholder for {', '.join(unused)}: the value would be without effect."
+            f" It knows {', '.join(sorted(wanted))}."
+        )
+    return {key: _PLACEHOLDER.sub(lambda match: values[match[1]], value) for key, value in settings.items()}
+
+
+def table_pattern(tables: Iterable[tuple[str, str]]) -> str:
+    """Return Debezium's table.include.list for tables given as schema and name: regular expressions, anchored.
+
+    Raises:
+        ConnectorConfigInvalid: a name has a comma, which Debezium takes for the end of an expression.
+    """
+    patterns = []
+    for schema, table in tables:
+        if "," in schema + table:
+            raise ConnectorConfigInvalid(f"Debezium can't be told to capture {schema}.{table}: its name has a comma.")
+        patterns.append(f"{re.escape(schema)}[.]{re.escape(table)}")
+    return ",".join(patterns)
+
+
+def _settings(path: Path) -> dict[str, str]:
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConnectorConfigInvalid(f"{path} can't be read as a connector's configuration: {error}.") from error
+    if not isinstance(settings, dict) or not all(isinstance(value, str) for value in settings.values()):
+        raise ConnectorConfigInvalid(f"{path} has to be one JSON object whose values are strings, as Connect's are.")
+    return settings

@@ -1,0 +1,100 @@
+"""Source offsets of connectors in the topic that their workers keep them in, where no REST interface tells them.
+
+A record's key is the JSON array [connector, source partition], its value the offset as a JSON object; a record without
+a value ends it. Source: org.apache.kafka.connect.storage.OffsetStorageWriter and KafkaOffsetBackingStore of Kafka.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from resources.errors import ResourceError, TopicMissing
+from resources.kafka.records import Message
+from resources.kafka.resource import Kafka
+
+_NEWEST = 100
+
+
+class OffsetsUnreadable(ResourceError):  # noqa: N818 - it says what happened, as all of errors.py do
+    """A record of an offsets topic is not what Connect writes."""
+
+
+@dataclass(frozen=True)
+class _Stored:
+    partition: int
+    key: bytes
+    offset: dict[str, object]
+
+
+@dataclass(frozen=True)
+class StoredOffsets:
+    """What one topic holds, of all connectors whose workers share it.
+
+    Methods raise what reading the topic raises, and OffsetsUnreadable. A topic that is not there holds nothing: the
+    first worker makes it.
+    """
+
+    kafka: Kafka
+    topic: str
+
+    def of(self, connector: str) -> tuple[dict[str, object], ...]:
+        """Return the connector's offsets, by source partition; those among the newest records, where there is any.
+
+        A worker that runs writes one every `offset.flush.interval.ms`, and the topic's active segment, which Kafka does
+        not compact, can hold a week of them.
+        """
+        try:
+            newest = self._stored(connector, self.kafka.tail(self.topic, _NEWEST))
+        except TopicMissing:
+            return ()
+        return tuple(each.offset for each in newest or self._stored(connector, self._records()))
+
+    def end(self, connector: str) -> int:
+        """End all that is stored for a connector which does not run; return how many source partitions there were."""
+        found = [(each.partition, each.key) for each in self._stored(connector, self._records())]
+        return self.kafka.end_keys(self.topic, found) if found else 0
+
+    def _stored(self, connector: str, records: Iterable[Message]) -> list[_Stored]:
+        newest: dict[tuple[int, bytes], _Stored] = {}
+        for message in records:
+            if message.key is None or not self._is_of(connector, message.key):
+                continue
+            place = (message.partition, message.key)
+            if message.value is None:
+                newest.pop(place, None)
+            else:
+                newest[place] = _Stored(*place, self._read(message.value))
+        return list(newest.values())
+
+    def _records(self) -> Iterator[Message]:
+        try:
+            # In order within a partition, which a key never leaves.
+            yield from self.kafka.peek(self.topic)
+        except TopicMissing:
+            return
+
+    def _is_of(self, connector: str, key: bytes) -> bool:
+        told = self._json(key)
+        if not isinstance(told, list) or len(told) != 2:
+            raise self._unreadable(key)
+        return bool(told[0] == connector)
+
+    def _read(self, value: bytes) -> dict[str, object]:
+        told = self._json(value)
+        if not isinstance(told, dict):
+            raise self._unreadable(value)
+        return told
+
+    def _json(self, text: bytes) -> object:
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise self._unreadable(text) from error
+
+    def _unreadable(self, text: bytes) -> OffsetsUnreadable:
+        return OffsetsUnreadable(
+            f"Topic {self.topic} has a record that Connect does not write: {text[:80]!r}.",
+            "Is it the worker configuration's offset.storage.topic?",
+        )

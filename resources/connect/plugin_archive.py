@@ -1,0 +1,173 @@
+"""The archive of a Kafka Connect plugin, as MSK Connect takes it: one zip, jars at its root."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import tempfile
+import zipfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from resources.errors import ResourceError
+
+CONFIG_PROVIDER = "com.amazonaws.kafka.config.providers.SecretsManagerConfigProvider"
+"""What a worker reads Secrets Manager with: https://github.com/aws-samples/msk-config-providers, releases only."""
+_HASHED = 12
+_BLOCK = 2**20
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the first date that a zip can tell
+_VERSIONED = re.compile(r"(?P<artifact>.+?)-(?P<version>\d.*)\.jar")
+# `cdc-lake up` lets Kafka's tool write one beside the jars that lack manifests.
+_SHIM = "connect-plugin-path-shim"
+
+
+class PluginInvalid(ResourceError):  # noqa: N818 - it says what happened, as all of errors.py do
+    """What was given does not make a plugin that would run."""
+
+
+@dataclass(frozen=True)
+class PluginArchive:
+    """A zip that was built."""
+
+    path: Path
+    digest: str
+    """SHA-256 of the zip, in hex; the same jars give the same one."""
+    jars: tuple[str, ...]
+    several: tuple[str, ...]
+    """Artifacts that are there in more than one version: all share one class loader, and which is taken is chance."""
+
+    @property
+    def name(self) -> str:
+        """The name of the custom plugin: the zip's, with the first digits of the digest."""
+        return self.path.stem
+
+
+@dataclass(frozen=True)
+class _Jar:
+    name: str
+    source: Path
+    member: str | None
+    """Its path in `source`, where that is a zip."""
+
+    @contextmanager
+    def opened(self) -> Iterator[IO[bytes]]:
+        if self.member is None:
+            with self.source.open("rb") as file:
+                yield file
+        else:
+            with zipfile.ZipFile(self.source) as archive, archive.open(self.member) as file:
+                yield file
+
+    def digest(self) -> str:
+        with self.opened() as file:
+            return _sha256(file)
+
+
+def build(
+    name: str, folder: Path | None, sources: Iterable[Path], out: Path, provider: str | None = CONFIG_PROVIDER
+) -> PluginArchive:
+    """Pack the jars of `folder` (itself or its subfolders) and of `sources` (jars, and vendors' zips) into `out`.
+
+    The file is `<name>-<digest>.zip`; one that is there already is the same, and stays. A jar that several sources
+    have is packed once.
+
+    Args:
+        name: lower case letters, digits and hyphens: MSK Connect takes no underscore.
+        folder: a plugin's folder, as on a worker's plugin.path; None: only the sources.
+        sources: more jars, and zips whose jars are taken from whatever folder they are in.
+        out: the folder for the zip, made if it is missing.
+        provider: the class of the config provider that the workers name, which has to be in; None: they name none.
+
+    Raises:
+        PluginInvalid: there is no jar; a source is no jar or zip, has no jar, or another one under the same name; no
+            jar has `provider`.
+    """
+    if not re.fullmatch(r"[a-z0-9](-?[a-z0-9])*", name):
+        raise PluginInvalid(f"A plugin can't be named {name!r}: lower case letters, digits and single hyphens only.")
+    jars = _chosen([*_in_folder(folder), *(jar for source in sources for jar in _in_source(source))])
+    if not jars:
+        place = "" if folder is None else f" in {folder}"
+        raise PluginInvalid(f"There is no jar for the plugin {name}{place}.", "Run `cdc-lake setup`, or add some.")
+    if provider is not None and not any(_has_class(jar, provider) for jar in jars):
+        raise PluginInvalid(
+            f"No jar of the plugin {name} has the class {provider}, which the worker configuration names as config"
+            " provider: its workers would not start.",
+            "Add the msk-config-providers-<version>-all.jar of a release of"
+            " https://github.com/aws-samples/msk-config-providers, or say that the workers name no provider.",
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out) as draft:
+        made = Path(draft) / "plugin.zip"
+        _pack(jars, made)
+        with made.open("rb") as file:
+            digest = _sha256(file)
+        path = made.rename(out / f"{name}-{digest[:_HASHED]}.zip")
+    names = tuple(jar.name for jar in jars)
+    return PluginArchive(path, digest, names, _several(names))
+
+
+def _in_folder(folder: Path | None) -> list[_Jar]:
+    found = [] if folder is None else sorted(folder.rglob("*.jar"))
+    return [_Jar(path.name, path, None) for path in found if not path.name.startswith(_SHIM)]
+
+
+def _in_source(source: Path) -> list[_Jar]:
+    if not source.is_file():
+        raise PluginInvalid(f"{source} is not there, so that it can't be added to a plugin.")
+    if not zipfile.is_zipfile(source):
+        raise PluginInvalid(f"{source} is neither a jar nor a zip.", "Add a jar, or the zip that a vendor packs.")
+    if source.suffix == ".jar":
+        return [_Jar(source.name, source, None)]
+    with zipfile.ZipFile(source) as archive:
+        members = sorted(each for each in archive.namelist() if each.endswith(".jar"))
+    if not members:
+        raise PluginInvalid(f"{source} has no jar.", "Add the zip that a vendor packs for Kafka Connect.")
+    return [_Jar(PurePosixPath(member).name, source, member) for member in members]
+
+
+def _chosen(jars: Iterable[_Jar]) -> list[_Jar]:
+    chosen: dict[str, _Jar] = {}
+    for jar in jars:
+        same = chosen.setdefault(jar.name, jar)
+        if same is not jar and same.digest() != jar.digest():
+            raise PluginInvalid(
+                f"{jar.name} of {jar.source} is another one than that of {same.source}.",
+                "Both can't be at the root of one zip: make a plugin of each.",
+            )
+    return [chosen[name] for name in sorted(chosen)]
+
+
+def _has_class(jar: _Jar, name: str) -> bool:
+    entry = f"{name.replace('.', '/')}.class"
+    try:
+        with jar.opened() as file, zipfile.ZipFile(file) as archive:
+            return entry in archive.namelist()
+    except zipfile.BadZipFile as error:
+        raise PluginInvalid(f"{jar.name} of {jar.source} is broken: {error}.", "Fetch it again.") from error
+
+
+def _pack(jars: Iterable[_Jar], path: Path) -> None:
+    """Write the zip: its bytes follow from the jars alone. Jars are compressed already."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        for jar in jars:
+            entry = zipfile.ZipInfo(jar.name, _EPOCH)
+            entry.create_system, entry.external_attr = 3, 0o644 << 16
+            with jar.opened() as source, archive.open(entry, "w") as target:
+                shutil.copyfileobj(source, target)
+
+
+def _sha256(file: IO[bytes]) -> str:
+    digest = hashlib.sha256()
+    while block := file.read(_BLOCK):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def _several(names: Iterable[str]) -> tuple[str, ...]:
+    artifacts = Counter(match["artifact"] for match in map(_VERSIONED.fullmatch, names) if match)
+    return tuple(sorted(name for name, versions in artifacts.items() if versions > 1))

@@ -1,0 +1,155 @@
+"""The REST interface of Kafka Connect: one method a request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from urllib.parse import quote
+
+import httpx
+from tenacity import RetryError, Retrying, retry_if_exception_type, retry_if_result, stop_after_delay, wait_exponential
+
+from resources.errors import AccessRefused, ConnectorConfigInvalid, ConnectRequestFailed, Unreachable
+
+_LATER = (HTTPStatus.CONFLICT, HTTPStatus.SERVICE_UNAVAILABLE)
+UNREACHED_SECONDS = 3.0
+
+
+@dataclass(frozen=True)
+class Rest:
+    """Requests to one worker of a Connect cluster, any of which passes them on to the leader."""
+
+    url: str
+    timeout_seconds: float
+    rebalance_seconds: float
+    hint: str
+    login: tuple[str, str] | None = field(default=None, repr=False)
+    """User and password; None for a worker that asks for none."""
+
+    def names(self) -> list[str]:
+        """Return the names of all connectors."""
+        return [str(name) for name in self._request("GET", "/connectors").json()]
+
+    def config(self, name: str) -> dict[str, str] | None:
+        """Return a connector's configuration, None if there is none of that name."""
+        answer = self._request("GET", f"{_path(name)}/config", HTTPStatus.NOT_FOUND)
+        return None if answer.status_code == HTTPStatus.NOT_FOUND else dict(answer.json())
+
+    def put_config(self, name: str, config: Mapping[str, str]) -> None:
+        """Create or update a connector."""
+        answer = self._request("PUT", f"{_path(name)}/config", HTTPStatus.BAD_REQUEST, body=config)
+        if answer.status_code == HTTPStatus.BAD_REQUEST:
+            raise ConnectorConfigInvalid(f"Connector {name} refuses its configuration: {_message(answer)}")
+
+    def create_stopped(self, name: str, config: Mapping[str, str]) -> None:
+        """Create a connector that doesn't run yet (KIP-980); one that is there already is fine."""
+        body = {"name": name, "config": dict(config), "initial_state": "STOPPED"}
+        answer = self._request("POST", "/connectors", HTTPStatus.BAD_REQUEST, HTTPStatus.CONFLICT, body=body)
+        if answer.status_code == HTTPStatus.BAD_REQUEST:
+            raise ConnectorConfigInvalid(f"Connector {name} refuses its configuration: {_message(answer)}")
+
+    def plugins(self) -> list[object]:
+        """Return the connector plugins that the worker has."""
+        return list(self._request("GET", "/connector-plugins").json())
+
+    def validate(self, plugin: str, config: Mapping[str, str]) -> object:
+        """Return the answer to a validation."""
+        return self._request("PUT", f"/connector-plugins/{quote(plugin)}/config/validate", body=config).json()
+
+    def status(self, name: str) -> object | None:
+        """Return a connector's status, None if there is none of that name."""
+        answer = self._request("GET", f"{_path(name)}/status", HTTPStatus.NOT_FOUND)
+        return None if answer.status_code == HTTPStatus.NOT_FOUND else answer.json()
+
+    def offsets(self, name: str) -> object:
+        """Return a connector's stored offsets."""
+        return self._request("GET", f"{_path(name)}/offsets").json()
+
+    def delete_offsets(self, name: str) -> None:
+        """Delete a stopped connector's stored offsets (KIP-875)."""
+        self._request("DELETE", f"{_path(name)}/offsets")
+
+    def stop(self, name: str) -> None:
+        """Ask for a connector to stop: its tasks end, its configuration stays."""
+        self._request("PUT", f"{_path(name)}/stop")
+
+    def resume(self, name: str) -> None:
+        """Ask for a stopped or paused connector to run."""
+        self._request("PUT", f"{_path(name)}/resume")
+
+    def restart_failed(self, name: str) -> None:
+        """Ask for a restart of connector and tasks that are FAILED."""
+        self._request("POST", f"{_path(name)}/restart?includeTasks=true&onlyFailed=true")
+
+    def delete(self, name: str) -> None:
+        """Delete a connector; one that is gone already is fine (an answer may have been lost)."""
+        self._request("DELETE", _path(name), HTTPStatus.NOT_FOUND)
+
+    def _request(
+        self, method: str, path: str, *accepted: HTTPStatus, body: Mapping[str, object] | None = None
+    ) -> httpx.Response:
+        """Return the answer if it is a success or accepted.
+
+        Every request is idempotent, so that one whose answer was lost may be sent again.
+        """
+        what = f"{method} {self.url}{path}"
+        unreached = Retrying(
+            stop=stop_after_delay(UNREACHED_SECONDS),
+            wait=wait_exponential(multiplier=0.2, max=1),
+            retry=retry_if_exception_type(httpx.TransportError),
+            reraise=True,
+        )
+        rebalancing = Retrying(
+            stop=stop_after_delay(self.rebalance_seconds),
+            wait=wait_exponential(multiplier=0.2, max=2),
+            retry=retry_if_result(_rebalances),
+        )
+        try:
+            answer: httpx.Response = rebalancing(
+                unreached,
+                httpx.request,
+                method,
+                self.url + path,
+                json=body,
+                auth=self.login,
+                timeout=self.timeout_seconds,
+                trust_env=False,
+            )
+        except httpx.TransportError as error:
+            raise Unreachable(f"Kafka Connect can't be reached: {what}: {error}.", self.hint) from error
+        except RetryError as error:
+            last: httpx.Response = error.last_attempt.result()
+            raise ConnectRequestFailed(
+                f"Kafka Connect isn't ready after {self.rebalance_seconds:.0f} s: {what}: {_message(last)}.", self.hint
+            ) from error
+        if answer.status_code == HTTPStatus.UNAUTHORIZED:
+            who = f"user {self.login[0]} and this password" if self.login else "requests without a password"
+            raise AccessRefused(f"Cannot use Kafka Connect: {self.url} refuses {who}.", self.hint)
+        if answer.is_success or answer.status_code in accepted:
+            return answer
+        raise ConnectRequestFailed(f"Kafka Connect refuses {what}: {answer.status_code} {_message(answer)}", self.hint)
+
+
+def _rebalances(answer: httpx.Response) -> bool:
+    """Whether the worker asks to come again. Some requests say so with a 500 that names the rebalance."""
+    if _exists(answer):
+        return False
+    said = answer.status_code == HTTPStatus.INTERNAL_SERVER_ERROR and "rebalance" in _message(answer)
+    return said or answer.status_code in _LATER
+
+
+def _exists(answer: httpx.Response) -> bool:
+    """Whether a 409 is about a connector that is there already (an answer may have been lost), and not a rebalance."""
+    return answer.status_code == HTTPStatus.CONFLICT and "already exists" in _message(answer)
+
+
+def _path(name: str) -> str:
+    return f"/connectors/{quote(name, safe='')}"
+
+
+def _message(answer: httpx.Response) -> str:
+    try:
+        return str(answer.json()["message"])
+    except (ValueError, KeyError, TypeError):
+        return answer.text[:500]

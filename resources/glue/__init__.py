@@ -1,0 +1,1 @@
+"""The Glue Data Catalog: the Dagster resource and its table definitions."""

@@ -1,0 +1,141 @@
+"""The Glue Data Catalog, as a Dagster resource: the databases and tables that Athena sees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from resources.aws.client import AwsRequestFailed, AwsResource
+from resources.glue.tables import GlueColumn, TableDefinition, hudi_table, merge_on_read, partition_values
+
+__all__ = ["GlueCatalog", "GlueColumn", "TableDefinition", "hudi_table", "merge_on_read"]
+
+_MISSING = "EntityNotFoundException"
+_EXISTS = "AlreadyExistsException"
+_PARTITIONS_A_CALL = 100  # the most that BatchCreatePartition takes
+
+
+class GlueCatalog(AwsResource):
+    """A Glue catalog. Every method raises Unreachable, AccessRefused or AwsRequestFailed if Glue does not comply."""
+
+    def ensure_database(self, name: str, location: str | None = None) -> bool:
+        """Make the database if there is none of that name.
+
+        Args:
+            name: in lower case.
+            location: the s3:// prefix below which CREATE TABLE AS puts tables that name no place.
+
+        Returns:
+            True when it was made, False when it was there; its location is left as it is.
+        """
+        wanted = {"Name": name, "LocationUri": location} if location else {"Name": name}
+        client = self.client("glue")
+        # Looking first, since most callers may read the catalog and need not be allowed to make databases.
+        with self.explained(f"Making the Glue database {name}"):
+            try:
+                client.get_database(Name=name)
+            except client.exceptions.EntityNotFoundException:
+                with suppress(client.exceptions.AlreadyExistsException):
+                    client.create_database(DatabaseInput=wanted)
+                    return True
+        return False
+
+    def tables(self, database: str) -> tuple[TableDefinition, ...]:
+        """Return the tables and views of a database, by name."""
+        with self.explained(f"Listing the tables of the Glue database {database}"):
+            pages = self.client("glue").get_paginator("get_tables").paginate(DatabaseName=database)
+            found = [TableDefinition.from_glue(each) for page in pages for each in page["TableList"]]
+        return tuple(sorted(found, key=lambda each: each.name))
+
+    def get_table(self, database: str, name: str) -> TableDefinition | None:
+        """Return the table or view, None if there is none of that name (or no such database)."""
+        try:
+            with self.explained(f"Reading the Glue table {database}.{name}"):
+                return TableDefinition.from_glue(
+                    self.client("glue").get_table(DatabaseName=database, Name=name)["Table"]
+                )
+        except AwsRequestFailed as error:
+            if error.code == _MISSING:
+                return None
+            raise
+
+    def put_table(self, definition: TableDefinition) -> bool:
+        """Make the table, or update it if it differs.
+
+        Returns:
+            True when something was changed, False when the catalog had exactly this table.
+        """
+        present = self.get_table(definition.database, definition.name)
+        if present == definition:
+            return False
+        client, wanted = self.client("glue"), definition.to_input()
+        with self.explained(f"Writing the Glue table {definition.full_name}"):
+            if present is not None:
+                client.update_table(DatabaseName=definition.database, TableInput=wanted)
+                return True
+            try:
+                client.create_table(DatabaseName=definition.database, TableInput=wanted)
+            except client.exceptions.AlreadyExistsException:
+                # Somebody else made it between the two calls; ours is the definition that holds.
+                client.update_table(DatabaseName=definition.database, TableInput=wanted)
+        return True
+
+    def put_partitions(self, definition: TableDefinition, folders: Iterable[str]) -> int:
+        """Make the partitions that the table does not have yet.
+
+        Args:
+            definition: the table, which is in the catalog.
+            folders: the partitions' Hive-style folders below the table, `a=1/b=2`, keys in their order.
+
+        Returns:
+            How many were made.
+        """
+        client, wanted_folders = self.client("glue"), sorted(set(folders))
+        with self.explained(f"Making partitions of the Glue table {definition.full_name}"):
+            present = _present(client, definition, [partition_values(each) for each in wanted_folders])
+            missing = [each for each in wanted_folders if tuple(partition_values(each)) not in present]
+            for start in range(0, len(missing), _PARTITIONS_A_CALL):
+                wanted = [definition.partition_input(each) for each in missing[start : start + _PARTITIONS_A_CALL]]
+                answer = client.batch_create_partition(
+                    DatabaseName=definition.database,
+                    TableName=definition.name,
+                    PartitionInputList=wanted,
+                )
+                for fault in answer.get("Errors", []):
+                    _refuse_unless_there(definition, fault)
+        return len(missing)
+
+    def delete_table(self, database: str, name: str) -> bool:
+        """Remove the table or view from the catalog; its files stay.
+
+        Returns:
+            True when it was there.
+        """
+        try:
+            with self.explained(f"Deleting the Glue table {database}.{name}"):
+                self.client("glue").delete_table(DatabaseName=database, Name=name)
+        except AwsRequestFailed as error:
+            if error.code == _MISSING:
+                return False
+            raise
+        return True
+
+
+def _present(client: Any, definition: TableDefinition, values: list[list[str]]) -> set[tuple[str, ...]]:  # noqa: ANN401 - boto3's
+    """Those of the partitions that the table has: asked for by name where they fit one call, else all are listed."""
+    of = {"DatabaseName": definition.database, "TableName": definition.name}
+    if len(values) <= _PARTITIONS_A_CALL:
+        found = client.batch_get_partition(**of, PartitionsToGet=[{"Values": each} for each in values])
+        return {tuple(each["Values"]) for each in found["Partitions"]}
+    pages = client.get_paginator("get_partitions").paginate(**of)
+    return {tuple(each["Values"]) for page in pages for each in page["Partitions"]}
+
+
+def _refuse_unless_there(definition: TableDefinition, fault: Mapping[str, Any]) -> None:
+    """Raise for a partition that Glue did not make, unless another run was faster."""
+    detail = fault.get("ErrorDetail", {})
+    code, said = detail.get("ErrorCode", ""), detail.get("ErrorMessage", "")
+    if code != _EXISTS:
+        values = ", ".join(fault.get("PartitionValues", []))
+        raise AwsRequestFailed(f"Glue did not make partition ({values}) of {definition.full_name}: {said}.", code, said)

@@ -1,0 +1,216 @@
+"""Tables as the Glue catalog has them, as values that can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import unquote
+
+HUDI_INPUT = "org.apache.hudi.hadoop.HoodieParquetInputFormat"
+HUDI_MERGING_INPUT = "org.apache.hudi.hadoop.realtime.HoodieParquetRealtimeInputFormat"
+PARQUET_OUTPUT = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat"
+PARQUET_SERDE = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
+
+HUDI_META_COLUMNS = (
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    "_hoodie_record_key",
+    "_hoodie_partition_path",
+    "_hoodie_file_name",
+)
+
+_BASE_FILES_ONLY = "hoodie.query.as.ro.table"
+# Spark's limit for the value of a table parameter, by its default of spark.sql.sources.schemaStringLengthThreshold.
+_SCHEMA_PART = 4000
+# Set by engines when they touch a table; no part of a definition.
+_ENGINES_OWN = frozenset({"transient_lastDdlTime"})
+
+
+@dataclass(frozen=True)
+class GlueColumn:
+    """A column: name, Hive type (`decimal(6,2)`, `string`, `timestamp`, …) and a comment."""
+
+    name: str
+    type: str
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class TableDefinition:
+    """A table of the catalog. Two equal definitions are the same table to every engine.
+
+    Raises:
+        ValueError: a database or table name that Glue would store otherwise, or a column given twice.
+    """
+
+    database: str
+    name: str
+    location: str
+    columns: tuple[GlueColumn, ...]
+    partition_keys: tuple[GlueColumn, ...] = ()
+    input_format: str = ""
+    output_format: str = ""
+    serde: str = ""
+    serde_parameters: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    table_type: str = "EXTERNAL_TABLE"
+
+    def __post_init__(self) -> None:
+        """See that Glue stores it as it is given."""
+        for name in (self.database, self.name):
+            if not name or name != name.lower():
+                raise ValueError(f"Glue stores names in lower case; call {name!r} {name.lower()!r} in the catalog.")
+        names = [each.name.lower() for each in (*self.columns, *self.partition_keys)]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(
+                f"{self.database}.{self.name} has columns that differ in case only, or not at all: {', '.join(twice)}."
+            )
+
+    @property
+    def full_name(self) -> str:
+        """`database.table`."""
+        return f"{self.database}.{self.name}"
+
+    def to_input(self) -> dict[str, Any]:
+        """Return Glue's TableInput."""
+        return {
+            "Name": self.name,
+            "TableType": self.table_type,
+            "Parameters": dict(self.parameters),
+            "PartitionKeys": [_column_to_glue(each) for each in self.partition_keys],
+            "StorageDescriptor": {
+                "Location": self.location,
+                "Columns": [_column_to_glue(each) for each in self.columns],
+                "InputFormat": self.input_format,
+                "OutputFormat": self.output_format,
+                "SerdeInfo": {
+                    "SerializationLibrary": self.serde,
+                    "Parameters": dict(self.serde_parameters),
+                },
+            },
+        }
+
+    def partition_input(self, folder: str) -> dict[str, Any]:
+        """Return Glue's PartitionInput of the partition in a folder below the table's."""
+        storage = self.to_input()["StorageDescriptor"]
+        return {
+            "Values": partition_values(folder),
+            "StorageDescriptor": {**storage, "Location": f"{self.location}/{folder}"},
+        }
+
+    @classmethod
+    def from_glue(cls, table: Mapping[str, Any]) -> TableDefinition:
+        """Return the definition of a Table that Glue's API gave (a view has no location and no formats)."""
+        storage = table.get("StorageDescriptor") or {}
+        serde = storage.get("SerdeInfo") or {}
+        parameters = table.get("Parameters") or {}
+        return cls(
+            database=table["DatabaseName"],
+            name=table["Name"],
+            location=storage.get("Location") or "",
+            columns=_columns(storage.get("Columns")),
+            partition_keys=_columns(table.get("PartitionKeys")),
+            input_format=storage.get("InputFormat") or "",
+            output_format=storage.get("OutputFormat") or "",
+            serde=serde.get("SerializationLibrary") or "",
+            serde_parameters=serde.get("Parameters") or {},
+            parameters={key: value for key, value in parameters.items() if key not in _ENGINES_OWN},
+            table_type=table.get("TableType") or "",
+        )
+
+
+def partition_values(folder: str) -> list[str]:
+    """The values that a Hive-style folder names: `a=1/b=x%2Fy` holds `1` and `x/y`."""
+    return [unquote(part.partition("=")[2]) for part in folder.split("/")]
+
+
+def hudi_table(
+    database: str,
+    name: str,
+    location: str,
+    columns: Sequence[GlueColumn],
+    *,
+    partition_keys: Sequence[GlueColumn] = (),
+    spark_schema: str | None = None,
+    comment: str = "",
+) -> TableDefinition:
+    """Return the definition of a copy-on-write Hudi table as Hudi's own catalog sync writes it.
+
+    Of a merge-on-read one, merge_on_read() makes its two tables.
+
+    Athena, Trino, Hive and Spark read it: the first three by the formats, Spark by `spark.sql.sources.*`.
+    Hudi's five columns are put before `columns`, which are in the order of the table's schema and without
+    the partition keys.
+
+    Args:
+        database: the Glue database, in lower case.
+        name: the table's name in the catalog, in lower case.
+        location: the base path; an s3a:// URI is written as s3://, which all engines know.
+        columns: name, Hive type and comment of each column.
+        partition_keys: the columns that are folders.
+        spark_schema: the table's schema as Spark's JSON, all columns in order; for Spark on the same catalog.
+        comment: what the table is, for people.
+    """
+    parameters = {"EXTERNAL": "TRUE", "spark.sql.sources.provider": "hudi"}
+    if comment:
+        parameters["comment"] = comment
+    if spark_schema is not None:
+        parameters |= _spark_schema(spark_schema, partition_keys)
+    base = "s3://" + location.removeprefix("s3a://") if location.startswith("s3a://") else location
+    return TableDefinition(
+        database=database,
+        name=name,
+        location=base.rstrip("/"),
+        columns=(*(GlueColumn(each, "string") for each in HUDI_META_COLUMNS), *columns),
+        partition_keys=tuple(partition_keys),
+        input_format=HUDI_INPUT,
+        output_format=PARQUET_OUTPUT,
+        serde=PARQUET_SERDE,
+        serde_parameters={
+            "path": base.rstrip("/"),
+            "serialization.format": "1",
+            _BASE_FILES_ONLY: "false",
+        },
+        parameters=parameters,
+    )
+
+
+def merge_on_read(table: TableDefinition) -> tuple[TableDefinition, TableDefinition]:
+    """Return the two tables that a merge-on-read table is in a catalog, under the names of Hudi's own catalog sync.
+
+    `<name>_ro` is read fast and shows what the last compaction left: base files only. `<name>_rt` merges the log files
+    into them while it is read, and shows every commit. An engine without Hudi's merging reader (Trino) gives the base
+    files for both.
+
+    Args:
+        table: what hudi_table() says of it: place, columns and partition keys are the same for both.
+    """
+    compacted = {**table.serde_parameters, _BASE_FILES_ONLY: "true"}
+    return (
+        replace(table, name=f"{table.name}_ro", serde_parameters=compacted),
+        replace(table, name=f"{table.name}_rt", input_format=HUDI_MERGING_INPUT),
+    )
+
+
+def _spark_schema(schema: str, partition_keys: Sequence[GlueColumn]) -> dict[str, str]:
+    prefix = "spark.sql.sources.schema"
+    parts = [schema[start : start + _SCHEMA_PART] for start in range(0, len(schema), _SCHEMA_PART)]
+    found = {f"{prefix}.numParts": str(len(parts))}
+    found |= {f"{prefix}.part.{index}": part for index, part in enumerate(parts)}
+    if partition_keys:
+        found[f"{prefix}.numPartCols"] = str(len(partition_keys))
+        found |= {f"{prefix}.partCol.{index}": each.name for index, each in enumerate(partition_keys)}
+    return found
+
+
+def _column_to_glue(column: GlueColumn) -> dict[str, str]:
+    found = {"Name": column.name, "Type": column.type}
+    if column.comment:
+        found["Comment"] = column.comment
+    return found
+
+
+def _columns(found: Sequence[Mapping[str, Any]] | None) -> tuple[GlueColumn, ...]:
+    return tuple(GlueColumn(each["Name"], each.get("Type") or "", each.get("Comment") or "") for each in found or ())

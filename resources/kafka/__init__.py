@@ -1,0 +1,1 @@
+"""Kafka: the Dagster resource, clients, topics and records; clusters on MSK."""

@@ -1,0 +1,168 @@
+"""Clients of a Kafka broker, and what its errors mean."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_fixed
+
+from resources.errors import (
+    AccessRefused,
+    KafkaRequestFailed,
+    LeaderMoving,
+    OffsetsExpired,
+    ResourceError,
+    TopicMissing,
+    Unreachable,
+)
+from resources.kafka import msk_iam
+from resources.kafka.msk_iam import TokenSource
+
+Answer = TypeVar("Answer")
+
+_MISSING = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
+_DOWN = {
+    KafkaError._TRANSPORT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._TIMED_OUT,
+    KafkaError._RESOLVE,
+    KafkaError.REQUEST_TIMED_OUT,
+}
+# Of a topic that was just made or is moving, brokers and clients learn one after the other: Kafka's protocol calls all
+# of these retriable (https://kafka.apache.org/protocol.html#protocol_error_codes).
+_MOVING = {
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.REPLICA_NOT_AVAILABLE,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.OFFSET_NOT_AVAILABLE,
+}
+_REFUSED = {
+    KafkaError._AUTHENTICATION,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+}
+_RANGE = {KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET}
+
+# librdkafka repeats "connection refused" on stderr for as long as a client lives; the errors that are raised
+# say it once.
+_log = logging.getLogger("resources.kafka.resource")
+_log.setLevel(logging.CRITICAL)
+
+
+@dataclass(frozen=True)
+class Broker:
+    """Where a Kafka cluster is and how to speak to it."""
+
+    bootstrap: str
+    settings: dict[str, str] = field(default_factory=dict, repr=False)
+    timeout_seconds: float = 10.0
+    hint: str = ""
+    tokens: TokenSource | None = field(default=None, repr=False)
+    """Where tokens come from that the clients sign in with; None: they don't, or by `settings`."""
+
+    def admin(self) -> AdminClient:
+        """Return a new admin client."""
+        return AdminClient({**self._common(), "log_level": 0}, logger=_log)
+
+    def consumer(self, *, read_committed: bool = True) -> Consumer:
+        """Return a new consumer, to be assigned partitions at explicit offsets; it commits nothing."""
+        return Consumer(
+            {
+                **self._common(),
+                # Demanded by librdkafka; used by nobody, as the consumer is assigned and never subscribes.
+                "group.id": f"cdc-lake-reader-{uuid.uuid4()}",
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "enable.partition.eof": True,
+                # An offset that is gone is an error here, never a reason to read from somewhere else.
+                "auto.offset.reset": "error",
+                "isolation.level": "read_committed" if read_committed else "read_uncommitted",
+                "fetch.wait.max.ms": 100,
+            },
+            logger=_log,
+        )
+
+    def producer(self) -> Producer:
+        """Return a new producer, whose records are in the topic once and on all replicas."""
+        return Producer({**self._common(), "enable.idempotence": True, "acks": "all"}, logger=_log)
+
+    def require_reachable(self) -> None:
+        """Return as soon as one of the bootstrap addresses accepts a connection.
+
+        librdkafka itself tries a refused connection again and again until the request's timeout.
+
+        Raises:
+            Unreachable: none does within a few attempts.
+        """
+        attempts = Retrying(
+            stop=stop_after_attempt(3), wait=wait_fixed(0.3), retry=retry_if_exception_type(OSError), reraise=True
+        )
+        refusals = []
+        for address in self.bootstrap.split(","):
+            host, _, port = address.strip().rpartition(":")
+            try:
+                attempts(lambda at: socket.create_connection(at, self.timeout_seconds).close(), (host, int(port)))
+            except OSError as error:
+                refusals.append(f"{address.strip()}: {error}")
+            else:
+                return
+        raise Unreachable(f"Kafka can't be reached: {'; '.join(refusals)}.", self.hint)
+
+    def _common(self) -> dict[str, Any]:
+        signing: dict[str, Any] = {}
+        if self.tokens is not None:
+            # What goes wrong within librdkafka's call is a time-out without a cause: it is found out before.
+            self.tokens("")
+            signing = {**msk_iam.CLIENT, "oauth_cb": self.tokens}
+        return {
+            "bootstrap.servers": self.bootstrap,
+            "client.id": "cdc-lake",
+            "socket.connection.setup.timeout.ms": int(min(self.timeout_seconds, 10) * 1000),
+            **signing,
+            **self.settings,
+        }
+
+    def answer(self, future: Future[Answer], about: str) -> Answer:
+        """Return what an admin request answers; `about` names the request in errors."""
+        with self.explaining(about):
+            try:
+                return future.result(timeout=self.timeout_seconds + 5)
+            except FutureTimeoutError as error:
+                raise Unreachable(f"Kafka at {self.bootstrap} didn't answer: {about}.", self.hint) from error
+
+    @contextmanager
+    def explaining(self, about: str) -> Iterator[None]:
+        """Raise errors of ours for librdkafka's; `about` names the request in them."""
+        try:
+            yield
+        except KafkaException as error:
+            raise self.explained(error.args[0], about) from error
+
+    def explained(self, error: KafkaError, about: str) -> ResourceError:
+        """Return the error of ours for one of librdkafka's."""
+        code, text = error.code(), error.str()
+        if code in _MISSING:
+            return TopicMissing(f"Kafka at {self.bootstrap} has no such topic or partition: {about}.")
+        if code in _MOVING:
+            return LeaderMoving(f"Kafka at {self.bootstrap} is choosing a leader: {about}: {text}.", self.hint)
+        if code in _DOWN:
+            return Unreachable(f"Kafka at {self.bootstrap} can't be reached: {about}: {text}.", self.hint)
+        if code in _REFUSED:
+            return AccessRefused(f"Kafka at {self.bootstrap} refuses: {about}: {text}.", self.hint)
+        if code in _RANGE:
+            return OffsetsExpired(f"The offset isn't in the topic (any more): {about}: {text}.")
+        return KafkaRequestFailed(f"Kafka at {self.bootstrap} failed: {about}: {text}.")

@@ -1,0 +1,103 @@
+"""An Amazon MSK cluster, as a Dagster resource: where its brokers are, and what it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import Field
+
+from resources.aws.client import AwsRequestFailed, AwsResource
+from resources.errors import ResourceError
+
+Access = Literal["iam", "scram", "tls", "plaintext"]
+"""How a client signs in; each has a listener of its own."""
+_LISTENERS: dict[Access, str] = {
+    "iam": "BootstrapBrokerStringSaslIam",
+    "scram": "BootstrapBrokerStringSaslScram",
+    "tls": "BootstrapBrokerStringTls",
+    "plaintext": "BootstrapBrokerString",
+}
+_WRONG_ARN = frozenset({"BadRequestException", "NotFoundException"})
+
+
+class ClusterMissing(ResourceError):  # noqa: N818 - it says what happened, as all of errors.py do
+    """There is no cluster of that ARN in the region."""
+
+
+class ListenerMissing(ResourceError):  # noqa: N818 - it says what happened, as all of errors.py do
+    """A cluster has no listener for a way of signing in, or not yet."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What MSK tells of a cluster. A serverless one has neither a version of Kafka nor a number of brokers."""
+
+    arn: str
+    name: str
+    state: str
+    """ACTIVE, or what is under way: CREATING, UPDATING, HEALING, …"""
+    serverless: bool
+    kafka_version: str | None
+    brokers: int | None
+    reason: str | None
+    """What MSK says of the state, where it says something."""
+
+
+class Msk(AwsResource):
+    """One cluster.
+
+    Every method raises Unreachable, AccessRefused, AwsRequestFailed or ClusterMissing; the ARN is in each.
+    """
+
+    cluster_arn: str = Field(description="arn:aws:kafka:<region>:<account>:cluster/<name>/<id>")
+
+    def bootstrap(self, access: Access = "iam") -> str:
+        """Return the brokers' addresses for clients that sign in so, as Kafka's `bootstrap.servers`.
+
+        Raises ListenerMissing, which tells what the cluster has instead.
+        """
+        told = self._told("get_bootstrap_brokers", "Asking for the bootstrap brokers of")
+        found = told.get(_LISTENERS[access])
+        if found:
+            # MSK tells them in any order.
+            return ",".join(sorted(str(found).split(",")))
+        others = [each for each, member in _LISTENERS.items() if told.get(member)]
+        if not others:
+            raise ListenerMissing(
+                f"The cluster {self.cluster_arn} has no brokers yet, or none any more; its state is"
+                f" {self.describe().state}.",
+                "Wait until it is ACTIVE.",
+            )
+        raise ListenerMissing(
+            f"The cluster {self.cluster_arn} has no listener for {access}; it has {', '.join(others)}.",
+            "Turn it on in the cluster's security settings, or sign in in another way.",
+        )
+
+    def describe(self) -> Cluster:
+        """Return what the cluster is."""
+        told = self._told("describe_cluster_v2", "Describing")["ClusterInfo"]
+        provisioned = told.get("Provisioned", {})
+        reason = told.get("StateInfo", {})
+        return Cluster(
+            arn=told["ClusterArn"],
+            name=told["ClusterName"],
+            state=told["State"],
+            serverless=told["ClusterType"] == "SERVERLESS",
+            kafka_version=provisioned.get("CurrentBrokerSoftwareInfo", {}).get("KafkaVersion"),
+            brokers=provisioned.get("NumberOfBrokerNodes"),
+            reason=": ".join(filter(None, (reason.get("Code"), reason.get("Message")))) or None,
+        )
+
+    def _told(self, call: str, action: str) -> dict[str, Any]:
+        client = self.client("kafka")
+        try:
+            with self.explained(f"{action} the MSK cluster {self.cluster_arn}"):
+                return dict(getattr(client, call)(ClusterArn=self.cluster_arn))
+        except AwsRequestFailed as error:
+            if error.code in _WRONG_ARN:
+                raise ClusterMissing(
+                    f"There is no MSK cluster {self.cluster_arn} in {self.region}: {error.said}.",
+                    "`aws kafka list-clusters-v2` lists those of the region.",
+                ) from error
+            raise

@@ -1,0 +1,78 @@
+"""Where a topic's partitions begin and end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from confluent_kafka import IsolationLevel, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # stubs forget it
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from resources.errors import LeaderMoving, TopicMissing
+from resources.kafka.client import Broker
+from resources.kafka.topic_settings import describe
+
+_EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+_LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+
+
+def begin_offsets(broker: Broker, admin: AdminClient, topic: str) -> dict[int, int]:
+    """Return the first offset that is still there, by partition; raise TopicMissing."""
+    return _offsets(broker, admin, topic, _EARLIEST)
+
+
+def end_offsets(broker: Broker, admin: AdminClient, topic: str) -> dict[int, int]:
+    """Return the last stable offset by partition; raise TopicMissing.
+
+    All records before it are committed or aborted for good; at and after it are open transactions.
+    """
+    return _offsets(broker, admin, topic, _LATEST)
+
+
+def written_offsets(broker: Broker, admin: AdminClient, topic: str) -> dict[int, int]:
+    """Return the offset after the last record by partition, those of open transactions included; raise TopicMissing.
+
+    A transaction's end is written to each of its partitions by itself: what is committed in one of them can be open
+    still in another one. Once end_offsets() has reached what this said, all that was committed before is before it.
+    """
+    return _offsets(broker, admin, topic, _LATEST, IsolationLevel.READ_UNCOMMITTED)
+
+
+def _offsets(
+    broker: Broker,
+    admin: AdminClient,
+    topic: str,
+    spec: OffsetSpec,
+    isolation: IsolationLevel = IsolationLevel.READ_COMMITTED,
+) -> dict[int, int]:
+    # The broker tells of a new topic before its partitions have a leader.
+    attempts = Retrying(
+        stop=stop_after_delay(broker.timeout_seconds),
+        wait=wait_fixed(0.1),
+        retry=retry_if_exception_type(LeaderMoving),
+        reraise=True,
+    )
+    return attempts(_offsets_now, broker, admin, topic, spec, isolation)
+
+
+def _offsets_now(
+    broker: Broker, admin: AdminClient, topic: str, spec: OffsetSpec, isolation: IsolationLevel
+) -> dict[int, int]:
+    requests = admin.list_offsets(
+        dict.fromkeys(_partitions(broker, admin, topic), spec),
+        isolation_level=isolation,
+        request_timeout=broker.timeout_seconds,
+    )
+    return {
+        partition.partition: int(broker.answer(request, f"read the offsets of topic {topic}").offset)
+        for partition, request in requests.items()
+    }
+
+
+def _partitions(broker: Broker, admin: AdminClient, topic: str) -> Iterable[TopicPartition]:
+    found = describe(broker, admin, topic)
+    if found is None:
+        raise TopicMissing(
+            f"Kafka at {broker.bootstrap} has no topic {topic}. `cdc-lake topic ls` shows those that are there."
+        )
+    return [TopicPartition(topic, partition) for partition in range(found.partitions)]

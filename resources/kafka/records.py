@@ -1,0 +1,128 @@
+"""Reading records of a topic, by explicit offsets, within bounds that are fixed before the reading begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from time import monotonic
+
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, TopicPartition
+from confluent_kafka import Message as RawMessage
+
+from resources.errors import WaitTimedOut
+from resources.kafka.client import Broker
+
+Ranges = Mapping[int, tuple[int, int]]
+"""First and next offset by partition."""
+
+BATCH = 1000
+
+
+@dataclass(frozen=True)
+class Message:
+    """One record."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int | None
+    """Milliseconds since 1970, as the producer or the broker set it."""
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+def read(broker: Broker, topic: str, ranges: Ranges, *, read_committed: bool = True) -> Iterator[Message]:
+    """Yield the records of the ranges, in order within a partition; markers and aborted records are left out.
+
+    Raises:
+        OffsetsExpired: a first offset isn't in the topic.
+        WaitTimedOut: nothing came for longer than the broker's timeout.
+    """
+    for message in _raw(broker, topic, ranges, read_committed=read_committed):
+        partition, offset = _position(message)
+        kind, timestamp = message.timestamp()
+        yield Message(
+            partition=partition,
+            offset=offset,
+            timestamp_ms=None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,
+            key=_bytes(message.key()),
+            value=_bytes(message.value()),
+            headers=_headers(message),
+        )
+
+
+def count(broker: Broker, topic: str, ranges: Ranges) -> int:
+    """Count the committed records of the ranges by reading them."""
+    return sum(1 for _ in _raw(broker, topic, ranges, read_committed=True))
+
+
+def tail(broker: Broker, topic: str, ranges: Ranges, limit: int) -> list[Message]:
+    """Return the newest `limit` committed records of the ranges, oldest first (by timestamp)."""
+    found: list[Message] = []
+    for partition, bounds in ranges.items():
+        found += _partition_tail(broker, topic, partition, bounds, limit)
+    found.sort(key=lambda message: (message.timestamp_ms or 0, message.partition, message.offset))
+    return found[-limit:]
+
+
+def _partition_tail(broker: Broker, topic: str, partition: int, bounds: tuple[int, int], limit: int) -> list[Message]:
+    first, end = bounds
+    # The offsets before the end can be transaction markers and aborted records, as many as there are: step
+    # back further each time until enough records are found.
+    reach = 2 * limit
+    while first < end:
+        start = max(first, end - reach)
+        found = list(read(broker, topic, {partition: (start, end)}))
+        if len(found) >= limit or start == first:
+            return found[-limit:]
+        reach *= 4
+    return []
+
+
+def _raw(broker: Broker, topic: str, ranges: Ranges, *, read_committed: bool) -> Iterator[RawMessage]:
+    ends = {partition: end for partition, (first, end) in ranges.items() if first < end}
+    if not ends:
+        return
+    with closing(broker.consumer(read_committed=read_committed)) as consumer:
+        consumer.assign([TopicPartition(topic, partition, ranges[partition][0]) for partition in ends])
+        heard = monotonic()
+        while ends:
+            batch = consumer.consume(num_messages=BATCH, timeout=0.1)
+            if batch:
+                heard = monotonic()
+            elif monotonic() - heard > broker.timeout_seconds:
+                raise WaitTimedOut(
+                    f"Topic {topic}: no record for {broker.timeout_seconds:.0f} s, though partition"
+                    f" {', '.join(map(str, ends))} isn't read to its end.",
+                    broker.hint,
+                )
+            for message in batch:
+                partition, offset = _position(message)
+                end = ends.get(partition, 0)
+                error = message.error()
+                if error is not None and error.code() != KafkaError._PARTITION_EOF:
+                    raise broker.explained(error, f"read topic {topic}")
+                if error is None and offset < end:
+                    yield message
+                # What lies between the last record and the end are markers: then the end of what is committed
+                # is heard of, or a record after the range.
+                if offset >= (end if error else end - 1):
+                    ends.pop(partition, None)
+
+
+def _position(message: RawMessage) -> tuple[int, int]:
+    partition, offset = message.partition(), message.offset()
+    return (-1 if partition is None else partition), (-1 if offset is None else offset)
+
+
+def _headers(message: RawMessage) -> tuple[tuple[str, bytes | None], ...]:
+    headers = message.headers() or []
+    pairs = headers.items() if isinstance(headers, dict) else headers
+    return tuple((name, _bytes(value)) for name, value in pairs)
+
+
+def _bytes(value: object) -> bytes | None:
+    if value is None or isinstance(value, bytes):
+        return value
+    return str(value).encode()

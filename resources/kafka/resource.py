@@ -1,0 +1,152 @@
+"""A Kafka cluster, as a Dagster resource: it has the clients for the functions of the kafka_* modules.
+
+Nothing here writes events: Kafka Connect does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
+from itertools import islice
+from typing import Concatenate, Literal, ParamSpec, TypeVar
+
+import dagster as dg
+from confluent_kafka.admin import AdminClient
+from pydantic import Field, PrivateAttr
+
+from resources.errors import OffsetsExpired, TopicMissing, Unreachable
+from resources.kafka import msk_iam, partition_offsets, records, tombstones, topic_changes, topic_settings
+from resources.kafka.client import Broker
+from resources.kafka.msk import Msk
+from resources.kafka.msk_iam import IamTokens, TokenSource
+from resources.kafka.records import Message, Ranges
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _answered(function: Callable[Concatenate[Broker, AdminClient, P], T]) -> Callable[Concatenate[Kafka, P], T]:
+    """Return a function of a broker and an admin client as a method that has both."""
+
+    @wraps(function)
+    def method(self: Kafka, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return function(self._broker, self._client, *args, **kwargs)
+
+    return method
+
+
+class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """A Kafka cluster. Reads are bounded and commit no offsets.
+
+    >>> kafka = Kafka(bootstrap="localhost:9092")
+    >>> kafka.end_offsets("msk.datalake.cdc_events")
+    {0: 829}
+    """
+
+    bootstrap: str = Field(default="", description="host:port of one or more brokers; else `cluster` is asked.")
+    cluster: Msk | None = Field(default=None, description="The MSK cluster, where `bootstrap` is empty.")
+    security: Literal["plaintext", "iam"] = Field(
+        default="plaintext",
+        description="iam: over TLS, with the AWS credentials of the environment. Other ways are a matter of settings.",
+    )
+    region: str = Field(default="us-east-1", description="The cluster's, for iam.")
+    settings: dict[str, str] = Field(
+        default_factory=dict, repr=False, description="More settings of librdkafka, such as those of SASL."
+    )
+    hint: str = Field(default="", description="A sentence that is appended to connection errors.")
+    timeout_seconds: float = Field(default=10.0, gt=0)
+
+    _admin: AdminClient | None = PrivateAttr(default=None)
+    _tokens: TokenSource | None = PrivateAttr(default=None)
+    _found: str = PrivateAttr(default="")
+
+    def servers(self) -> str:
+        """Return the brokers' addresses; of a cluster, as MSK told them at first. Raises what Msk.bootstrap() does."""
+        if self.bootstrap:
+            return self.bootstrap
+        if not self._found:
+            if self.cluster is None:
+                raise Unreachable("The Kafka resource has neither bootstrap nor cluster.", self.hint)
+            self._found = self.cluster.bootstrap(self.security)
+        return self._found
+
+    def spark_options(self) -> dict[str, str]:
+        """What Spark's Kafka source needs to reach the cluster, without the prefix `kafka.`.
+
+        For iam the jar `all` of software.amazon.msk:aws-msk-iam-auth has to be on Spark's class path. `settings` are
+        librdkafka's, and not among them.
+        """
+        return {"bootstrap.servers": self.servers(), **(msk_iam.JAVA_CLIENT if self.security == "iam" else {})}
+
+    @property
+    def _broker(self) -> Broker:
+        if self.security == "plaintext":
+            return Broker(self.servers(), dict(self.settings), self.timeout_seconds, self.hint)
+        if self._tokens is None:
+            self._tokens = IamTokens(self.region)
+        hint = f"{msk_iam.HINT} {self.hint}".strip()
+        return Broker(self.servers(), dict(self.settings), self.timeout_seconds, hint, self._tokens)
+
+    @property
+    def _client(self) -> AdminClient:
+        if self._admin is None:
+            self._broker.require_reachable()
+            self._admin = self._broker.admin()
+        return self._admin
+
+    topics = _answered(topic_settings.names)
+    topic = _answered(topic_settings.describe)
+    ensure_topic = _answered(topic_changes.ensure)
+    delete_topic = _answered(topic_changes.delete)
+
+    begin_offsets = _answered(partition_offsets.begin_offsets)
+    end_offsets = _answered(partition_offsets.end_offsets)
+    written_offsets = _answered(partition_offsets.written_offsets)
+
+    def ranges(self, topic: str, partition: int | None = None) -> dict[int, tuple[int, int]]:
+        """Return first and next offset of what can be read now, by partition (one, or all if None)."""
+        begins, ends = self.begin_offsets(topic), self.end_offsets(topic)
+        if partition is not None and partition not in ends:
+            raise TopicMissing(f"Topic {topic} has no partition {partition}; it has {len(ends)}, counted from 0.")
+        return {p: (begins[p], ends[p]) for p in sorted(ends) if partition in (None, p)}
+
+    def peek(
+        self,
+        topic: str,
+        partition: int | None = None,
+        offset: int | None = None,
+        limit: int | None = None,
+        *,
+        read_committed: bool = True,
+    ) -> Iterator[Message]:
+        """Yield records from `offset` (default: the first one there is) up to the end as it is now.
+
+        Raises:
+            TopicMissing: there is no such topic or partition.
+            OffsetsExpired: `offset` is before what is still there, or after the end.
+        """
+        ranges = self.ranges(topic, partition)
+        if offset is not None:
+            for number, (first, end) in ranges.items():
+                if not first <= offset <= end:
+                    raise OffsetsExpired(
+                        f"Topic {topic}, partition {number}, has offsets from {first} to before {end}: {offset} isn't"
+                        " among them."
+                    )
+            ranges = {number: (offset, end) for number, (_, end) in ranges.items()}
+        return islice(records.read(self._broker, topic, ranges, read_committed=read_committed), limit)
+
+    def tail(self, topic: str, limit: int, partition: int | None = None) -> list[Message]:
+        """Return the newest `limit` committed records, oldest first."""
+        return records.tail(self._broker, topic, self.ranges(topic, partition), limit)
+
+    def end_keys(self, topic: str, keys: Iterable[tuple[int, bytes]]) -> int:
+        """End keys (partition, key) of a compacted topic; return how many; raise what kafka_tombstones.write() does."""
+        return tombstones.write(self._broker, topic, keys)
+
+    def count_records(self, topic: str, ranges: Ranges | None = None) -> int:
+        """Count committed records by reading them, in `ranges` ({partition: (first, next)}) or in all there is.
+
+        For small topics: about 100,000 records a second. Offsets don't count: markers take some.
+        """
+        return records.count(self._broker, topic, self.ranges(topic) if ranges is None else ranges)

@@ -1,0 +1,37 @@
+"""Ending keys of a compacted topic, by records without a value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from confluent_kafka import KafkaError, KafkaException, Message
+
+from resources.errors import WaitTimedOut
+from resources.kafka.client import Broker
+
+
+def write(broker: Broker, topic: str, keys: Iterable[tuple[int, bytes]]) -> int:
+    """End keys, each in the partition that it is in; return how many, once they are on all replicas.
+
+    Raises TopicMissing, Unreachable, AccessRefused or KafkaRequestFailed where the broker takes one not, WaitTimedOut.
+    """
+    failed: list[KafkaError] = []
+
+    def told(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            failed.append(error)
+
+    about = f"end keys of topic {topic}"
+    producer, count = broker.producer(), 0
+    with broker.explaining(about):
+        for partition, key in keys:
+            producer.produce(topic, key=key, value=None, partition=partition, on_delivery=told)
+            count += 1
+        left = producer.flush(broker.timeout_seconds)
+        if failed:
+            raise KafkaException(failed[0])
+    if left:
+        raise WaitTimedOut(
+            f"Topic {topic}: {left} of {count} keys were not ended within {broker.timeout_seconds:.0f} s.", broker.hint
+        )
+    return count

@@ -1,0 +1,1 @@
+"""Amazon MSK Connect: the Dagster resource, custom plugins and connectors."""

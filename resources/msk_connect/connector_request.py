@@ -1,0 +1,145 @@
+"""What a connector on MSK Connect is asked to be, and how that differs from what runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+from pydantic import Field
+
+from resources.aws.matching import same
+from resources.errors import ConnectorConfigInvalid
+
+Request = dict[str, Any]
+IN_PLACE = ("capacity", "plugins", "workerConfiguration")
+"""What UpdateConnector takes beside the configuration, in a request of their own."""
+_CLUSTER = "kafkaCluster"
+_FIXED = (_CLUSTER, "kafkaClusterClientAuthentication", "kafkaClusterEncryptionInTransit", "kafkaConnectVersion")
+_FIXED_TOO = ("serviceExecutionRoleArn", "logDelivery")
+_CLASS = "connector.class"
+
+
+class Plugin(dg.Config):
+    """A custom plugin, and the connector class that it is for."""
+
+    connector_class: str
+    arn: str
+    revision: int = Field(default=1, ge=1)
+
+
+class WorkerConfiguration(dg.Config):
+    """A worker configuration, and which revision of it. It has to name a topic as `offset.storage.topic`: MSK Connect
+    invents one for each connector otherwise, and one made again would start over.
+    """
+
+    arn: str
+    revision: int = Field(default=1, ge=1)
+
+
+class ConnectSettings(dg.Config):
+    """Where and with what connectors run: everything of a request but name and configuration.
+
+    `worker_configurations` are by connector; `mcu_count` is a worker's size (1, 2, 4 or 8). With `max_workers` MSK
+    Connect scales between `workers` and that many, by CPU; a source connector with one task has no use for it.
+    """
+
+    subnets: list[str]
+    security_groups: list[str]
+    role_arn: str
+    plugins: list[Plugin]
+    worker_configurations: dict[str, WorkerConfiguration]
+    log_group: str
+    kafka_connect_version: str = "3.7.x"
+    mcu_count: int = 1
+    workers: int = Field(default=1, ge=1)
+    max_workers: int | None = None
+    tags: dict[str, str] = Field(default_factory=dict)
+
+
+def wanted(settings: ConnectSettings, name: str, config: Mapping[str, str], bootstrap_servers: str) -> Request:
+    """The parameters of CreateConnector.
+
+    Raises ConnectorConfigInvalid where no plugin has the connector's class, or it has no worker configuration.
+    """
+    kind = config.get(_CLASS, "")
+    plugin = next((each for each in settings.plugins if each.connector_class == kind), None)
+    if plugin is None:
+        raise ConnectorConfigInvalid(
+            f"Connector {name} asks for class {kind or '(none)'}, for which no custom plugin is given; there are"
+            f" plugins for {', '.join(each.connector_class for each in settings.plugins) or 'none'}."
+        )
+    worker = worker_of(settings, name)
+    cluster = {"securityGroups": settings.security_groups, "subnets": settings.subnets}
+    made: Request = {
+        "connectorName": name,
+        "connectorConfiguration": dict(config),
+        "capacity": _capacity(settings),
+        "kafkaCluster": {"apacheKafkaCluster": {"bootstrapServers": bootstrap_servers, "vpc": cluster}},
+        "kafkaClusterClientAuthentication": {"authenticationType": "IAM"},
+        "kafkaClusterEncryptionInTransit": {"encryptionType": "TLS"},
+        "kafkaConnectVersion": settings.kafka_connect_version,
+        "logDelivery": {"workerLogDelivery": {"cloudWatchLogs": {"enabled": True, "logGroup": settings.log_group}}},
+        "plugins": [{"customPlugin": {"customPluginArn": plugin.arn, "revision": plugin.revision}}],
+        "serviceExecutionRoleArn": settings.role_arn,
+        "workerConfiguration": {"workerConfigurationArn": worker.arn, "revision": worker.revision},
+    }
+    return {**made, "tags": settings.tags} if settings.tags else made
+
+
+def worker_of(settings: ConnectSettings, name: str) -> WorkerConfiguration:
+    """The connector's. Raises ConnectorConfigInvalid where it has none: its offsets would be nowhere to be found."""
+    found = settings.worker_configurations.get(name)
+    if found is None:
+        raise ConnectorConfigInvalid(
+            f"Connector {name} has no worker configuration, which names the topic of its offsets; there are some for"
+            f" {', '.join(settings.worker_configurations) or 'none'}."
+        )
+    return found
+
+
+def offsets_topic(arn: str, properties: str) -> str:
+    """The topic that a worker configuration's properties name. Raises ConnectorConfigInvalid where they name none."""
+    lines = (line.partition("=") for line in properties.splitlines())
+    found = next((value.strip() for name, _, value in lines if name.strip() == "offset.storage.topic"), "")
+    if not found:
+        raise ConnectorConfigInvalid(
+            f"The worker configuration {arn} names no offset.storage.topic: MSK Connect would invent one for each"
+            " connector, and one that is made again would start over. Make another one that does."
+        )
+    return found
+
+
+def _capacity(settings: ConnectSettings) -> Request:
+    if settings.max_workers is None:
+        return {"provisionedCapacity": {"mcuCount": settings.mcu_count, "workerCount": settings.workers}}
+    return {
+        "autoScaling": {
+            "mcuCount": settings.mcu_count,
+            "minWorkerCount": settings.workers,
+            "maxWorkerCount": settings.max_workers,
+            "scaleInPolicy": {"cpuUtilizationPercentage": 20},
+            "scaleOutPolicy": {"cpuUtilizationPercentage": 80},
+        }
+    }
+
+
+def must_be_made_anew(wanted: Request, runs: Mapping[str, Any]) -> tuple[str, ...]:
+    """What differs that UpdateConnector can't change."""
+    differ = [name for name in (*_FIXED, *_FIXED_TOO) if not same(wanted[name], runs.get(name))]
+    if _CLUSTER in differ and _is_one_cluster(wanted[_CLUSTER], runs.get(_CLUSTER)):
+        differ.remove(_CLUSTER)
+    other_class = wanted["connectorConfiguration"][_CLASS] != runs["connectorConfiguration"].get(_CLASS)
+    return (*differ, *([_CLASS] if other_class else []))
+
+
+def _is_one_cluster(wanted: Mapping[str, Any], runs: Mapping[str, Any] | None) -> bool:
+    """Whether both are of one cluster and one network. MSK tells three brokers of a larger one, not always the same."""
+    ours, theirs = (dict((each or {}).get("apacheKafkaCluster", {})) for each in (wanted, runs))
+    brokers = [set(str(each.pop("bootstrapServers", "")).split(",")) - {""} for each in (ours, theirs)]
+    return same(ours, theirs) and bool(brokers[0] & brokers[1])
+
+
+def worker_changes(wanted: Request, runs: Mapping[str, Any]) -> Request:
+    """What of the worker's settings differs and can be updated in place."""
+    return {name: wanted[name] for name in IN_PLACE if name in wanted and not same(wanted[name], runs.get(name))}

@@ -1,0 +1,17 @@
+"""The tags of a connector on MSK Connect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def ensure(client: Any, arn: str, wanted: Mapping[str, str]) -> bool:  # noqa: ANN401 - boto3's `kafkaconnect`
+    """Give a connector the tags that it lacks or has with another value; return whether there was one."""
+    if not wanted:
+        return False
+    has = client.list_tags_for_resource(resourceArn=arn).get("tags", {})
+    differ = {name: value for name, value in wanted.items() if has.get(name) != value}
+    if differ:
+        client.tag_resource(resourceArn=arn, tags=differ)
+    return bool(differ)

@@ -1,0 +1,119 @@
+"""Custom plugins of MSK Connect, as a Dagster resource: a built zip in S3, and the plugin that is made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import ClientError
+from pydantic import Field
+
+from resources.aws.client import AwsRequestFailed, AwsResource
+from resources.errors import ResourceError
+from resources.waiting import until
+
+_ABSENT = frozenset({"404", "NoSuchKey", "NotFound"})
+_UNDER_WAY = frozenset({"CREATING", "UPDATING", "DELETING"})
+
+
+class PluginFailed(ResourceError):  # noqa: N818 - it says what happened, as all of errors.py do
+    """MSK Connect could not make a plugin of an archive."""
+
+
+class MskPlugins(AwsResource):
+    """Plugins made from zips in one bucket.
+
+    Methods raise Unreachable, AccessRefused or AwsRequestFailed where S3 or MSK Connect does not comply.
+    """
+
+    bucket: str
+    prefix: str = Field(default="plugins/", description="Before the zips' names; empty, or with a slash at its end.")
+    s3_endpoint_url: str | None = Field(default=None, description="Another address for S3 than AWS's.")
+    tags: dict[str, str] = Field(default_factory=dict)
+    poll_seconds: float = Field(default=5.0, gt=0)
+    change_seconds: float = Field(default=900.0, gt=0, description="How long making a plugin may take.")
+
+    def ensure(self, archive: Path) -> str:
+        """Return the ARN of the ACTIVE plugin that is named like the archive, after making what is missing of it.
+
+        Raises:
+            PluginFailed: MSK Connect could not make it, with its reason; what failed is left to be looked at.
+            WaitTimedOut: it takes longer than `change_seconds`.
+        """
+        name, key = archive.stem, f"{self.prefix}{archive.name}"
+        found = self._settled(name)
+        if found is not None and found["customPluginState"] != "ACTIVE":
+            self._delete(name, found["customPluginArn"])
+            found = None
+        if found is None:
+            self._upload(archive, key)
+            found = self._made(name, key)
+        return str(found["customPluginArn"])
+
+    def _upload(self, archive: Path, key: str) -> None:
+        # S3 shows an object once it is there as a whole, and the key has the content's hash.
+        with self.explained(f"Uploading {archive} to s3://{self.bucket}/{key}"):
+            client = self.client("s3", self.s3_endpoint_url)
+            try:
+                there = client.head_object(Bucket=self.bucket, Key=key)["ContentLength"]
+            except ClientError as error:
+                if error.response.get("Error", {}).get("Code") not in _ABSENT:
+                    raise
+                there = None
+            if there != archive.stat().st_size:
+                client.upload_file(str(archive), self.bucket, key)
+
+    def _made(self, name: str, key: str) -> Mapping[str, Any]:
+        with self.explained(f"Making the custom plugin {name} of s3://{self.bucket}/{key}"):
+            client = self.client("kafkaconnect")
+            bucket = f"arn:{client.meta.partition}:s3:::{self.bucket}"
+            client.create_custom_plugin(
+                name=name,
+                contentType="ZIP",
+                location={"s3Location": {"bucketArn": bucket, "fileKey": key}},
+                **({"tags": self.tags} if self.tags else {}),
+            )
+        found = self._settled(name)
+        if found is None:
+            raise PluginFailed(f"The custom plugin {name} was deleted while it was made.", "Upload it again.")
+        if found["customPluginState"] != "ACTIVE":
+            why = found.get("stateDescription", {}).get("message", "MSK Connect does not say why")
+            raise PluginFailed(
+                f"The custom plugin {found['customPluginArn']} of s3://{self.bucket}/{key} is"
+                f" {found['customPluginState']}: {why}.",
+                "Mend the cause, then upload it again: the failed plugin is replaced.",
+            )
+        return found
+
+    def _delete(self, name: str, arn: str) -> None:
+        with self.explained(f"Deleting the custom plugin {arn}, which could not be made"):
+            self.client("kafkaconnect").delete_custom_plugin(customPluginArn=arn)
+        self._settled(name)
+
+    def _settled(self, name: str) -> Mapping[str, Any] | None:
+        """The plugin's description once nothing is under way at it; None where there is none (any more)."""
+        return until(
+            lambda: self._described(name),
+            lambda found: found is None or found["customPluginState"] not in _UNDER_WAY,
+            seconds=self.change_seconds,
+            what=f"what is under way at custom plugin {name} to end",
+            hint=self.hint,
+            pause_seconds=self.poll_seconds,
+        )
+
+    def _described(self, name: str) -> Mapping[str, Any] | None:
+        client = self.client("kafkaconnect")
+        with self.explained(f"Looking for the custom plugin {name}"):
+            pages = client.get_paginator("list_custom_plugins").paginate(namePrefix=name)
+            listed = (each for page in pages for each in page["customPlugins"])
+            arn = next((each["customPluginArn"] for each in listed if each["name"] == name), None)
+        if arn is None:
+            return None
+        try:
+            with self.explained(f"Describing the custom plugin {arn}"):
+                return dict(client.describe_custom_plugin(customPluginArn=arn))
+        except AwsRequestFailed as error:
+            if error.code == "NotFoundException":  # it went meanwhile
+                return None
+            raise

@@ -1,0 +1,270 @@
+"""Amazon MSK Connect, as a Dagster resource: connectors by boto3 `kafkaconnect`."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field, PrivateAttr
+
+from resources.aws.client import AwsRequestFailed, AwsResource
+from resources.connect.connector_interface import FAILED, RUNNING, ConnectorStatus, PutOutcome, TaskStatus
+from resources.connect.offsets_topic import StoredOffsets
+from resources.errors import ConnectorFailed, ConnectorMissing
+from resources.kafka.resource import Kafka
+from resources.msk_connect import connector_request, connector_tags, connector_tasks
+from resources.msk_connect.connector_request import ConnectSettings
+from resources.waiting import until
+
+_SETTLED = frozenset({RUNNING, FAILED, "PAUSED"})
+_UNDER_WAY = ("PENDING", "_IN_PROGRESS")
+
+
+class MskConnect(AwsResource):
+    """Connectors on MSK Connect (implements `connectors.Connectors`).
+
+    Every method raises Unreachable, AccessRefused or AwsRequestFailed if MSK Connect does not comply, and WaitTimedOut
+    where a connector takes longer than `change_seconds`.
+    """
+
+    settings: ConnectSettings
+    kafka: Kafka
+    """The cluster of the connectors, and of the topics of their offsets."""
+    poll_seconds: float = Field(default=10.0, gt=0)
+    change_seconds: float = Field(default=1800.0, gt=0, description="How long making or changing a connector may take.")
+
+    _topics: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    def get(self, name: str) -> dict[str, str] | None:
+        """Return the connector's configuration, None if there is no connector of that name."""
+        found = self._describe(name)
+        return None if found is None else dict(found["connectorConfiguration"])
+
+    def put(self, name: str, config: Mapping[str, str]) -> PutOutcome:
+        """Make the connector run with `config` and the resource's settings; without a difference nothing is called.
+
+        It is updated in place where MSK Connect can do that, and else, or where it is FAILED, deleted and made again
+        under its name: its offsets stay. Returns once a change is through; a connector that is made is not waited for.
+
+        Raises:
+            ConnectorConfigInvalid: no plugin has the connector's class.
+            ConnectorFailed: MSK Connect rolled a change back, with its reason.
+        """
+        wanted = connector_request.wanted(self.settings, name, config, self.kafka.servers())
+        found = self._settled(name)
+        if found is None:
+            self._create(wanted)
+            return "created"
+        if found["connectorState"] == FAILED or connector_request.must_be_made_anew(wanted, found):
+            self._remove(name, found["connectorArn"])
+            self._create(wanted)
+            return "updated"
+        tagged = self._tag(found["connectorArn"])
+        resumed = found["connectorState"] == "PAUSED"
+        if resumed:
+            self._change(name, "resume_connector", connectorArn=found["connectorArn"])
+        changes: list[dict[str, Any]] = []
+        if dict(found["connectorConfiguration"]) != wanted["connectorConfiguration"]:
+            changes.append({"connectorConfiguration": wanted["connectorConfiguration"]})
+        if worker := connector_request.worker_changes(wanted, found):
+            changes.append(worker)
+        for change in changes:
+            now = self._present(name)
+            at = {"connectorArn": now["connectorArn"], "currentVersion": now["currentVersion"]}
+            self._change(name, "update_connector", **at, **change)
+        return "updated" if changes or resumed or tagged else "unchanged"
+
+    def status(self, name: str) -> ConnectorStatus | None:
+        """Return the connector's state and why it FAILED, None if there is no connector of that name.
+
+        Its tasks are told where it is RUNNING and CloudWatch has counted them since its last change.
+        """
+        found = self._describe(name)
+        if found is None:
+            return None
+        why = found.get("stateDescription", {})
+        said = ": ".join(filter(None, (why.get("code"), why.get("message"))))
+        tasks = self._tasks(found)
+        return ConnectorStatus(name, found["connectorState"], tasks or (), said or None, tasks_told=tasks is not None)
+
+    def wait_running(self, name: str, tasks: int = 1, timeout_seconds: float = 1800.0) -> ConnectorStatus:  # noqa: ARG002
+        """Return as soon as the connector is RUNNING, and its tasks where they are told.
+
+        Raises:
+            ConnectorMissing: there is no connector of that name.
+            ConnectorFailed: it is FAILED, or CloudWatch has counted a task that is; with the cause.
+        """
+
+        def look() -> ConnectorStatus:
+            status = self.status(name)
+            if status is None:
+                raise ConnectorMissing(f"MSK Connect in {self.region} has no connector {name}. Deploy it first.")
+            if status.state == FAILED or status.failed_tasks:
+                raise ConnectorFailed(
+                    f"Connector {status}. Mend the cause (the log group {self.settings.log_group} has all of it), then"
+                    " deploy it again."
+                )
+            return status
+
+        return until(
+            look,
+            lambda status: status.is_running(),
+            seconds=timeout_seconds,
+            what=f"connector {name} to run",
+            hint=self.hint,
+            pause_seconds=self.poll_seconds,
+        )
+
+    def can_restart(self, status: ConnectorStatus) -> bool:
+        """Whether it is RUNNING: MSK Connect restarts no other one.
+
+        https://docs.aws.amazon.com/msk/latest/developerguide/mkc-restart-connector.html
+        """
+        return status.state == RUNNING
+
+    def restart_failed(self, name: str) -> tuple[int, ...]:
+        """Ask for a restart of a RUNNING connector's tasks that are FAILED; return a number for each.
+
+        Whether that helped its state tells later: an operation takes minutes.
+        """
+        found = self._present(name)
+        failed = tuple(task.id for task in self._tasks(found) or () if task.state == FAILED)
+        if failed:
+            arn = found["connectorArn"]
+            with self.explained(f"Restarting the connector {arn}"):
+                self.client("kafkaconnect").restart_connector(connectorArn=arn, onlyFailedTasks=True)
+        return failed
+
+    def halt(self, name: str, config: Mapping[str, str]) -> None:  # noqa: ARG002
+        """Delete the connector, if there is one: MSK Connect pauses connectors, which keep their tasks, and stops none.
+
+        Its offsets stay; put() makes it anew.
+        """
+        self.delete(name, offsets=False)
+
+    def tells_offsets(self, name: str) -> bool:  # noqa: ARG002
+        """True: they are in a topic, whether the connector is there or not."""
+        return True
+
+    def offsets(self, name: str) -> tuple[dict[str, object], ...]:
+        """Return the source offsets that the connector's workers have stored, by source partition."""
+        return self._offsets(name).of(name)
+
+    def delete_offsets(self, name: str) -> None:
+        """End a halted connector's stored offsets: it begins with a snapshot when it runs again."""
+        self._offsets(name).end(name)
+
+    def delete(self, name: str, *, offsets: bool = True) -> bool:
+        """Delete the connector and wait until it is gone, then its offsets; return whether there was either."""
+        found = self._settled(name)
+        if found is not None:
+            self._remove(name, found["connectorArn"])
+        ended = self._offsets(name).end(name) if offsets else 0
+        return found is not None or ended > 0
+
+    def _offsets(self, name: str) -> StoredOffsets:
+        if name not in self._topics:
+            arn = connector_request.worker_of(self.settings, name).arn
+            with self.explained(f"Describing the worker configuration {arn}"):
+                told = self.client("kafkaconnect").describe_worker_configuration(workerConfigurationArn=arn)
+            # No configuration has a second revision, as yet.
+            properties = b64decode(told["latestRevision"]["propertiesFileContent"]).decode()
+            self._topics[name] = connector_request.offsets_topic(arn, properties)
+        return StoredOffsets(self.kafka, self._topics[name])
+
+    def _tasks(self, found: Mapping[str, Any]) -> tuple[TaskStatus, ...] | None:
+        """The tasks of a RUNNING connector, counted after it was made, changed or restarted; None: not known yet."""
+        if found["connectorState"] != RUNNING:
+            return None
+        name, arn = found["connectorName"], found["connectorArn"]
+        with self.explained(f"Listing the operations of the connector {arn}"):
+            pages = self.client("kafkaconnect").get_paginator("list_connector_operations").paginate(connectorArn=arn)
+            operations = [each for page in pages for each in page["connectorOperations"]]
+        if any("endTime" not in each for each in operations):
+            return None
+        ends = [each["endTime"] for each in operations]
+        with self.explained(f"Reading the metrics of the connector {name}"):
+            return connector_tasks.tasks(
+                self.client("cloudwatch"), name, max([found["creationTime"], *ends]), self.settings.log_group
+            )
+
+    def _describe(self, name: str) -> dict[str, Any] | None:
+        client = self.client("kafkaconnect")
+        with self.explained(f"Looking for the connector {name}"):
+            pages = client.get_paginator("list_connectors").paginate(connectorNamePrefix=name)
+            listed = (each for page in pages for each in page["connectors"])
+            arn = next((each["connectorArn"] for each in listed if each["connectorName"] == name), None)
+        if arn is None:
+            return None
+        try:
+            with self.explained(f"Describing the connector {arn}"):
+                return dict(client.describe_connector(connectorArn=arn))
+        except AwsRequestFailed as error:
+            if error.code == "NotFoundException":  # it went meanwhile
+                return None
+            raise
+
+    def _present(self, name: str) -> dict[str, Any]:
+        found = self._describe(name)
+        if found is None:
+            raise ConnectorMissing(f"MSK Connect in {self.region} has no connector {name}. Deploy it first.")
+        return found
+
+    def _settled(self, name: str) -> dict[str, Any] | None:
+        """The connector, once nothing is under way at it; None where there is none (any more)."""
+        return until(
+            lambda: self._describe(name),
+            lambda found: found is None or found["connectorState"] in _SETTLED,
+            seconds=self.change_seconds,
+            what=f"what is under way at connector {name} to end",
+            hint=self.hint,
+            pause_seconds=self.poll_seconds,
+        )
+
+    def _create(self, wanted: Mapping[str, Any]) -> None:
+        with self.explained(f"Making the connector {wanted['connectorName']}"):
+            self.client("kafkaconnect").create_connector(**wanted)
+
+    def _tag(self, arn: str) -> bool:
+        with self.explained(f"Tagging the connector {arn}"):
+            return connector_tags.ensure(self.client("kafkaconnect"), arn, self.settings.tags)
+
+    def _remove(self, name: str, arn: str) -> None:
+        with self.explained(f"Deleting the connector {arn}"):
+            self.client("kafkaconnect").delete_connector(connectorArn=arn)
+        until(
+            lambda: self._describe(name),
+            lambda found: found is None,
+            seconds=self.change_seconds,
+            what=f"connector {name} to be gone",
+            hint=self.hint,
+            pause_seconds=self.poll_seconds,
+        )
+
+    def _change(self, name: str, call: str, **parameters: object) -> None:
+        """Make a call that begins an operation, and wait for its end. Raises ConnectorFailed where it failed."""
+        client = self.client("kafkaconnect")
+        with self.explained(f"Calling {call} for the connector {name}"):
+            arn = getattr(client, call)(**parameters)["connectorOperationArn"]
+
+        def look() -> dict[str, Any]:
+            with self.explained(f"Describing the operation {arn}"):
+                return dict(client.describe_connector_operation(connectorOperationArn=arn))
+
+        done = until(
+            look,
+            lambda found: not found["connectorOperationState"].endswith(_UNDER_WAY),
+            seconds=self.change_seconds,
+            what=f"operation {arn} of connector {name} to end",
+            hint=self.hint,
+            pause_seconds=self.poll_seconds,
+        )
+        if not done["connectorOperationState"].endswith("_COMPLETE") or done["connectorOperationState"].startswith(
+            "ROLL"
+        ):
+            why = done.get("errorInfo", {}).get("message", "MSK Connect does not say why")
+            raise ConnectorFailed(
+                f"Connector {name}: {call} ended with {done['connectorOperationState']}: {why}. What ran before still"
+                f" runs; the log group {self.settings.log_group} has the rest."
+            )

@@ -1,0 +1,60 @@
+"""Opening a connection to PostgreSQL, and what its refusals mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import psycopg2
+from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg2 names its class in lower case
+
+from resources.errors import AccessRefused, DatabaseMissing, ResourceError, Unreachable
+
+_REFUSALS = ("authentication failed", "no pg_hba.conf entry", "no password supplied", "FATAL:  role ")
+
+
+@dataclass(frozen=True)
+class Login:
+    """Where and as whom to connect."""
+
+    host: str
+    port: int
+    user: str
+    password: str = field(repr=False)
+    connect_timeout_seconds: int
+    statement_timeout_seconds: float
+    hint: str
+
+
+def open_connection(login: Login, database: str) -> Connection:
+    """Return a new connection.
+
+    Raises:
+        Unreachable: nobody answered.
+        AccessRefused: the server refuses the user or the password.
+        DatabaseMissing: the server has no such database.
+    """
+    try:
+        return psycopg2.connect(
+            host=login.host,
+            port=login.port,
+            user=login.user,
+            password=login.password,
+            dbname=database,
+            connect_timeout=login.connect_timeout_seconds,
+            application_name="cdc-lake",
+            options=f"-c statement_timeout={int(login.statement_timeout_seconds * 1000)}",
+        )
+    except psycopg2.OperationalError as error:
+        raise _explained(error, login, database) from error
+
+
+def _explained(error: psycopg2.OperationalError, login: Login, database: str) -> ResourceError:
+    # A connection that failed carries no SQLSTATE: libpq's text is all there is.
+    text = str(error).strip()
+    reason = text.splitlines()[0] if text else "no reason given"
+    server = f"PostgreSQL at {login.host}:{login.port}"
+    if f'database "{database}" does not exist' in text:
+        return DatabaseMissing(f"{server} has no database {database}.", login.hint)
+    if any(refusal in text for refusal in _REFUSALS):
+        return AccessRefused(f"{server} refuses user {login.user}: {reason}.", login.hint)
+    return Unreachable(f"{server} can't be reached: {reason}.", login.hint)

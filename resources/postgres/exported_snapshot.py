@@ -1,0 +1,142 @@
+"""A consistent point of a PostgreSQL database, held open so that others can read at it.
+
+Why it is one point: a transaction in REPEATABLE READ sees the database as of its first statement, whatever commits
+after that, and pg_current_snapshot() tells in it exactly what it sees. pg_export_snapshot() lets other connections
+take the same snapshot for as long as this transaction lives
+(https://www.postgresql.org/docs/current/functions-admin.html#FUNCTIONS-SNAPSHOT-SYNCHRONIZATION).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from psycopg2 import Error
+from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg2 names its class in lower case
+
+from resources.errors import ResourceError
+from resources.postgres import lsn, slots, table_queries
+from resources.postgres.resource import Postgres
+
+# A point is held while others read, and for longer than a statement or a transaction is commonly let live.
+_NO_LIMITS = """
+select set_config(name, '0', false) from pg_settings
+ where name in ('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout',
+                'idle_session_timeout')
+"""
+# The files of the table and of its partitions, and the size of a table that has one file of rows.
+_FILES = """
+select array(select pg_relation_filenode(relid)::bigint from pg_partition_tree(%(oid)s::regclass)
+              where isleaf order by relid),
+       case when c.relkind = 'r' and am.amname = 'heap'
+             and not exists (select from pg_inherits where inhparent = c.oid)
+            then pg_relation_size(c.oid) / current_setting('block_size')::bigint end
+  from pg_class c left join pg_am am on am.oid = c.relam
+ where c.oid = %(oid)s
+"""
+_TID_RANGES_FROM = 140000
+"""server_version_num from which on a range of ctid is read without reading the rest of the table."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What pg_current_snapshot() tells, in 64-bit ids of top-level transactions."""
+
+    xmin: int
+    """All below have ended."""
+    xmax: int
+    """None from here on has ended."""
+    in_progress: frozenset[int]
+    """Those between the two that have not ended."""
+
+    @classmethod
+    def parse(cls, text: str) -> Snapshot:
+        """The snapshot behind `xmin:xmax:xip,xip,…`. Raises ValueError for another text."""
+        try:
+            xmin, xmax, listed = text.split(":")
+            found = cls(int(xmin), int(xmax), frozenset(int(each) for each in listed.split(",") if each))
+        except ValueError as error:
+            raise ValueError(f"{text!r} is not a snapshot; PostgreSQL writes one as 10:20:10,14,15") from error
+        if not (found.xmin <= found.xmax and all(found.xmin <= xid < found.xmax for xid in found.in_progress)):
+            raise ValueError(f"{text!r} is not a snapshot: its ids are not in order")
+        return found
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """Where a table's rows lie. A statement that rewrites or truncates the table changes `nodes`."""
+
+    nodes: tuple[int, ...]
+    pages: int | None
+    """How many pages ranges of ctid can divide; None where the table has to be read in one."""
+
+
+@dataclass(frozen=True)
+class ConsistentPoint:
+    """A point while it is held."""
+
+    snapshot_id: str
+    """For `SET TRANSACTION SNAPSHOT`."""
+    snapshot: Snapshot
+    lsn: int
+    """Where the WAL stood once the snapshot was taken: whatever committed before it was seen lies before this."""
+    horizon: int
+    """The slot's restart_lsn before the snapshot was taken; 0 without a slot."""
+    connection: Connection = field(repr=False)
+
+    def files(self, schema: str, table: str) -> TableFiles:
+        """The table's files at this moment (the catalog is not read at the point). Raises TableMissing."""
+        oid = table_queries.table_oid(self.connection, schema, table)
+        with self.connection.cursor() as cursor:
+            cursor.execute(_FILES, {"oid": oid})
+            row = cursor.fetchone()
+        nodes, pages = row or ([], None)
+        divisible = pages is not None and self.connection.server_version >= _TID_RANGES_FROM
+        return TableFiles(tuple(nodes), int(pages) if divisible else None)
+
+
+@contextmanager
+def consistent_point(postgres: Postgres, slot: str) -> Iterator[ConsistentPoint]:
+    """Take a point and hold it during the block; `slot` is the replication slot that the changes stream through.
+
+    Raises what Postgres.connect() raises, and ResourceError where the server is a standby or ends the connection.
+    """
+    with postgres.connect() as connection:
+        try:
+            yield _taken(connection, slot)
+            with connection.cursor() as cursor:
+                cursor.execute("rollback")
+        except Error as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise ResourceError(
+                f"The consistent point in {connection.info.dbname} was lost: {reason}. Nothing was changed.",
+                "Run it again; if it stays so, look whether the server ends long transactions.",
+            ) from error
+
+
+def _taken(connection: Connection, slot: str) -> ConsistentPoint:
+    # Before the snapshot: a slot's restart_lsn only moves on, and only past transactions that have ended.
+    found = slots.slot(connection, slot)
+    with connection.cursor() as cursor:
+        cursor.execute("select pg_is_in_recovery()")
+        if (cursor.fetchone() or (True,))[0]:
+            raise ResourceError(
+                f"The server of database {connection.info.dbname} is a standby: it exports no snapshots.",
+                "Name the primary in the profile.",
+            )
+        cursor.execute(_NO_LIMITS)
+        cursor.execute("begin isolation level repeatable read read only")
+        cursor.execute("select pg_export_snapshot(), pg_current_snapshot()::text")
+        exported = cursor.fetchone()
+        cursor.execute("select pg_current_wal_insert_lsn()::text")
+        inserted = cursor.fetchone()
+    if exported is None or inserted is None:
+        raise RuntimeError("pg_export_snapshot() returned no row")
+    return ConsistentPoint(
+        snapshot_id=exported[0],
+        snapshot=Snapshot.parse(exported[1]),
+        lsn=lsn.to_int(inserted[0]),
+        horizon=(found.restart_lsn or 0) if found else 0,
+        connection=connection,
+    )

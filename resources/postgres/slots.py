@@ -1,0 +1,100 @@
+"""Replication slots: how far a consumer has read the WAL, and what the server keeps for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from psycopg2 import errors as pg_errors
+from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg2 names its class in lower case
+from tenacity import RetryError, Retrying, retry_if_exception_type, retry_if_result, stop_after_delay, wait_fixed
+
+from resources.errors import SlotBusy
+from resources.postgres import lsn
+
+
+@dataclass(frozen=True)
+class SlotInfo:
+    """One logical replication slot."""
+
+    name: str
+    plugin: str
+    database: str
+    active: bool
+    restart_lsn: int | None
+    """The oldest WAL that it still needs; None once it was invalidated."""
+    confirmed_flush_lsn: int | None
+    """Everything committed before this was confirmed by the consumer."""
+    retained_bytes: int | None
+    """The WAL that is kept for it, in bytes."""
+    wal_status: str | None
+    """reserved, extended, unreserved or lost (pg_replication_slots)."""
+    invalidation_reason: str | None
+    """Why the server gave it up; such a slot never works again."""
+
+
+# Through to_jsonb: the column invalidation_reason is there from PostgreSQL 17 on. Before, only `lost` says it.
+_SLOT = """
+select s.slot_name::text, s.plugin::text, s.database::text, s.active, s.restart_lsn::text,
+       s.confirmed_flush_lsn::text, pg_wal_lsn_diff(pg_current_wal_lsn(), s.restart_lsn)::bigint, s.wal_status,
+       coalesce(to_jsonb(s) ->> 'invalidation_reason', case when s.wal_status = 'lost' then 'wal_removed' end)
+  from pg_replication_slots s
+ where s.slot_name = %s and s.slot_type = 'logical'
+"""
+
+
+def slot(connection: Connection, name: str) -> SlotInfo | None:
+    """Return the logical replication slot, None if there is none of that name."""
+    with connection.cursor() as cursor:
+        cursor.execute(_SLOT, (name,))
+        row = cursor.fetchone()
+    if row is None:
+        return None
+    return SlotInfo(
+        name=row[0],
+        plugin=row[1],
+        database=row[2],
+        active=row[3],
+        restart_lsn=lsn.to_int(row[4]) if row[4] else None,
+        confirmed_flush_lsn=lsn.to_int(row[5]) if row[5] else None,
+        retained_bytes=None if row[6] is None else max(0, int(row[6])),
+        wal_status=row[7],
+        invalidation_reason=row[8],
+    )
+
+
+def drop_slot(connection: Connection, name: str, timeout_seconds: float = 30.0) -> bool:
+    """Drop the slot, ending the connection that reads from it; return whether there was one.
+
+    Raises:
+        SlotBusy: a consumer took it again and again until the time was up.
+    """
+    if slot(connection, name) is None:
+        return False
+    attempts = Retrying(
+        stop=stop_after_delay(timeout_seconds),
+        wait=wait_fixed(0.1),
+        # Between the walsender's end and the drop a consumer may have come back: try again until the bound.
+        retry=retry_if_exception_type(pg_errors.ObjectInUse) | retry_if_result(lambda done: not done),
+    )
+    try:
+        attempts(_drop_once, connection, name)
+    except RetryError as error:
+        raise SlotBusy(
+            f"Replication slot {name} is still in use {timeout_seconds:.0f} s after its walsender was terminated:"
+            " a consumer connects again. Stop or delete the connector that reads from it, then try again."
+        ) from error
+    return True
+
+
+def _drop_once(connection: Connection, name: str) -> bool:
+    """End the walsender, if there is one, else drop the slot; return whether the slot is gone."""
+    with connection.cursor() as cursor:
+        cursor.execute("select active_pid from pg_replication_slots where slot_name = %s", (name,))
+        row = cursor.fetchone()
+        if row is None:
+            return True
+        if row[0] is not None:
+            cursor.execute("select pg_terminate_backend(%s)", (row[0],))
+            return False
+        cursor.execute("select pg_drop_replication_slot(%s)", (name,))
+    return True

@@ -1,0 +1,246 @@
+"""The columns of a PostgreSQL table and their types, as the catalog has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from psycopg2 import sql
+from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg2 names its class in lower case
+
+from resources.postgres import debezium_constants
+from resources.postgres.table_queries import key_is_deferrable, primary_key, table_oid
+
+TypeKind = Literal["base", "array", "composite", "domain", "enum", "pseudo", "range", "multirange"]
+
+_KINDS: dict[str, TypeKind] = {
+    "b": "base",
+    "c": "composite",
+    "d": "domain",
+    "e": "enum",
+    "p": "pseudo",
+    "r": "range",
+    "m": "multirange",
+}
+
+# A domain is followed to the type below it, however many lie between, and an array to its elements, but no domain
+# below an array: Debezium tells such elements otherwise. The modifier that counts is the one nearest to the column.
+# An array's own type is the one that its elements' type names as typarray: int2vector is none. A numeric's modifier is
+# decoded as in numerictypmodin() of PostgreSQL's numeric.c.
+_COLUMNS = """
+with recursive chain as (
+    select a.attnum, a.atttypid as oid, a.atttypmod as typmod, 0 as depth, false as listed
+      from pg_attribute a
+     where a.attrelid = %(oid)s and a.attnum > 0 and not a.attisdropped
+    union all
+    select c.attnum,
+           case when t.typtype = 'd' then t.typbasetype else t.typelem end,
+           case when t.typtype = 'd' and c.typmod = -1 then t.typtypmod else c.typmod end,
+           c.depth + 1,
+           c.listed or t.typtype <> 'd'
+      from chain c join pg_type t on t.oid = c.oid
+     where (t.typtype = 'd' and not c.listed)
+        or exists (select from pg_type e where e.oid = t.typelem and e.typarray = t.oid)
+), base as (
+    select distinct on (attnum) attnum, oid, typmod, listed from chain order by attnum, depth desc
+)
+select a.attname,
+       format_type(a.atttypid, a.atttypmod),
+       format_type(b.oid, null) || case when b.listed then '[]' else '' end,
+       case when b.listed then 'A' else t.typtype::text end,
+       not (a.attnotnull or exists (select from chain c join pg_type d on d.oid = c.oid
+                               where c.attnum = a.attnum and d.typnotnull)),
+       a.attnum,
+       case when b.oid = 'numeric'::regtype and b.typmod <> -1 and not b.listed
+            then ((b.typmod - 4) >> 16) & 65535 end,
+       case when b.oid = 'numeric'::regtype and b.typmod <> -1 and not b.listed
+            then (((b.typmod - 4) & 2047) # 1024) - 1024 end,
+       case when a.attgenerated = '' then pg_get_expr(d.adbin, d.adrelid) end,
+       a.attgenerated <> '',
+       a.attgenerated = 'v',
+       format_type(b.oid, b.typmod) || case when b.listed then '[]' else '' end,
+       t.typtype::text,
+       case when a.atthasmissing then (a.attmissingval::text::text[])[1] end
+  from pg_attribute a
+  join base b on b.attnum = a.attnum
+  join pg_type t on t.oid = b.oid
+  left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+ where a.attrelid = %(oid)s
+ order by a.attnum
+"""
+
+
+@dataclass(frozen=True)
+class ColumnInfo:
+    """One column of a table, as the catalog has it."""
+
+    name: str
+    type_name: str
+    """The declared type with its modifier, such as `numeric(6,2)` or the name of a domain."""
+    base_type: str
+    """The type without modifiers and with domains followed to what they are made of, such as `numeric`."""
+    nullable: bool
+    position: int
+    """The attribute number: it has holes where columns were dropped, and never changes."""
+    numeric_precision: int | None
+    """Digits in all; None for other types and for numeric without a precision."""
+    numeric_scale: int | None
+    default: str | None
+    """The default's expression in SQL; None for a generated column."""
+    kind: TypeKind
+    generated: bool
+    """Generated columns aren't published unless the publication says so (PostgreSQL 18), and virtual ones never."""
+    resolved_type: str | None = None
+    """The type with its modifier, domains above arrays followed, as `numeric(6,2)` or `integer[]`; None: type_name."""
+    element_kind: TypeKind = "base"
+    """The kind of what is below domains and arrays."""
+    virtual: bool = False
+    """Whether it is generated when it is read, and not stored."""
+    missing: str | None = None
+    """What rows that are older than the column show, as PostgreSQL writes it: ALTER TABLE … ADD COLUMN … DEFAULT keeps
+    it here and rewrites no row. None where they show NULL, and where the table was rewritten since."""
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Which table it is, and which file holds it: another oid is another table, another file a rewritten one."""
+
+    oid: int
+    filenode: int | None
+    """None for a partitioned table, which has no file of its own."""
+
+
+@dataclass(frozen=True)
+class TableCatalog:
+    """What the catalog says of a table at one moment."""
+
+    columns: tuple[ColumnInfo, ...]
+    key: tuple[str, ...]
+    """The primary key's columns, none if there is none."""
+    storage: Storage
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """By column: what rows that are older than it show, as Debezium would spell it; only what can be told."""
+    children: tuple[str, ...] = ()
+    """Partitions and tables that inherit, in which rows of this one stand."""
+    deferrable: bool = False
+    """Whether the primary key is (postgres_tables.key_is_deferrable())."""
+    row_security: bool = False
+    """Whether policies hide rows of it from the user who asks (row_security_active())."""
+
+
+_UNTELLABLE = """
+    coalesce(bool_or(
+        isfinite({0}) and ({0} < date '0001-01-01' or {0} between date '1582-10-05' and date '1582-10-14')
+    ), false)
+"""
+
+
+def columns(connection: Connection, schema: str, table: str) -> tuple[ColumnInfo, ...]:
+    """Return the table's columns in their order; raise TableMissing if there is no such table."""
+    with connection.cursor() as cursor:
+        cursor.execute(_COLUMNS, {"oid": table_oid(connection, schema, table)})
+        return tuple(
+            ColumnInfo(
+                name=row[0],
+                type_name=row[1],
+                base_type=row[2],
+                kind="array" if row[3] == "A" else _KINDS[row[3]],
+                nullable=row[4],
+                position=row[5],
+                numeric_precision=row[6],
+                numeric_scale=row[7],
+                default=row[8],
+                generated=row[9],
+                virtual=row[10],
+                resolved_type=row[11],
+                element_kind=_KINDS[row[12]],
+                missing=row[13],
+            )
+            for row in cursor
+        )
+
+
+def storage(connection: Connection, schema: str, table: str) -> Storage:
+    """Return the table's oid and file; raise TableMissing if there is no such table."""
+    with connection.cursor() as cursor:
+        oid = table_oid(connection, schema, table)
+        cursor.execute("select pg_relation_filenode(%s)", (oid,))
+        row = cursor.fetchone()
+    return Storage(oid, None if row is None or row[0] is None else int(row[0]))
+
+
+def catalog(connection: Connection, schema: str, table: str) -> TableCatalog:
+    """Return everything about the table, of one moment where the connection is in a REPEATABLE READ transaction.
+
+    Raises TableMissing if there is no such table.
+    """
+    found = columns(connection, schema, table)
+    spelled = {
+        column.name: debezium_constants.spelled(connection, column.resolved_type or column.type_name, column.missing)
+        for column in found
+        if column.missing is not None
+    }
+    return TableCatalog(
+        columns=found,
+        key=primary_key(connection, schema, table),
+        storage=storage(connection, schema, table),
+        missing={name: text for name, text in spelled.items() if text is not None},
+        children=_children(connection, schema, table),
+        deferrable=key_is_deferrable(connection, schema, table),
+        row_security=_row_security(connection, schema, table),
+    )
+
+
+def _row_security(connection: Connection, schema: str, table: str) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("select row_security_active(%s::oid)", (table_oid(connection, schema, table),))
+        row = cursor.fetchone()
+    return bool(row and row[0])
+
+
+def _children(connection: Connection, schema: str, table: str) -> tuple[str, ...]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "select inhrelid::regclass::text from pg_inherits where inhparent = %s order by 1",
+            (table_oid(connection, schema, table),),
+        )
+        return tuple(name for (name,) in cursor)
+
+
+def untellable_dates(connection: Connection, schema: str, table: str) -> tuple[str, ...]:
+    """Return the columns of type date with days that Debezium's snapshot tells as others (a scan): those before the
+    year 1, infinity aside, and those that Java's old calendar leaves out.
+    """
+    names = [column.name for column in columns(connection, schema, table) if column.base_type == "date"]
+    if not names:
+        return ()
+    asked = sql.SQL(", ").join(sql.SQL(_UNTELLABLE).format(sql.Identifier(name)) for name in names)
+    with connection.cursor() as cursor:
+        cursor.execute(sql.SQL("select {} from {}").format(asked, sql.Identifier(schema, table)))
+        row = cursor.fetchone() or ()
+    return tuple(name for name, early in zip(names, row, strict=True) if early)
+
+
+def publishes_generated(connection: Connection, publication: str) -> bool:
+    """Return whether the publication has the values of stored generated columns (PostgreSQL 18)."""
+    with connection.cursor() as cursor:
+        # Older servers have no such column of the catalog.
+        cursor.execute(
+            "select coalesce(to_jsonb(p) ->> 'pubgencols' = 's', false) from pg_publication p where pubname = %s",
+            (publication,),
+        )
+        row = cursor.fetchone()
+    return bool(row and row[0])
+
+
+def has_values(connection: Connection, schema: str, table: str, column: str) -> bool:
+    """Return whether any row has a value in the column (a scan where none has)."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            sql.SQL("select exists (select from {} where {} is not null)").format(
+                sql.Identifier(schema, table), sql.Identifier(column)
+            )
+        )
+        row = cursor.fetchone()
+    return bool(row and row[0])

@@ -1,0 +1,65 @@
+"""TRUNCATE, refused on captured tables: Debezium's flattened events have no place for it.
+
+A TRUNCATE removes every row without a change of any, so that the lake would keep them all. A trigger on the table
+refuses it, whoever asks and however: by CASCADE from another table, or as a replica (the trigger fires always).
+"""
+
+from __future__ import annotations
+
+from psycopg2 import sql
+from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg2 names its class in lower case
+
+from resources.postgres.table_queries import table_oid
+
+TRIGGER = "cdc_lake_refuse_truncate"
+"""The name of trigger and function; the function is in the table's schema."""
+
+_FUNCTION = """
+create or replace function {function}() returns trigger language plpgsql as $body$
+begin
+    raise exception 'table %.% is captured by cdc-lake, which can''t carry a TRUNCATE: nothing was removed',
+        tg_table_schema, tg_table_name
+    using errcode = 'feature_not_supported',
+        hint = format('Use DELETE FROM %I.%I. Or drop its trigger {trigger}, truncate, materialise its source asset '
+            'and run `cdc-lake resnapshot` on its pipeline.', tg_table_schema, tg_table_name);
+end
+$body$
+"""
+# A partition can be truncated by its own name, past its parent's trigger.
+_MEMBERS = """
+with recursive member(oid) as (
+    select %s::oid union select i.inhrelid from pg_inherits i join member m on i.inhparent = m.oid
+)
+select n.nspname, c.relname, coalesce(t.tgenabled = 'A', false)
+from member m
+join pg_class c on c.oid = m.oid
+join pg_namespace n on n.oid = c.relnamespace
+left join pg_trigger t on t.tgrelid = c.oid and t.tgname = %s and not t.tgisinternal
+order by n.nspname, c.relname
+"""
+
+
+def truncatable(connection: Connection, schema: str, table: str) -> list[tuple[str, str]]:
+    """Return schema and name of the table and its partitions that do not refuse TRUNCATE."""
+    with connection.cursor() as cursor:
+        cursor.execute(_MEMBERS, (table_oid(connection, schema, table), TRIGGER))
+        return [(schema_name, name) for schema_name, name, guarded in cursor if not guarded]
+
+
+def refuse_truncate(connection: Connection, schema: str, table: str) -> bool:
+    """Make the table, and each partition of it, refuse TRUNCATE; return whether that was a change."""
+    missing = truncatable(connection, schema, table)
+    trigger = sql.Identifier(TRIGGER)
+    for schema_name, name in missing:
+        function, target = sql.Identifier(schema_name, TRIGGER), sql.Identifier(schema_name, name)
+        with connection.cursor() as cursor:
+            cursor.execute(sql.SQL(_FUNCTION).format(function=function, trigger=sql.SQL(TRIGGER)))
+            cursor.execute(
+                sql.SQL(
+                    "drop trigger if exists {trigger} on {target};"
+                    " create trigger {trigger} before truncate on {target} for each statement"
+                    " execute function {function}();"
+                    " alter table {target} enable always trigger {trigger}"
+                ).format(trigger=trigger, target=target, function=function)
+            )
+    return bool(missing)

@@ -1,0 +1,116 @@
+"""Spark jobs as steps of a running EMR cluster, as a Dagster resource: boto3 `emr`."""
+
+from dataclasses import replace
+from typing import Any
+
+from pydantic import Field, PrivateAttr
+
+from resources.aws import console_links
+from resources.aws.client import AwsRequestFailed
+from resources.errors import JobFailed, Unreachable
+from resources.spark.emr_jobs import EmrJobs, Submission
+from resources.spark.job_interface import JobRun
+
+_FINAL = frozenset({"COMPLETED", "CANCELLED", "FAILED", "INTERRUPTED"})
+
+
+_UNSURE = frozenset({"InternalFailure", "InternalServerError", "InternalServerException", "ServiceUnavailable"})
+"""Answers that leave it open whether a step was added."""
+
+
+class EmrSteps(EmrJobs):
+    """Steps `spark-submit` by command-runner.jar, in client mode: a step that is cancelled takes the driver with it,
+    and its log is the driver's. In cluster mode YARN would go on with the job.
+    """
+
+    cluster_id: str
+    role_arn: str | None = Field(default=None, description="The steps' runtime role, where the cluster has them.")
+    python: str = Field(description="The interpreter on the cluster's machines that has our packages' requirements.")
+
+    _logs: str | None = PrivateAttr(default=None)
+
+    def _start(self, submission: Submission) -> JobRun:
+        logs = self._log_folder()
+        settings = {
+            **submission.settings,
+            "spark.pyspark.python": self.python,
+            "spark.pyspark.driver.python": self.python,
+        }
+        options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+        code = submission.code
+        if code.jars:
+            options += ["--jars", ",".join(code.jars)]
+        args = ["spark-submit", "--deploy-mode", "client", *options, "--py-files", code.archive, code.entry]
+        step = {
+            "Name": submission.name,
+            "ActionOnFailure": "CONTINUE",
+            "HadoopJarStep": {"Jar": "command-runner.jar", "Args": [*args, *submission.arguments]},
+        }
+        asked: dict[str, Any] = {"JobFlowId": self.cluster_id, "Steps": [step]}
+        if self.role_arn:
+            asked["ExecutionRoleArn"] = self.role_arn
+        step_id = self.patiently(lambda: self._added(asked, submission.name), unanswered=False)
+        log, page = f"{logs}{step_id}/", console_links.emr_cluster(self.region, self.cluster_id)
+        return JobRun(submission.job, step_id, "PENDING", "", log, console_links.objects(self.region, log), page)
+
+    def _added(self, asked: dict[str, Any], name: str) -> str:
+        """The id of a new step; of the one that was added all the same where the answer was lost."""
+        try:
+            with self.explained(f"Adding a step to the cluster {self.cluster_id}"):
+                return str(self.client("emr", attempts=1).add_job_flow_steps(**asked)["StepIds"][0])
+        except (Unreachable, AwsRequestFailed) as error:
+            if isinstance(error, AwsRequestFailed) and error.code not in _UNSURE:
+                raise
+            found = self.patiently(lambda: self._named(name))
+            if found is None:
+                raise
+            return found
+
+    def _named(self, name: str) -> str | None:
+        with self.explained(f"Listing steps of the cluster {self.cluster_id}"):
+            newest = self.client("emr").list_steps(ClusterId=self.cluster_id)["Steps"]
+        return next((str(each["Id"]) for each in newest if each["Name"] == name), None)
+
+    def _look(self, run: JobRun) -> JobRun:
+        with self.explained(f"Describing {self._described(run)}"):
+            step = self.client("emr").describe_step(ClusterId=self.cluster_id, StepId=run.id)["Step"]
+        status = step["Status"]
+        failure = status.get("FailureDetails", {})
+        said = (failure.get("Reason"), failure.get("Message"), status.get("StateChangeReason", {}).get("Message"))
+        found = replace(run, state=status["State"], reason=": ".join(filter(None, said)))
+        log = failure.get("LogFile")
+        return replace(found, logs=log, log_url=console_links.objects(self.region, log)) if log else found
+
+    def _cancel(self, run: JobRun) -> None:
+        with self.explained(f"Cancelling {self._described(run)}"):
+            told = self.client("emr").cancel_steps(
+                ClusterId=self.cluster_id, StepIds=[run.id], StepCancellationOption="TERMINATE_PROCESS"
+            )
+        for step in told["CancelStepsInfoList"]:
+            if step["Status"] == "FAILED":  # EMR refuses in an answer that is none of an error
+                raise JobFailed(
+                    f"{self._described(run)} was not cancelled: {step.get('Reason', 'EMR does not say why')}"
+                )
+
+    def _is_final(self, state: str) -> bool:
+        return state in _FINAL
+
+    def _has_succeeded(self, state: str) -> bool:
+        return state == "COMPLETED"
+
+    def _described(self, run: JobRun) -> str:
+        return f"step {run.id} ({run.job}) of the EMR cluster {self.cluster_id} in {self.region}"
+
+    def _log_folder(self) -> str:
+        """Where the cluster writes steps' logs; it is the same for all of them."""
+        if self._logs is None:
+            cluster = self.patiently(self._cluster)
+            at = str(cluster.get("LogUri") or "").replace("s3n://", "s3://", 1).rstrip("/")
+            self._logs = (
+                f"{at}/{self.cluster_id}/steps/" if at else "the cluster's primary machine, /mnt/var/log/steps/"
+            )
+        return self._logs
+
+    def _cluster(self) -> dict[str, Any]:
+        with self.explained(f"Describing the cluster {self.cluster_id}"):
+            return dict(self.client("emr").describe_cluster(ClusterId=self.cluster_id)["Cluster"])

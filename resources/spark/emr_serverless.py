@@ -1,0 +1,90 @@
+"""Spark jobs on EMR Serverless, as a Dagster resource: boto3 `emr-serverless`."""
+
+import math
+from dataclasses import replace
+
+from pydantic import Field
+
+from resources.aws import console_links
+from resources.spark.emr_jobs import EmrJobs, Submission
+from resources.spark.job_interface import JobRun
+
+_FINAL = frozenset({"SUCCESS", "FAILED", "CANCELLED"})
+_SHORTEST_MINUTES = 5  # of AWS's
+
+
+class EmrServerlessSpark(EmrJobs):
+    """Job runs of an application. Settings go as the classification spark-defaults, where values may have spaces."""
+
+    application_id: str
+    role_arn: str = Field(description="The role that the jobs run under.")
+    log_uri: str = Field(description="The folder that logs are written to: s3://…")
+    environment: str | None = Field(
+        default=None,
+        description="An archive with Python and our packages' requirements (venv-pack), s3://…; without it the"
+        " application's image has them.",
+    )
+    tags: dict[str, str] = Field(default={})
+
+    def _start(self, submission: Submission) -> JobRun:
+        code = submission.code
+        parameters = f"--py-files {code.archive}" + (f" --jars {','.join(code.jars)}" if code.jars else "")
+        driver = {
+            "entryPoint": code.entry,
+            "entryPointArguments": list(submission.arguments),
+            "sparkSubmitParameters": parameters,
+        }
+        defaults = {"classification": "spark-defaults", "properties": {**submission.settings, **self._python()}}
+        asked = {
+            "applicationId": self.application_id,
+            "clientToken": submission.id,  # a call that is repeated starts one run
+            "executionRoleArn": self.role_arn,
+            "jobDriver": {"sparkSubmit": driver},
+            "configurationOverrides": {
+                "applicationConfiguration": [defaults],
+                "monitoringConfiguration": {"s3MonitoringConfiguration": {"logUri": self.log_uri}},
+            },
+            "executionTimeoutMinutes": max(_SHORTEST_MINUTES, math.ceil(self.run_seconds / 60)),
+            "name": submission.name,
+            **({"tags": self.tags} if self.tags else {}),
+        }
+
+        def start() -> str:
+            with self.explained(f"Starting the job {submission.job} on the application {self.application_id}"):
+                return str(self.client("emr-serverless").start_job_run(**asked)["jobRunId"])
+
+        run_id = self.patiently(start)
+        logs = f"{self.log_uri.rstrip('/')}/applications/{self.application_id}/jobs/{run_id}/SPARK_DRIVER/"
+        pages = console_links.objects(self.region, logs), console_links.emr_serverless(self.region)
+        return JobRun(submission.job, run_id, "SUBMITTED", "", logs, *pages)
+
+    def _python(self) -> dict[str, str]:
+        if self.environment is None:
+            return {}
+        python = "./environment/bin/python"
+        return {
+            "spark.archives": f"{self.environment}#environment",
+            "spark.emr-serverless.driverEnv.PYSPARK_DRIVER_PYTHON": python,
+            "spark.emr-serverless.driverEnv.PYSPARK_PYTHON": python,
+            "spark.executorEnv.PYSPARK_PYTHON": python,
+        }
+
+    def _look(self, run: JobRun) -> JobRun:
+        with self.explained(f"Describing {self._described(run)}"):
+            found = self.client("emr-serverless").get_job_run(applicationId=self.application_id, jobRunId=run.id)[
+                "jobRun"
+            ]
+        return replace(run, state=found["state"], reason=found.get("stateDetails", ""))
+
+    def _cancel(self, run: JobRun) -> None:
+        with self.explained(f"Cancelling {self._described(run)}"):
+            self.client("emr-serverless").cancel_job_run(applicationId=self.application_id, jobRunId=run.id)
+
+    def _is_final(self, state: str) -> bool:
+        return state in _FINAL
+
+    def _has_succeeded(self, state: str) -> bool:
+        return state == "SUCCESS"
+
+    def _described(self, run: JobRun) -> str:
+        return f"job run {run.id} ({run.job}) of the EMR Serverless application {self.application_id} in {self.region}"
