@@ -1,1 +1,1 @@
-"""The PySpark programs: `run(spark, spec) -> report`, the same on a laptop and on EMR."""
+"""PySpark jobs: `run(spark, spec) -> report`, the same on a laptop and on EMR."""

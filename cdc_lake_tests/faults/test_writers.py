@@ -132,7 +132,7 @@ def test_a_topic_that_was_deleted_and_made_again(bench: Bench, first: Writer) ->
     manifests, commit = chain.length(), applied(bench)
     kafka.delete_topic(table.topic)
     kafka.ensure_topic(table.topic, 1, {"cleanup.policy": "delete"})
-    with pytest.raises(Failed, match=rf"topic {table.topic} was deleted and made again .*; nothing was landed"):
+    with pytest.raises(Failed, match=rf"topic {table.topic} was deleted and re-created .*Nothing was landed"):
         first.do(writer_actions.carry, "raw")
     assert chain.length() == manifests
     assert applied(bench) == commit

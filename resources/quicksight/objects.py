@@ -13,7 +13,7 @@ from resources.errors import ResourceError
 from resources.waiting import until
 
 ADVICE: Mapping[str, str] = {
-    "AccessDeniedException": "Allow the caller this action on the object, as the policy in infra/aws/stacks/quicksight.py"
+    "AccessDeniedException": "Allow the caller this action on the object, as infra/aws/stacks/quicksight.py"
     " does for ids that begin with cdc-lake-, and check that the account is subscribed to QuickSight.",
     "ConflictException": "Another change of the object is in progress: materialise again when it has ended.",
     "LimitExceededException": "QuickSight's quota for the object is used up. A data set can be refreshed 32 times in 24"

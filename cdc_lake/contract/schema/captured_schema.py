@@ -1,4 +1,4 @@
-"""The schema of a source table, captured from PostgreSQL's catalog and kept beside the raw objects."""
+"""The schema of a source table, captured from PostgreSQL's catalog and stored beside the raw objects."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Column(BaseModel):
-    """One column: its name, PostgreSQL type (domains followed, as format_type() spells it), whether NULL is allowed.
+    """One column: its name, PostgreSQL type (domains resolved, as format_type() writes it), whether NULL is allowed.
 
-    `attnum` is the column's number in the catalog, which a change of its name or type leaves alone. `missing` is what
-    rows that are older than the column show, as Debezium would spell it; None where that is NULL.
+    `attnum` is the column's number in the catalog, which renaming and ALTER TYPE keep. `missing` is the value in rows
+    that are older than the column, in Debezium's text form; None means NULL.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -62,8 +62,8 @@ class Column(BaseModel):
         found = column_types.lake_type(self.type, self.kind)
         if found is None:
             raise UnsupportedTypeError(
-                f"column {self.name} has PostgreSQL type {self.type}, which has no mapping into the lake; give it "
-                "one that has (docs/reference/types.md), drop it, or move it to a table that is not captured"
+                f"column {self.name} has PostgreSQL type {self.type}, which has no mapping into the lake. Change the "
+                "type (docs/reference/types.md), drop the column, or move it to a table that is not captured."
             )
         return found
 
@@ -71,9 +71,9 @@ class Column(BaseModel):
 class TableSchema(BaseModel):
     """One version of a source table's schema.
 
-    `dropped` are columns of earlier versions, which the lake keeps as history. `oid` is the table's, `filenode` its
-    file's. `epoch` is the first source epoch that the version explains: where it is greater than the version before
-    has, a resnapshot lies between the two.
+    `dropped` are columns of earlier versions, which the lake keeps as history. `oid` and `filenode` identify the table
+    and its file. `epoch` is the first source epoch of the version: if it is greater than the previous version's, a
+    resnapshot took place between the two.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -88,25 +88,25 @@ class TableSchema(BaseModel):
     epoch: int = 0
 
     def lake_columns(self) -> list[tuple[str, str]]:
-        """Names and Hive types of the lake table: the source's columns, dropped ones, the event's fields, the order."""
+        """Names and Hive types of the lake table: source columns, dropped columns, EVENT_FIELDS, and ORDER_COLUMN."""
         own = [(column.name.lower(), column.lake_type) for column in (*self.columns, *self.dropped)]
         return [*own, *((name.lower(), kind) for name, kind in EVENT_FIELDS.items()), ("__order", "string")]
 
 
 def versions(store: ObjectStore, pipeline: str, table: str) -> list[TableSchema]:
-    """All captured versions, oldest first."""
+    """Return all captured versions, oldest first."""
     listed = store.scan(object_names.schema_prefix(pipeline, table))
     bodies = [store.get(item.key) for item in listed if item.key.endswith(".json")]
     return [TableSchema.model_validate_json(stored.body) for stored in bodies if stored is not None]
 
 
 def latest(store: ObjectStore, pipeline: str, table: str) -> TableSchema:
-    """The newest captured version. Raises ContractError where none was captured yet."""
+    """Return the newest captured version. Raises ContractError where there is none."""
     return require_versions(store, pipeline, table)[-1]
 
 
 def require_versions(store: ObjectStore, pipeline: str, table: str) -> list[TableSchema]:
-    """All captured versions, oldest first, at least one. Raises ContractError where none was captured yet."""
+    """Return all captured versions, oldest first. Raises ContractError where there is none."""
     found = versions(store, pipeline, table)
     if not found:
         raise ContractError(
@@ -118,23 +118,23 @@ def require_versions(store: ObjectStore, pipeline: str, table: str) -> list[Tabl
 def capture(
     store: ObjectStore, pipeline: str, table: str, columns: Sequence[Column], key: Sequence[str]
 ) -> tuple[TableSchema, bool]:
-    """Keep the table's schema as a new version if it differs from the newest one; see record()."""
+    """Store the table's schema as a new version if it differs from the newest one; see record()."""
     return record(store, pipeline, TableSchema(version=0, table=table, columns=tuple(columns), key=tuple(key)))
 
 
 def record(store: ObjectStore, pipeline: str, seen: TableSchema) -> tuple[TableSchema, bool]:
-    """Keep what was seen as a new version if it differs from the newest one; its version and history are filled in.
+    """Store `seen` as a new version, with version number and history, if it differs from the newest one.
 
     Returns the newest schema and whether a version was added. Raises UnsupportedTypeError for a column whose name or
-    type the lake can't hold, SchemaChangeError for a change that can't be applied, ContractError where another run
-    captured another schema at the same moment.
+    type the lake cannot hold, SchemaChangeError for a change that cannot be applied, ContractError where another run
+    captured another schema at the same time.
     """
     found = versions(store, pipeline, seen.table)
     if not found:
         schema = seen.model_copy(update={"version": 1})
         require_valid_columns(schema)
     else:
-        # A run that knows nothing of the last resnapshot goes on in its epoch.
+        # A run that started before the last resnapshot has an older epoch.
         seen = seen.model_copy(update={"epoch": max(seen.epoch, found[-1].epoch)})
         if not evolution.differs(found[-1], seen):
             return found[-1], False
@@ -149,7 +149,7 @@ def record(store: ObjectStore, pipeline: str, seen: TableSchema) -> tuple[TableS
 
 
 def require_valid_columns(schema: TableSchema) -> None:
-    """Whether the lake can hold every column: its type, and a name that Avro (in Hudi) and Hive can spell.
+    """Check that the lake can hold every column: its type, and a name that is valid in Avro (Hudi) and Hive.
 
     Raises UnsupportedTypeError that names the column.
     """

@@ -1,4 +1,4 @@
-"""What each PostgreSQL type becomes in the lake, and which types it can't hold."""
+"""The lake type of each PostgreSQL type, None for types that the lake cannot hold."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 
 TypeKind = Literal["base", "array", "composite", "domain", "enum", "pseudo", "range", "multirange"]
 
-# What Debezium tells as text, to the last character as PostgreSQL writes it unless docs/reference/types.md says more.
+# Types that Debezium writes as text, exactly as PostgreSQL does; docs/reference/types.md lists the exceptions.
 TEXT_TYPES = frozenset(
     {
         "text",
@@ -55,9 +55,9 @@ _LAKE_TYPES = {
     "bytea": "binary",
 }
 
-# Elements that a record's JSON tells as they are. The lake keeps an array as JSON text: Parquet files that Hudi writes
-# for old readers can't hold a list with a NULL in it. A NaN in an array of numeric stops Debezium, as an array of time
-# with time zone does; dates and times come as bare numbers.
+# Array elements that a record's JSON preserves. The lake stores an array as JSON text: Hudi writes Parquet files in a
+# format whose lists cannot contain NULL. A NaN in an array of numeric, or an array of time with time zone, stops
+# Debezium; dates and times in arrays are bare numbers.
 _ARRAY_ELEMENT_TYPES = frozenset(
     {
         "smallint",
@@ -89,13 +89,13 @@ _ARRAY_ELEMENT_TYPES = frozenset(
         "daterange",
     }
 )
-# Types of extensions carry their schema's name where that is not on the search path.
+# format_type() qualifies a type of an extension whose schema is not on the search path.
 _EXTENSION_TYPES = frozenset({"citext", "hstore", "ltree"})
 _TYPE = re.compile(r'^(?P<base>[a-z0-9_." ]+?)(?:\((?P<args>[-\d,]+)\))?(?P<rest>(?: [a-z ]+)?)(?P<array>(?:\[\])*)$')
 
 
 def base(declared: str) -> str:
-    """A type without its arguments: `timestamp(3) without time zone` → `timestamp without time zone`."""
+    """Return a type without its arguments: `timestamp(3) without time zone` → `timestamp without time zone`."""
     found = _TYPE.match(declared)
     if found is None:
         return declared
@@ -104,16 +104,16 @@ def base(declared: str) -> str:
 
 
 def arguments(declared: str) -> tuple[int, ...]:
-    """A type's arguments: `numeric(6,2)` → (6, 2)."""
+    """Return a type's arguments: `numeric(6,2)` → (6, 2)."""
     found = _TYPE.match(declared)
     return () if found is None or not found["args"] else tuple(map(int, found["args"].split(",")))
 
 
 def lake_type(declared: str, kind: TypeKind) -> str | None:
-    """The type in the lake, as Hive spells it; None for a type that the lake can't hold.
+    """Return the type in the lake, in Hive's syntax; None for a type that the lake cannot hold.
 
-    `declared` is the type with domains followed, as PostgreSQL's format_type() spells it; `kind` is the kind of what is
-    below arrays.
+    `declared` is the type with domains resolved, as PostgreSQL's format_type() writes it; for an array, `kind` is the
+    kind of its elements.
     """
     if kind in {"domain", "composite", "pseudo", "multirange"}:
         return None
@@ -134,8 +134,8 @@ def lake_type(declared: str, kind: TypeKind) -> str | None:
 
 def _numeric(given: tuple[int, ...]) -> str | None:
     if not given:
-        return "string"  # unbounded: no decimal type holds every value of it
+        return "string"  # unbounded: no decimal type holds every value
     precision, scale = (*given, 0)[:2]
     if scale < 0:
-        return None  # Debezium takes -3 for 2045
+        return None  # Debezium reads the scale -3 as 2045
     return f"decimal({precision},{scale})" if precision <= 38 and scale <= precision else "string"

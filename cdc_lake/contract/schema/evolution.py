@@ -1,8 +1,8 @@
-"""What may follow on a schema version without a new snapshot, and what is carried on from version to version.
+"""Schema evolution: which changes need no new snapshot, and what a new version keeps of the previous one.
 
-A change of a table's columns writes no event to the WAL. It can be applied where the rows that the lake has tell what
-they show afterwards; where they don't (a type whose values are spelled another way, a default that is another one for
-each row), only a new snapshot can, and the change is refused by name.
+A change of a table's columns writes no event to the WAL. It can be applied if the new values follow from the stored
+rows. Otherwise (the type's text form changes, the default differs for each row) only a new snapshot can apply it, and
+the change is rejected.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from cdc_lake.contract.schema import column_types
 if TYPE_CHECKING:
     from cdc_lake.contract.schema.captured_schema import Column, TableSchema
 
-# Values of the type on the left are the same, and Debezium spells them the same or so that the type on the right reads
-# them, after ALTER TYPE to one on the right. Lengths and precisions are compared on top. Not real to double precision:
-# PostgreSQL makes 0.10000000149011612 of a 0.1 that records told before, and a replay would tell 0.1 again; nor numeric
-# to text: records tell 0.00000015 as 1.5E-7, which is no number's text in a column of texts.
+# ALTER TYPE from the left to a type on the right keeps all values, and older and newer records parse alike.
+# Lengths and precisions are compared separately. Not real to double precision: PostgreSQL turns 0.1 into
+# 0.10000000149011612, and a replay of old records would write 0.1 again. Not numeric to text: records have 0.00000015
+# as 1.5E-7, which is not the text that PostgreSQL stores.
 _INTEGERS = ("smallint", "integer", "bigint")
 _DIGITS = {"smallint": 5, "integer": 10, "bigint": 19}
 _WIDENINGS = {
@@ -42,8 +42,8 @@ _WIDENINGS = {
 }
 
 
-# Types of the lake that a column of a Hudi table can be given, all of its rows rewritten. Hudi makes any other new type
-# the old one again, as it would of a batch that is behind.
+# Lake types that Hudi can promote a column to when it rewrites all rows. Any other new type Hudi casts back to the old
+# one, as it does for a batch with an older schema.
 _HUDI_PROMOTIONS = {
     "int": {"bigint", "float", "double", "decimal", "string"},
     "bigint": {"double", "decimal", "string"},
@@ -53,7 +53,7 @@ _HUDI_PROMOTIONS = {
 
 
 def match_columns(old: TableSchema, new: TableSchema) -> dict[str, Column]:
-    """The columns of `old` by the names that they have in `new`: the same number in the catalog is the same column."""
+    """Return the columns of `old` by their names in `new`; the same attnum means the same column."""
     same_table = old.oid == new.oid or None in {old.oid, new.oid}
     by_number = {column.attnum: column for column in old.columns if column.attnum is not None and same_table}
     by_name = {column.name: column for column in old.columns if column.attnum is None or not same_table}
@@ -69,9 +69,7 @@ def match_columns(old: TableSchema, new: TableSchema) -> dict[str, Column]:
 
 
 def differs(old: TableSchema, seen: TableSchema) -> bool:
-    """Whether what was seen is another schema than the newest version. What old rows show may be forgotten: a rewritten
-    table no longer tells.
-    """
+    """Whether `seen` differs from the newest version. Ignores `missing`, which a rewritten table no longer has."""
     return any(_compared_parts(old)[place] != value for place, value in enumerate(_compared_parts(seen)))
 
 
@@ -81,10 +79,10 @@ def _compared_parts(schema: TableSchema) -> tuple[object, ...]:
 
 
 def next_version(found: Sequence[TableSchema], seen: TableSchema, pipeline: str) -> TableSchema:
-    """The version after `found`: what was seen, with history and old defaults carried on.
+    """Return the version after `found`: the schema `seen`, with dropped columns and old defaults carried over.
 
-    Raises SchemaChangeError for a change that can't be applied to what is stored and landed. A version that begins
-    another epoch is free of that, but for the key: a new snapshot brings every row.
+    Raises SchemaChangeError for a change that cannot be applied to stored and landed data. A version that begins a new
+    epoch may have any change except of the key, since the new snapshot sends every row.
     """
     old = found[-1]
     _require_same_key(old, seen, pipeline)
@@ -105,13 +103,8 @@ def next_version(found: Sequence[TableSchema], seen: TableSchema, pipeline: str)
 
 
 def _require_same_key(old: TableSchema, seen: TableSchema, pipeline: str) -> None:
-    """Make sure that the key is of the same columns.
-
-    Raises SchemaChangeError: not even a new snapshot tells which row of the lake was which.
-    """
-    why = (
-        f"rows of the lake are told apart by it. Nothing was changed: `cdc-lake reset {pipeline}` builds the lake anew"
-    )
+    """Raise SchemaChangeError where the primary key changed: not even a new snapshot can then match the stored rows."""
+    why = f"it identifies the rows of the lake. Nothing was changed. `cdc-lake reset {pipeline}` rebuilds the lake."
     if old.key != seen.key:
         raise SchemaChangeError(
             f"the primary key of {seen.table} changed from ({', '.join(old.key)}) to ({', '.join(seen.key)}): {why}"
@@ -124,18 +117,15 @@ def _require_same_key(old: TableSchema, seen: TableSchema, pipeline: str) -> Non
 
 
 def _require_storable(old: TableSchema, seen: TableSchema, pipeline: str) -> None:
-    """Make sure that each name that the lake has keeps its type there, or gets one that Hudi can promote it to.
-
-    Raises SchemaChangeError: files of a table don't get another type, be every row of it new.
-    """
+    """Raise SchemaChangeError where a lake column's type changes to one that Hudi cannot promote it to."""
     held = {column.name.lower(): column.lake_type for column in (*old.columns, *old.dropped)}
     for column in seen.columns:
         kind = held.get(column.name.lower(), column.lake_type)
         if kind != column.lake_type and not _promotable(kind, column.lake_type):
             raise SchemaChangeError(
-                f"column {column.name} of {seen.table} is a {kind} in the lake, whose files can't be changed to "
-                f"{column.lake_type}. Nothing was changed: give the column another name at the source, or let "
-                f"`cdc-lake reset {pipeline}` build the lake anew"
+                f"column {column.name} of {seen.table} has type {kind} in the lake, whose files cannot be changed "
+                f"to {column.lake_type}. Nothing was changed. Rename the column at the source, or rebuild the lake "
+                f"with `cdc-lake reset {pipeline}`."
             )
 
 
@@ -148,15 +138,15 @@ def _promotable(old: str, new: str) -> bool:
 
 
 def schema_change_error(pipeline: str, table: str, faults: Sequence[str]) -> SchemaChangeError:
-    """The error of changes that only a new snapshot can apply."""
+    """Return the error for changes that only a new snapshot can apply."""
     return SchemaChangeError(
         f"the schema of {table} changed in a way that can't be applied to what is stored: {'; '.join(faults)}. Nothing "
-        f"was changed: `cdc-lake resnapshot {pipeline}` reads the table anew with its new schema"
+        f"was changed. `cdc-lake resnapshot {pipeline}` reads the table again with its new schema."
     )
 
 
 def describe_changes(old: TableSchema, new: TableSchema) -> list[str]:
-    """What changed from version to version, for people: one phrase a column."""
+    """Describe the changes between two versions, one phrase for each column."""
     before = match_columns(old, new)
     kept = {column.name for column in before.values()}
     phrases = []
@@ -177,28 +167,28 @@ def describe_changes(old: TableSchema, new: TableSchema) -> list[str]:
 def _unsupported_changes(generation: Sequence[TableSchema], seen: TableSchema) -> list[str]:
     old = generation[-1]
     if None not in {old.oid, seen.oid} and old.oid != seen.oid:
-        return ["the table was dropped and made again, so that rows vanished and came without an event"]
+        return ["the table was dropped and re-created, so that rows changed without an event"]
     before = match_columns(old, seen)
     faults = [
-        f"column {column.name} changed from {was.type} to {column.type}, whose values can't be told from the old ones"
+        f"column {column.name} changed from {was.type} to {column.type}, whose values do not follow from the old ones"
         for column in seen.columns
         if (was := before.get(column.name)) is not None and not is_widening(was, column)
     ]
-    # A record doesn't say of which version it is but by its fields' names.
-    meant: dict[str, int | None] = {}
+    # Only the names of its fields show which version a record has.
+    number_of: dict[str, int | None] = {}
     for version in generation:
-        meant |= {column.name.lower(): column.attnum for column in version.columns}
+        number_of |= {column.name.lower(): column.attnum for column in version.columns}
     faults += [
-        f"column {column.name} has the name that another column had before, so that older records can't be told apart"
+        f"column {column.name} has the name of an earlier column, so that older records are ambiguous"
         for column in seen.columns
-        if None not in {column.attnum, meant.get(column.name.lower(), column.attnum)}
-        and meant.get(column.name.lower(), column.attnum) != column.attnum
+        if None not in {column.attnum, number_of.get(column.name.lower(), column.attnum)}
+        and number_of.get(column.name.lower(), column.attnum) != column.attnum
     ]
     return faults
 
 
 def is_widening(old: Column, new: Column) -> bool:
-    """Whether every value of the old column is one of the new column's, and read from the same text in a record."""
+    """Whether the new column holds every value of the old one, and parses it from the same text in a record."""
     if (old.type, old.kind) == (new.type, new.kind):
         return True
     if old.type.endswith("[]") or new.type.endswith("[]"):
@@ -226,7 +216,7 @@ def _numeric_widens(old: Column, new: Column) -> bool:
         return True
     precision, scale = (*new.arguments, 0)[:2]
     if old.base in _DIGITS:
-        # Text would have to show zeros that the stored digits lack.
+        # As text, the value would need trailing zeros that the stored number does not have.
         return new.lake_type != "string" and precision - scale >= _DIGITS[old.base]
     if not old.arguments:
         return False
@@ -237,7 +227,7 @@ def _numeric_widens(old: Column, new: Column) -> bool:
 
 
 def _length_widens(old: Column, new: Column) -> bool:
-    """Whether the length or precision is at least the old one, and, of times, in the same unit on the wire."""
+    """Whether the length or precision does not shrink and, for times, Debezium's unit stays the same."""
     if new.base == "character varying":
         room = 0 if old.base == new.base else _DIGITS.get(old.base, 0) + 1
         return not new.arguments or (

@@ -1,9 +1,9 @@
-"""Which schema version explains a record, and where each column of the lake comes from in it.
+"""Which field of a record contains each lake column, for the records of each stretch of epochs.
 
-A record says by the names of its fields which columns its table had. Between two resnapshots a name means one column
-only (evolution.py sees to it), so a record of any version in between, captured or not, is explained: each field is of a
-known column, and the columns that all versions have are there. A column that is not in the record came later: the row
-shows what PostgreSQL shows in rows that are older than the column.
+The names of a record's fields show which columns its table had. Between two resnapshots a name means one column only
+(evolution.py ensures that), so a record of any version in between can be read: each field belongs to a known column,
+and the columns that all versions share are present. A column that is not in the record was added later: its value is
+the one that PostgreSQL shows in rows older than the column.
 """
 
 from __future__ import annotations
@@ -17,43 +17,43 @@ from cdc_lake.contract.schema.evolution import match_columns
 
 @dataclass(frozen=True)
 class LakeColumn:
-    """One column of the lake, and what feeds it.
+    """One column of the lake, and the fields that contain its value.
 
-    `fields` are the source's columns whose field, where a record has it, is the value, newest name first; a record has
-    one of them at most, and exactly one where it is `required`.
+    `fields` are the source's columns under each of their names, newest first; a record has at most one of these fields,
+    and exactly one if `required`.
     """
 
     name: str
     lake_type: str
     fields: tuple[Column, ...]
     missing: Column | None
-    """The column whose `missing` an older record's row shows; None where that is NULL."""
+    """The column whose `missing` is the value for older records; None means NULL."""
     required: bool
 
 
 @dataclass(frozen=True)
 class RecordLayout:
-    """How to read the records of the epochs from `first` up to, and without, `end`."""
+    """How to read the records of the epochs [first, end)."""
 
     first: int
     end: int | None
     columns: tuple[LakeColumn, ...]
 
     def known_fields(self) -> set[str]:
-        """All fields that a record may have."""
+        """Return all fields that a record may have."""
         return {*(field.name for column in self.columns for field in column.fields), *EVENT_FIELDS}
 
     def covers(self, epoch: int) -> bool:
-        """Whether records of the epoch are read so."""
+        """Whether this layout applies to records of the epoch."""
         return self.first <= epoch and (self.end is None or epoch < self.end)
 
 
 def record_layouts(versions: Sequence[TableSchema], epochs: Iterable[int] | None = None) -> list[RecordLayout]:
-    """A reading for each stretch of epochs between resnapshots; those only that one of `epochs` needs, if given."""
+    """Return a layout for each stretch of epochs between resnapshots, limited to those of `epochs` if given."""
     firsts = sorted({version.epoch for version in versions})
     found = []
     for place, first in enumerate(firsts):
-        # Whatever came before the first known one is read like it.
+        # Epochs before the first known one have its layout.
         start, end = (0 if place == 0 else first), (firsts[place + 1] if place + 1 < len(firsts) else None)
         generation = [version for version in versions if version.epoch == first]
         found.append(RecordLayout(start, end, tuple(_columns(generation, versions[-1]))))
@@ -101,6 +101,6 @@ def _has_column(version: TableSchema, column: Column) -> bool:
 
 
 def _under_each_name(generation: Sequence[TableSchema], column: Column) -> tuple[Column, ...]:
-    """The column under each name that it has had, typed as it was last."""
+    """Return the column under each of its names, with its newest type."""
     names = dict.fromkeys(each.name for each in _columns_newest_first(generation) if _same(each, column))
     return tuple(column.model_copy(update={"name": name}) for name in names)

@@ -1,4 +1,4 @@
-"""Values that PostgreSQL has and the lake's types have not, and what a table's YAML may say about them."""
+"""PostgreSQL values that the lake's types cannot hold, and the rules for them in a table's YAML."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ Infinity = Literal["dead_letter", "null", "max"]
 NotANumber = Literal["dead_letter", "null"]
 
 PLACEHOLDER = "__debezium_unavailable_value"
-"""What stands for a TOASTed value that did not change and that PostgreSQL therefore left out of the WAL's record: the
-connector's `unavailable.value.placeholder`."""
+"""Debezium's placeholder for an unchanged TOASTed value, which PostgreSQL omits from the WAL: the connector's
+`unavailable.value.placeholder`."""
 
 
 @dataclass(frozen=True)
 class ValueRules:
-    """What becomes of a value that its column can't hold: the record is a dead letter, the value is NULL, or the end
-    of the calendar (9999-12-31, 0001-01-01).
+    """What happens to a value that its column cannot hold: the record becomes a dead letter, the value becomes NULL, or
+    the value becomes the end of the calendar (9999-12-31, 0001-01-01).
     """
 
     infinity: Infinity = "dead_letter"
-    """Of a date or timestamp."""
+    """For dates and timestamps."""
     nan: NotANumber = "dead_letter"
-    """Of a numeric column with a precision; where there is none, and in real and double precision, NaN is kept."""
+    """For numeric columns with a precision; all other numeric types keep NaN."""
 
 
 STRICT = ValueRules()

@@ -104,8 +104,9 @@ class Epochs:
         found = self._get(Epoch, number)
         if found is None:
             raise ObjectDamagedError(
-                f"epoch {number} of pipeline {self.pipeline} is missing "
-                f"({object_names.epoch_key(self.pipeline, number)}), though reset {self.pipeline}`"
+                f"Cannot read epoch {number} of pipeline {self.pipeline}: "
+                f"{object_names.epoch_key(self.pipeline, number)} is missing, though manifests belong to it. "
+                f"Restore the object, or run `cdc-lake reset {self.pipeline}`."
             )
         return found
 

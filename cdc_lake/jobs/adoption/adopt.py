@@ -67,9 +67,9 @@ def new_objects(store: ObjectStore, spec: AdoptSpec) -> list[str]:
 def run(spec: AdoptSpec, record: TopicReader) -> AdoptReport:
     """Adopt what follows on the end of the chain; nothing new is no error, and begins an empty chain.
 
-    Raises what pending(), land.require_unchanged(), place(), prefix() and Chain.append() raise, ForeignObjectError,
-    LeaseLostError, where nothing could be adopted for a gap ManifestGapError, and OffsetsExpiredError for a gap that
-    nothing can fill any more, once the rest is committed. After a lost race it starts over.
+    Raises what pending(), land.require_unchanged(), place_lines(), adoptable() and Chain.append() raise,
+    ForeignObjectError, LeaseLostError, ManifestGapError where a gap leaves nothing to adopt, and OffsetsExpiredError
+    for a gap that can no longer be filled, after the rest is committed. After a lost race it starts again.
     """
     started = time.monotonic()
     chain = _chain(spec.landing.location.store(), spec)

@@ -1,1 +1,1 @@
-"""Applying: from raw objects to rows of the Hudi table."""
+"""Apply raw objects to the Hudi table."""

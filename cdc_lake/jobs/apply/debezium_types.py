@@ -1,4 +1,4 @@
-"""How Debezium spells a value of each PostgreSQL type in JSON, read back: Spark expressions over a field's text."""
+"""Spark expressions that parse the JSON text in which Debezium writes a value of each PostgreSQL type."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 from cdc_lake.contract.schema.captured_schema import Column
 from cdc_lake.contract.schema.special_values import PLACEHOLDER, ValueRules
 
-# Measured. A snapshot tells an infinite date by another number than the stream does; each lies outside of PostgreSQL's
-# calendar. A timestamp(3) has the milliseconds that PostgreSQL's JDBC driver has for infinity.
+# Measured. A snapshot writes an infinite date as another number than the stream does; both are outside of PostgreSQL's
+# calendar. A timestamp(3) has the milliseconds that PostgreSQL's JDBC driver uses for infinity.
 _INFINITIES = {
     "date": (("2146033979", "-622191234"), ("-2147472691", "-625821272")),
     "timestamp without time zone": (("9223372036854775807",), ("-9223372036854775808",)),
     "timestamp(ms) without time zone": (("9223372036825200000",), ("-9223372036832400000",)),
     "timestamp with time zone": (("infinity",), ("-infinity",)),
 }
-# Of a numeric: Java's names of what PostgreSQL writes otherwise.
+# Special values of numeric: the names that Debezium writes, and PostgreSQL's.
 _SPECIAL = {"NAN": "NaN", "POSITIVE_INFINITY": "Infinity", "NEGATIVE_INFINITY": "-Infinity"}
-# Arrays whose elements are no JSON texts.
+# Arrays whose elements are JSON numbers or booleans, not strings.
 _BARE_ARRAYS = frozenset({"smallint[]", "integer[]", "bigint[]", "oid[]", "real[]", "double precision[]", "boolean[]"})
-# What Debezium makes of an array within an array: the name of a Java object, or NULL.
+# Debezium writes an array within an array as the name of a Java object, or as NULL.
 _NESTED = r"\[L[a-z.]+[A-Za-z]*;@"
 _LAST = {"date": "9999-12-31", "timestamp": "9999-12-31 23:59:59.999999"}
 _FIRST = {"date": "0001-01-01", "timestamp": "0001-01-01 00:00:00"}
@@ -45,8 +45,8 @@ _UNAVAILABLE = {
 
 @dataclass(frozen=True)
 class ParsedValue:
-    """A value that was read: `value` is NULL where there is none; `refused` says why one is not taken, where that is
-    not plain from its text; `null` is true where a rule makes it NULL; `unavailable` where PostgreSQL left it out.
+    """A parsed value: `value` is NULL where there is none; `refused` is the reason for rejecting it, where the text
+    alone does not show it; `null` is true where a rule makes it NULL; `unavailable` where PostgreSQL left it out.
     """
 
     value: SparkColumn
@@ -56,7 +56,7 @@ class ParsedValue:
 
 
 def parse_value(column: Column, wire: SparkColumn, rules: ValueRules) -> ParsedValue:
-    """A column's value from its field's text."""
+    """Parse a column's value from its field's text."""
     value = _value(column, wire)
     refused, null = F.lit(None).cast("string"), F.lit(False)
     endless = _INFINITIES.get(_temporal_kind(column))
@@ -71,7 +71,10 @@ def parse_value(column: Column, wire: SparkColumn, rules: ValueRules) -> ParsedV
         null = F.coalesce(is_nan, F.lit(False)) if rules.nan == "null" else null
         refused = F.when(
             is_nan & F.lit(rules.nan == "dead_letter"),
-            F.lit(f"the value of {column.name} is NaN, which no {column.lake_type} is: `values: {{nan: null}}`"),
+            F.lit(
+                f"Cannot read column {column.name}: NaN is not a valid {column.lake_type}. Set `values: {{nan: null}}` "
+                "in the table's YAML"
+            ),
         )
     unavailable = F.coalesce(wire.isin(*_placeholders(column)), F.lit(False)) if _toastable(column) else F.lit(False)
     return ParsedValue(F.when(~unavailable, value), refused, null | unavailable, unavailable)
@@ -80,41 +83,41 @@ def parse_value(column: Column, wire: SparkColumn, rules: ValueRules) -> ParsedV
 def _bounded(
     column: Column, value: SparkColumn, up: SparkColumn, down: SparkColumn, rules: ValueRules
 ) -> tuple[SparkColumn, SparkColumn, SparkColumn]:
-    """The value, why it is refused, and whether it is NULL by the rule, where it can be infinite."""
+    """Return value, refused and null (see ParsedValue) of a value that can be infinite."""
     kind = column.lake_type
     endless = F.coalesce(up | down, F.lit(False))
     if rules.infinity == "max":
         value = F.when(up, F.lit(_LAST[kind]).cast(kind)).when(down, F.lit(_FIRST[kind]).cast(kind)).otherwise(value)
         return value, F.lit(None).cast("string"), F.lit(False)
-    said = F.concat(
-        F.lit(f"the value of {column.name} is "),
+    reason = F.concat(
+        F.lit(f"Cannot read column {column.name}: "),
         F.when(down, F.lit("-infinity")).otherwise(F.lit("infinity")),
-        F.lit(f", which no {kind} is: `values: {{infinity: max}}` or null in the table's YAML"),
+        F.lit(f" is not a valid {kind}. Set `values: {{infinity: max}}` or null in the table's YAML"),
     )
     value = F.when(~endless, value)
     if rules.infinity == "null":
         return value, F.lit(None).cast("string"), endless
-    return value, F.when(endless, said), F.lit(False)
+    return value, F.when(endless, reason), F.lit(False)
 
 
 def _multidimensional_error(column: Column, wire: SparkColumn) -> SparkColumn:
-    """The reason where an array may have been one of more than one dimension."""
+    """The reason for an array that may have more than one dimension."""
     elements = F.from_json(wire, "array<string>")
     all_null = (F.size(elements) > 0) & (F.size(F.array_compact(elements)) == 0)
     return F.when(
         wire.rlike(_NESTED) | all_null,
         F.lit(
-            f"the value of {column.name} is an array of more than one dimension, or of NULLs only: Debezium tells both "
-            "alike, without what is in them"
+            f"Cannot read column {column.name}: the array has more than one dimension, or only NULLs. Debezium writes "
+            "both alike, without the elements"
         ),
     )
 
 
 def _value(column: Column, wire: SparkColumn) -> SparkColumn:
     if column.type.endswith("[]"):
-        # What from_json() gives of an array of texts spells characters beyond the first plane as escapes.
-        told = wire if column.base in _BARE_ARRAYS else F.to_json(F.from_json(wire, "array<string>"))
-        return F.when(wire.startswith("["), told)
+        # Without from_json(), characters beyond the first plane stay as escapes.
+        array = wire if column.base in _BARE_ARRAYS else F.to_json(F.from_json(wire, "array<string>"))
+        return F.when(wire.startswith("["), array)
     match column.base:
         case "date":
             value = F.date_add(F.lit("1970-01-01").cast("date"), exact_cast(wire, "int"))
@@ -136,7 +139,7 @@ def _value(column: Column, wire: SparkColumn) -> SparkColumn:
 
 
 def _number(wire: SparkColumn) -> SparkColumn:
-    """A numeric's text as PostgreSQL writes it: Java writes 0.00000015 as 1.5E-7, a zero of ten places as 0E-10."""
+    """A numeric's text as PostgreSQL writes it: Java writes 0.00000015 as 1.5E-7, and ten decimal zeros as 0E-10."""
     special = F.create_map(*(F.lit(text) for pair in _SPECIAL.items() for text in pair))
     small = r"^(-?)(\d)\.?(\d*)E-(\d+)$"  # one digit before the point, by Java's BigDecimal.toString()
     sign, whole, rest, places = (F.regexp_extract(wire, small, group) for group in (1, 2, 3, 4))
@@ -146,17 +149,17 @@ def _number(wire: SparkColumn) -> SparkColumn:
 
 
 def exact_cast(wire: SparkColumn, lake_type: str) -> SparkColumn:
-    """A text in a type, NULL where it does not fit to the last digit: Spark's cast alone makes 1 of `1.9`."""
+    """Cast a text exactly, NULL where that would lose a digit: Spark's cast turns `1.9` into the integer 1."""
     if lake_type in {"int", "bigint"}:
         return F.when(wire.rlike(r"^-?\d+$"), wire.cast(lake_type))
     if lake_type == "boolean":
         return F.when(wire.isin("true", "false"), wire.cast(lake_type))
     if lake_type in {"float", "double"}:
-        # Java's parser takes `1d` and `0x1p3` for numbers too.
+        # Java's parser also accepts `1d` and `0x1p3`.
         number = r"^-?\d+(\.\d*)?([eE][+-]?\d+)?$"
         return F.when(wire.rlike(number) | wire.isin("NaN", "Infinity", "-Infinity"), wire.cast(lake_type))
     if found := re.fullmatch(r"decimal\(\d+,(\d+)\)", lake_type):
-        # Java writes a zero of ten places as 0E-10.
+        # Java writes ten decimal zeros as 0E-10.
         fraction = F.regexp_replace(F.regexp_extract(wire, r"\.(\d+)", 1), "0+$", "")
         exponent = F.coalesce(F.regexp_extract(wire, r"[eE]([+-]?\d+)$", 1).cast("int"), F.lit(0))
         plain = wire.rlike(r"^-?\d+(\.\d*)?([eE][+-]?\d+)?$")
@@ -169,8 +172,8 @@ def _micros(column: Column, wire: SparkColumn) -> SparkColumn:
 
 
 def _bits(wire: SparkColumn, length: int) -> SparkColumn:
-    """The digits of a bit string; Debezium tells its bytes, the lowest first."""
-    # Bytes of zeros at the end are left out, so that a string of zeros has none: one is put there.
+    """The digits of a bit string; Debezium writes its bytes, the lowest first."""
+    # Debezium omits trailing zero bytes, so that a string of zeros has no byte: append one.
     text = F.concat(F.hex(F.try_to_binary(wire, F.lit("base64"))), F.lit("00"))
     places = F.sequence(F.lit(-2), -F.length(text), F.lit(-2))
     digits = F.transform(places, lambda place: F.lpad(F.conv(text.substr(place, F.lit(2)), 16, 2), 8, "0"))
@@ -189,7 +192,7 @@ def _temporal_kind(column: Column) -> str:
 
 
 def _toastable(column: Column) -> bool:
-    """Whether a value can be so long that PostgreSQL stores it apart."""
+    """Whether PostgreSQL can store a value out of line (TOAST)."""
     return column.lake_type in {"string", "binary"} or column.lake_type.startswith("decimal")
 
 

@@ -1,4 +1,4 @@
-"""Debezium's flattened JSON to typed rows: each value as PostgreSQL has it, or a reason why not."""
+"""Decode Debezium's flattened JSON into typed rows: each value as in PostgreSQL, or the reason why it is unreadable."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from cdc_lake.contract.schema.special_values import STRICT, ValueRules
 from cdc_lake.contract.table.event_order import ORDER_COLUMN, order_sql
 from cdc_lake.jobs.apply import debezium_types
 
-# No column of the source begins with "__" (contract/schema/captured_schema.py).
+# No captured column begins with "__" (contract/schema/captured_schema.py).
 REASON = "__reason"
 UNAVAILABLE = "__unavailable"
-UNKNOWN_FIELDS = "fields that no schema explains: "
+UNKNOWN_FIELDS = "the record has fields that are in no captured schema version: "
 OBJECT, PARTITION, OFFSET, VALUE = RECORD_COLUMNS = ("__object", "__partition", "__offset", "__value")
-"""Where a record is: raw_reader's columns under names of their own."""
-_SHOWN = 100
+"""The columns of raw_reader, under names that no source column has."""
+_SHOWN_CHARACTERS = 100
 _MALFORMED = "__malformed"
-# Spark alone takes 'text' and NaN for JSON, as Hive does.
+# By default, Spark accepts 'text' in single quotes and NaN as JSON.
 _STRICT = {
     "allowSingleQuotes": "false",
     "allowNonNumericNumbers": "false",
@@ -38,11 +38,11 @@ def decode(
     rules: ValueRules = STRICT,
     epochs: Iterable[int] | None = None,
 ) -> DataFrame:
-    """Rows of the lake table from raw records: its columns, RECORD_COLUMNS, REASON and UNAVAILABLE.
+    """Decode raw records into rows of the lake table: its columns, RECORD_COLUMNS, REASON and UNAVAILABLE.
 
-    REASON is NULL for a readable record. UNAVAILABLE names the columns whose value PostgreSQL left out (toast.py).
-    `versions` are all that may explain a record, oldest first; the rows have the columns of the last one. `epochs` are
-    those that the records are of, where that is known.
+    REASON is NULL for a readable record. UNAVAILABLE lists the columns whose value PostgreSQL left out
+    (unchanged_toast.py). `versions` are the schema versions, oldest first; the rows have the columns of the last one.
+    `epochs` are the epochs of the records, where the caller knows them.
     """
     known = [versions] if isinstance(versions, TableSchema) else versions
     newest = known[-1]
@@ -89,19 +89,19 @@ def _decode(records: DataFrame, layout: RecordLayout, schema: TableSchema, rules
 
 
 def _wrong_table_error(table: str) -> SparkColumn:
-    """The reason of a record of another table: Debezium makes one topic of names that differ by what it replaces."""
+    """The reason for a record of another table: two names that Debezium sanitizes alike share one topic."""
     own = F.concat_ws(".", _wire("__schema"), _wire("__table"))
-    return F.when(own != table, F.concat(F.lit("the record is of table "), own, F.lit(f", not of {table}")))
+    return F.when(own != table, F.concat(F.lit("the record belongs to table "), own, F.lit(f", not to {table}")))
 
 
 def _one_value(text: SparkColumn) -> SparkColumn:
-    """Whether a JSON text is one value: Spark reads the first and leaves out what follows it."""
+    """Whether a text is a single JSON value: Spark parses the first one and ignores the rest."""
     count = F.json_array_length(F.concat(F.lit("["), text, F.lit("]")))
     return F.coalesce(count == 1, F.lit(False))
 
 
 class _LakeValue:
-    """One lake column's value in a record, from whichever field the record has for it."""
+    """One lake column's value in a record, read from the field that the record has for the column."""
 
     def __init__(self, column: LakeColumn, rules: ValueRules) -> None:
         self.name = column.name
@@ -142,7 +142,7 @@ def _cast_to_current(value: SparkColumn, written: str, current: str) -> SparkCol
 
 
 def _parsed(fields: Sequence[str]) -> SparkColumn:
-    """The JSON object in `_text`, each of its fields a text: a struct for _wire()."""
+    """The JSON object in `_text` as a struct of texts, whose fields _wire() returns."""
     wire = ", ".join(f"`{name}` string" for name in fields)
     named = ", ".join(f"`{_unique_name(name)}`: string" for name in fields)
     return F.from_json("_text", wire, _STRICT).cast(f"struct<{named}>")
@@ -153,7 +153,7 @@ def _wire(name: str) -> SparkColumn:
 
 
 def _unique_name(name: str) -> str:
-    """A name that differs from others' by more than case: Spark finds a struct's field whatever its case."""
+    """A name that differs from all others by more than case: Spark ignores case when it looks up a struct's field."""
     capitals = "".join(str(int(letter.isupper())) for letter in name)
     return f"{name}#{capitals}" if "1" in capitals else name
 
@@ -169,14 +169,15 @@ def _any(conditions: Sequence[SparkColumn]) -> SparkColumn:
 def _cast_error(
     name: str, kind: str, wire: SparkColumn, value: SparkColumn, null: SparkColumn | None = None
 ) -> SparkColumn:
-    """The reason where a text is there and no value was made of it, but for those that are to be NULL."""
-    gone = wire.isNotNull() & value.isNull()
-    said = F.concat(F.lit(f"the value of {name} is not a {kind}: "), F.substring(wire, 1, _SHOWN))
-    return F.when(gone if null is None else gone & ~null, said)
+    """The reason for a text that is not a valid value of the type, unless a rule makes it NULL."""
+    invalid = wire.isNotNull() & value.isNull()
+    text = F.substring(wire, 1, _SHOWN_CHARACTERS)
+    reason = F.concat(F.lit(f"Cannot read column {name}: '"), text, F.lit(f"' is not a valid {kind}"))
+    return F.when(invalid if null is None else invalid & ~null, reason)
 
 
 def _field_errors(layout: RecordLayout) -> list[SparkColumn]:
-    """Fields that are no column's, columns without their field, and columns with two fields."""
+    """The reasons for missing fields, unknown fields, and two fields of one column."""
     single = [column.fields[0].name for column in layout.columns if column.required and len(column.fields) == 1]
     needed = F.array(*(F.lit(name) for name in [*single, *EVENT_FIELDS]))
     renamed = [column for column in layout.columns if len(column.fields) > 1]
@@ -192,13 +193,13 @@ def _field_errors(layout: RecordLayout) -> list[SparkColumn]:
     twice = [
         F.when(
             reduce(add, [_has_field(field.name).cast("int") for field in column.fields]) > 1,
-            F.lit(f"more than one field is column {column.name}"),
+            F.lit(f"the record has more than one field for column {column.name}"),
         )
         for column in renamed
     ]
     return [
         F.when(F.size(missing) > 0, F.concat(F.lit("fields are missing: "), F.concat_ws(", ", missing))),
         F.when(F.size(extra) > 0, F.concat(F.lit(UNKNOWN_FIELDS), F.concat_ws(", ", extra))),
-        F.when(F.size("_keys") > F.size(F.array_distinct("_keys")), F.lit("a field is there twice")),
+        F.when(F.size("_keys") > F.size(F.array_distinct("_keys")), F.lit("the record has a field twice")),
         *twice,
     ]

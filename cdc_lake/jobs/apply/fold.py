@@ -1,4 +1,4 @@
-"""What decoded records come to: one row a key, the newest, and the records that can't be applied, with the reason."""
+"""Reduce decoded records to the newest row of each key, and separate the records that cannot be applied."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def fold(
         newest = newest_per_key(whole.where(F.col(REASON).isNull()), key)
         if applied is not None and applied.purged_to is not None:
             old = newest.where(_before_a_purge(applied.purged_to, applied.purged_before_ms) & ~F.col("__deleted"))
-            table = None if old.isEmpty() else stored()  # the table's keys are read for such rows only
+            table = None if old.isEmpty() else stored()  # read the table's keys only if there are such rows
             if table is not None:
                 late = _too_late(old, applied.purged_to, table, key)
                 newest = newest.join(late.select(*key), list(key), "left_anti")
@@ -45,33 +45,33 @@ def fold(
 
 
 def _unpartitionable(partition_by: Sequence[str]) -> Iterator[SparkColumn]:
-    """Why a row can't be shown: Hive has one partition for what is NULL or empty, and readers make one value of it."""
+    """The reasons for NULL or empty partition columns: Hive stores both in one partition, with one value."""
     for name in partition_by:
         nameless = F.coalesce(F.col(name).cast("string"), F.lit("")) == ""
-        told = f"the partition column {name} is NULL or empty, which no reader could tell apart"
-        yield F.when(nameless & ~F.col("__deleted"), F.lit(told))
+        reason = f"the partition column {name} is NULL or empty, which readers cannot distinguish"
+        yield F.when(nameless & ~F.col("__deleted"), F.lit(reason))
 
 
 @contextmanager
 def cached(rows: DataFrame) -> Iterator[DataFrame]:
-    """Rows that are computed once, however often the block asks for them."""
-    cached = rows.persist(StorageLevel.MEMORY_AND_DISK)
+    """Cache rows for the length of the block."""
+    persisted = rows.persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        yield cached
+        yield persisted
     finally:
-        cached.unpersist()
+        persisted.unpersist()
 
 
 def newest_per_key(rows: DataFrame, key: Sequence[str]) -> DataFrame:
-    """One row a key: the newest by the order of design section 5; equal orders are the same change twice."""
+    """Return the newest row of each key (design, section 5); equal positions are the same change twice."""
     newest = Window.partitionBy(*key).orderBy(F.col(ORDER_COLUMN).desc(), F.col(OFFSET).desc())
     return rows.withColumn("__rank", F.row_number().over(newest)).where("__rank = 1").drop("__rank")
 
 
 def _before_a_purge(purged_to: str, purged_before_ms: int | None) -> SparkColumn:
-    """Whether a change may be older than a tombstone that is gone: by its order, and by when it was committed.
+    """Whether a change may be older than a purged tombstone, by its position and its commit time.
 
-    A transaction that stayed open across the purge has changes of a low LSN, and is none of these.
+    The commit time excludes a transaction that was open during the purge: its changes have low LSNs.
     """
     old = F.col(ORDER_COLUMN) <= purged_to
     if purged_before_ms is None:
@@ -80,14 +80,12 @@ def _before_a_purge(purged_to: str, purged_before_ms: int | None) -> SparkColumn
 
 
 def _too_late(old: DataFrame, purged_to: str, stored: DataFrame, key: Sequence[str]) -> DataFrame:
-    """Those of the rows, all older than what was purged, whose keys the table does not have: each could bring back a
-    purged one.
-    """
+    """Return the rows of `old` whose keys the table does not have: each could restore a purged row."""
     return old.join(stored.select(*key), list(key), "left_anti").withColumn(
         REASON,
         F.concat(
-            F.lit("it arrives later than the replay window allows: it is older than deletes that were purged ("),
+            F.lit("it arrives later than the replay window allows: it is older than purged deletes ("),
             F.col(ORDER_COLUMN),
-            F.lit(f" is not after {purged_to}), and the table does not have its key (any more)"),
+            F.lit(f" is not after {purged_to}), and the table does not have its key"),
         ),
     )

@@ -1,4 +1,4 @@
-"""Manifested objects to a DataFrame of records, each verified and with the place it came from."""
+"""Read the objects of manifests as a DataFrame of verified records, each with its position."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ROWS = 10_000
 
 
 def read(spark: SparkSession, location: S3Location, manifests: Sequence[Manifest]) -> DataFrame:
-    """All records of the manifests' objects: RECORD_SCHEMA, one row a record.
+    """Return all records of the manifests' objects (RECORD_SCHEMA).
 
     The job fails with ObjectDamagedError where an object is missing or differs from its manifest.
     """

@@ -1,9 +1,8 @@
-"""A lake table brought to the newest version of its source's schema, in a commit of its own.
+"""Migrate a lake table to the newest version of its source's schema, in a separate commit.
 
-A change of columns at the source writes no events: what the stored rows show afterwards follows from the change. Rows
-are rewritten where a stored value or its type changes (a column was added with a default, widened, renamed), all in one
-commit that replaces the files, so that no reader meets two types of one column; where only empty columns are new, the
-commit has no rows.
+A change of columns at the source writes no events; the new values of stored rows follow from the change. If a stored
+value or its type changes (a column was added with a default, widened or renamed), one commit replaces all files, so
+that no reader finds two types of one column. If only columns of NULLs are new, the commit has no rows.
 """
 
 from __future__ import annotations
@@ -23,29 +22,29 @@ from cdc_lake.jobs.apply.debezium_types import parse_value
 
 @dataclass(frozen=True)
 class Migration:
-    """From the version that a table was written with last to the newest one."""
+    """The step from the schema version that last wrote a table to the newest version."""
 
     old: TableSchema
     new: TableSchema
 
     @property
     def needed(self) -> bool:
-        """Whether the table has to be written at all."""
+        """Whether the table must be written."""
         return dict(self.old.lake_columns()) != dict(self.new.lake_columns()) or self.rewrites
 
     @property
     def rewrites(self) -> bool:
-        """Whether stored rows change, in value or type."""
+        """Whether values or types of stored rows change."""
         before = dict(self.old.lake_columns())
         same = all(before.get(name, kind) == kind for name, kind in self.new.lake_columns())
         return not same or any(_is_rewritten(was, column) for column, was in self._columns())
 
     def describe(self) -> list[str]:
-        """What changed, for people."""
+        """Describe the changes, one phrase for each column."""
         return describe_changes(self.old, self.new)
 
     def rows(self, stored: DataFrame) -> DataFrame:
-        """The table's rows under the new version."""
+        """Return the table's rows in the new version."""
         fed = {column.name.lower(): _migrated_value(was, column) for column, was in self._columns()}
         before = dict(self.old.lake_columns())
         names = self.new.lake_columns()
@@ -62,7 +61,7 @@ class Migration:
 
 
 def migration(versions: Sequence[TableSchema], applied: int | None) -> Migration | None:
-    """What brings a table that was written with version `applied` to the newest; None where nothing has to be done."""
+    """Return the migration from version `applied` to the newest one, None where none is needed."""
     old = next((version for version in versions if version.version == applied), None)
     if old is None or old.version == versions[-1].version:
         return None
@@ -75,12 +74,12 @@ def _is_rewritten(was: Column | None, column: Column) -> bool:
 
 
 def _migrated_value(was: Column | None, column: Column) -> SparkColumn:
-    """What a stored row shows in a column."""
+    """A column's value in a stored row after the migration."""
     return missing_value(column) if was is None else F.col(was.name.lower()).cast(column.lake_type)
 
 
 def missing_value(column: Column) -> SparkColumn:
-    """What rows that are older than a column show in it."""
+    """The value of a column in rows that are older than the column."""
     if column.missing is None:
         return F.lit(None).cast(column.lake_type)
     return parse_value(column, F.lit(column.missing), STRICT).value

@@ -1,8 +1,8 @@
-"""Values that PostgreSQL left out of a record: unchanged TOASTed ones, where the replica identity is not FULL.
+"""Fill in unchanged TOASTed values, which PostgreSQL omits from the WAL if the replica identity is not FULL.
 
-`source` sets the identity to FULL, and a check is red while it is not; this is for the records in between. An UPDATE
-that leaves a value out says that the row's version before had it: the newest earlier change of the key in this batch,
-or the stored row. Where neither has it, the record can't be told and becomes a dead letter.
+The stage `source` sets the identity to FULL, and a check fails while it is not; this module handles records from before
+that. An omitted value equals the one in the row's previous version: the newest earlier change of the key in this batch,
+or else the stored row. Where neither has the value, the record becomes a dead letter.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 from cdc_lake.contract.table.event_order import ORDER_COLUMN
 from cdc_lake.jobs.apply.decode import OFFSET, REASON, UNAVAILABLE
 
-_NOWHERE = "no earlier change of the row that has it is in the batch or in the table"
+_NOWHERE = "neither the batch nor the table has an earlier version of the row with the value"
 
 
 def resolve(decoded: DataFrame, stored: Callable[[], DataFrame | None], key: Sequence[str]) -> DataFrame:
@@ -32,41 +32,41 @@ def resolve(decoded: DataFrame, stored: Callable[[], DataFrame | None], key: Seq
     rest = decoded.join(keys, list(key), "left_anti").unionByName(
         decoded.join(keys, list(key), "left_semi").where(F.col(REASON).isNotNull())
     )
-    asked = (
+    affected = (
         decoded.join(keys, list(key), "left_semi").where(F.col(REASON).isNull()).withColumn("__stored", F.lit(False))
     )
     before = stored()
     if before is not None:
         held = before.join(keys, list(key), "left_semi").withColumn("__stored", F.lit(True))
-        asked = asked.unionByName(held, allowMissingColumns=True)
-    return rest.drop(UNAVAILABLE).unionByName(_filled(asked, names, key).select(rest.drop(UNAVAILABLE).columns))
+        affected = affected.unionByName(held, allowMissingColumns=True)
+    return rest.drop(UNAVAILABLE).unionByName(_filled(affected, names, key).select(rest.drop(UNAVAILABLE).columns))
 
 
-def _filled(asked: DataFrame, names: Sequence[str], key: Sequence[str]) -> DataFrame:
-    """The records of the keys in question, each lacking value taken from the row's version before."""
+def _filled(affected: DataFrame, names: Sequence[str], key: Sequence[str]) -> DataFrame:
+    """The records of these keys, with omitted values taken from the row's previous version."""
     order = Window.partitionBy(*key).orderBy(ORDER_COLUMN, F.col("__stored").desc(), OFFSET)
     earlier = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     later = order.rowsBetween(1, Window.unboundedFollowing)
-    known = asked
+    known = affected
     lacks = {name: F.coalesce(F.array_contains(UNAVAILABLE, name), F.lit(False)) for name in names}
     for name in names:
-        # In a struct, a value that is NULL differs from one that was left out.
-        told = F.when(~lacks[name], F.struct(F.col(name).alias("told")))
-        known = known.withColumn(f"__told_{name}", F.last(told, ignorenulls=True).over(earlier))
-    # A record that the stored row is newer than is not applied anyway.
+        # In a struct, a NULL value differs from an omitted one.
+        value = F.when(~lacks[name], F.struct(F.col(name).alias("value")))
+        known = known.withColumn(f"__known_{name}", F.last(value, ignorenulls=True).over(earlier))
+    # A record that is older than the stored row is not applied anyway.
     known = known.withColumn("__past", F.coalesce(F.max("__stored").over(later), F.lit(False)))
     reason = F.coalesce(
         *(
             F.when(
-                lacks[name] & F.col(f"__told_{name}").isNull() & ~F.col("__past"),
+                lacks[name] & F.col(f"__known_{name}").isNull() & ~F.col("__past"),
                 F.lit(
-                    f"the value of {name} did not change and PostgreSQL left it out (the table's replica identity is "
-                    f"not FULL); {_NOWHERE}"
+                    f"Cannot read column {name}: PostgreSQL left the unchanged value out, since the table's replica "
+                    f"identity is not FULL, and {_NOWHERE}"
                 ),
             )
             for name in names
         )
     )
     for name in names:
-        known = known.withColumn(name, F.col(f"__told_{name}").getField("told"))
+        known = known.withColumn(name, F.col(f"__known_{name}").getField("value"))
     return known.where("not __stored").withColumn(REASON, reason)

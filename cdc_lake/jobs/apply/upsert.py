@@ -1,7 +1,7 @@
-"""upsert: what was landed since the table's checkpoint, folded into the Hudi table (design, section 5).
+"""upsert: apply what was landed since the table's checkpoint to the Hudi table (design, section 5).
 
-The checkpoint is part of the commit that applies it, so a run that is cut off anywhere has applied all of
-its batch or nothing. One writer at a time, by lease.
+The commit that applies a batch also carries the checkpoint, so an interrupted run has applied the whole batch or
+nothing. A lease admits one writer at a time.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from cdc_lake.jobs.hudi.writer import HudiTable, Operation, lake_columns
 
 @dataclass(frozen=True)
 class UpsertSpec:
-    """Which topic goes into which table.
+    """A topic and the table to apply it to.
 
-    `source_table` is `schema.table`, whose captured schema explains the records. `dead_letter_limit` is the
-    number of unreadable records in one batch above which the run stops: then the fault is not in the records.
-    `until` is the last manifest to apply, where the source's schema was captured after that one was landed: a field
-    that no version explains will then never be. Without it all are applied, and such a field stops the run.
+    `source_table` is `schema.table`, whose captured schema versions decode the records. With more than
+    `dead_letter_limit` unreadable records in one batch the run fails: the cause is then probably not in the records.
+    `until` is the last manifest to apply, one that was landed before the schema was captured: a record with a field of
+    no version then becomes a dead letter. Without it, all manifests are applied, and such a field stops the run.
     """
 
     location: S3Location
@@ -68,11 +68,11 @@ class UpsertSpec:
         return f"{self.scheme}://{self.location.bucket}/{self.prefix.rstrip('/')}"
 
     def hudi_table(self) -> HudiTable:
-        """The table, for writing."""
+        """Return the table for writing."""
         return HudiTable(self.table, self.uri(), self.key, self.partition_by)
 
     def stored(self, spark: SparkSession) -> DataFrame:
-        """The table's rows, in the lake's columns."""
+        """Return the table's rows with the lake's columns."""
         rows = spark.read.format("hudi").load(self.uri())
         return rows.select(*lake_columns(rows))
 
@@ -81,7 +81,7 @@ class UpsertSpec:
 class UpsertReport:
     """What one run applied; `instant` is None where nothing was new.
 
-    `schema_changes` tells what a migration before the batch did, one phrase a column.
+    `schema_changes` describes the migration before the batch, one phrase for each column.
     """
 
     instant: str | None
@@ -98,12 +98,12 @@ class UpsertReport:
 
 
 def new_manifests(store: ObjectStore, spec: UpsertSpec) -> list[Manifest]:
-    """The manifests that the table has not applied yet, oldest first; cheap where there are none."""
+    """Return the manifests that the table has not applied yet, oldest first; cheap where there are none."""
     return _pending(store, spec)[1]
 
 
 def new_version(store: ObjectStore, spec: UpsertSpec) -> int | None:
-    """The version of the source's schema that the table is to be brought to, None where it has what that says."""
+    """Return the schema version that the table must be migrated to, None where no migration is needed."""
     commit = timeline.last_commit(store, spec.prefix)
     if commit is None or commit.checkpoint is None:
         return None
@@ -113,17 +113,18 @@ def new_version(store: ObjectStore, spec: UpsertSpec) -> int | None:
 
 
 def _pending(store: ObjectStore, spec: UpsertSpec) -> tuple[timeline.Checkpoint | None, list[Manifest]]:
-    """The table's checkpoint, None for a table that does not exist, and the manifests after it."""
+    """Return the table's checkpoint, None for a table that does not exist, and the manifests after it."""
     commit = timeline.last_commit(store, spec.prefix)
     applied = None if commit is None else commit.checkpoint
     chain = Chain(store, spec.pipeline, spec.topic)
     manifests = list(chain.since(applied.manifest, applied.attempt) if applied else chain.since(0))
-    # A topic that was made again goes on where an epoch is opened, and nowhere else.
+    # Only a manifest that opens an epoch may continue with a re-created topic.
     opened = next((n for n, manifest in enumerate(manifests) if manifest.opens is not None), len(manifests))
     if applied is not None and any(manifest.topic_id != applied.topic_id for manifest in manifests[:opened]):
         raise TopicRecreatedError(
-            f"table {spec.table} was built from topic {spec.topic} with id {applied.topic_id}, and what is landed now "
-            f"comes from another topic of that name; nothing was applied: `cdc-lake reset {spec.pipeline}`"
+            f"Cannot update table {spec.table}: it was built from topic {spec.topic} with id {applied.topic_id}, and "
+            "the new manifests come from another topic of that name. Nothing was applied. Run `cdc-lake reset "
+            f"{spec.pipeline}`."
         )
     return applied, [each for each in manifests if spec.until is None or each.number <= spec.until]
 
@@ -146,7 +147,7 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
     ) as held:
         failpoints.reached("upsert.after_lease")
         recovery.recover(spark, store, spec.prefix, spec.hudi_table())
-        # Only now: a commit that a paused writer completed during the recovery counts, with what it says was purged.
+        # After the recovery: a paused writer may have completed a commit meanwhile, whose checkpoint then counts.
         applied, manifests = _pending(store, spec)
         versions = captured_schema.require_versions(store, spec.pipeline, spec.source_table)
         change = None if applied is None else migration(versions, applied.schema_version)
@@ -209,7 +210,7 @@ def _migrate(
     checkpoint: timeline.Checkpoint,
     held: lease.Lease,
 ) -> timeline.Commit:
-    """Bring the stored rows to the newest schema version, in a commit that applies no manifest."""
+    """Migrate the stored rows to the newest schema version, in a commit that applies no manifest."""
     stored = spec.stored(spark)
     rows = change.rows(stored if change.rewrites else stored.limit(0))
     operation: Operation = "insert_overwrite_table" if change.rewrites else "upsert"
@@ -222,32 +223,33 @@ def _stored(spark: SparkSession, spec: UpsertSpec, applied: timeline.Checkpoint 
 
 
 def _without_superseded(spark: SparkSession, bad: DataFrame, manifests: Sequence[Manifest]) -> DataFrame:
-    """Unreadable records but for those of an epoch that another one has followed: its snapshot tells their rows anew,
-    and what can't be read is often why it was taken. Their bytes stay in raw.
+    """Drop the unreadable records of earlier epochs: the next epoch's snapshot re-sent their rows.
+
+    Such records are often the reason for the snapshot. Their bytes stay in raw.
     """
     newest = max(manifest.epoch for manifest in manifests)
-    overtaken = [(item.key,) for manifest in manifests if manifest.epoch < newest for item in manifest.objects]
-    if not overtaken:
+    superseded = [(item.key,) for manifest in manifests if manifest.epoch < newest for item in manifest.objects]
+    if not superseded:
         return bad
-    return bad.join(spark.createDataFrame(overtaken, f"{OBJECT} string"), OBJECT, "left_anti")
+    return bad.join(spark.createDataFrame(superseded, f"{OBJECT} string"), OBJECT, "left_anti")
 
 
 def _dead_letters(decoded: DataFrame, spec: UpsertSpec, epoch: int) -> list[dead_letters.DeadLetter]:
-    """The batch's unreadable records, all of one epoch. Raises where they show a changed schema, or are too many."""
+    """Return the dead letters of a batch, all of one epoch. Raises for an unknown field, and for too many letters."""
     unreadable = decoded.where(F.col(REASON).isNotNull())
-    place = (name for name in RECORD_COLUMNS if name != VALUE)  # a value can be large: it stays where it is
-    bad = unreadable.select(*place, REASON).limit(spec.dead_letter_limit + 1).collect()
+    position = (name for name in RECORD_COLUMNS if name != VALUE)  # values can be large: they stay on the executors
+    bad = unreadable.select(*position, REASON).limit(spec.dead_letter_limit + 1).collect()
     for row in bad:
         if row[REASON].startswith(UNKNOWN_FIELDS) and spec.until is None:
             raise SchemaUnexplainedError(
                 f"topic {spec.topic}, partition {row[PARTITION]}, offset {row[OFFSET]}: {row[REASON]}. The source "
-                f"table {spec.source_table} changed; nothing was applied: materialise {spec.pipeline}/source/"
-                f"{spec.table} to capture its schema, then this again"
+                f"table {spec.source_table} changed. Nothing was applied. Materialise {spec.pipeline}/source/"
+                f"{spec.table} to capture its schema, then run this again."
             )
     if len(bad) > spec.dead_letter_limit:
         raise TooManyDeadLettersError(
-            f"more than {spec.dead_letter_limit} records of topic {spec.topic} can't be read, the first one because "
-            f"{bad[0][REASON]} (partition {bad[0][PARTITION]}, offset {bad[0][OFFSET]}); nothing was applied: this "
-            "is rather a wrong schema or connector setting than bad records"
+            f"Cannot read more than {spec.dead_letter_limit} records of topic {spec.topic}. The first one is in "
+            f"partition {bad[0][PARTITION]} at offset {bad[0][OFFSET]}: {bad[0][REASON]}. Nothing was applied. The "
+            "cause is probably a wrong schema or connector setting, not single records."
         )
     return dead_letter_writer.put_values(unreadable, spec.location, spec.pipeline, spec.topic, epoch) if bad else []

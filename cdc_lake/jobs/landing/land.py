@@ -1,7 +1,7 @@
-"""land: a bounded range of a Kafka topic to raw objects, committed by one manifest (design, section 4).
+"""land: write a bounded range of a Kafka topic to raw objects, and commit it with one manifest (design, section 4).
 
-The caller fixes the end of the range first; the start is where the manifest chain ends. A run that is
-cut off anywhere leaves objects that no manifest lists; the next run writes what it needs again.
+The caller fixes the end of the range; the start is the end of the manifest chain. An interrupted run leaves objects
+that no manifest lists; the next run writes what it needs again.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class LandSpec:
     records_per_object: int = 100_000
     bytes_per_object: int = 64 * 2**20
     record_bytes: int = 8 * 2**20
-    """A larger record is set aside; a broker takes twice that."""
+    """A larger record becomes a dead letter; brokers accept twice this size."""
     dead_letter_limit: int = 1000
-    """More records that can't be landed than this stop the run: then the fault is not in the records."""
+    """With more dead letters the run fails: the cause is then probably not in the records."""
     claim: lease.Claim | None = None
     attempt: str = field(default_factory=lambda: str(uuid.uuid4()))
 
@@ -77,7 +77,7 @@ class LandReport:
 
 
 def pending(head: Manifest | None, spec: LandSpec) -> tuple[Span, ...]:
-    """The offsets that are not landed yet, one span a partition, empty ones included.
+    """Return the offsets that are not landed yet, one span for each partition, empty spans included.
 
     Raises OffsetsExpiredError where retention was faster, TopicRecreatedError where the topic is another,
     or lost partitions or records at its end, EpochUnopenedError where the chain is of another epoch. What another
@@ -87,13 +87,13 @@ def pending(head: Manifest | None, spec: LandSpec) -> tuple[Span, ...]:
     if epoch != spec.epoch:
         raise EpochUnopenedError(
             f"epoch {spec.epoch} of pipeline {spec.pipeline} has begun, and topic {spec.topic} is landed in epoch "
-            f"{epoch}; nothing was landed. Run it again; if it says so again, `cdc-lake resnapshot {spec.pipeline}` "
-            "was cut off: run that again"
+            f"{epoch}. Nothing was landed. Run this again; if it fails again, a resnapshot was interrupted: run "
+            f"`cdc-lake resnapshot {spec.pipeline}` again."
         )
     if head is not None and head.topic_id != spec.topic_id:
         raise TopicRecreatedError(
-            f"topic {spec.topic} was deleted and made again (id {head.topic_id}, now {spec.topic_id}); nothing was "
-            f"landed: `cdc-lake resnapshot {spec.pipeline}` goes on from a new snapshot"
+            f"topic {spec.topic} was deleted and re-created (id {head.topic_id}, now {spec.topic_id}). Nothing was "
+            f"landed. `cdc-lake resnapshot {spec.pipeline}` continues from a new snapshot."
         )
     landed = {} if head is None else head.next_offsets()
     last = {} if head is None else head.last_records()
@@ -107,10 +107,10 @@ def pending(head: Manifest | None, spec: LandSpec) -> tuple[Span, ...]:
 
 
 def has_work(head: Manifest | None, spans: Sequence[Span]) -> bool:
-    """Whether there is something to land: records, or a chain to begin.
+    """Whether there is something to land: records, or the first manifest of a chain.
 
-    An empty topic has a first manifest too: the lake makes an empty table of it, and a topic that is deleted before it
-    had a record is noticed.
+    An empty topic gets a first manifest too: the lake then creates an empty table, and the deletion of a topic without
+    records is detected.
     """
     return head is None or _has_records(spans)
 
@@ -120,7 +120,7 @@ def _has_records(spans: Sequence[Span]) -> bool:
 
 
 def _pending_span(spec: LandSpec, partition: int, first: int, overtaken: bool) -> Span:
-    """What is not landed yet of one partition, of which `first` comes next."""
+    """Return the offsets from `first` on that are not landed yet of one partition."""
     where = f"topic {spec.topic}, partition {partition}"
     end = spec.ends.get(partition, 0)
     if end < first:
@@ -134,9 +134,9 @@ def _pending_span(spec: LandSpec, partition: int, first: int, overtaken: bool) -
     begin = spec.begins.get(partition, 0)
     if begin > first:
         raise OffsetsExpiredError(
-            f"{where}: offsets {first} to {begin - 1} expired before they were landed; nothing was skipped: "
-            f"`cdc-lake resnapshot {spec.pipeline}` goes on from a new snapshot; then raise the topic's retention or "
-            "land more often"
+            f"{where}: offsets {first} to {begin - 1} expired before they were landed. Nothing was skipped. "
+            f"`cdc-lake resnapshot {spec.pipeline}` continues from a new snapshot. Then raise the topic's retention or "
+            "land more often."
         )
     return Span(partition=partition, first=first, next=end)
 
@@ -163,13 +163,13 @@ def require_unchanged(spec: LandSpec, span: Span, found: LastRecord | None) -> N
 
 
 def watermark(head: Manifest | None, spec: LandSpec) -> Watermark | None:
-    """The next manifest's: that of what was landed before, where it is not known which one `ends` have passed."""
+    """Return the next manifest's watermark: the spec's, else that of the newest manifest."""
     return spec.watermark if spec.watermark is not None or head is None else head.watermark
 
 
 @contract_errors()
 def run(spark: SparkSession, spec: LandSpec) -> LandReport:
-    """Land what lies between the end of the chain and `spec.ends`; nothing new is no error, and begins an empty chain.
+    """Land the records between the end of the chain and `spec.ends`; an empty chain gets a manifest in any case.
 
     Raises what pending(), require_unchanged() and Chain.append() raise, TooManyDeadLettersError and LeaseLostError.
     After a lost race it starts over from the new end.
@@ -235,7 +235,7 @@ def commit(
 def _write(
     spark: SparkSession, spec: LandSpec, spans: tuple[Span, ...]
 ) -> tuple[tuple[Span, ...], tuple[LandedObject, ...], list[dead_letters.DeadLetter]]:
-    """Put the objects of the spans; the spans with their last records, the objects, and the dead letters."""
+    """Put the objects of the spans. Return the spans with their last records, the objects, and the dead letters."""
     writer = RawWriter(
         spec.location,
         spec.pipeline,

@@ -1,7 +1,7 @@
 """Specs and reports of jobs as JSON, by the type hints of their dataclasses.
 
 A secret is left out or written as a reference (contract/secret_fields.py). The names of jobs and their errors are in
-remote.py.
+job_call.py.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""verify: is the lake table what the source's changes add up to? The oracle, as a Spark job.
+"""verify: compare a lake table with its source, row by row, as a Spark job.
 
-spec.py and report.py are what goes in and what comes out; run.py is the job. Both sides are read by Spark (sides.py,
-copying.py), brought to the same types (values.py), hashed and matched by key (matching.py). Keys that changed after the
-point (visible.py) are resolved by their raw events (resolving.py, narrowing.py); of keys that differ, the columns are
-looked up (details.py). docs/decisions/0007-the-oracle.md tells why it is built so.
+spec.py is the input, report.py the result, run.py the job. Spark reads both sides (compared_rows.py, postgres_copy.py),
+converts them to the same types (source_values.py), hashes them and matches them by key (matching.py). Keys that changed
+after the snapshot (snapshot_visibility.py) are compared by their raw events (changed_keys.py, key_filter.py); for keys
+that differ, cell_differences.py reads the columns. docs/decisions/0007-the-oracle.md has the reasons.
 """
 
 from cdc_lake.jobs.verify.report import Difference, VerifyReport

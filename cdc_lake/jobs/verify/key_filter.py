@@ -20,7 +20,7 @@ _ONE_SPELLING = frozenset({"smallint", "integer", "bigint", "oid", "text", "char
 
 
 def filter_by_key(records: DataFrame, keys: DataFrame, schema: TableSchema) -> DataFrame:
-    """The records that can be of these keys; `keys` has the key's columns under the names of sides.names()."""
+    """The records that can be of these keys; `keys` has the key's columns under the names of compared_rows.names()."""
     fields = {
         f"c{number}": column.name
         for number, column in enumerate(schema.columns)

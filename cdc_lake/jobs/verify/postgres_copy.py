@@ -90,7 +90,7 @@ class CopyReader:
 
 
 def connect(access: SourceAccess) -> Connection:
-    """A new connection whose values are spelled as values.py expects. Raises psycopg2.Error."""
+    """A new connection that writes values in the format that source_values.py expects. Raises psycopg2.Error."""
     connection = psycopg2.connect(
         host=access.host,
         port=access.port,

@@ -1,9 +1,9 @@
-"""Each value of the source in the lake's type, on a way of its own: from PostgreSQL, not from Debezium's records.
+"""Convert each value of the source to the lake's type, independently of Debezium's records.
 
-The oracle must not share a mistake with what it judges, so nothing here calls jobs/apply/decode.py or spelling.py:
-PostgreSQL says in SQL what a value is (days since 1970, microseconds, hexadecimal digits), and Spark takes it from
-there. Where the lake keeps a text that Debezium words and PostgreSQL words otherwise, both are brought to one form
-(`comparable`): a number without its exponent, a time of day in UTC, JSON without a choice of blanks.
+The oracle must not share a mistake with the code that it checks, so this module does not use jobs/apply/decode.py or
+debezium_types.py: SQL expressions convert values in PostgreSQL (to days since 1970, microseconds, hexadecimal digits),
+and Spark casts the results. Where Debezium and PostgreSQL write the same value differently, normalized() converts both:
+numbers without an exponent, times of day in UTC, JSON without optional blanks.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def selected_column(alias: str, column: Column) -> SelectedColumn:
 
 def to_lake_type(column: Column, text: SparkColumn, rules: ValueRules) -> SparkColumn:
     """A value of the source from the text that wire() asked for, in the lake's type; NULL for one that the rules make
-    NULL or send to the dead letters (refused()).
+    NULL or send to the dead letters (is_refused()).
     """
     if column.type.endswith("[]"):
         return text

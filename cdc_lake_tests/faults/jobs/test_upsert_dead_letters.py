@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -28,26 +29,26 @@ BAD: list[tuple[Event | bytes, str]] = [
     (record(None), "the key column id is NULL"),
     (record(9, __lsn=None), "no __lsn"),
     (record(9, __deleted=None), "__deleted"),
-    (record(9, id="nine"), "the value of id is not a int"),
-    (record(9, id=9.5), "the value of id is not a int"),
-    (record(9, id=99_999_999_999), "the value of id is not a int"),
-    (record(9, id={"a": 9}), "the value of id is not a int"),
-    (record(9, day="2024-02-29"), "the value of day is not a date"),
-    (record(9, day=1.5), "the value of day is not a date"),
-    (record(9, at="now"), "the value of at is not a timestamp"),
-    (record(9, at_ms=9_223_372_036_854_775_807), "the value of at_ms is not a timestamp"),
-    (record(9, at_zone="2024"), "the value of at_zone is not a timestamp"),
-    (record(9, clock=True), "the value of clock is not a bigint"),
-    (record(9, amount="1.00000000001"), "the value of amount is not a decimal(20,10)"),
-    (record(9, amount="12345678901.0"), "the value of amount is not a decimal(20,10)"),
-    (record(9, amount="NaN"), "the value of amount is NaN, which no decimal(20,10) is"),
-    (record(9, amount="1E-11"), "the value of amount is not a decimal(20,10)"),
-    (record(9, whole="0.5"), "the value of whole is not a decimal(38,0)"),
-    (record(9, raw="A"), "the value of raw is not a binary"),
-    (record(9, raw="!?"), "the value of raw is not a binary"),
-    (record(9, yes="perhaps"), "the value of yes is not a boolean"),
-    (record(9, yes=1), "the value of yes is not a boolean"),
-    (record(9, double="much"), "the value of double is not a double"),
+    (record(9, id="nine"), r"Cannot read column id: '.*' is not a valid int"),
+    (record(9, id=9.5), r"Cannot read column id: '.*' is not a valid int"),
+    (record(9, id=99_999_999_999), r"Cannot read column id: '.*' is not a valid int"),
+    (record(9, id={"a": 9}), r"Cannot read column id: '.*' is not a valid int"),
+    (record(9, day="2024-02-29"), r"Cannot read column day: '.*' is not a valid date"),
+    (record(9, day=1.5), r"Cannot read column day: '.*' is not a valid date"),
+    (record(9, at="now"), r"Cannot read column at: '.*' is not a valid timestamp"),
+    (record(9, at_ms=9_223_372_036_854_775_807), r"Cannot read column at_ms: '.*' is not a valid timestamp"),
+    (record(9, at_zone="2024"), r"Cannot read column at_zone: '.*' is not a valid timestamp"),
+    (record(9, clock=True), r"Cannot read column clock: '.*' is not a valid bigint"),
+    (record(9, amount="1.00000000001"), r"Cannot read column amount: '.*' is not a valid decimal\(20,10\)"),
+    (record(9, amount="12345678901.0"), r"Cannot read column amount: '.*' is not a valid decimal\(20,10\)"),
+    (record(9, amount="NaN"), r"Cannot read column amount: NaN is not a valid decimal\(20,10\)"),
+    (record(9, amount="1E-11"), r"Cannot read column amount: '.*' is not a valid decimal\(20,10\)"),
+    (record(9, whole="0.5"), r"Cannot read column whole: '.*' is not a valid decimal\(38,0\)"),
+    (record(9, raw="A"), r"Cannot read column raw: '.*' is not a valid binary"),
+    (record(9, raw="!?"), r"Cannot read column raw: '.*' is not a valid binary"),
+    (record(9, yes="perhaps"), r"Cannot read column yes: '.*' is not a valid boolean"),
+    (record(9, yes=1), r"Cannot read column yes: '.*' is not a valid boolean"),
+    (record(9, double="much"), r"Cannot read column double: '.*' is not a valid double"),
 ]
 
 
@@ -68,7 +69,7 @@ def test_bad_records_are_kept_and_the_rest_lands(new_table: NewTable, tried: Tri
     report = table.upsert()
     kept = {dead_letters.value_of(table.store, table.name, letter): letter for letter in letters(table)}
     for bad, reason in BAD:
-        assert reason in getattr(kept.get(wire(bad)), "reason", "it landed"), bad
+        assert re.search(reason, getattr(kept.get(wire(bad)), "reason", "it landed")), bad
     assert {letter.object for letter in kept.values()} == {table.objects[0].key}
     assert (report.keys, report.dead_letters, report.events) == (2, len(BAD), len(BAD) + 2)
     assert {row["id"] for row in table.by_hudi_rs()} == {1, 2}
@@ -96,7 +97,7 @@ def test_a_first_batch_of_dead_letters_only_begins_the_table(new_table: NewTable
 def test_too_many_dead_letters_stop(new_table: NewTable) -> None:
     table = new_table(COLUMNS, KEY)
     table.deliver([record(1), b"x", b"y", b"z"])
-    with pytest.raises(TooManyDeadLettersError, match=r"more than 2 records of topic shop.public.orders can't be read"):
+    with pytest.raises(TooManyDeadLettersError, match=r"Cannot read more than 2 records of topic shop.public.orders"):
         table.upsert(replace(table.spec, dead_letter_limit=2))
     assert (applied(table), letters(table)) == (0, [])
 
@@ -104,6 +105,9 @@ def test_too_many_dead_letters_stop(new_table: NewTable) -> None:
 def test_an_unknown_field_stops(new_table: NewTable) -> None:
     table = new_table(COLUMNS, KEY)
     table.deliver([record(1), b"poison", record(2, added_later=5, more=None)])
-    with pytest.raises(SchemaUnexplainedError, match=r"offset 2: fields that no schema explains: added_later, more\."):
+    with pytest.raises(
+        SchemaUnexplainedError,
+        match=r"offset 2: the record has fields that are in no captured schema version: added_later, more\.",
+    ):
         table.upsert()
     assert (applied(table), letters(table)) == (0, [])

@@ -190,7 +190,7 @@ def test_a_change_without_rows_is_applied_all_the_same(new_line: NewLine) -> Non
 STOPPED = [
     ("add column u uuid default gen_random_uuid()", "the new column u was filled in a rewritten table"),
     ("alter column n type smallint", "column n changed from integer to smallint"),
-    ("drop column v; alter table goods add column v text default 'x'", "column v has the name that another column had"),
+    ("drop column v; alter table goods add column v text default 'x'", "column v has the name of an earlier column"),
 ]
 
 

@@ -210,7 +210,7 @@ def test_infinity_follows_the_rule(spark: SparkSession, tried: Tried) -> None:
     cases = [(kind, value) for kind, value, _ in ENDLESS]
     for (_, _, said), row in zip(ENDLESS, single(spark, cases), strict=True):
         assert row["c"] is None
-        assert row[REASON].startswith(f"the value of {row['name']} is {said}, which no ")
+        assert row[REASON].startswith(f"Cannot read column {row['name']}: {said} is not a valid ")
     assert [(row["c"], row[REASON]) for row in single(spark, cases, ValueRules(infinity="null"))] == [
         (None, None) for _ in cases
     ]
@@ -227,7 +227,7 @@ NUMBERS = ["1" * 40, "10000.00", "0.001", "-99999.5", "1e9", "POSITIVE_INFINITY"
 def test_numbers_that_do_not_fit(spark: SparkSession, tried: Tried) -> None:
     cases: list[tuple[str, object]] = [("numeric(6,2)", text) for text in NUMBERS]
     for text, row in zip(NUMBERS, single(spark, cases), strict=True):
-        assert row[REASON] == f"the value of {row['name']} is not a decimal(6,2): {text}"
+        assert row[REASON] == f"Cannot read column {row['name']}: '{text}' is not a valid decimal(6,2)"
     refused, kept, *texts = single(
         spark,
         [
@@ -238,7 +238,7 @@ def test_numbers_that_do_not_fit(spark: SparkSession, tried: Tried) -> None:
             ("numeric", "NEGATIVE_INFINITY"),
         ],
     )
-    assert refused[REASON].startswith("the value of c0 is NaN, which no decimal(6,2) is")
+    assert refused[REASON].startswith("Cannot read column c0: NaN is not a valid decimal(6,2)")
     assert math.isnan(kept["c"])
     assert [row["c"] for row in texts] == ["NaN", "Infinity", "-Infinity"]
     (null,) = single(spark, [("numeric(6,2)", "NAN")], ValueRules(nan="null"))

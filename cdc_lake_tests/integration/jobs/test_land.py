@@ -203,5 +203,5 @@ def test_what_stops_a_run_is_raised_as_what_it_is(new_topic: NewTopic) -> None:
         assert topic.land().records == 2
         topic.engines.kafka.delete_topic(topic.name)
         topic.engines.kafka.ensure_topic(topic.name, 1)
-        with pytest.raises(TopicRecreatedError, match="was deleted and made again"):
+        with pytest.raises(TopicRecreatedError, match="was deleted and re-created"):
             topic.land()

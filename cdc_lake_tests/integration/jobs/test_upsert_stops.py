@@ -44,7 +44,7 @@ def test_a_damaged_raw_object_stops_it_as_what_it_is(table: LakeTable, body: byt
     with pytest.raises(ObjectDamagedError) as caught:
         table.upsert()
     assert caught.value.user_message.startswith(f"raw object {key} ")
-    assert caught.value.user_message.endswith("or start over with `cdc-lake reset`")
+    assert caught.value.user_message.endswith("or start over with `cdc-lake reset`.")
     assert commits(table) is None
 
 
@@ -89,5 +89,5 @@ def assert_that_a_recreated_topic_is_noticed(table: LakeTable) -> None:
     table.topic_id, table.next_offset = "another", 0
     for _ in range(2):
         table.deliver([event(2, "c", 100)])
-    with pytest.raises(TopicRecreatedError, match="comes from another topic of that name"):
+    with pytest.raises(TopicRecreatedError, match="come from another topic of that name"):
         table.upsert()

@@ -105,6 +105,6 @@ def test_keys_stay_unique_over_partitions(engines: Engines, query_stack: QuerySt
     assert carry(*gone, order(50, None, "1.00", 91), order(51, "", "1.00", 92)) == moved[:2]
     letters = list(dead_letters.letters(table.store, table.name))
     assert {letter.reason for letter in letters} == {
-        "the partition column customer is NULL or empty, which no reader could tell apart"
+        "the partition column customer is NULL or empty, which readers cannot distinguish"
     }
     assert len(letters) == 2

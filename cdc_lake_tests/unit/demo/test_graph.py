@@ -64,5 +64,5 @@ def test_a_failed_step_is_named_with_its_cause(shop: World, graph: Graph) -> Non
         graph.materialise("raw")
     said = caught.value.user_message
     assert said.startswith("step shop__raw__orders of pipeline shop failed: ")
-    assert "was deleted and made again" in said
+    assert "was deleted and re-created" in said
     assert "Traceback" not in said

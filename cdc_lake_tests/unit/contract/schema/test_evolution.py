@@ -149,8 +149,8 @@ def test_a_renamed_column_is_the_same_column() -> None:
     ("after", "said"),
     [
         (seen(ID, "2 note character varying(10)", "3 qty smallint"), "column qty changed from integer to smallint"),
-        (seen(ID, "3 qty integer", "4 note text"), "column note has the name that another column had before"),
-        (seen(*spelled(BASE), oid=2), "the table was dropped and made again"),
+        (seen(ID, "3 qty integer", "4 note text"), "column note has the name of an earlier column"),
+        (seen(*spelled(BASE), oid=2), "the table was dropped and re-created"),
     ],
 )
 def test_what_needs_a_resnapshot_is_told_by_name(after: TableSchema, said: str) -> None:
@@ -186,10 +186,10 @@ def test_another_key_needs_a_lake_of_its_own() -> None:
     [
         (
             seen(ID, "2 qty character varying(10)", "3 note integer", epoch=1),
-            "column note of public.orders is a string",
+            "column note of public.orders has type string",
         ),
-        (seen(ID, "2 note date", epoch=1), "column note of public.orders is a string in the lake"),
-        (seen(ID, "4 qty date", epoch=1), "column qty of public.orders is a int in the lake"),
+        (seen(ID, "2 note date", epoch=1), "column note of public.orders has type string in the lake"),
+        (seen(ID, "4 qty date", epoch=1), "column qty of public.orders has type int in the lake"),
     ],
 )
 def test_a_type_that_files_cannot_be_given_is_refused_in_a_new_epoch_too(after: TableSchema, said: str) -> None:

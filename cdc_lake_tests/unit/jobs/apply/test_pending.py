@@ -73,7 +73,7 @@ def test_expiry_before_the_first_landing_is_said_too() -> None:
 
 
 def test_a_topic_of_another_id_is_refused() -> None:
-    with pytest.raises(TopicRecreatedError, match=r"was deleted and made again .*cdc-lake resnapshot shop"):
+    with pytest.raises(TopicRecreatedError, match=r"was deleted and re-created .*cdc-lake resnapshot shop"):
         land.pending(head({0: 5}), replace(spec({0: 9}), topic_id="another"))
 
 

@@ -264,7 +264,7 @@ def test_raw_is_counted_anew_after_a_reset(fresh: World, run: Runner) -> None:
 def test_a_topic_made_again_stops_raw(fresh: World, run: Runner) -> None:
     first_run(fresh, run)
     fresh.kafka.make(fresh.orders.topic)
-    with pytest.raises(Exception, match="was deleted and made again"):
+    with pytest.raises(Exception, match="was deleted and re-created"):
         run("raw")
 
 
