@@ -95,7 +95,7 @@ def test_a_damaged_epoch_is_told(store: MemoryStore) -> None:
     store.write("raw/shop/_epochs/000003.json", b"{}")
     with pytest.raises(ObjectDamagedError, match=r"000003\.json is damaged"):
         Epochs(store, "shop").current()
-    with pytest.raises(ObjectDamagedError, match="epoch 2 of pipeline shop is missing"):
+    with pytest.raises(ObjectDamagedError, match="Cannot read epoch 2 of pipeline shop"):
         Epochs(store, "shop").read(2)
 
 
