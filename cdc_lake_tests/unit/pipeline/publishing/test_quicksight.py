@@ -17,6 +17,7 @@ from cdc_lake.pipeline.assets import dashboard
 from cdc_lake.pipeline.assets.standard_metadata import UNCHANGED
 from cdc_lake.pipeline.automation import dataset_refresh
 from cdc_lake.pipeline.automation.jobs import Jobs
+from cdc_lake.pipeline.operations.reset import reset
 from cdc_lake.pipeline.publishing.quicksight import QuickSightDashboards
 from cdc_lake_tests.aws_api.quicksight.in_memory import OWNER, SESSION, Served, served
 from cdc_lake_tests.aws_api.quicksight.objects import ACCOUNT
@@ -24,7 +25,9 @@ from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.fakes.dagster import QUIET, bound
 from cdc_lake_tests.unit.pipeline.assets.test_dashboard import SALES
 from cdc_lake_tests.unit.pipeline.automation.daemon import Clock
+from infra.local.aws_api.athena.trino_engine import USER_ERROR, QueryFailed
 from resources.athena import Athena, QueryResult
+from resources.quicksight.ingestions import IngestionFailed
 from resources.quicksight.resource import QuickSight
 
 SELECTED = [{"Name": "name", "Type": "STRING"}, {"Name": "revenue", "Type": "INTEGER"}]
@@ -180,3 +183,30 @@ def test_waiting_rows_are_read_after_the_pause(
     [request] = ready.run_requests or ()
     assert request.asset_selection == (key,)
     assert materialise()["rows_ingested"] == 3
+
+
+def test_rows_that_could_not_be_read_are_read_again_after_the_pause(materialise: Materialise, aws: Served) -> None:
+    materialise()
+    aws.engine.rows.append(["Carol", 8])
+    aws.engine.failure = QueryFailed("SYNTAX_ERROR: line 1:8: no", USER_ERROR)
+    with pytest.raises(IngestionFailed, match="SQL_EXCEPTION: SYNTAX_ERROR"):
+        materialise()
+    aws.changes()
+    aws.engine.failure = None
+    with pytest.raises(IngestionFailed, match="SQL_EXCEPTION"):
+        materialise(pause=3600)
+    assert aws.changes() == [], "a failed ingestion counts towards the daily limit: the next one waits too"
+    assert materialise()["rows_ingested"] == 3
+
+
+def test_a_reset_deletes_all_objects(shop: World, materialise: Materialise, aws: Served) -> None:
+    materialise()
+    there = QuickSight(endpoint_url=aws.url, account_id=ACCOUNT, principal=OWNER, attempts=1, poll_seconds=0.01)
+    there._session = SESSION
+    dashboards = QuickSightDashboards(quicksight=there)
+    flow = replace(shop.flow, spec=shop.flow.spec.model_copy(update={"dashboards": ["sales.yaml"]}))
+    systems = (shop.postgres, shop.kafka, shop.connect, shop.glue, shop.bucket, shop.deployment, dashboards)
+    removed = [line.partition(" arn:")[0] for line in reset(flow, *systems) if "quicksight" in line]
+    assert removed == ["dashboard", "analysis", "data set", "data source"]
+    assert list(dashboards.delete("shop", ["sales"])) == []
+    assert materialise()["changes"].startswith("data source created, data set created")
