@@ -1,8 +1,7 @@
-"""Which operations of AWS our code calls, read out of its syntax trees.
+"""The AWS operations that the product calls, read from its syntax trees.
 
-An operation counts where a module, or another module in its package or with its prefix (`glue.py`, `glue_tables.py`),
-creates a client of the service and names the operation: as a method, a paginator's name, a text that getattr() takes,
-or a text with a kind of QuickSight's objects in it.
+An operation counts if a module, or another module of its package, creates a client of the service and names the
+operation: as a method, a paginator's name, a string for getattr(), or a string with a kind of QuickSight object in it.
 """
 
 from __future__ import annotations
@@ -57,8 +56,7 @@ def actions(paths: Iterable[Path]) -> dict[str, str]:
     """IAM's action of each operation that the modules call, with one module that does."""
     families: dict[str, list[Path]] = {}
     for path in paths:
-        package = path.parent.name if path.parent != RESOURCES else path.stem.partition("_")[0]
-        families.setdefault(package, []).append(path)
+        families.setdefault(path.stem if path.parent == RESOURCES else path.parent.name, []).append(path)
     found: dict[str, str] = {}
     for members in families.values():
         services = {service for path in members for service in _clients(path)}
@@ -77,7 +75,7 @@ def actions(paths: Iterable[Path]) -> dict[str, str]:
 def kafka_calls() -> set[str]:
     """The methods of admin clients, and the clients, that the resources use."""
     found: set[str] = set()
-    for path in RESOURCES.glob("kafka_*.py"):
+    for path in (RESOURCES / "kafka").glob("*.py"):
         for call in _calls(path):
             if isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == "admin":
                 found.add(call.func.attr)

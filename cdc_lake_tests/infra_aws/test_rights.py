@@ -13,10 +13,10 @@ from cdc_lake_tests.infra_aws.conftest import Synthesized
 from cdc_lake_tests.infra_aws.statements import Statement, statements, text
 from infra.aws.stacks.connect import offsets_topic
 
-BY_PEOPLE = RESOURCES / "msk_connect_plugins.py"
+BY_PEOPLE = RESOURCES / "msk_connect" / "plugins.py"
 """`cdc-lake aws plugins upload`, which runs with the rights of whoever types it."""
-STORE = PRODUCT / "contract" / "store.py"
-SECRETS = PRODUCT / "jobs" / "secret_values.py"
+STORE = PRODUCT / "contract" / "objects" / "store.py"
+SECRETS = PRODUCT / "jobs" / "remote" / "secret_values.py"
 PYATHENA = {f"athena:{each}" for each in ("StartQueryExecution", "GetQueryExecution", "GetQueryResults")} | {
     "athena:StopQueryExecution"
 }
@@ -25,8 +25,7 @@ NOT_WANTED = {
     "glue:CreateDatabase": "the catalog's stack makes the one database, which GlueCatalog finds",
     "cloudwatch:ListTagsForResource": "only MSK Connect's operation of that name is called",
     "cloudwatch:TagResource": "as above",
-    "kafka:ListTagsForResource": "as above",
-    "kafka:TagResource": "as above",
+    "kafka:ListTopics": "only the admin client of confluent-kafka has a method of that name",
     "sts:GetCallerIdentity": "everybody may ask who they are",
 }
 
