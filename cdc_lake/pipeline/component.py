@@ -55,14 +55,16 @@ def build(flow: Flow, intervals: SensorIntervals = SensorIntervals()) -> dg.Defi
     assets = [stage.build(table) for table in flow.tables for stage in (source, topic, raw, lake)]
     assets += [dataset.build(flow, file, datasets) for file in flow.spec.datasets]
     assets += [dashboard.build(flow, file, dashboards) for file in flow.spec.dashboards]
-    refresh = dataset_refresh.build(flow, jobs, datasets, dashboards, intervals.listing_seconds)
+    refresh = []
+    if jobs.refresh.assets:
+        refresh = [dataset_refresh.build(flow, jobs, datasets, dashboards, intervals.listing_seconds)]
     return dg.Definitions(
         assets=assets,
         asset_checks=checks,
         sensors=[
             *sensors.build(flow, jobs, intervals),
             health_sensor.build(flow),
-            *([refresh] if jobs.refresh.assets else []),
+            *refresh,
             *check_schedule.build(flow, jobs),
         ],
         jobs=[*jobs.definitions.values(), *purge_schedule.jobs(flow)],

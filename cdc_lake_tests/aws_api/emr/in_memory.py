@@ -83,7 +83,7 @@ def served() -> Iterator[Served]:
 
 
 def _job(s3: MemoryS3) -> Execute:
-    """Return a job with the arguments of cdc_lake/jobs/main.py; its spec's `do` says what it does."""
+    """Return a job with the arguments of cdc_lake/jobs/remote/main.py; its spec's `do` says what it does."""
 
     def execute(run: Run) -> str:
         args = dict(zip(run.job.arguments[::2], run.job.arguments[1::2], strict=True))

@@ -50,7 +50,7 @@ class Aws:
         code = EmrCode(
             root=str(root),
             packages=list(job_call.PACKAGES),
-            entry=str(JOBS / "main.py"),
+            entry=str(JOBS / "remote" / "main.py"),
             jars=str(self.at.spark_jars),
         )
         return {

@@ -53,7 +53,7 @@ class StackHome:
 
         Raises StackError when another command still holds it after `seconds`.
         """
-        lock = FileLock(self.path / "stack.lock")
+        lock = FileLock(self.path / "stack.lock", mode=0o600)
         try:
             with lock.acquire(timeout=seconds):
                 yield

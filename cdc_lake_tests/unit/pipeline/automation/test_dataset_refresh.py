@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 import yaml
 
-from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline import component, table_progress
 from cdc_lake.pipeline.automation import dataset_refresh
 from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.unit.pipeline.assets.test_dashboard import SALES
@@ -117,3 +117,8 @@ def test_a_table_that_is_late_is_not_wrong(shop: World, following: Daemon, insta
 def test_before_the_first_commit_nothing_is_built(shop: World, following: Daemon) -> None:
     shop.bucket.delete([item.key for item in shop.bucket.scan(shop.orders.lake_prefix)])
     assert following.skip() == "nothing is applied to a lake table yet"
+
+
+def test_a_pipeline_without_datasets_has_no_sensor_of_them(shop: World) -> None:
+    flow = replace(shop.flow, spec=shop.flow.spec.model_copy(update={"datasets": []}))
+    assert "shop_refresh" not in {sensor.name for sensor in component.build(flow).sensors or ()}
