@@ -9,13 +9,19 @@ from collections.abc import Iterator
 
 import pytest
 
+from cdc_lake.contract.errors import ContractError
 from cdc_lake_tests.faults.fault_environment import Bench
 from cdc_lake_tests.faults.second_worker import SecondWorker
 from cdc_lake_tests.faults.small_pipeline import Stall
 from cdc_lake_tests.faults.test_slot import (
+    mended,
+    test_connect_has_lost_its_offset,  # noqa: F401 - run here too
     test_connect_has_lost_its_offset_and_the_slot_is_there,  # noqa: F401 - run here too
+    test_dropped_and_made_again,  # noqa: F401 - run here too
+    test_dropped_while_the_connector_is_stopped,  # noqa: F401 - run here too
     test_moved_on_by_somebody,  # noqa: F401 - run here too
 )
+from cdc_lake_tests.trial_counts import Tried
 
 
 @pytest.fixture(scope="module")
@@ -44,3 +50,21 @@ def test_a_worker_that_ends_in_good_order_goes_on(stall: Stall, worker: SecondWo
     stall.change("while it is down", [2])
     worker.start()
     stall.carry()
+
+
+def test_a_killed_worker_goes_on_or_the_loss_is_reported(stall: Stall, worker: SecondWorker, tried: Tried) -> None:
+    """The slot may be ahead of the offset that the worker stored last: then nothing may be skipped silently."""
+    for number in range(50):
+        stall.change(f"before the kill {number}")
+    worker.end(kill=True)
+    stall.change("while it is down", [4])
+    worker.start()
+    reported = ""
+    try:
+        stall.carry()
+    except ContractError as error:
+        reported = str(error)
+    if reported:
+        assert f"cdc-lake resnapshot {stall.flow.name}" in reported
+        mended(stall, tried)
+    assert stall.in_lake() == stall.at_source()
