@@ -1,4 +1,4 @@
-"""Looking for what would stop the stack, before anything is started or fetched."""
+"""Checks for what would prevent the stack from running, before anything is started or fetched."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from infra.local.stack.state_folder import StackHome
 Level = Literal["ok", "warning", "missing"]
 PYTHON = (3, 11)
 SETUP_BYTES = 3_000_000_000
-"""What `setup` needs at its peak: Trino's tarball twice, once in Maven's repository, once being unpacked."""
+"""The peak use of `setup`: it has Trino's tarball twice, in Maven's repository and while it is unpacked."""
 RUN_BYTES = 1_000_000_000
 MEMORY_BYTES = 4_000_000_000
-"""All components together with a Spark session."""
+"""The memory of all components and one Spark session."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One finding. Missing: the stack won't run; warning: it may not do well."""
+    """One finding. missing: the stack will not run; warning: it may run badly."""
 
     name: str
     level: Level
@@ -44,7 +44,7 @@ class Check:
 
 
 def examine(home: StackHome, components: Sequence[Component]) -> list[Check]:
-    """Every check, in the order in which a user would put things right."""
+    """Return the results of all checks, in the order in which a user would fix them."""
     return [
         _python(),
         _cache(),
@@ -146,5 +146,5 @@ def _ports(home: StackHome, components: Sequence[Component]) -> list[Check]:
 
 
 def _nearest(folder: Path) -> Path:
-    """The folder, or the nearest one above it that exists."""
+    """Return the folder, or its nearest parent that exists."""
     return next(path for path in (folder, *folder.parents) if path.exists())

@@ -1,27 +1,27 @@
-"""The errors of the embedded stack: each says what happened, to what, and what to do next."""
+"""The errors of the embedded stack. Each message contains the cause, the object and what to do next."""
 
 from __future__ import annotations
 
 
 class StackError(Exception):
-    """Anything that keeps the embedded stack from doing what was asked, in the user's words."""
+    """The embedded stack cannot do what the user requested."""
 
     @property
     def user_message(self) -> str:
-        """The sentence to show to the user."""
+        """Return the message to show to the user."""
         return str(self)
 
 
 class StackDown(StackError):  # noqa: N818 - it names a state, as users know it
-    """What was asked needs the stack, or a part of it, and that is not running."""
+    """The request needs the stack or one of its components, which is not running."""
 
 
 class ArtifactsMissing(StackError):  # noqa: N818 - it names a state, as users know it
-    """A jar, plugin or Java that the stack runs is not in the cache folder."""
+    """A jar, plugin or Java of the stack is not in the cache folder."""
 
 
 class PortTaken(StackError):  # noqa: N818 - it names a state, as users know it
-    """A port that was asked for by name is held by another process."""
+    """Another process listens on a port that the environment fixes."""
 
 
 class StartFailed(StackError):  # noqa: N818 - it names a state, as users know it
@@ -29,4 +29,4 @@ class StartFailed(StackError):  # noqa: N818 - it names a state, as users know i
 
 
 class PortLost(StartFailed):
-    """A component's process ended because another program took the port between its choice and its use."""
+    """A component's process ended because another program took the port after it was chosen."""

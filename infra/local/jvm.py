@@ -16,20 +16,20 @@ COMMON = (
     "-Djava.awt.headless=true",
     "-Duser.timezone=UTC",
 )
-"""Small heaps on few cores: the serial collector has the least overhead, and without the optimising compiler Kafka and
-Connect start in 5.3 + 3.4 s instead of 7.5 + 5.5 s, and stream as fast (150,000 updates in 7.6 s against 8.2 s). Out of
-memory ends the process, so that `status` says dead instead of showing one that only looks alive."""
+"""Options for small heaps on few cores. The serial collector has the least overhead. Without the optimising compiler
+Kafka and Connect start in 5.3 + 3.4 s instead of 7.5 + 5.5 s, and stream as fast (150,000 updates in 7.6 s against 8.2
+s). An OutOfMemoryError ends the process, so that `status` shows dead instead of a process that only looks alive."""
 
 
 def temporary_option(folder: Path) -> str:
-    """The option that makes a JVM put its temporary files into the component's folder, not where all users may look."""
+    """Return the JVM option that puts temporary files into the component's folder, which other users cannot read."""
     return f"-Djava.io.tmpdir={folder / TEMPORARY}"
 
 
 def java_command(
     path: ClassPath, main: str, arguments: Sequence[str], heap: str, options: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """The argument list that runs class `main` from the class path with at most `heap`."""
+    """Return the command that runs the class `main` from the class path with a heap of at most `heap`."""
     folders = os.pathsep.join(f"{folder}/*" for folder in path.folders)
     return (
         str(path.java / "bin" / "java"),
@@ -45,7 +45,8 @@ def java_command(
 
 
 def jar_version(jars: Path, artifact: str) -> str:
-    """The version of an artifact by the name of its jar, below the folder; "unknown" if it isn't there."""
+    """Return the version of an artifact from the name of its jar below the folder, or "unknown" if there is no such
+    jar."""
     for path in sorted(jars.rglob(f"{artifact}-[0-9]*.jar")):
         return path.stem.removeprefix(f"{artifact}-").removesuffix("-jar-with-dependencies")
     return "unknown"

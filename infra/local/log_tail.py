@@ -1,4 +1,4 @@
-"""Reading the end of a log, and going on as it grows."""
+"""Reads the end of a log and follows it as it grows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from infra.local.errors import StackError
 
 
 def last_lines(log: Path, count: int) -> list[str]:
-    """The last `count` lines. Raises StackError naming the logs that exist when this one does not."""
+    """Return the last `count` lines. Raises StackError that lists the existing logs if there is no such log."""
     if not log.exists():
         others = ", ".join(sorted(path.stem for path in log.parent.glob("*.log"))) or "none"
         raise StackError(f"there is no log {log}: the components with a log are: {others}")
@@ -20,7 +20,8 @@ def last_lines(log: Path, count: int) -> list[str]:
 
 
 def follow_log(log: Path) -> Iterator[str]:
-    """What is appended to the log from now on, without end; a log that was begun anew is followed too."""
+    """Yield what is appended to the log from now on, without end; a log that is truncated or replaced is followed
+    too."""
     position = log.stat().st_size
     while True:
         if log.exists():
@@ -32,4 +33,4 @@ def follow_log(log: Path) -> Iterator[str]:
                     file.seek(position)
                     yield file.read(size - position)
                     position = file.tell()
-        time.sleep(0.25)  # a file tells nobody that it grew
+        time.sleep(0.25)  # a file does not report that it grew

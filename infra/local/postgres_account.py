@@ -1,4 +1,4 @@
-"""Which operating system user PostgreSQL runs as: it refuses to run as root."""
+"""The operating system user that PostgreSQL runs as: it refuses to run as root."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ USUAL = ("postgres", "nobody")
 
 
 def unprivileged_user() -> str | None:
-    """The user to run as; None when the caller is not root and runs it itself.
+    """Return the user to run as, or None if the caller is not root and runs PostgreSQL itself.
 
-    CDC_LAKE_PG_USER, else `postgres`, else `nobody`. Raises StackError when there is none.
+    The user is CDC_LAKE_PG_USER, else `postgres`, else `nobody`. Raises StackError if there is no such user.
     """
     if os.geteuid() != 0:
         return None
@@ -36,7 +36,7 @@ def unprivileged_user() -> str | None:
 
 
 def require_access(user: str, paths: list[Path]) -> None:
-    """Raise StackError when `user` can't pass through to one of `paths`, naming the folder that is closed."""
+    """Check that `user` can reach the paths. Raises StackError that names the closed folder if not."""
     account = pwd.getpwnam(user)
     for path in paths:
         reached = subprocess.run(
@@ -57,7 +57,7 @@ def require_access(user: str, paths: list[Path]) -> None:
 
 
 def first_closed(path: Path, uid: int, gid: int) -> Path | None:
-    """The topmost part of `path` that this user may not pass through, by its mode; None if all are open."""
+    """Return the topmost part of `path` whose mode keeps this user out, or None if all parts are open."""
     for part in (*reversed(path.parents), path):
         found = part.stat()
         if found.st_uid == uid:

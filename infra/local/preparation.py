@@ -1,4 +1,4 @@
-"""Everything between a fresh checkout and a running stack: doctor, setup, up."""
+"""The steps between a fresh checkout and a running stack: doctor, setup, up."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from infra.local.stack.state_folder import find_home
 
 
 def prepare(console: Console) -> dict[str, float]:
-    """Check the machine, fetch what is missing, start what does not run; seconds of `setup` and `up`.
+    """Check the machine, fetch what is missing, and start the stack; return the seconds of `setup` and `up`.
 
-    Raises StackError that names all that is missing, before anything is started.
+    Raises StackError that names everything that is missing, before anything is started.
     """
     home = find_home()
     faults = [check for check in examine(home, all_components()) if check.level == "missing"]
@@ -34,9 +34,9 @@ def prepare(console: Console) -> dict[str, float]:
 
 
 def fetch(console: Console) -> None:
-    """Everything that the stack and the jobs run, into the cache folder; what is there stays.
+    """Fetch everything that the stack and the jobs run into the cache folder; complete parts are kept.
 
-    Raises StackError with what can't be had. Classes that can't be kept are a warning: all works without.
+    Raises StackError that names what cannot be fetched. A class archive that cannot be created is only a warning.
     """
     with ConsoleSetup(console) as progress:
         ensure_java(JAVAS, progress)

@@ -1,4 +1,4 @@
-"""What the stack tells about its work while it is at it; who shows it is no concern of the stack's."""
+"""The interface through which the stack reports progress; progress_display.py shows it on the terminal."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from typing import Protocol
 
 
 class Watch(Protocol):
-    """Listens to `up` and `down`; called from several threads."""
+    """Receives the progress of `up` and `down`; called from several threads."""
 
     def doing(self, component: str, what: str) -> None:
-        """The component is at this step now."""
+        """The component has started this step."""
 
     def done(self, component: str, result: str, seconds: float) -> None:
-        """The component is through, after so many seconds."""
+        """The component is finished, after this many seconds."""
 
     def say(self, message: str) -> None:
-        """Something that the user should know."""
+        """Show a message to the user."""
 
 
 class Silent:
-    """Listens and shows nothing."""
+    """Ignores all progress."""
 
     def doing(self, component: str, what: str) -> None:
         """Show nothing."""

@@ -1,6 +1,6 @@
-"""Showing on the terminal what the stack and the set-up are at: a line for each part, with its seconds.
+"""Shows the progress of the stack and of the set-up on the terminal: one line for each part, with its seconds.
 
-On a terminal the lines move; elsewhere (a CI log) each part prints one line when it is done.
+On a terminal the lines are updated; elsewhere (a CI log) each part prints one line when it is finished.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NAME_WIDTH = 10
 
 
 class ConsoleWatch:
-    """Shows `up` and `down`; a context manager, and a Watch."""
+    """Shows `up` and `down`; a context manager and a Watch."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -65,7 +65,7 @@ class ConsoleWatch:
 
 
 class ConsoleSetup:
-    """Shows what is being fetched, with the size so far; a context manager, and a SetupProgress."""
+    """Shows what is being fetched, with the size so far; a context manager and a SetupProgress."""
 
     def __init__(self, console: Console) -> None:
         self._watch = ConsoleWatch(console)
@@ -83,7 +83,7 @@ class ConsoleSetup:
         self._watch.__exit__(kind, error, trace)
 
     def started(self, name: str, measure: Callable[[], int]) -> None:
-        """Begin a line; its size is measured twice a second."""
+        """Start a line, whose size is measured twice a second."""
         ended = Event()
 
         def follow() -> None:
@@ -95,7 +95,7 @@ class ConsoleSetup:
         self._thread.start()
 
     def finished(self, name: str, size: int, seconds: float) -> None:
-        """End the line with size and time."""
+        """Finish the line with size and time."""
         self._stop()
         self._watch.done(name, f"in the cache, {megabytes(size)}", seconds)
 
@@ -107,5 +107,5 @@ class ConsoleSetup:
 
 
 def megabytes(size: int | None) -> str:
-    """The size in MB (10^6 bytes), for people; a dash for an unknown one."""
+    """Format the size in MB (10^6 bytes); a dash if it is unknown."""
     return "-" if size is None else f"{size / 1e6:,.0f} MB"

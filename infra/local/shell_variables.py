@@ -1,4 +1,4 @@
-"""The environment variables with which other tools find the stack."""
+"""The environment variables with which other tools connect to the stack."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from infra.local.stack.endpoints import Endpoints
 
 
 def shell_variables(endpoints: Endpoints, with_secrets: bool) -> dict[str, str]:
-    """Names and values that psql, the AWS command line and SDKs read; secrets only if asked for."""
+    """Return the variables that psql, the AWS command line and SDKs read; with secrets only if requested."""
     variables = {
         "PGHOST": endpoints.postgres_host,
         "PGPORT": str(endpoints.postgres_port),

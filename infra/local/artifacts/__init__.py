@@ -1,1 +1,1 @@
-"""What the stack runs: jars, plugins, Java runtimes, and class archives, fetched into the cache folder."""
+"""The files that the stack runs (jars, plugins, Java runtimes, class archives), fetched into the cache folder."""

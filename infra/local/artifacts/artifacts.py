@@ -1,7 +1,8 @@
 """The jars and plugins that the stack and the jobs run, by module, fetched once into the cache folder.
 
-A module is one pom under connectors/maven, with the SHA-256 sums of its files beside it. Its folder is named by the
-hash of both: after a change of either it is fetched again, and an older checkout goes on with what it had.
+A module is one pom under connectors/maven with a lock file that has the SHA-256 sums of its files. The name of its
+cache folder contains the hash of both: after a change of either the module is fetched again, and an older checkout
+keeps its own files.
 """
 
 from __future__ import annotations
@@ -24,44 +25,44 @@ from infra.local.errors import ArtifactsMissing, StackError
 
 POMS = Path(__file__).parents[3] / "connectors" / "maven"
 MODULES = ("kafka", "debezium", "s3proxy", "spark", "trino")
-"""What the embedded stack runs."""
+"""The modules of the embedded stack."""
 AWS_MODULES = ("debezium", "spark", "msk-iam")
-"""What a pipeline takes along to AWS: the plugin's jars, and those of the jobs."""
+"""The modules that a pipeline uploads to AWS: the jars of the plugin and of the jobs."""
 CONNECT_3_7 = "connect-3.7"
-"""The worker that a test runs the plugin's zip on, which fetches it."""
+"""The Connect worker on which a test runs the plugin's zip; the test fetches it."""
 ALL_MODULES = (*MODULES, "msk-iam", CONNECT_3_7)
 JAVAS = tuple(java.PACKAGED)
 TRINO_PARTS = ("lib", "plugin/hive", "plugin/hudi")
 
 
 class SetupProgress(Protocol):
-    """What `ensure` tells while it works; sizes in bytes, times in seconds."""
+    """Receives the progress of `ensure`; sizes in bytes, times in seconds."""
 
     def started(self, name: str, measure: Callable[[], int]) -> None:
-        """One artifact is being fetched; `measure` gives the size so far."""
+        """The fetch of an artifact has started; `measure` returns the size so far."""
 
     def finished(self, name: str, size: int, seconds: float) -> None:
-        """It is in the cache."""
+        """The artifact is in the cache."""
 
 
 def pom_of(module: str) -> Path:
-    """The pom that defines the module. Raises StackError for a module that does not exist."""
+    """Return the pom of the module. Raises StackError if there is no such module."""
     if module not in ALL_MODULES:
         raise StackError(f"there is no module {module!r}: the modules are {', '.join(ALL_MODULES)}")
     return POMS / module / "pom.xml"
 
 
 def folder_of(module: str) -> Path:
-    """Where the module's files lie, or will lie."""
+    """Return the cache folder of the module, whether it exists or not."""
     pom = pom_of(module)
     digest = hashlib.sha256(pom.read_bytes() + pom.with_name(jar_locks.NAME).read_bytes()).hexdigest()[:12]
     return cache_folder() / "jars" / f"{module}-{digest}"
 
 
 def jars(module: str) -> Path:
-    """The folder with the module's files: jars; for debezium, plugin folders; for trino, lib/ and plugin/.
+    """Return the folder with the module's files: jars; for debezium, plugin folders; for trino, lib/ and plugin/.
 
-    Raises ArtifactsMissing when they have not been fetched.
+    Raises ArtifactsMissing if they are not in the cache.
     """
     folder = folder_of(module)
     if not folder.is_dir():
@@ -71,15 +72,15 @@ def jars(module: str) -> Path:
 
 
 def missing(modules: Iterable[str] = MODULES) -> list[str]:
-    """The modules that are still to be fetched."""
+    """Return the modules that are not in the cache."""
     return [module for module in modules if not folder_of(module).is_dir()]
 
 
 def ensure(modules: Iterable[str], progress: SetupProgress) -> None:
-    """Fetch the modules that are missing. Raises StackError with the coordinate that can't be had.
+    """Fetch the missing modules. Raises StackError that names the coordinate that cannot be fetched.
 
-    What is complete stays, and Maven's own repository is kept after a failure: the next call resumes. It is removed
-    where a file is not the one that the module's lock names.
+    Complete modules are kept. Maven's own repository is kept after a failure, so that the next call resumes; it is
+    removed if a file does not have the sum in the module's lock.
     """
     with _locked():
         wanted = missing(modules)
@@ -90,7 +91,7 @@ def ensure(modules: Iterable[str], progress: SetupProgress) -> None:
 
 
 def ensure_java(majors: Iterable[int], progress: SetupProgress) -> None:
-    """Install the Javas that neither the system nor the cache has. Raises StackError."""
+    """Install the Java versions that neither the system nor the cache has. Raises StackError."""
     with _locked():
         for major in majors:
             if java.find_java(major) is None:
@@ -122,7 +123,7 @@ def _fetch(module: str, progress: SetupProgress) -> None:
 
 
 def _tarball(folder: Path) -> Path:
-    [archive] = folder.glob("*.tar.gz")  # its lock has one file
+    [archive] = folder.glob("*.tar.gz")  # the lock of a module with an archive has one file
     return archive
 
 

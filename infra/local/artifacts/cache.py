@@ -1,4 +1,4 @@
-"""The user's cache folder: everything fetched once and shared by every stack of this user."""
+"""The user's cache folder: files that are fetched once and shared by all stacks of this user."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ CACHE_VARIABLE = "CDC_LAKE_CACHE"
 
 
 def cache_folder() -> Path:
-    """CDC_LAKE_CACHE, else `cdc-lake` in the user's cache folder (XDG_CACHE_HOME counts). Not made.
+    """Return CDC_LAKE_CACHE, or else `cdc-lake` in the user's cache folder (XDG_CACHE_HOME). The folder is not created.
 
-    Links are followed, so that a cache which was moved away by a link can be made anew where the link points.
+    Symbolic links are resolved, so that a cache folder that is a link to a missing folder can be created there.
     """
     return Path(os.environ.get(CACHE_VARIABLE) or user_cache_dir("cdc-lake")).expanduser().resolve()
 
 
 def tree_bytes(folder: Path) -> int:
-    """The size of all files below the folder, hard links counted once; files that vanish meanwhile are not."""
+    """Return the total size of the files below the folder in bytes. Hard links count once, deleted files do not
+    count."""
     seen: dict[tuple[int, int], int] = {}
     for parent, _, names in os.walk(folder):
         for name in names:

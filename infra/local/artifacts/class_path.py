@@ -1,8 +1,8 @@
-"""An engine's jars and its Java, and the classes it loads, kept by the JVM in one file, so that it starts sooner.
+"""The class path of an engine, and the JVM's archive of the classes that it loads, which shortens the engine's start.
 
-Java calls it a dynamic class data archive. It is made once by a run that loads what later ones will, and holds for one
-Java and the very jars that it was made of: the JVM compares their sizes and times, passes over a file that does not
-fit, and starts as without it. It adds to Java's own archive, without which there is none.
+Java calls the file a dynamic class data sharing archive. A training run writes it once. It is valid for one Java and
+for the jars that it was made from: the JVM compares their sizes and times, and ignores an archive that does not match.
+It extends the archive of Java's own classes, which must exist.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from infra.local.errors import StackError
 
 NAME = "classes"
 _QUIET = ("-Xlog:cds=off", "-Xlog:class+path=off")
-"""A file that does not fit is no news for whoever reads the engine's log."""
+"""Without these, the JVM reports in the engine's log that it ignores an archive."""
 
 
 @dataclass(frozen=True)
 class ClassPath:
-    """What one engine is run from: the home of a Java, and folders with jars."""
+    """The home of a Java and the folders of jars that one engine runs from."""
 
     engine: str
     java: Path
     folders: tuple[Path, ...]
 
     def archive(self) -> Path:
-        """The file for this Java and these jars as they are now, whether it is there or not."""
+        """Return the path of the archive for this Java and the current jars, whether the file exists or not."""
         release = self.java / "release"
         jars = [jar for folder in self.folders for jar in sorted(folder.glob("*.jar"))]
         stats = [(str(jar), jar.stat().st_size, jar.stat().st_mtime_ns) for jar in jars]
@@ -44,12 +44,12 @@ class ClassPath:
         return cache_folder() / NAME / f"{self._place()}-{_digest(of)}.jsa"
 
     def options(self) -> tuple[str, ...]:
-        """What the JVM is told; nothing where there is no file."""
+        """Return the JVM options that use the archive; none if it does not exist."""
         found = self.archive()
         return (f"-XX:SharedArchiveFile={found}", *_QUIET) if found.is_file() else ()
 
     def outdated(self) -> Iterable[Path]:
-        """Files of the same Java and folders, which had other contents then."""
+        """Return archives of the same Java and folders that were made from earlier contents."""
         return (each for each in (cache_folder() / NAME).glob(f"{self._place()}-*.jsa") if each != self.archive())
 
     def _place(self) -> str:
@@ -61,18 +61,18 @@ def _digest(texts: Iterable[str]) -> str:
 
 
 def recording(draft: Path | str) -> str:
-    """The option by which a JVM writes its archive as it ends."""
+    """Return the JVM option that writes the archive when the JVM ends."""
     return f"-XX:ArchiveClassesAtExit={draft}"
 
 
 Train = Callable[[Mapping[ClassPath, Path]], None]
-"""Runs the engines so that the file of each is written; raises OSError, SubprocessError or StackError."""
+"""Run the engines so that each writes its archive; raises OSError, SubprocessError or StackError."""
 
 
 def keep(paths: Sequence[ClassPath], train: Train, whose: str, progress: SetupProgress) -> str:
-    """Make the files that are missing, where Java can. Returns what is to be said where that fails.
+    """Create the missing archives, if Java can. Returns a warning if that fails, else an empty string.
 
-    All runs without, only slower.
+    The engines also run without archives, but start more slowly.
     """
     folder = cache_folder() / NAME
     folder.mkdir(parents=True, exist_ok=True)
@@ -99,9 +99,9 @@ def keep(paths: Sequence[ClassPath], train: Train, whose: str, progress: SetupPr
 
 
 def _finish(drafts: Mapping[ClassPath, Path]) -> int:
-    """Put the drafts where they are looked for, and remove what fits nothing any more; returns the size of all.
+    """Move the drafts to their places and delete outdated archives; return the size of the new ones in bytes.
 
-    Raises StackError for those that were not written, when all others are in their places.
+    Raises StackError that names the engines without a draft, after the other drafts are in place.
     """
     written = {path: draft for path, draft in drafts.items() if draft.is_file()}
     size = sum(map(_size, written.values()))

@@ -1,7 +1,7 @@
-"""The SHA-256 sums that every fetched jar and archive is held to: `jars.lock` beside each module's pom.
+"""The SHA-256 sums that fetched jars and archives are checked against: `jars.lock` beside each module's pom.
 
-The format is that of `sha256sum`. `python -m infra.local.jar_locks` (`make lock-jars`) fetches every module and writes
-its lock.
+The format is that of `sha256sum`. `python -m infra.local.artifacts.jar_locks` (`make lock-jars`) fetches every module
+and writes its lock.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ NAME = "jars.lock"
 
 
 def locked(pom: Path) -> dict[str, str]:
-    """Return the SHA-256 sums, in hex, of the module's files by their names."""
+    """Return the SHA-256 sums in the module's lock, in hex, by file name."""
     lines = pom.with_name(NAME).read_text(encoding="utf-8").splitlines()
     return {name: digest for digest, name in (line.split(maxsplit=1) for line in lines)}
 
 
 def sums(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 sums, in hex, of the files in the folder by their names."""
+    """Return the SHA-256 sums of the files in the folder, in hex, by file name."""
     return {path.name: _sum(path) for path in sorted(folder.iterdir())}
 
 
 def verify(folder: Path, pom: Path) -> None:
-    """Compare the files in the folder with the module's lock. Raises StackError that names each that differs."""
+    """Compare the files in the folder with the module's lock. Raises StackError that names each difference."""
     module, expected, found = pom.parent.name, locked(pom), sums(folder)
     if faults := _faults(expected, found):
         raise StackError(
@@ -49,7 +49,7 @@ def _faults(expected: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
 
 
 def write(folder: Path, pom: Path) -> None:
-    """Write the module's lock by the files in the folder."""
+    """Write the module's lock from the files in the folder."""
     lines = [f"{digest}  {name}\n" for name, digest in sums(folder).items()]
     pom.with_name(NAME).write_text("".join(lines), encoding="utf-8")
 
@@ -60,7 +60,7 @@ def _sum(path: Path) -> str:
 
 
 def main(modules: Sequence[str]) -> None:
-    """Fetch the modules (all by default) into a temporary folder, and write their locks."""
+    """Fetch the modules (all by default) into a temporary folder and write their locks."""
     from infra.local.artifacts import artifacts, maven  # noqa: PLC0415 - artifacts.py verifies by this module
 
     with tempfile.TemporaryDirectory() as scratch:

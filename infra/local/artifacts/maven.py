@@ -1,4 +1,4 @@
-"""Resolving one module's pom with Maven into a folder of files."""
+"""Runs Maven to copy the dependencies of one module's pom into a folder."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ BROKEN = re.compile(r"Could not transfer (?:artifact|metadata) (\S+)")
 
 
 def find_maven() -> str | None:
-    """The Maven on PATH."""
+    """Return the path of the Maven on PATH, or None."""
     return shutil.which("mvn")
 
 
 def copy_dependencies(pom: Path, into: Path, repository: Path, log: Path) -> None:
-    """Put the runtime dependencies of `pom` into the folder `into`.
+    """Copy the runtime dependencies of `pom` into the folder `into`.
 
-    `repository` is the local Maven repository to use, `log` takes Maven's output. A file whose checksum is not the one
-    that the repository publishes is refused. One without a published checksum is accepted: jar_locks.py holds jars to
-    sums of our own. Raises StackError that names the coordinate that can't be had.
+    `repository` is the local Maven repository, `log` is the file for Maven's output. A file whose checksum differs from
+    the one that the repository publishes is rejected. A file without a published checksum is accepted, because
+    jar_locks.py checks every file against the module's lock. Raises StackError that names the coordinate that cannot be
+    fetched.
     """
     maven = find_maven()
     if maven is None:
@@ -55,7 +56,7 @@ def _run(command: list[str], log: Path) -> tuple[int, str]:
 
 
 def explain(output: str, module: str, log: Path) -> str:
-    """One sentence out of Maven's output: which coordinate, why, what to do."""
+    """Return the error message for Maven's output: the coordinate, the cause, and what to do."""
     if forged := FORGED.search(output):
         return (
             f"Cannot fetch the jars of {module}: {forged.group(1)} does not have the checksum that its repository "

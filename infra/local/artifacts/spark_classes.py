@@ -1,4 +1,4 @@
-"""The class path of Spark's jobs on this machine, and the small job whose classes are kept for them."""
+"""The class path of the Spark jobs on this machine, and the training run that writes its class archive."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _SECONDS = 600.0
 
 
 def spark_class_path(java: Path, folder: Path) -> ClassPath:
-    """Spark's own jars, which this virtual environment has, and those of the folder."""
+    """Return the class path: the jars of PySpark in this virtual environment, and those in the folder."""
     return ClassPath("spark", java, (Path(sysconfig.get_path("purelib"), "pyspark", "jars"), folder))
 
 
 def java_options(java: Path, folder: Path) -> str:
-    """What the JVM of a session is told; nothing where there is no archive."""
+    """Return the options for the JVM of a Spark session; empty if there is no archive."""
     return " ".join(spark_class_path(java, folder).options())
 
 
 def ensure(progress: SetupProgress) -> str:
-    """Make the archive if it is missing; returns what is to be said where that fails.
+    """Create the archive if it is missing. Returns a warning if that fails, else an empty string.
 
-    Raises ArtifactsMissing before the jars are there.
+    Raises ArtifactsMissing if the jars are not in the cache.
     """
     return keep([spark_class_path(java_home(17), jars("spark"))], _train, "Spark", progress)
 

@@ -1,7 +1,7 @@
-"""Load the classes that Spark's jobs need, for the class archive: `python -m infra.local.artifacts.spark_training`.
+"""Load the classes that the Spark jobs need: `python -m infra.local.artifacts.spark_training <jars> <archive>`.
 
-A session as the jobs have it, rows through Python workers, a Hudi table written twice and read, all in a folder that
-is removed. The JVM writes the archive while it ends, so this waits for its end.
+Starts a session with the settings of the jobs, passes rows through Python workers, and writes a Hudi table twice and
+reads it, in a temporary folder. The JVM writes the archive when it ends, so the program waits for its end.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _HUDI = {
 
 
 def main(jars: str, target: str) -> None:
-    """Run it; `target` is written by the JVM of the session."""
+    """Run the training; the session's JVM writes the archive to `target`."""
     os.environ["SPARK_DIST_CLASSPATH"] = os.pathsep.join(sorted(str(each) for each in Path(jars).glob("*.jar")))
     with tempfile.TemporaryDirectory(prefix="cdc-lake-classes-") as folder:
         session = (

@@ -1,6 +1,6 @@
-"""The classes that the stack's engines load: kept by running each of them once, on a scratch stack.
+"""Creates the class archives of the stack's engines by running each engine once, on a scratch stack.
 
-Their JVMs write the archives while they end.
+The JVMs write the archives when they end.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from infra.local.stack.start_order import dependents
 from infra.local.stack.state_folder import StackHome
 
 _END_SECONDS = 300.0
-"""Writing takes some seconds for each hundred megabytes of classes."""
+"""The JVM needs some seconds for each hundred megabytes of classes."""
 
 
 def ensure(progress: SetupProgress) -> str:
-    """Make the archives that are missing; returns what is to be said where that fails.
+    """Create the missing archives. Returns a warning if that fails, else an empty string.
 
-    Raises ArtifactsMissing before the jars are there.
+    Raises ArtifactsMissing if the jars are not in the cache.
     """
     engines = [component for component in all_components() if isinstance(component, OnJava)]
     return keep([engine.class_path() for engine in engines], train, "the stack", progress)
 
 
 def train(drafts: Mapping[ClassPath, Path]) -> None:
-    """Start the engines, ask each of them for something, and end them one after the other, users first.
+    """Start the engines, send each some requests, and stop them one after the other, clients before servers.
 
-    The stack lies in the cache folder: a setup that was killed leaves it there, and the next one clears it away.
-    Raises StackError where an engine does not come up, or does not end.
+    The stack is in the cache folder. A killed setup leaves it there, and the next one deletes it. Raises StackError if
+    an engine does not start or does not end.
     """
     components = _recorded(drafts)
-    # Without the ports that somebody has fixed: those are for a stack that is used.
+    # Ports that the user has fixed in the environment belong to the stack in use, so they are ignored.
     stack = Stack(StackHome(scratch()), components, environment={})
     _clear(stack, drafts)
     with _ended_in_order():
@@ -62,7 +62,7 @@ def train(drafts: Mapping[ClassPath, Path]) -> None:
 
 
 def scratch() -> Path:
-    """Where the stack lies while it runs."""
+    """Return the state folder of the scratch stack."""
     return cache_folder() / NAME / "stack"
 
 
@@ -72,13 +72,13 @@ def _end(stack: Stack, components: Sequence[Component]) -> None:
         name = next(name for name in sorted(left) if not dependents(components, [name]) & left)
         began = time.monotonic()
         end([each.process for each in find(stack.home.path, name) if each.main], signal.SIGTERM, _END_SECONDS)
-        if time.monotonic() - began >= _END_SECONDS:  # killed then, perhaps in the middle of writing
+        if time.monotonic() - began >= _END_SECONDS:  # then it was killed, perhaps while it wrote the archive
             raise StackError(f"{name} did not end within {_END_SECONDS:.0f} s")
         left.remove(name)
 
 
 def _clear(stack: Stack, drafts: Mapping[ClassPath, Path] | None = None) -> None:
-    """End what runs there and remove it, with what it wrote while it ended."""
+    """Stop the scratch stack's processes, then delete its folder and the drafts."""
     stack.down()
     if stack.home.path.exists():
         shutil.rmtree(stack.home.path)
@@ -88,12 +88,12 @@ def _clear(stack: Stack, drafts: Mapping[ClassPath, Path] | None = None) -> None
 
 @contextmanager
 def _ended_in_order() -> Iterator[None]:
-    """Where setup is told to end, it ends what it has started, as it does on Ctrl-C."""
+    """Stop the engines when setup receives SIGTERM or SIGHUP, as on Ctrl-C."""
 
     def leave(number: int, _: FrameType | None) -> None:
         raise SystemExit(128 + number)
 
-    if current_thread() is not main_thread():  # only that one hears signals
+    if current_thread() is not main_thread():  # signal handlers can only be set in the main thread
         yield
         return
     before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
@@ -105,7 +105,8 @@ def _ended_in_order() -> Iterator[None]:
 
 
 def _recorded(drafts: Mapping[ClassPath, Path]) -> list[Component]:
-    """All components, for each has addresses of others in its configuration; those with a draft are recorded."""
+    """Return all components, because each configuration has the addresses of others; those with a draft are
+    recorded."""
     components = all_components()
     engines = [each.name for each in components if isinstance(each, OnJava)]
     return [
@@ -117,7 +118,7 @@ def _recorded(drafts: Mapping[ClassPath, Path]) -> list[Component]:
 
 
 class Recorded:
-    """An engine that writes what it loads to `draft` as it ends; of what it needs only `engines` are started."""
+    """An engine that writes its loaded classes to `draft` when it ends. Of its needs, only `engines` are started."""
 
     def __init__(self, engine: OnJava, draft: Path, engines: Collection[str]) -> None:
         self._engine = engine
@@ -127,27 +128,27 @@ class Recorded:
         self.needs = tuple(name for name in engine.needs if name in engines)
 
     def version(self) -> str:
-        """The engine's."""
+        """Return the engine's version."""
         return self._engine.version()
 
     def prepare(self, context: StackContext) -> None:
-        """As the engine does."""
+        """Prepare the engine."""
         self._engine.prepare(context)
 
     def launch(self, context: StackContext) -> Launch:
-        """The engine's process, told to write."""
+        """Return the engine's process with the option that writes the archive."""
         launch = self._engine.launch(context)
         java, *arguments = launch.argv
-        used = self._engine.class_path().options()  # one archive can't be written while another one is used
+        used = self._engine.class_path().options()  # a JVM cannot write one archive while it uses another
         kept = (each for each in arguments if each not in used)
         return replace(launch, argv=(java, recording(self._draft), *kept))
 
     def probe(self, context: StackContext) -> None:
-        """As the engine does."""
+        """Probe the engine."""
         self._engine.probe(context)
 
     def after_ready(self, context: StackContext) -> None:
-        """What the engine does, and what it is asked for most."""
+        """Do what the engine does after its start, then send it the usual requests."""
         try:
             self._engine.after_ready(context)
             self._engine.exercise(context)

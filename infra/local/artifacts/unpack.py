@@ -1,9 +1,9 @@
-"""Taking what is used out of the vendors' tarballs.
+"""Unpacks the needed files from the vendors' tarballs.
 
-Trino's server holds each jar once and links every other plugin that uses it to the first: a member kept
-can be a hard link to a member that is not. So the wanted bytes are found first, then read in one pass.
+Trino's archive stores each jar once; other plugins have hard links to it. A needed member can be a hard link to a
+member that is not needed, so the first pass finds the members with the needed bytes and the second pass reads them.
 
-Not by tarfile's `extractall`: its filters came with Python 3.11.4, and Debian 12 has 3.11.2.
+`tarfile.extractall` is not used: its filters came with Python 3.11.4, and Debian 12 has 3.11.2.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from infra.local.errors import StackError
 
 
 def unpack(archive: Path, into: Path) -> None:
-    """Unpack the archive's files; members that would leave the folder, and links, are refused with StackError."""
+    """Unpack the archive's files. Raises StackError for links and for members outside the folder."""
     with tarfile.open(archive) as tar:
         for member in tar:
             if member.isdir():
@@ -32,9 +32,9 @@ def unpack(archive: Path, into: Path) -> None:
 
 
 def unpack_parts(archive: Path, into: Path, parts: Sequence[str]) -> None:
-    """Unpack only the files below the folders `parts`, given without the archive's top folder.
+    """Unpack only the files below the folders `parts`, which are named without the archive's top folder.
 
-    Hard links become files of their own name whose bytes are stored once. Raises StackError when a part
+    A hard link becomes a file with its own name that shares its bytes with the other names. Raises StackError if a part
     is not in the archive, or a link's target is missing.
     """
     wanted, copies = _plan(archive, parts)
@@ -57,7 +57,7 @@ def unpack_parts(archive: Path, into: Path, parts: Sequence[str]) -> None:
 
 
 def _plan(archive: Path, parts: Sequence[str]) -> tuple[dict[str, list[str]], set[str]]:
-    """For each archive member whose bytes are needed, the names to give them; and all names together."""
+    """Return the target names of each needed archive member, and the set of all target names."""
     links: dict[str, str] = {}
     kept: list[str] = []
     with tarfile.open(archive) as tar:

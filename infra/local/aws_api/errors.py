@@ -1,6 +1,6 @@
 """Errors of the local AWS API: a code, a message and an HTTP status, as JSON or XML.
 
-Operations that are left to moto raise moto's errors.
+Operations that moto executes raise moto's errors.
 """
 
 from __future__ import annotations

@@ -14,14 +14,14 @@ from infra.local.aws_api.errors import JSON, AwsError, unknown_operation
 from infra.local.aws_api.server import Environ, StartResponse
 
 Operation = Callable[[dict[str, Any]], dict[str, Any]]
-"""The parameters of a request to the members of the answer. Raises AwsError."""
+"""Maps the parameters of a request to the members of the answer. Raises AwsError."""
 
 
 class JsonService:
     """A WSGI application that answers one service by its operations."""
 
     def __init__(self, service: str, operations: Mapping[str, Operation]) -> None:
-        """`service` is the name of botocore's model; `operations` are by their names in it."""
+        """`service` is the name of botocore's model; `operations` are by their names in that model."""
         self._service = service
         self._operations = operations
         self._model = botocore.session.get_session().get_service_model(service)

@@ -1,7 +1,7 @@
-"""The server of the local AWS API: it passes signed requests on to the services it is given, and refuses all others.
+"""The server of the local AWS API: it dispatches signed requests to its services and rejects all others.
 
-Refused are requests that are not signed with the stack's keys, for other services and regions, and those of web pages
-(another Host, or an Origin). signatures.py verifies signatures.
+It rejects requests that are not signed with the stack's keys, requests for other services and regions, and requests
+from web pages (with another Host, or with an Origin). signatures.py verifies signatures.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from infra.local.aws_api.signatures import SigningKeys
 
 LOOPBACK = "127.0.0.1"
 HOSTS = (LOOPBACK, "localhost")
-"""The host names that the server answers to. A page that rebinds its own name to the loopback sends that name."""
+"""The accepted host names. A web page that rebinds its own name to the loopback interface sends that name."""
 
 Environ = dict[str, Any]
 
 
 class StartResponse(Protocol):
-    """WSGI's callable that begins the answer."""
+    """WSGI's callable that starts the answer."""
 
     def __call__(self, status: str, headers: list[tuple[str, str]], /) -> object: ...
 
@@ -40,13 +40,13 @@ _SCOPE = re.compile(r"Credential=[^/,\s]+/\d{8}/(?P<region>[^/,\s]+)/(?P<service
 def make_aws_server(port: int, services: Mapping[str, Application], region: str, keys: SigningKeys) -> BaseWSGIServer:
     """Return a server on the loopback interface; `services` are by the names that requests are signed for.
 
-    With port 0 the system chooses one (`server_port`).
+    With port 0 the system chooses a port (`server_port`).
     """
     return make_server(LOOPBACK, port, AwsServices(services, region, keys), threaded=True)
 
 
 class AwsServices:
-    """A WSGI application that passes a request on to the service it is signed for."""
+    """A WSGI application that dispatches a request to the service it is signed for."""
 
     def __init__(self, services: Mapping[str, Application], region: str, keys: SigningKeys) -> None:
         self._services, self._region, self._keys = services, region, keys
@@ -70,7 +70,7 @@ class AwsServices:
                 f"Call http://{LOOPBACK} from a program.",
                 status=403,
             )
-        # moto has a control API under this path, which deletes everything.
+        # moto has a control API under this path, which deletes all data.
         if scope is None or environ.get("PATH_INFO", "").startswith("/moto-api"):
             raise AwsError("MissingAuthenticationTokenException", "Missing Authentication Token", status=403)
         if scope["service"] not in self._services:
@@ -108,7 +108,7 @@ def _refusal(environ: Environ, error: AwsError, start_response: StartResponse) -
 
 
 def _is_from_a_program(environ: Environ) -> bool:
-    """Return whether the request is for one of our host names, and has no Origin, which web pages send."""
+    """Return whether the request names one of the accepted hosts and has no Origin, which web pages send."""
     try:
         get_host(environ, HOSTS)
     except SecurityError:

@@ -16,7 +16,7 @@ from botocore.credentials import Credentials
 from werkzeug.wsgi import get_content_length
 
 _MAX_BODY_BYTES = 16 * 2**20
-_MAX_AGE = timedelta(minutes=15)  # AWS allows 5 to 15 minutes, by service
+_MAX_AGE = timedelta(minutes=15)  # AWS allows 5 to 15 minutes, depending on the service
 _DATE = "%Y%m%dT%H%M%SZ"
 _AUTHORIZATION = re.compile(
     r"AWS4-HMAC-SHA256 Credential=(?P<key>[^/,\s]+)/\d{8}/(?P<region>[^/,\s]+)/(?P<service>[^/,\s]+)/aws4_request,"
@@ -26,7 +26,7 @@ _AUTHORIZATION = re.compile(
 
 @dataclass(frozen=True)
 class SigningKeys:
-    """The pair of keys that requests must be signed with."""
+    """The key pair that requests must be signed with."""
 
     access_key: str
     secret_key: str = field(repr=False)

@@ -1,6 +1,6 @@
 """The components of the embedded stack, in the order in which `status` shows them.
 
-Not here: how they are started (infra.local.stack.stack).
+infra.local.stack starts and stops them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from infra.local.stack.component import Component
 
 
 def all_components() -> tuple[Component, ...]:
-    """One of each, in the order of the data's way through them."""
+    """Return one instance of each component, in the order of the data flow."""
     from infra.local.components.aws import AwsComponent  # noqa: PLC0415
     from infra.local.components.connect import ConnectComponent  # noqa: PLC0415
     from infra.local.components.kafka import KafkaComponent  # noqa: PLC0415

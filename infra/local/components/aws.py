@@ -22,7 +22,7 @@ class AwsComponent:
 
     name = "aws"
     port_names: tuple[str, ...] = ("aws",)
-    # It calls Trino and S3 only for queries.
+    # It calls Trino and S3 for queries only.
     needs: tuple[str, ...] = ()
 
     def version(self) -> str:
@@ -52,11 +52,11 @@ class AwsComponent:
         )
 
     def probe(self, context: StackContext) -> None:
-        """Return once Glue answers."""
+        """Return when Glue answers."""
         _glue(context).get_databases()
 
     def after_ready(self, context: StackContext) -> None:
-        """Create the Glue database, with the location of tables that name none."""
+        """Create the Glue database with the default location of its tables."""
         glue = _glue(context)
         database = {"Name": CATALOG_DATABASE, "LocationUri": f"s3://{BUCKET}/warehouse/{CATALOG_DATABASE}/"}
         try:

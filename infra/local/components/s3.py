@@ -1,4 +1,4 @@
-"""The S3 server: s3proxy, objects as files on disk."""
+"""The S3 server: s3proxy, which stores objects as files on disk."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 HEAP = "1g"
-"""A signed single put is buffered whole, up to 128 MB each."""
+"""s3proxy buffers a signed single put in memory, up to 128 MB each."""
 DIGEST = "user.user.content-md5"
-"""The extended attribute that s3proxy gives an object when its put is complete."""
+"""The extended attribute that s3proxy sets on an object when its put is complete."""
 UNFINISHED = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 log = logging.getLogger(__name__)
 
 
 class S3Component:
-    """One server, one bucket."""
+    """One server with one bucket."""
 
     name = "s3"
     port_names: tuple[str, ...] = ("s3",)
     needs: tuple[str, ...] = ()
 
     def version(self) -> str:
-        """s3proxy's version."""
+        """Return s3proxy's version."""
         return jar_version(jars("s3proxy"), "s3proxy")
 
     def prepare(self, context: StackContext) -> None:
-        """Write the configuration; remove what puts that a kill cut off have left."""
+        """Write the configuration; delete the files of puts that a kill interrupted."""
         folder = context.folder(self.name)
         context.temporary(self.name)
         data = folder / "data"
@@ -59,18 +59,18 @@ class S3Component:
             log.info("s3: removed %d unfinished puts", swept)
 
     def launch(self, context: StackContext) -> Launch:
-        """The server's process."""
+        """Return the server's process."""
         folder = context.folder(self.name)
         arguments = ("--properties", str(folder / "s3proxy.properties"))
         options = (temporary_option(folder),)
         return Launch(java_command(self.class_path(), "org.gaul.s3proxy.Main", arguments, HEAP, options))
 
     def class_path(self) -> ClassPath:
-        """s3proxy's jars."""
+        """Return s3proxy's jars."""
         return ClassPath(self.name, java_home(17), (jars("s3proxy"),))
 
     def probe(self, context: StackContext) -> None:
-        """The server answers; an unsigned request is refused, which is an answer."""
+        """Check that the server answers: it rejects an unsigned request with 403."""
         import httpx  # noqa: PLC0415 - `status` loads this module and needs none of it
 
         answer = httpx.get(f"http://{LOOPBACK}:{context.ports['s3']}/", timeout=5, trust_env=False)
@@ -78,7 +78,7 @@ class S3Component:
             raise StackError(f"s3 answered {answer.status_code} to an unsigned request, not 403")
 
     def after_ready(self, context: StackContext) -> None:
-        """Make the bucket, by the API that everything else uses."""
+        """Create the bucket through the S3 API."""
         from botocore.exceptions import ClientError  # noqa: PLC0415 - as above
 
         try:
@@ -88,7 +88,7 @@ class S3Component:
                 raise
 
     def exercise(self, context: StackContext) -> None:
-        """An object written, listed, read and removed."""
+        """Write, list, read and delete one object."""
         client = _client(context)
         client.put_object(Bucket=BUCKET, Key="classes/one", Body=b"1")
         client.list_objects_v2(Bucket=BUCKET, Prefix="classes/")
@@ -111,9 +111,9 @@ def _client(context: StackContext) -> S3Client:
 
 
 def sweep(data: Path) -> int:
-    """Remove files that a put left unfinished (named `<key>-<uuid>`, without a digest); returns how many.
+    """Delete the files of unfinished puts (`<key>-<uuid>` without a digest) and return their number.
 
-    Only while no server runs on the folder: a put in progress looks the same.
+    Call it only while no server runs on the folder: a put in progress looks the same.
     """
     swept = 0
     for parent, _, names in os.walk(data):

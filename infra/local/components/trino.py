@@ -1,4 +1,4 @@
-"""Trino, which answers Athena's SQL: one node on the loopback interface, reading the local Glue and S3."""
+"""Trino, which runs Athena's SQL: one node on the loopback interface that reads the local Glue and S3."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from infra.local.stack.endpoints import REGION
 
 _CONFIG = Path(__file__).with_name("trino")
 USER = "athena"
-"""The one user of the server."""
+"""The only user of the server."""
 _JVM = (
     "-Xmx1g",
-    # One user on few cores: this collector and compiler start sooner and take less memory.
+    # One user on few cores: this collector and compiler start sooner and need less memory.
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
     "-XX:+ExitOnOutOfMemoryError",
     "-Dfile.encoding=UTF-8",
-    # What Trino's own jvm.config asks of Java 24 and newer, but for the incubating vector module: PyPI's Java 25
-    # has none, and Trino does without.
+    # The options of Trino's own jvm.config for Java 24 and newer, without the incubating vector module: PyPI's Java 25
+    # does not have it, and Trino does not require it.
     "--enable-native-access=ALL-UNNAMED",
     "--sun-misc-unsafe-memory-access=allow",
 )
@@ -39,11 +39,11 @@ class TrinoComponent:
 
     name = "trino"
     port_names: tuple[str, ...] = ("trino",)
-    # It asks Glue and S3 at its first query, not at its start, and the start takes the longest of all.
+    # It calls Glue and S3 at its first query, not at its start, and its start takes the longest of all components.
     needs: tuple[str, ...] = ()
 
     def version(self) -> str:
-        """The server's version, from the name of its main jar."""
+        """Return the server's version, from the name of its main jar."""
         found = next((jars("trino") / "lib").glob("io.trino_trino-main-*.jar"), None)
         match = re.search(r"-(\d+)\.jar$", found.name) if found else None
         if match is None:
@@ -51,16 +51,16 @@ class TrinoComponent:
         return match[1]
 
     def prepare(self, context: StackContext) -> None:
-        """Make the folder for temporary files and the key of tokens, which Trino takes from a file only.
+        """Create the folder for temporary files and the key file for tokens, which Trino reads from a file only.
 
-        The other configuration is read where it is, and no data is kept.
+        The rest of the configuration is used in place, and Trino keeps no data.
         """
         context.temporary(self.name)
         key = base64.b64encode(_derived(context.secrets, "trino-token")).decode()
         write_atomic(_key_file(context), key, mode=PRIVATE)
 
     def launch(self, context: StackContext) -> Launch:
-        """The server, with everything that is this stack's own in its environment."""
+        """Return the server's process; the values of this stack are in its environment."""
         home, path = jars("trino"), self.class_path()
         environment = {
             "TRINO_HTTP_PORT": str(context.ports["trino"]),
@@ -91,11 +91,11 @@ class TrinoComponent:
         )
 
     def class_path(self) -> ClassPath:
-        """The server's jars; its plugins have loaders of their own, whose classes Java does not keep."""
+        """Return the server's jars. Its plugins have their own class loaders, whose classes Java does not archive."""
         return ClassPath(self.name, java_home(25), (jars("trino") / "lib",))
 
     def probe(self, context: StackContext) -> None:
-        """Return once the server takes queries."""
+        """Return when the server accepts queries."""
         import httpx  # noqa: PLC0415 - `status` loads this module and needs none of it
 
         answer = httpx.get(f"{_url(context)}/v1/info", timeout=2, trust_env=False).raise_for_status()
@@ -103,10 +103,10 @@ class TrinoComponent:
             raise StackError(f"Trino at {_url(context)} is starting")
 
     def after_ready(self, context: StackContext) -> None:
-        """Nothing: tables are in Glue, and Glue is there by itself."""
+        """Do nothing: tables are in Glue."""
 
     def exercise(self, context: StackContext) -> None:
-        """A query that is planned, distributed, aggregated and sorted."""
+        """Run a query that is planned, distributed, aggregated and sorted."""
         from infra.local.aws_api.athena.trino_engine import Progress, Trino  # noqa: PLC0415 - as above
 
         sql = "SELECT state, count(*), max(node_version) FROM system.runtime.nodes GROUP BY 1 ORDER BY 2"
@@ -117,14 +117,14 @@ class TrinoComponent:
 
 
 def token(secrets: Secrets) -> str:
-    """The token of the server's one user; it holds as long as the stack's keys."""
+    """Return the token of the server's only user; it is valid as long as the stack's keys."""
     import jwt  # noqa: PLC0415 - `status` loads this module and needs none of it
 
     return jwt.encode({"sub": USER}, _derived(secrets, "trino-token"), algorithm="HS256")
 
 
 def _derived(secrets: Secrets, purpose: str) -> bytes:
-    """A key for this purpose, from the secret that every stack has."""
+    """Derive a key for this purpose from the stack's secret S3 key."""
     return hmac.digest(secrets.s3_secret_key.encode(), purpose.encode(), hashlib.sha256)
 
 

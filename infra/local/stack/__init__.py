@@ -1,1 +1,1 @@
-"""The embedded stack: its state folder, processes, ports, and starting and stopping its components."""
+"""The embedded stack: its state folder, processes, ports, and the start and stop of its components."""

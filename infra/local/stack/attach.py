@@ -1,4 +1,4 @@
-"""Where a stack's engines are, for whoever wants to use them: the way into the stack for everything else."""
+"""The addresses of a stack's engines, for all code outside the stack."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from infra.local.stack.state_folder import find_home
 
 
 def load_endpoints(home: Path | None = None) -> Endpoints:
-    """The addresses and credentials of the stack in `home` (default: CDC_LAKE_HOME, `.cdc-lake`).
+    """Return the addresses and credentials of the stack in `home` (default: CDC_LAKE_HOME, `.cdc-lake`).
 
-    They stay the same over `down` and `up`, so this does not ask whether anything runs: see
-    `require_running`. Raises StackDown when the stack was never started or by an earlier version only, ArtifactsMissing
-    before `setup`.
+    They stay the same over `down` and `up`. This does not check that anything runs; `require_running` does.
+
+    Raises StackDown if the stack was never started, or only by an earlier version; ArtifactsMissing before `setup`.
     """
     found = find_home(home)
     ports = StateFile(found.state_file).read().ports
@@ -53,7 +53,7 @@ def load_endpoints(home: Path | None = None) -> Endpoints:
 
 
 def require_running(names: Collection[str], home: Path | None = None) -> None:
-    """Return when the processes of these components are alive; StackDown names those that are not."""
+    """Check that the processes of these components are alive. Raises StackDown that names those that are not."""
     found = find_home(home)
     processes = StateFile(found.state_file).read().processes
     down = [name for name in names if recorded(processes.get(name)) is None]

@@ -1,4 +1,4 @@
-"""What every part of the embedded stack has in common: how it is prepared, started and probed."""
+"""The interface of the stack's components: how each is prepared, started and probed."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True)
 class Secrets:
-    """The random secrets of one state folder; made once, kept in a file of mode 0600."""
+    """The random secrets of one state folder, created once and kept in a file of mode 0600."""
 
     postgres_password: str
-    """The superuser's."""
+    """The password of the superuser."""
     debezium_password: str
-    """That of the role which connectors sign in as."""
+    """The password of the role that connectors sign in as."""
     connect_password: str
-    """That of Connect's REST interface."""
+    """The password of Connect's REST interface."""
     s3_access_key: str
     s3_secret_key: str
 
 
 @dataclass(frozen=True)
 class StackContext:
-    """What a component may know of the stack it belongs to."""
+    """What a component knows about its stack."""
 
     home: Path
     ports: Mapping[str, int]
     secrets: Secrets
 
     def folder(self, component: str) -> Path:
-        """The component's own folder below the state folder, made if it is missing; for nobody else to read."""
+        """Return the component's folder below the state folder, private to its owner; create it if it is missing."""
         path = self.home / component
         path.mkdir(parents=True, exist_ok=True)
         path.chmod(PRIVATE_FOLDER)
         return path
 
     def temporary(self, component: str) -> Path:
-        """The folder for the component's temporary files, empty: what a process that was killed left is removed."""
+        """Return the folder for the component's temporary files, emptied of what a killed process left."""
         path = self.folder(component) / TEMPORARY
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir(mode=PRIVATE_FOLDER)
@@ -55,7 +55,7 @@ class StackContext:
 
 @dataclass(frozen=True)
 class Launch:
-    """One process: its arguments, what it adds to the environment, and whose it is."""
+    """One process: its arguments, additions to its environment, and its user."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
@@ -68,39 +68,39 @@ class Component(Protocol):
 
     name: str
     port_names: tuple[str, ...]
-    """The ports it listens on, by name; the first one is the one `status` shows."""
+    """The names of the ports it listens on; `status` shows the first one."""
     needs: tuple[str, ...]
     """Components that must be ready before this one starts."""
 
     def version(self) -> str:
-        """The version of the engine, as its own artifacts tell it."""
+        """Return the version of the engine, read from its artifacts."""
 
     def prepare(self, context: StackContext) -> None:
-        """Write configuration and make what must exist before the start; idempotent."""
+        """Write the configuration and create what must exist before the start; idempotent."""
 
     def launch(self, context: StackContext) -> Launch:
-        """The process to start."""
+        """Return the process to start."""
 
     def probe(self, context: StackContext) -> None:
-        """Return when the component serves requests; raise any exception while it does not yet."""
+        """Return when the component serves requests; raise any exception while it does not."""
 
     def after_ready(self, context: StackContext) -> None:
-        """Make what the stack promises inside the running component (a bucket, a database); idempotent."""
+        """Create what the stack provides inside the running component (a bucket, a database); idempotent."""
 
 
 @runtime_checkable
 class StopsBySignal(Protocol):
-    """A component that wants another signal than SIGTERM to end in good order; nothing else is asked of it."""
+    """A component that needs another signal than SIGTERM for a clean shutdown."""
 
     stop_signal: signal.Signals
 
 
 @runtime_checkable
 class OnJava(Component, Protocol):
-    """A component that is run by a JVM, whose classes are kept."""
+    """A component that runs on a JVM and has a class archive."""
 
     def class_path(self) -> ClassPath:
-        """What it is run from."""
+        """Return the class path that it runs from."""
 
     def exercise(self, context: StackContext) -> None:
-        """Ask the running engine for what it is asked most, so that the classes for it are loaded."""
+        """Send the running engine its usual requests, so that it loads their classes."""

@@ -1,4 +1,4 @@
-"""How one component does, told without asking it to work: from its process and its port."""
+"""The status of one component, from its process and its port; no request is sent to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ComponentState = Literal["running", "starting", "stopped", "dead"]
 
 @dataclass(frozen=True)
 class ComponentStatus:
-    """One line of `cdc-lake status`. Dead: it was started and its process is gone, without a `down`."""
+    """One line of `cdc-lake status`. dead: it was started and its process ended without a `down`."""
 
     name: str
     state: ComponentState
@@ -30,12 +30,12 @@ class ComponentStatus:
 
 
 def component_status(component: Component, state: StackState) -> ComponentStatus:
-    """The component's status by the recorded state of its stack."""
+    """Return the component's status by the recorded state of its stack."""
     port = state.ports.get(component.port_names[0])
     note = state.processes.get(component.name)
     process = recorded(note)
     version: str | None = None
-    with suppress(StackError):  # its artifacts are not here: then it has no version to tell
+    with suppress(StackError):  # without its artifacts the version is unknown
         version = component.version()
     if process is None:
         return ComponentStatus(component.name, "dead" if note else "stopped", None, port, version, None)
@@ -46,14 +46,14 @@ def component_status(component: Component, state: StackState) -> ComponentStatus
 
 
 def listens(port: int) -> bool:
-    """Whether something accepts connections on the port."""
+    """Return whether a process accepts connections on the port."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as client:
         client.settimeout(1)
         return client.connect_ex((LOOPBACK, port)) == 0
 
 
 def resident(process: psutil.Process) -> int | None:
-    """Resident memory in bytes, of the process and its children; what children share is counted once."""
+    """Return the resident memory of the process and its children in bytes; memory that children share counts once."""
     try:
         total: int = process.memory_info().rss
         for child in process.children(recursive=True):

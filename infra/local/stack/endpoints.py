@@ -1,4 +1,4 @@
-"""Where the running stack's engines are: what a profile needs to bind resources to them."""
+"""The addresses and credentials of the running stack's engines, which a profile passes to its resources."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ REGION = "us-east-1"
 DATABASE = "devdb"
 
 CONNECT_USER = "cdc-lake"
-"""Who may use Connect's REST interface."""
+"""The user of Connect's REST interface."""
 
 CAPTURE_ROLE = "debezium"
-"""The role that connectors sign in to PostgreSQL as: no superuser, it reads what the pipelines' `source` grants it."""
+"""The role that connectors sign in to PostgreSQL as: no superuser; the pipelines' `source` grants it the tables."""
 
 
 class Endpoints(BaseModel):
@@ -33,7 +33,7 @@ class Endpoints(BaseModel):
     connect_user: str = CONNECT_USER
     connect_password: SecretStr
     connect_secrets_file: Path
-    """A properties file (mode 0600) that the worker's FileConfigProvider may read: `postgres.password` in it is the
+    """A properties file (mode 0600) that the worker's FileConfigProvider may read; its `postgres.password` is the
     password of `capture_role`."""
     capture_role: str = CAPTURE_ROLE
     s3_endpoint: str
@@ -51,5 +51,5 @@ class Endpoints(BaseModel):
 
     @property
     def connect_login(self) -> tuple[str, str]:
-        """User and password of Connect's REST interface."""
+        """Return user and password of Connect's REST interface."""
         return self.connect_user, self.connect_password.get_secret_value()

@@ -1,8 +1,8 @@
-"""Which port each listener of one stack gets, so that several stacks live side by side.
+"""Chooses the ports of one stack, so that several stacks can run on one machine.
 
-A port fixed by `CDC_LAKE_PORT_<NAME>` is that port or an error. Otherwise the stack keeps the port it
-had, else takes the preferred one, else the next free one. A port that another stack on this machine
-has chosen counts as taken, also while that stack is down.
+A port that `CDC_LAKE_PORT_<NAME>` fixes is used or causes an error. Otherwise the stack keeps its earlier port, else
+takes the preferred one, else the next free one. A port that another stack of this user has chosen counts as taken, also
+while that stack is down.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ SEARCHED = 400
 
 
 def variable(name: str) -> str:
-    """The environment variable that fixes the port of this name."""
+    """Return the name of the environment variable that fixes this port."""
     return f"CDC_LAKE_PORT_{name.upper()}"
 
 
 def is_free(port: int) -> bool:
-    """Whether nothing listens on the port. A listener that has just ended does not count."""
+    """Return whether no process listens on the port. A listener that has just ended does not count."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -50,7 +50,8 @@ def is_free(port: int) -> bool:
 
 
 def holder(port: int) -> str:
-    """Who listens on the port, for an error message, as far as this user may know."""
+    """Return the name and pid of the process that listens on the port, for an error message, if this user may see
+    them."""
     with suppress(psutil.AccessDenied):
         for connection in psutil.net_connections(kind="tcp"):
             here = connection.status == psutil.CONN_LISTEN and tuple(connection.laddr)[1:] == (port,)
@@ -63,7 +64,7 @@ def holder(port: int) -> str:
 class PortBook:
     """The ports that the stacks of this user have chosen, in one file of the cache folder.
 
-    `environment` is where fixed ports are looked for; the process's if None.
+    Fixed ports are read from `environment`; from the process's environment if None.
     """
 
     def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
@@ -81,11 +82,11 @@ class PortBook:
         say: Callable[[str], None],
         keep: Callable[[dict[str, int]], None],
     ) -> dict[str, int]:
-        """A port for each name of `wanted`, noted as this home's.
+        """Choose a port for each name of `wanted`, and record it for this home.
 
-        `ours` are the names whose saved port is held by this stack's own running process. `keep` writes the choice
-        into the home's state before another stack chooses: without that, the note would count as a removed home's.
-        Raises PortTaken when a port fixed by the environment is held by someone else.
+        `ours` are the names whose saved port is in use by this stack's own running process. `keep` writes the choice
+        into the home's state before another stack can choose: without that state the record would count as that of a
+        removed home. Raises PortTaken if another process has a port that the environment fixes.
         """
         with self._lock:
             book = self._read()
@@ -101,7 +102,7 @@ class PortBook:
             return chosen
 
     def _read(self) -> dict[str, list[int]]:
-        """The notes of every stack whose state still exists."""
+        """Return the recorded ports of every stack whose state still exists."""
         with suppress(FileNotFoundError, json.JSONDecodeError):
             book: dict[str, list[int]] = json.loads(self._file.read_text(encoding="utf-8"))
             return {home: ports for home, ports in book.items() if (Path(home) / "stack.json").exists()}

@@ -1,9 +1,8 @@
-"""Starting, finding and ending the stack's processes.
+"""Starts, finds and ends the stack's processes.
 
-Every process is started in a session of its own, with its stack and component in its environment. So it
-outlives the command that started it, and is found again even when that command died before it could
-note the pid. A recorded pid counts only together with its start time: pids are reused.
-Not here: what to start, and in which order (stack.py).
+Every process is started in its own session, with its stack and component in its environment (marks). So it outlives the
+command that started it, and is found even if that command died before it recorded the pid. A recorded pid is valid only
+with its start time, because pids are reused. stack.py decides what to start, and in which order.
 """
 
 from __future__ import annotations
@@ -27,23 +26,24 @@ from infra.local.stack.stack_state import ProcessRecord
 HOME_MARK = "CDC_LAKE_STACK_HOME"
 COMPONENT_MARK = "CDC_LAKE_STACK_COMPONENT"
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "XDG_CACHE_HOME")
-"""What engines get of the caller's environment: no credentials, no JAVA_TOOL_OPTIONS. CDC_LAKE_* come on top."""
+"""What engines inherit of the caller's environment: no credentials, no JAVA_TOOL_OPTIONS. CDC_LAKE_* are added."""
 LOG_LIMIT = 32 * 1024 * 1024
 GONE = (psutil.NoSuchProcess, psutil.ZombieProcess)
 
 
 @dataclass(frozen=True)
 class Found:
-    """A live process of a stack and the component that it belongs to."""
+    """A live process of a stack and its component."""
 
     component: str
     process: psutil.Process
     main: bool
-    """Whether it is what was spawned; otherwise it is a helper that ends with that (a PostgreSQL worker)."""
+    """Whether it is the process that was spawned; else it is a helper (a PostgreSQL worker), which ends with that
+    process."""
 
 
 def spawn(launch: Launch, component: str, home: Path, log: Path) -> psutil.Popen:
-    """Start the process, its output appended to `log`. Raises StackError when it can't be executed."""
+    """Start the process and append its output to `log`. Raises StackError if it cannot be executed."""
     if log.exists() and log.stat().st_size > LOG_LIMIT:
         log.replace(log.with_suffix(".log.1"))
     folder = home / component
@@ -61,7 +61,7 @@ def spawn(launch: Launch, component: str, home: Path, log: Path) -> psutil.Popen
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=_answer_signals,  # takes no lock and imports nothing: safe beside threads
+                preexec_fn=_answer_signals,  # takes no lock and imports nothing: safe with threads
                 user=account.pw_uid if account else None,
                 group=account.pw_gid if account else None,
                 extra_groups=[] if account else None,
@@ -71,10 +71,10 @@ def spawn(launch: Launch, component: str, home: Path, log: Path) -> psutil.Popen
 
 
 def _answer_signals() -> None:
-    """Undo that whoever started this command ignores signals (nohup, a script's `&`, some CI runners).
+    """Reset ignored signals, which nohup, a script's `&` and some CI runners set.
 
-    Children inherit that, and a JVM leaves alone what is ignored when it starts: `down` would have to wait for
-    its SIGKILL.
+    Children inherit ignored signals, and a JVM keeps a signal ignored that is ignored at its start: `down` would have
+    to wait until it sends SIGKILL.
     """
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
@@ -90,12 +90,12 @@ def _environment(extra: Mapping[str, str], component: str, home: Path) -> dict[s
 
 
 def record(process: psutil.Process) -> ProcessRecord:
-    """What to note of a process so that it can be told from a later one with its pid."""
+    """Return the record of a process, which distinguishes it from a later one with the same pid."""
     return ProcessRecord(pid=process.pid, created=process.create_time())
 
 
 def recorded(note: ProcessRecord | None) -> psutil.Process | None:
-    """The live process that the record means; None when it ended, even if its pid is in use again."""
+    """Return the live process of the record, or None if it has ended, even if its pid is in use again."""
     if note is None:
         return None
     try:
@@ -107,11 +107,11 @@ def recorded(note: ProcessRecord | None) -> psutil.Process | None:
 
 
 def find(home: Path, component: str | None = None) -> list[Found]:
-    """Every live process of the stack in `home` (of one component, if named), oldest first.
+    """Return the live processes of the stack in `home` (of one component, if named), oldest first.
 
-    By the marks in its environment. PostgreSQL's workers overwrite theirs; they are known by a working
-    folder inside the stack together with an empty environment, which no shell or tool of a user has. A worker
-    that was forked this moment still has the marks, and is known by its parent.
+    They are found by the marks in their environment. PostgreSQL's workers overwrite theirs; they are found by a working
+    folder inside the stack together with an empty environment, which no shell or tool of a user has. A worker that has
+    just been forked still has the marks; it is recognized by its parent.
     """
     found = [f for f in _all_found(home) if component is None or f.component == component]
     return sorted(found, key=lambda f: (f.process.create_time(), f.process.pid))
@@ -130,7 +130,7 @@ def _all_found(home: Path) -> Iterator[Found]:
             if owner and process.status() != psutil.STATUS_ZOMBIE:
                 yield Found(owner, process, main=bool(marks) and not _is_marked(process.parent(), home, owner))
         except (psutil.NoSuchProcess, psutil.AccessDenied, OSError):
-            continue  # ended meanwhile, or another user's: not ours
+            continue  # it has ended, or belongs to another user
 
 
 def _is_marked(process: psutil.Process | None, home: Path, component: str) -> bool:
@@ -145,9 +145,9 @@ def _component_of_folder(home: Path, folder: Path) -> str | None:
 
 
 def end(processes: Iterable[psutil.Process], first: signal.Signals, seconds: float) -> None:
-    """End the processes with their groups: `first`, then SIGKILL for what is left after `seconds`.
+    """End the processes and their groups: send `first`, then SIGKILL to those that are left after `seconds`.
 
-    Returns when they are gone. Raises StackError when one survives SIGKILL (it hangs in the kernel).
+    Returns when all have ended. Raises StackError if one survives SIGKILL (it hangs in the kernel).
     """
     asked = list(processes)
     left = asked + [member for process in asked for member in _group(process)]
@@ -162,12 +162,12 @@ def end(processes: Iterable[psutil.Process], first: signal.Signals, seconds: flo
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Whether this very process still runs, or has threads that still end and hold its ports.
+    """Return whether this process still runs, or has ending threads that still hold its ports.
 
-    A zombie without threads does not: its parent may never collect it.
+    A zombie without threads is not alive: its parent may never wait for it.
     """
     with suppress(psutil.TimeoutExpired):
-        process.wait(timeout=0)  # collects it if it is a child of ours that ended
+        process.wait(timeout=0)  # reaps it if it is an ended child of this process
     try:
         if not process.is_running():
             return False
@@ -177,7 +177,7 @@ def is_alive(process: psutil.Process) -> bool:
 
 
 def listening(process: psutil.Process) -> set[int]:
-    """The TCP ports that the process listens on; none where it has ended."""
+    """Return the TCP ports that the process listens on; none if it has ended."""
     with suppress(*GONE):
         found = process.net_connections(kind="tcp")
         return {connection.laddr[1] for connection in found if connection.status == psutil.CONN_LISTEN}
@@ -185,7 +185,7 @@ def listening(process: psutil.Process) -> set[int]:
 
 
 def _group(process: psutil.Process) -> list[psutil.Process]:
-    """What the process has started in its own group; none where it does not lead one."""
+    """Return the descendants of the process that are in its group; none if it does not lead a group."""
     with suppress(*GONE, ProcessLookupError):
         if os.getpgid(process.pid) == process.pid:
             return [child for child in process.children(recursive=True) if _leader(child) == process.pid]
@@ -209,7 +209,7 @@ def _signal(process: psutil.Process, number: signal.Signals) -> None:
 
 
 def _wait_gone(processes: list[psutil.Process], seconds: float) -> list[psutil.Process]:
-    """The processes still alive after `seconds`."""
+    """Return the processes that are still alive after `seconds`."""
     poll = Retrying(
         stop=stop_after_delay(seconds),
         wait=wait_fixed(0.05),

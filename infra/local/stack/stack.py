@@ -29,7 +29,7 @@ _PORT_CHOICES = 3
 class Stack:
     """The components of one state folder; safe to use from several processes at once.
 
-    `environment` fixes ports (ports.py); the process's if None.
+    `environment` fixes ports (ports.py); the process's environment if None.
     """
 
     def __init__(
@@ -44,15 +44,15 @@ class Stack:
         self.state = StateFile(self.home.state_file)
 
     def up(self, only: Collection[str] | None = None, watch: Watch | None = None) -> list[ComponentStatus]:
-        """Start what does not run (of `only` and what those need), repair what was killed; the status after.
+        """Start the components that do not run (`only` and their needs), and return the status of all.
 
-        Raises StackError: a port held by others, missing artifacts, a component that does not come up.
+        Raises StackError if another process has a port, artifacts are missing, or a component does not start.
         """
         watch = watch or Silent()
         self.home.make()
         with self.home.locked(), _relayed(watch):
             chosen = with_needs(self.components, [c.name for c in self.components] if only is None else only)
-            # Between a port's choice and its use another program may take it: then another one is chosen.
+            # Another program may take a port between its choice and its use: then another port is chosen.
             Retrying(retry=retry_if_exception_type(PortLost), stop=stop_after_attempt(_PORT_CHOICES), reraise=True)(
                 self._start, chosen, watch
             )
@@ -70,10 +70,10 @@ class Stack:
         )
 
     def _context(self, starter: Starter) -> StackContext:
-        """Ports for every component, also those not started now: their addresses are known from here on."""
+        """Return the context with the ports of all components, also of those that are not started now."""
         saved = self.state.read()
         alive = {c.name for c in self.components if recorded(saved.processes.get(c.name)) is not None}
-        # A process that no note names has no port that anybody knows: it is ended before ports are chosen.
+        # The ports of a process without a record are unknown: it is ended before ports are chosen.
         for name in {f.component for f in find(self.home.path)} - alive:
             starter.end(name, self._component(name), find(self.home.path, name))
         ours = {port for c in self.components if c.name in alive for port in c.port_names}
@@ -87,11 +87,11 @@ class Stack:
         return StackContext(self.home.path, ports, load_or_make(self.home.secrets_file))
 
     def down(self, watch: Watch | None = None) -> None:
-        """End every process of this stack, those that need others first; returns when all are gone."""
+        """End every process of this stack, dependents first; return when all have ended."""
         watch = watch or Silent()
         if not self.home.path.is_dir() and not find(self.home.path):
             return
-        self.home.make()  # someone may have removed the folder under running processes
+        self.home.make()  # a user may have deleted the folder of running processes
         with self.home.locked():
             starter = Starter(self.home, self.state, watch, Event())
             running = {f.component for f in find(self.home.path)}
@@ -110,13 +110,13 @@ class Stack:
         return next((component for component in self.components if component.name == name), None)
 
     def status(self) -> list[ComponentStatus]:
-        """How each component does, in the registry's order."""
+        """Return the status of each component, in the order of `components`."""
         state = self.state.read()
         return [component_status(component, state) for component in self.components]
 
 
 class _relayed(logging.Handler):  # noqa: N801 - used as a context manager
-    """Shows what components log (they know no terminal) as messages, while `up` is at work."""
+    """Shows the log records of components as messages while `up` runs."""
 
     def __init__(self, watch: Watch) -> None:
         super().__init__(logging.INFO)

@@ -1,4 +1,4 @@
-"""The random secrets of one stack: made at its first start, kept in one file that only its owner reads."""
+"""The random secrets of one stack: created at its first start, kept in one file that only its owner can read."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class _SecretsFile(BaseModel):
 
 
 def load_or_make(path: Path) -> Secrets:
-    """The secrets in `path`; what is missing is made and written there, mode 0600. Only for who holds the home's lock.
+    """Return the secrets in `path`; create and write what is missing (mode 0600). The caller holds the home's lock.
 
-    Raises StackError when the file is there and can't be read: the data was encrypted by nothing else,
-    but PostgreSQL's password can't be guessed back.
+    Raises StackError if the file exists and cannot be read: PostgreSQL's password cannot be recovered. The data itself
+    is not encrypted.
     """
     if not path.exists():
         made = _SecretsFile(
@@ -48,7 +48,8 @@ def load_or_make(path: Path) -> Secrets:
 
 
 def load(path: Path) -> Secrets:
-    """The secrets in `path`. Raises StackError as load_or_make does, StackDown where an earlier version wrote it."""
+    """Return the secrets in `path`. Raises StackError as load_or_make does, StackDown if an earlier version wrote the
+    file."""
     read = _read(path)
     if missing := sorted(_SecretsFile.model_fields.keys() - read.model_fields_set):
         raise StackDown(

@@ -1,7 +1,7 @@
-"""stack.json: the ports that one stack has chosen, and which processes it started.
+"""stack.json: the ports that one stack has chosen, and the processes that it started.
 
-The file is a note, not the truth: a process counts as ours only while its pid carries the recorded
-start time, and processes that no note names are found by their environment (process.py).
+The file can be out of date: a process belongs to the stack only if its pid has the recorded start time, and processes
+without a record are found by their environment (process.py).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from infra.local.files import write_atomic
 
 
 class ProcessRecord(BaseModel):
-    """One started process; `created` is its start time in seconds since the epoch, as the kernel tells it."""
+    """One started process; `created` is its start time in seconds since the epoch, as the kernel reports it."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -38,13 +38,13 @@ class StateFile:
         self._lock = Lock()
 
     def exists(self) -> bool:
-        """Whether the stack was ever started here."""
+        """Return whether the stack was ever started here."""
         return self._path.exists()
 
     def read(self) -> StackState:
-        """The recorded state; an empty one when there is none, or when the file is damaged.
+        """Return the recorded state; an empty one if the file is missing or damaged.
 
-        Nothing is lost by the latter: processes are found without it, and ports are chosen anew.
+        A damaged file loses nothing: processes are found without it, and ports are chosen again.
         """
         try:
             return StackState.model_validate_json(self._path.read_text(encoding="utf-8"))
@@ -52,7 +52,7 @@ class StateFile:
             return StackState()
 
     def save_ports(self, ports: dict[str, int]) -> None:
-        """Record the ports chosen; ports of other names stay."""
+        """Record the chosen ports; ports of other names stay."""
         with self._lock:
             state = self.read()
             self._write(state.model_copy(update={"ports": state.ports | ports}))
@@ -64,7 +64,7 @@ class StateFile:
             self._write(state.model_copy(update={"processes": state.processes | {component: record}}))
 
     def forget_process(self, component: str) -> None:
-        """Drop the process of one component from the record."""
+        """Delete the record of one component's process."""
         with self._lock:
             state = self.read()
             if component in state.processes:

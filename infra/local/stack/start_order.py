@@ -1,4 +1,4 @@
-"""Doing something to every component at once, as far as one need not wait for another."""
+"""The order in which components start and stop: in parallel, each after those that it depends on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from infra.local.stack.component import Component
 
 
 def with_needs(components: Sequence[Component], names: Collection[str]) -> list[Component]:
-    """The named components and all that they need, in the given order. Raises StackError for an unknown name."""
+    """Return the named components and their needs, in the given order. Raises StackError for an unknown name."""
     by_name = {component.name: component for component in components}
     wanted: set[str] = set()
     queue = list(names)
@@ -26,7 +26,7 @@ def with_needs(components: Sequence[Component], names: Collection[str]) -> list[
 
 
 def dependents(components: Sequence[Component], names: Collection[str]) -> set[str]:
-    """The components that need one of `names`, directly or through others; without `names` themselves."""
+    """Return the components that need one of `names`, directly or through others; without `names`."""
     found = set(names)
     grown = True
     while grown:
@@ -37,10 +37,10 @@ def dependents(components: Sequence[Component], names: Collection[str]) -> set[s
 
 
 def in_order(waits_for: Mapping[str, Collection[str]], work: Callable[[str], None], stop: Event) -> None:
-    """Call `work(name)` for each name once all that it waits for are done, in parallel.
+    """Call `work(name)` in parallel, for each name after the names that it waits for are finished.
 
-    After the first failure, or an interruption, nothing new begins and `stop` is set; the failure is
-    raised when what had begun has ended.
+    After the first failure or an interruption no more work starts and `stop` is set; the failure is raised when the
+    work in progress has ended.
     """
     left = {name: {other for other in others if other in waits_for} for name, others in waits_for.items()}
     running: dict[Future[None], str] = {}
@@ -62,7 +62,7 @@ def in_order(waits_for: Mapping[str, Collection[str]], work: Callable[[str], Non
                     for others in left.values():
                         others.discard(name)
         except BaseException:
-            stop.set()  # Ctrl-C: the threads look at it, the pool waits for them
+            stop.set()  # Ctrl-C: the threads check it, the pool waits for them
             raise
     if failure is not None:
         raise failure

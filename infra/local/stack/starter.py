@@ -1,4 +1,4 @@
-"""Bringing one component to where it serves, and ending one."""
+"""Starts one component until it serves requests, and ends one."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Starter:
     cancelled: Event
 
     def start(self, component: Component, context: StackContext) -> None:
-        """Return when the component serves and has what the stack promises inside it.
+        """Start the component; return when it serves requests and `after_ready` is finished.
 
-        Raises StartFailed when its process ends, or does not answer in time, with the end of its log; PortLost where
-        its port went to somebody else meanwhile.
+        Raises StartFailed with the end of its log if its process ends or does not answer in time; PortLost if another
+        process has taken its port meanwhile.
         """
         began = monotonic()
         process = recorded(self.state.read().processes.get(component.name))
@@ -50,14 +50,14 @@ class Starter:
         self.watch.done(component.name, f"{how} on port {port}", monotonic() - began)
 
     def _still_serves(self, component: Component, context: StackContext, process: psutil.Process) -> bool:
-        """Whether a process that was started earlier answers; False when it ends instead."""
+        """Return whether a process that was started earlier answers; False if it ends meanwhile."""
         self.watch.doing(component.name, "looking whether it answers")
         try:
             self._wait(component, context, process, log_from=0)
         except StartFailed:
             if is_alive(process):
                 raise
-            return False  # it was dying when it was found
+            return False  # it was ending when it was found
         return True
 
     def _start_anew(self, component: Component, context: StackContext) -> None:
@@ -89,7 +89,7 @@ class Starter:
                 raise StartFailed(f"{component.name} ended while it was starting{self._tail(component.name, log_from)}")
             component.probe(context)
             ports = {context.ports[name] for name in component.port_names}
-            if missing := ports - listening(process):  # what answers there is another's
+            if missing := ports - listening(process):  # another process answers on that port
                 raise ConnectionRefusedError(f"{component.name} does not listen on {', '.join(map(str, missing))}")
 
         try:
@@ -109,16 +109,17 @@ class Starter:
     def _tail(self, component: str, offset: int) -> str:
         log = self.home.log(component)
         with log.open("rb") as file:
-            file.seek(offset if offset <= log.stat().st_size else 0)  # it may have been begun anew
+            file.seek(offset if offset <= log.stat().st_size else 0)  # the log may have been rotated
             lines = file.read().decode("utf-8", errors="replace").strip().splitlines()[-TAIL_LINES:]
         return f"; the end of {log}:\n" + "\n".join(lines or ["(it printed nothing)"])
 
     def end(self, name: str, component: Component | None, found: list[Found]) -> None:
-        """End these processes of one component and forget them; returns when they are gone."""
+        """End these processes of one component and delete its record; return when they have ended."""
         chosen = component.stop_signal if isinstance(component, StopsBySignal) else signal.SIGTERM
         main = [f.process for f in found if f.main]
         end(main, chosen, STOP_SECONDS)
-        # A killed PostgreSQL's workers notice by themselves; only then is its shared memory free.
+        # The workers of a killed PostgreSQL notice its end by themselves; its shared memory is free only after they
+        # end.
         end([f.process for f in found if not f.main], signal.SIGTERM, STOP_SECONDS)
         self.state.forget_process(name)
 

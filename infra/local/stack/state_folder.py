@@ -1,4 +1,4 @@
-"""Where the state of one embedded stack lives, and the lock that lets one command at a time change it."""
+"""The state folder of one embedded stack, and the lock that lets one command at a time change it."""
 
 from __future__ import annotations
 
@@ -19,28 +19,29 @@ PROJECT_MARKS = ("pyproject.toml", "workspace.yaml", ".git")
 
 @dataclass(frozen=True)
 class StackHome:
-    """The state folder of one stack; every path of it is named here."""
+    """The state folder of one stack and the paths in it."""
 
     path: Path
 
     @property
     def state_file(self) -> Path:
-        """Ports and processes."""
+        """The file with ports and processes."""
         return self.path / "stack.json"
 
     @property
     def secrets_file(self) -> Path:
-        """Passwords and keys, mode 0600."""
+        """The file with passwords and keys, mode 0600."""
         return self.path / "secrets.json"
 
     def log(self, component: str) -> Path:
-        """Everything that the component's process printed. Raises StackError for what can't be a component's name."""
+        """Return the file with the output of the component's process. Raises StackError if the name is not valid."""
         if not component.isidentifier():
             raise StackError(f"there is no component {component!r}: `cdc-lake status` lists them")
         return self.path / "logs" / f"{component}.log"
 
     def make(self) -> None:
-        """Make the folder, for its owner alone; of root's, others may pass through it (PostgreSQL's user must)."""
+        """Create the folder, private to its owner. Root's folder can be traversed by others: PostgreSQL's user must do
+        so."""
         self.path.mkdir(parents=True, exist_ok=True)
         self.path.chmod(0o711 if os.geteuid() == 0 else 0o700)
         for folder in ("logs", "dagster", "dashboards"):
@@ -49,9 +50,9 @@ class StackHome:
 
     @contextmanager
     def locked(self, seconds: float = 600) -> Iterator[None]:
-        """Hold the stack's lock; the operating system drops it when the holder dies.
+        """Hold the stack's lock; the operating system releases it when the holder dies.
 
-        Raises StackError when another command still holds it after `seconds`.
+        Raises StackError if another command still holds it after `seconds`.
         """
         lock = FileLock(self.path / "stack.lock", mode=0o600)
         try:
@@ -65,13 +66,13 @@ class StackHome:
 
 
 def find_home(option: Path | None = None) -> StackHome:
-    """The state folder: the option, else CDC_LAKE_HOME, else `.cdc-lake` in the project of this directory."""
+    """Return the state folder: the option, else CDC_LAKE_HOME, else `.cdc-lake` in the project of this directory."""
     chosen = option or os.environ.get(HOME_VARIABLE)
     return StackHome(Path(chosen).expanduser().resolve() if chosen else project_root(Path.cwd()) / FOLDER)
 
 
 def project_root(start: Path) -> Path:
-    """The nearest folder at or above `start` that looks like a project's root; `start` if there is none."""
+    """Return the nearest folder at or above `start` that contains a project's files; `start` if there is none."""
     start = start.resolve()
     for folder in (start, *start.parents):
         if any((folder / mark).exists() for mark in PROJECT_MARKS):

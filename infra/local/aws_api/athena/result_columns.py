@@ -12,7 +12,7 @@ from typing import Any
 Value = None | bool | int | float | str | list["Value"] | dict[str, "Value"]
 """A value in Trino's JSON."""
 
-# Precision and scale that Athena reports for types without parameters of their own.
+# Precision and scale that Athena reports for types without parameters.
 _SIZES = {
     "varchar": (2147483647, 0),
     "tinyint": (3, 0),

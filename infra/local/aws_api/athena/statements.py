@@ -1,6 +1,6 @@
-"""The kind of a SQL statement, as Athena reports it, by its first words; other statements are refused.
+"""The kind of a SQL statement, as Athena reports it, by its first words; other statements are rejected.
 
-A mistake further on is found by Trino: the query then FAILS where Athena would have refused to start it.
+Trino reports syntax errors after the first words: the execution becomes FAILED, while Athena would reject the request.
 """
 
 from __future__ import annotations
@@ -76,11 +76,11 @@ def classify(sql: str) -> Statement:
 
 
 def _refuse_other_catalogs(text: str) -> None:
-    """Refuse Trino's internal catalogs, which Athena does not have."""
+    """Reject Trino's internal catalogs, which Athena does not have."""
     try:
         tables = list(sqlglot.parse_one(text, dialect="athena").find_all(exp.Table))
     except SqlglotError:
-        return  # Trino parses the whole language and gives the better message
+        return  # Trino parses the statement itself and reports the error better
     for table in tables:
         if table.catalog and table.catalog.lower() != CATALOG:
             raise invalid_request(f"Catalog '{table.catalog}' does not exist; there is AwsDataCatalog.")

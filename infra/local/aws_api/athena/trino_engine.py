@@ -22,8 +22,8 @@ from infra.local.components.trino import USER
 
 T = TypeVar("T")
 
-# For up to five seconds after its start Trino accepts queries but does not yet count itself as a worker. A query waits
-# for it, as queries wait for capacity in Athena.
+# For up to five seconds after its start Trino accepts queries but does not yet count itself as a worker. A query is
+# retried until then, as queries wait for capacity in Athena.
 NO_WORKER = "NO_NODES_AVAILABLE"
 WORKER_WAIT_SECONDS = 20
 # AthenaError.ErrorCategory

@@ -1,1 +1,1 @@
-"""Glue's Data Catalog: moto's, with every change on disk before it is acknowledged."""
+"""Glue's Data Catalog: moto's catalog, which is saved to disk before each change is acknowledged."""

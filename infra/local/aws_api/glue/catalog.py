@@ -1,7 +1,7 @@
 """The Glue service: databases, tables and partitions of moto's catalog, saved after each change (catalog_file.py).
 
-Crawlers, jobs, schemas, connections and column statistics are refused. Unlike AWS it lists everything in one page,
-keeps no old table versions across a restart, and does not fold names to lower case: callers send lower case.
+Crawlers, jobs, schemas, connections and column statistics are rejected. Unlike AWS, the service lists everything in one
+page, keeps no old table versions across a restart, and does not fold names to lower case: callers send lower case.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from infra.local.aws_api.server import Application
 
 log = logging.getLogger(__name__)
 
-# What our code and Trino call.
+# The operations that the pipeline and Trino call.
 _READS = frozenset(
     {"GetDatabase", "GetDatabases", "GetTable", "GetTables", "GetPartition", "GetPartitions", "BatchGetPartition"}
 )
@@ -33,7 +33,8 @@ _CHANGES = frozenset(
         *("BatchCreatePartition", "BatchUpdatePartition"),
     }
 )
-# Trino asks for column statistics around each write, even if its settings say not to collect any. There are none.
+# Trino requests column statistics around each write, even if its settings disable their collection. The answers are
+# empty.
 _NO_STATISTICS = {
     "GetColumnStatisticsForTable": '{"ColumnStatisticsList": []}',
     "GetColumnStatisticsForPartition": '{"ColumnStatisticsList": []}',
@@ -63,7 +64,7 @@ def glue_service(file: CatalogFile) -> Application:
                 return 200, self.response_headers, _NO_STATISTICS[action]
             with lock:
                 answer = super().call_action()
-                # A batch of which a part failed is answered with 200 and has changed something.
+                # A batch that failed in part is answered with 200 and has changed the catalog.
                 if action in _CHANGES and int(answer[0]) < 300:
                     try:
                         file.save()

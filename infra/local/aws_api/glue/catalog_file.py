@@ -1,6 +1,7 @@
 """The Glue catalog on disk: one JSON file with databases, tables and partitions, replaced as a whole.
 
-Of a table the file contains the current version and its number, and no older ones. catalog.py decides when to save.
+The file contains the current version of each table and its number, and no older versions. catalog.py decides when to
+save.
 """
 
 from __future__ import annotations
