@@ -3,7 +3,7 @@
 #
 # Here: Python 3.11 and what requirements.lock names, at /opt/cdc-lake, where `emr.cluster.python` looks for it.
 # Not here: the jobs' own code and jars, which come with each job. Run by EMR as its user hadoop; the argument is the
-# lock's URI (s3://…/requirements.lock), which spark.py gives.
+# lock's URI (s3://…/requirements.lock), from infra/aws/stacks/spark.py.
 set -euo pipefail
 
 lock=${1:?the URI of requirements.lock is missing}

@@ -38,7 +38,7 @@ def offsets_topic(pipeline: str) -> str:
 
 
 def worker_told(pipeline: str) -> str:
-    """The name under which other stacks are told the ARN of a pipeline's worker configuration (told.py)."""
+    """Return the name of the shared parameter with the ARN of a pipeline's worker configuration."""
     return f"connect-worker-{pipeline}"
 
 

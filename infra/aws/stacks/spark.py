@@ -20,7 +20,7 @@ from infra.aws.stacks.streaming import StreamingStack
 
 GLUE_FACTORY = "com.amazonaws.glue.catalog.metastore.AWSGlueDataCatalogHiveClientFactory"
 CLUSTER_TOLD = "emr-cluster"
-"""The name under which other stacks are told the cluster's id (told.py)."""
+"""The name under which other stacks are told the cluster's id (shared_parameters.py)."""
 _METASTORE = {"hive.metastore.client.factory.class": GLUE_FACTORY}
 
 
