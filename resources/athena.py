@@ -1,4 +1,4 @@
-"""Athena, as a Dagster resource: SQL in, rows or an effect out."""
+"""Athena as a Dagster resource: runs SQL statements and returns their rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from resources.errors import ResourceError, WaitTimedOut
 CATALOG = "AwsDataCatalog"
 _TB = 10**12
 _LEAST_BILLED = 10**7
-"""Of a statement that is not DDL: https://aws.amazon.com/athena/pricing/."""
+"""Bytes per statement that is not DDL: https://aws.amazon.com/athena/pricing/."""
 
 _ALLOW = "Allow whoever asks that: the table in Glue, its objects, and the bucket of the results."
 _ADVICE = (
@@ -42,17 +42,17 @@ _ADVICE = (
     ("nsufficient", _ALLOW),
 )
 
-# Every error is raised, and ours says more than PyAthena's traceback in the log.
+# PyAthena logs a traceback for each error; the exceptions raised here contain more.
 logging.getLogger("pyathena.common").setLevel(logging.CRITICAL)
 logging.getLogger("pyathena.result_set").setLevel(logging.CRITICAL)
 
 
-class _TooLate(Exception):  # noqa: N818 - never leaves this file
-    """The bound on a query's time has passed."""
+class _TooLate(Exception):  # noqa: N818 - not raised to callers
+    """The query's timeout has passed."""
 
 
-class AthenaQueryFailed(ResourceError):  # noqa: N818 - it says what happened, as all of errors.py do
-    """Athena refused a statement, or it failed or was cancelled while it ran."""
+class AthenaQueryFailed(ResourceError):  # noqa: N818 - named as all exceptions in resources/errors.py
+    """Athena rejected a statement, or the statement failed or was cancelled."""
 
     def __init__(self, sql: str, query_id: str | None, reason: str, hint: str) -> None:
         lines = sql.strip().splitlines()
@@ -65,7 +65,7 @@ class AthenaQueryFailed(ResourceError):  # noqa: N818 - it says what happened, a
 
 @dataclass(frozen=True)
 class QueryResult:
-    """What a statement gave. Values are Python's: Decimal, date, datetime, str (JSON and nested types too)."""
+    """The result of a statement. Values are Decimal, date, datetime or str (also JSON and nested types)."""
 
     columns: tuple[tuple[str, str], ...]
     """Name and Athena type of each column; empty for statements without rows."""
@@ -75,17 +75,17 @@ class QueryResult:
     seconds: float
     """From the submission to the last row."""
     reused: bool = False
-    """Whether it is the result of an earlier query: nothing was scanned."""
+    """Whether Athena returned the result of an earlier query without a scan."""
 
 
 @dataclass
 class Spent:
-    """What statements took together: Athena bills what they scan."""
+    """Totals over several statements: queries, scanned bytes, cost."""
 
     queries: int = 0
     bytes_scanned: int = 0
     usd: float | None = None
-    """At the resource's price; None without one."""
+    """At the resource's price; None if the resource has no price."""
 
 
 class Athena(AwsResource):
@@ -110,28 +110,28 @@ class Athena(AwsResource):
     _spent: Spent = PrivateAttr(default_factory=Spent)
 
     def metered(self, database: str) -> Self:
-        """Return the same resource in a pipeline's database, with a meter of its own, which begins at nothing."""
+        """Return a copy of the resource for a pipeline's database, with its totals at zero."""
         found = self.model_copy(update={"database": database})
         found._spent = Spent()
         return found
 
     @property
     def spent(self) -> Spent:
-        """What all that this resource ran to its end took; what failed is not billed."""
+        """The totals of all completed statements; Athena does not bill failed ones."""
         return self._spent
 
     def query(self, sql: str, *, reuse_minutes: int = 0) -> QueryResult:
         """Run a statement and return all of its rows.
 
-        With `reuse_minutes` (10,080 at most) Athena may give the result of the same query that ended so long ago: what
-        the tables got since is not in it, so nothing of the graph asks so.
+        With `reuse_minutes` (at most 10,080), Athena may return the result of the same query if it is not older than
+        that; such a result lacks later commits, so the asset graph does not use it.
         """
         with self._ran(sql, reuse_minutes) as (cursor, started):
             rows = tuple(tuple(each) for each in cursor.fetchall()) if cursor.description else ()
             return self._result(cursor, rows, started)
 
     def execute(self, sql: str) -> QueryResult:
-        """Run a statement for its effect (a view, a table); the result has no rows."""
+        """Run a statement that returns no rows, such as CREATE VIEW."""
         with self._ran(sql) as (cursor, started):
             return self._result(cursor, (), started)
 
@@ -154,7 +154,7 @@ class Athena(AwsResource):
                 catalog_name=CATALOG,
                 schema_name=self.database,
                 work_group=self.workgroup,
-                # An empty text keeps PyAthena from looking into the environment.
+                # With an empty string, PyAthena does not read the environment.
                 s3_staging_dir=self.output_location or "",
                 poll_interval=self.poll_seconds,
                 retry_config=RetryConfig(attempt=1),  # botocore retries, by client_config
@@ -172,7 +172,7 @@ class Athena(AwsResource):
         except DatabaseError as error:
             raise AthenaQueryFailed(sql, cursor.query_id, str(error), self._advice(str(error))) from error
         except (_TooLate, dg.DagsterExecutionInterruptedError) as error:
-            # Athena would go on, and bill. A query that has just ended can't be stopped: that is as good.
+            # Athena would continue the query and bill it. cancel() fails for a query that has just ended.
             with suppress(DatabaseError):
                 cursor.cancel()
             if not isinstance(error, _TooLate):
@@ -214,7 +214,7 @@ class Athena(AwsResource):
 
 @contextmanager
 def _unwrapped() -> Iterator[None]:
-    """PyAthena wraps what botocore raises; what AWS said is what counts."""
+    """Raise the botocore error that PyAthena wraps, since it contains AWS's message."""
     try:
         yield
     except DatabaseError as error:
@@ -224,7 +224,7 @@ def _unwrapped() -> Iterator[None]:
 
 
 def _bounded(deadline: float) -> Callable[[object], None]:
-    """Return what PyAthena calls each time it asks for the state."""
+    """Return the function that PyAthena calls at each poll of the query's state."""
 
     def check(execution: object) -> None:
         running = isinstance(execution, AthenaQueryExecution) and execution.completion_date_time is None

@@ -1,1 +1,1 @@
-"""What the AWS resources share: clients, errors, identity, secrets, metrics, queues."""
+"""Shared code of the AWS resources, and small resources: STS, Secrets Manager, CloudWatch metrics, SQS."""

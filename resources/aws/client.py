@@ -1,4 +1,4 @@
-"""What the resources that call AWS APIs have in common: address, credentials, retries, errors."""
+"""The base class of the resources that call AWS APIs: endpoint, credentials, retries, errors."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from resources.aws.errors import AwsRequestFailed
 __all__ = ["AwsRequestFailed", "AwsResource"]
 
 _MODELS = create_loader()
-"""What all sessions read the services' models with: each model is parsed once in a process."""
+"""Shared by all sessions, so that a process parses each service model once."""
 _MAKING = threading.Lock()
-"""Sessions and clients may be used by several threads at once, but not made."""
+"""Threads may share sessions and clients but must not create them concurrently."""
 _THIS_MACHINE = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 class AwsResource(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """An AWS service in one region. Without an endpoint and keys it is AWS's, with the environment's credentials."""
+    """An AWS service in one region. By default it uses AWS's endpoint and the environment's credentials."""
 
     region: str = "us-east-1"
     endpoint_url: str | None = Field(default=None, description="Another URL than AWS's: the local AWS API's.")
@@ -49,14 +49,14 @@ class AwsResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     _clients: dict[tuple[str, str | None, int], Any] = PrivateAttr(default_factory=dict)
 
     def session(self) -> boto3.Session:
-        """Return the boto3 session with the resource's region and credentials, the same one each time."""
+        """Return the boto3 session with the resource's region and credentials; later calls return the same one."""
         with _MAKING:
             return self._made_session()
 
     def client(self, service: str, endpoint_url: str | None = None, attempts: int | None = None) -> Any:  # noqa: ANN401 - as boto3's
-        """Return boto3's client of a service, the same one each time: to make one takes longer than most calls.
+        """Return the boto3 client of a service; later calls return the same one, since its creation is slow.
 
-        `endpoint_url` and `attempts` are the resource's where they are not given.
+        `endpoint_url` and `attempts` default to the resource's.
         """
         address = endpoint_url or self.endpoint_url
         key = (service, address, attempts or self.attempts)
@@ -65,7 +65,7 @@ class AwsResource(dg.ConfigurableResource):  # type: ignore[type-arg]
                 config = self.client_config(address).merge(
                     Config(
                         retries={"mode": "standard", "total_max_attempts": key[2]},
-                        # What is not AWS's has no name for each bucket.
+                        # Endpoints other than AWS's have no host name for each bucket.
                         s3={"addressing_style": "path" if address else "auto"},
                     )
                 )
@@ -75,7 +75,7 @@ class AwsResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     def _made_session(self) -> boto3.Session:
         if self._session is None:
-            # Outside of Dagster nobody has resolved the EnvVars.
+            # Outside of Dagster, EnvVars are not resolved.
             keys = (self.access_key, self.secret_key)
             access_key, secret_key = (each.get_value() if isinstance(each, dg.EnvVar) else each for each in keys)
             core = botocore.session.get_session()
@@ -90,9 +90,9 @@ class AwsResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         return self._session
 
     def client_config(self, endpoint_url: str | None = None) -> Config:
-        """Return the settings of a client: timeouts, retries with backoff and jitter, no proxy to this machine.
+        """Return a client's settings: timeouts, retries with backoff and jitter, no proxy for this machine.
 
-        `endpoint_url` is the client's, where it is another than the resource's.
+        `endpoint_url` is the client's endpoint if it differs from the resource's.
         """
         host = urlsplit(endpoint_url or self.endpoint_url or "").hostname
         return Config(
@@ -104,12 +104,12 @@ class AwsResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @contextmanager
     def explained(self, action: str) -> Iterator[None]:
-        """Turn boto3's errors in the block into ours; `action` says what was being done, to which object.
+        """Convert boto3's errors in the block to ResourceErrors. `action` names the operation and its object.
 
         Raises:
-            Unreachable: nobody answered at the endpoint.
-            AccessRefused: no credentials, wrong or expired ones, or they don't allow it.
-            AwsRequestFailed: the service refused for another reason, or boto3 did not ask it.
+            Unreachable: the endpoint does not answer.
+            AccessRefused: there are no credentials, they are invalid or expired, or they do not allow the operation.
+            AwsRequestFailed: the service rejected the request for another reason, or boto3 did not send it.
         """
         try:
             yield

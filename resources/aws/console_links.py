@@ -1,4 +1,4 @@
-"""Addresses in AWS's console, for people who are signed in there."""
+"""URLs of pages in the AWS console, for users who are signed in there."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ _DOMAINS = {"cn-": "amazonaws.cn", "us-gov-": "amazonaws-us-gov.com"}
 
 
 def emr_cluster(region: str, cluster_id: str) -> str:
-    """The page of a cluster, with its steps."""
+    """Return the page of a cluster, with its steps."""
     return f"{_console(region)}/emr/home?region={region}#/clusterDetails/{quote(cluster_id)}"
 
 
 def emr_serverless(region: str) -> str:
-    """The page of EMR Serverless: a run is shown by a studio, whose address is not known ahead."""
+    """Return the page of EMR Serverless; the page of a run is in a studio, whose URL is not known in advance."""
     return f"{_console(region)}/emr/home?region={region}#/serverless"
 
 
 def objects(region: str, uri: str) -> str:
-    """The page that lists a folder of S3, or the objects whose keys begin so; empty for what is not in S3."""
+    """Return the page that lists the S3 objects below a prefix; empty for a URI that is not in S3."""
     if not uri.startswith("s3://"):
         return ""
     bucket, _, prefix = uri.removeprefix("s3://").partition("/")

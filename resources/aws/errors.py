@@ -1,4 +1,4 @@
-"""boto3's errors in our words: what was being done, to which object, why it failed, and what to do next."""
+"""Conversion of boto3's errors to ResourceErrors, with the operation, the object, the cause and what to do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from resources.errors import AccessRefused, ResourceError, Unreachable
 EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"})
 REFUSED = frozenset(
     {
-        "403",  # S3 answers HEAD without a body, so without a code
+        "403",  # S3's response to HEAD has no body and so no error code
         "AccessDenied",
         "AccessDeniedException",
         "Forbidden",
@@ -50,11 +50,11 @@ _WITHOUT_IDENTITY = (
 )
 
 
-class AwsRequestFailed(ResourceError):  # noqa: N818 - it says what happened, as all of errors.py do
-    """An AWS service refused a request."""
+class AwsRequestFailed(ResourceError):  # noqa: N818 - named as all exceptions in resources/errors.py
+    """An AWS service rejected a request."""
 
     def __init__(self, message: str, code: str, said: str, hint: str = "") -> None:
-        """Keep AWS's own error code and message beside ours."""
+        """`code` and `said` are AWS's own error code and message."""
         super().__init__(message, hint)
         self.code = code
         self.said = said
@@ -63,16 +63,16 @@ class AwsRequestFailed(ResourceError):  # noqa: N818 - it says what happened, as
 def told(
     error: ClientError | Boto3Error | BotoCoreError, action: str, place: str, *, attempts: int, hint: str
 ) -> ResourceError:
-    """The error to raise in its place.
+    """Return the ResourceError for an error of boto3.
 
     Args:
         error: what boto3 raised.
-        action: what was being done, to which object: it begins the sentence.
+        action: the operation and its object: the start of the message.
         place: the endpoint, or the region.
-        attempts: how often a call was tried.
-        hint: what to do where nobody answers.
+        attempts: how often the call was tried.
+        hint: what to do if the endpoint does not answer.
     """
-    # A transfer of a large object hides in an error of its own what S3 said.
+    # The error of a large object's transfer (Boto3Error) wraps the error that S3 returned.
     cause = error.__context__ if isinstance(error, Boto3Error) else error
     if isinstance(cause, ClientError):
         return _refusal(cause, f"{action} failed at {place}", attempts)

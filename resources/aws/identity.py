@@ -1,4 +1,4 @@
-"""Who the AWS credentials of this process are, as a Dagster resource: boto3 `sts`."""
+"""The identity of this process's AWS credentials, as a Dagster resource: boto3 `sts`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from resources.aws.client import AwsResource
 
 @dataclass(frozen=True)
 class Identity:
-    """A user, or a role that somebody took, and the account."""
+    """The ARN of a user or an assumed role, and the account."""
 
     account: str
     arn: str
 
 
 class Sts(AwsResource):
-    """The token service. Methods raise Unreachable, AccessRefused or AwsRequestFailed."""
+    """AWS STS. Methods raise Unreachable, AccessRefused or AwsRequestFailed."""
 
     def identity(self) -> Identity:
-        """Return whose credentials these are; nobody needs a permission to ask."""
+        """Return the identity of the credentials; the call needs no permission."""
         with self.explained("Asking whose the AWS credentials are (sts get-caller-identity)"):
             told = self.client("sts").get_caller_identity()
         return Identity(account=told["Account"], arn=told["Arn"])

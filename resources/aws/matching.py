@@ -1,4 +1,4 @@
-"""Comparing what an AWS object is wanted to be with what a Describe call tells of it."""
+"""Comparison of a requested AWS object with the response of a Describe call."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 
 def same(wanted: Any, runs: Any) -> bool:  # noqa: ANN401 - parts of requests
-    """Whether what runs has everything that is wanted: descriptions have members of AWS's own besides.
+    """Return whether the actual object has all requested members; descriptions also have members of AWS's own.
 
-    The order of plain texts in a list is no difference.
+    The order of strings in a list does not matter.
     """
     if isinstance(wanted, Mapping):
         return isinstance(runs, Mapping) and all(same(value, runs.get(name)) for name, value in wanted.items())

@@ -1,4 +1,4 @@
-"""Metrics of pipelines in CloudWatch, for alarms that work while Dagster is down."""
+"""CloudWatch metrics of pipelines, for alarms that also work while Dagster is down."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from resources.aws.client import AwsResource
 NAMESPACE = "cdc-lake"
 WATERMARK_AGE, UNLANDED = "WatermarkAgeSeconds", "UnlandedOffsets"
 UNITS: Mapping[str, str] = {WATERMARK_AGE: "Seconds", UNLANDED: "Count"}
-"""The metrics there are; each has the dimensions `Environment` and `Pipeline`."""
+"""All metrics; each has the dimensions `Environment` and `Pipeline`."""
 
 
 class Metrics(Protocol):
-    """Something that is told figures."""
+    """Publishes metrics."""
 
     def put(self, pipeline: str, figures: Mapping[str, float]) -> None:
-        """Tell a pipeline's figures as they are now, by names of UNITS."""
+        """Publish the current values of a pipeline's metrics; the names are those of UNITS."""
 
 
 class NoMetrics(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """Nobody is told (implements Metrics): the local profile's, whose alarms are Dagster's checks."""
+    """Publishes nothing (implements Metrics): in the local profile, Dagster's asset checks are the alarms."""
 
     def put(self, pipeline: str, figures: Mapping[str, float]) -> None:
         """See Metrics."""
 
 
 class CloudWatchMetrics(AwsResource):
-    """Custom metrics of CloudWatch (implements Metrics)."""
+    """Custom metrics in CloudWatch (implements Metrics)."""
 
     namespace: str = NAMESPACE
     environment: str = Field(min_length=1, description="The dimension that tells deployments in one account apart.")

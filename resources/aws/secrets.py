@@ -1,4 +1,4 @@
-"""A database's password in AWS Secrets Manager, as a Dagster resource."""
+"""A database login in AWS Secrets Manager, as a Dagster resource."""
 
 from __future__ import annotations
 
@@ -18,45 +18,45 @@ from resources.errors import AccessRefused, ResourceError
 Used = TypeVar("Used")
 
 
-class SecretUnusable(ResourceError):  # noqa: N818 - it says what happened, as all of errors.py do
-    """A secret is not there, or has no password."""
+class SecretUnusable(ResourceError):  # noqa: N818 - named as all exceptions in resources/errors.py
+    """A secret does not exist, or has no password."""
 
 
 @dataclass(frozen=True)
 class SecretLogin:
-    """What a secret has of a login. A secret that is nothing but a password has no user."""
+    """The login in a secret; a secret that is a bare password has no user name."""
 
     username: str | None
     password: str = field(repr=False)
 
 
 class _Kept:
-    """What this process has read, by endpoint, region and secret."""
+    """The logins that this process has read, by endpoint, region and secret."""
 
     lock = Lock()
     logins: ClassVar[dict[tuple[str | None, str, str], SecretLogin]] = {}
 
 
 class DatabaseSecret(AwsResource):
-    """One secret: JSON with `username` and `password`, as RDS writes it, or the password alone.
+    """One secret: JSON with `username` and `password`, as RDS writes it, or a bare password.
 
-    Methods raise Unreachable, AccessRefused or AwsRequestFailed where Secrets Manager does not comply, and
-    SecretUnusable; the secret is named in each.
+    Methods raise Unreachable, AccessRefused or AwsRequestFailed if a request to Secrets Manager fails, and
+    SecretUnusable; each error names the secret.
     """
 
     secret_id: str = Field(description="The secret's ARN, or its name.")
 
     def login(self) -> SecretLogin:
-        """Return what the secret has, as this process has read it last."""
+        """Return the login; reads the secret unless this process has read it before."""
         with _Kept.lock:
             found = _Kept.logins.get(self._key)
         return found or self._read()
 
     def signed_in(self, use: Callable[[SecretLogin], Used]) -> Used:
-        """Return what `use` makes of the login. Where it raises AccessRefused, and the secret has changed since it was
-        read, it is called once more.
+        """Return the result of `use` with the login.
 
-        Raises AccessRefused with the secret's name where the secret as it is now is refused, and what `use` raises.
+        If `use` raises AccessRefused and the secret has changed since it was read, `use` is called once more. Raises
+        what `use` raises; AccessRefused names the secret if its current login is rejected.
         """
         with _Kept.lock:
             kept = _Kept.logins.get(self._key)
@@ -73,9 +73,9 @@ class DatabaseSecret(AwsResource):
             raise self._refused(error) from error
 
     def connect_reference(self, key: str = "password") -> str:
-        """Return how a connector's configuration refers to it, by AWS's config provider under `secretsmanager`.
+        """Return the reference to the secret for a connector's configuration; AWS's config provider resolves it.
 
-        Kafka takes a colon for the end of the secret's name, so an ARN is URL-encoded, as the provider has it:
+        The provider's name is `secretsmanager`. Kafka splits the reference at colons, so an ARN is URL-encoded:
         https://github.com/aws-samples/msk-config-providers
         """
         return f"${{secretsmanager:{quote(self.secret_id, safe='/')}:{key}}}"
@@ -123,7 +123,7 @@ class DatabaseSecret(AwsResource):
 
 
 class _WithoutSecrets(logging.Filter):
-    """Keeps botocore from writing down, where somebody debugs, the answers that have one."""
+    """Drops botocore's debug log records that contain a secret."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return "SecretString" not in record.getMessage()

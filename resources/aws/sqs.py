@@ -1,8 +1,8 @@
-"""A queue of Amazon SQS, as a Dagster resource: receive, delete, and what lies in its dead-letter queue.
+"""An Amazon SQS queue as a Dagster resource: receive and delete messages, describe the dead-letter queue.
 
-A message that is received is hidden for the queue's visibility timeout; not deleted by then, it comes again, and after
-`maxReceiveCount` times goes to the dead-letter queue, where the redrive policy names one. Standard queues give a
-message at least once and in any order.
+A received message is hidden for the queue's visibility timeout. If it is not deleted by then, SQS delivers it again,
+and after `maxReceiveCount` deliveries moves it to the dead-letter queue of the redrive policy, if there is one.
+Standard queues deliver at least once and in any order.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pydantic import Field
 
 from resources.aws.client import AwsResource
 
-_BATCH = 10  # the most that one call receives or deletes
+_BATCH = 10  # the maximum of one call
 
 
 @dataclass(frozen=True)
 class Message:
-    """A received message; `handle` is of this receipt, and `receipts` counts them."""
+    """A received message; `handle` identifies this receipt, `receipts` is the number of deliveries."""
 
     id: str
     handle: str
@@ -30,7 +30,7 @@ class Message:
 
 @dataclass(frozen=True)
 class DeadLetterQueue:
-    """Where messages go that nobody could handle: its ARN, after how many receipts, and about how many lie there."""
+    """A dead-letter queue: its ARN, the maxReceiveCount, and the approximate number of messages in it."""
 
     arn: str
     after: int
@@ -50,7 +50,7 @@ class Sqs(AwsResource):
     )
 
     def receive(self, limit: int = 100) -> list[Message]:
-        """Return up to about `limit` messages, each once; only an empty queue is waited with."""
+        """Return up to about `limit` messages without duplicates; waits only if the queue is empty."""
         found: dict[str, Message] = {}
         wait = self.wait_seconds
         while len(found) < limit:
@@ -62,9 +62,9 @@ class Sqs(AwsResource):
         return list(found.values())
 
     def delete(self, handles: Sequence[str]) -> list[str]:
-        """Delete messages by their receipts' handles; return what AWS says of those that it could not delete.
+        """Delete messages by receipt handle; return AWS's error for each message that it could not delete.
 
-        They come again, as does one whose receipt is too old.
+        Those messages are delivered again, as are messages whose receipt handle has expired.
         """
         refused = []
         for batch in _batches(handles):
@@ -75,7 +75,7 @@ class Sqs(AwsResource):
         return refused
 
     def dead_letters(self) -> DeadLetterQueue | None:
-        """Return the dead-letter queue and how many messages it holds, None where the queue has none."""
+        """Return the dead-letter queue and its number of messages, None if the queue has none."""
         policy = self._attributes(self.queue_url, "RedrivePolicy").get("RedrivePolicy")
         if policy is None:
             return None

@@ -1,6 +1,6 @@
-"""Connector configurations as data files: JSON, with `{{name}}` where a pipeline fills something in.
+"""Connector configurations as JSON files, with `{{name}}` where a pipeline fills in a value.
 
-Connect's own `${provider:path:key}`, which the worker resolves, passes through untouched.
+Connect's own `${provider:path:key}`, which the worker resolves, stays as it is.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ def placeholders(path: Path) -> frozenset[str]:
 
 
 def placeholders_of(path: Path) -> dict[str, frozenset[str]]:
-    """Return the names of the placeholders in each setting of the file that has some."""
+    """Return the names of the placeholders by setting, for the settings that contain some."""
     found = {setting: frozenset(_PLACEHOLDER.findall(value)) for setting, value in _settings(path).items()}
     return {setting: names for setting, names in found.items() if names}
 
 
 def render(path: Path, values: Mapping[str, str]) -> dict[str, str]:
-    """Return the file's settings with the placeholders filled; a value is inserted as it is.
+    """Return the file's settings with the placeholders filled; values are inserted unchanged.
 
     Raises:
-        ConnectorConfigInvalid: a placeholder has no value, a value no placeholder, the file isn't an object of
-            strings, or its settings are no error policy.
+        ConnectorConfigInvalid: a placeholder has no value, a value has no placeholder, the file is not an object of
+            strings, or its settings violate the error policy.
     """
     settings = _settings(path)
     require_policy(str(path), settings)
@@ -48,10 +48,10 @@ def render(path: Path, values: Mapping[str, str]) -> dict[str, str]:
 
 
 def table_pattern(tables: Iterable[tuple[str, str]]) -> str:
-    """Return Debezium's table.include.list for tables given as schema and name: regular expressions, anchored.
+    """Return Debezium's table.include.list, a list of anchored regular expressions, for (schema, name) pairs.
 
     Raises:
-        ConnectorConfigInvalid: a name has a comma, which Debezium takes for the end of an expression.
+        ConnectorConfigInvalid: a name contains a comma, which Debezium takes for the end of an expression.
     """
     patterns = []
     for schema, table in tables:

@@ -1,4 +1,4 @@
-"""What runs connectors: the interface that self-managed Kafka Connect and MSK Connect share."""
+"""The interface that self-managed Kafka Connect and MSK Connect implement: put, delete, status, offsets."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ CAUSE_LENGTH = 400
 def _last_cause(trace: str | None) -> str:
     lines = [line.strip() for line in (trace or "").splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    # A message of several lines is one; frames are not the cause's.
+    # A cause's message can have several lines; lines that begin with `at` are stack frames.
     message = " ".join(line for line in lines if not line.startswith("at "))
     cause = causes[-1] if causes else message or "no trace"
-    # Debezium quotes its whole state in one line.
+    # Debezium's message contains its whole state.
     return (
         cause if len(cause) <= CAUSE_LENGTH else f"{cause[: CAUSE_LENGTH // 2]} … {cause[-CAUSE_LENGTH // 2 :]}"
     ).rstrip(".")
@@ -38,7 +38,7 @@ class TaskStatus:
 
     @property
     def cause(self) -> str:
-        """The trace's last cause in one line: what to show where there is room for a line."""
+        """The last cause in the trace, in one line."""
         return _last_cause(self.trace)
 
 
@@ -51,15 +51,15 @@ class ConnectorStatus:
     tasks: tuple[TaskStatus, ...]
     trace: str | None = None
     tasks_told: bool = True
-    """Whether `tasks` are known: MSK Connect tells them by metrics only, some minutes late."""
+    """Whether `tasks` are known: MSK Connect reports them only as metrics, some minutes late."""
 
     @property
     def failed_tasks(self) -> tuple[TaskStatus, ...]:
-        """The tasks that are FAILED."""
+        """The FAILED tasks."""
         return tuple(task for task in self.tasks if task.state == FAILED)
 
     def is_running(self, tasks: int = 1) -> bool:
-        """Whether the connector and at least so many tasks are there, and all of them are RUNNING."""
+        """Return whether the connector and at least `tasks` tasks exist, and all are RUNNING."""
         if not self.tasks_told:
             return self.state == RUNNING
         states = {self.state, *(task.state for task in self.tasks)}
@@ -75,45 +75,45 @@ class ConnectorStatus:
 
 
 class Connectors(Protocol):
-    """Something that runs connectors."""
+    """Runs connectors."""
 
     def put(self, name: str, config: Mapping[str, str]) -> PutOutcome:
-        """Make the connector run with `config`; without a difference to what runs nothing is called."""
+        """Make the connector run with `config`; makes no change if it already does."""
 
     def get(self, name: str) -> dict[str, str] | None:
         """Return the connector's configuration, None if there is no connector of that name."""
 
     def delete(self, name: str, *, offsets: bool = True) -> bool:
-        """Delete the connector, and its source offsets; return whether there was one."""
+        """Delete the connector and, with `offsets`, its source offsets; return whether there was one."""
 
     def halt(self, name: str, config: Mapping[str, str]) -> None:
-        """Make sure that the connector does not run, and that its offsets can be asked for and deleted.
+        """Stop the connector so that its offsets can be read and deleted.
 
-        Where that takes a connector that is there, it is made with `config`; put() lets it run.
+        If this requires that the connector exists, it is created with `config`; put() starts it.
         """
 
     def tells_offsets(self, name: str) -> bool:
-        """Whether offsets() knows what is stored for the connector: some can say so only while it is there."""
+        """Return whether offsets() can report the connector's offsets; self-managed Connect requires that it exists."""
 
     def offsets(self, name: str) -> tuple[dict[str, object], ...]:
-        """Return the source offsets that are stored for the connector, by source partition."""
+        """Return the connector's stored source offsets, by source partition."""
 
     def delete_offsets(self, name: str) -> None:
-        """Delete a halted connector's stored offsets: it begins with a snapshot when it runs again."""
+        """Delete the stored offsets of a stopped connector, which then starts with a snapshot."""
 
     def status(self, name: str) -> ConnectorStatus | None:
         """Return the state of the connector, None if there is no connector of that name."""
 
     def can_restart(self, status: ConnectorStatus) -> bool:
-        """Whether restart_failed() takes a connector in this state; where not, put() makes it anew."""
+        """Return whether restart_failed() works in this state; if not, put() re-creates the connector."""
 
     def restart_failed(self, name: str) -> tuple[int, ...]:
         """Restart what is FAILED; return the ids of the restarted tasks."""
 
     def wait_running(self, name: str, tasks: int = 1, timeout_seconds: float = 120.0) -> ConnectorStatus:
-        """Return as soon as connector and tasks are RUNNING.
+        """Wait until the connector and its tasks are RUNNING.
 
         Raises:
-            ConnectorFailed: one of them is FAILED, and stays so.
-            WaitTimedOut: they aren't within the time.
+            ConnectorFailed: the connector or a task stays FAILED.
+            WaitTimedOut: they are not RUNNING in time.
         """

@@ -1,6 +1,6 @@
-"""A connector's data file against what is known of its class's settings, where the plugin itself can't be asked.
+"""Checks connector files against known settings of the connector class, without the plugin.
 
-What is known stands in `connectors/settings/*.yaml`: a file for each class, and one for Connect's own settings.
+The known settings are in `connectors/settings/*.yaml`: one file for each class, and one for Connect's own settings.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CLASS = "connector.class"
 
 
 class Setting(BaseModel):
-    """What one setting may be; a pattern is of the whole value."""
+    """Rules for a setting's value; `pattern` has to match the whole value."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -29,7 +29,7 @@ class Setting(BaseModel):
 
 
 class Together(BaseModel):
-    """Where settings have these values, others must fit these patterns."""
+    """A rule over several settings: if those in `when` have these values, those in `must` must match the patterns."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -38,7 +38,7 @@ class Together(BaseModel):
 
 
 class Known(BaseModel):
-    """The settings of a connector class, or of Connect; `families` are beginnings of names that anything may follow."""
+    """The settings of a connector class, or of Connect; `families` are prefixes of names with any suffix."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -51,14 +51,14 @@ class Known(BaseModel):
 
 @dataclass(frozen=True)
 class Settings:
-    """All that is known, by class."""
+    """All known settings, by class."""
 
     connect: Known
     classes: Mapping[str, Known]
 
     @classmethod
     def read(cls, folder: Path) -> Settings:
-        """Read a folder of such files."""
+        """Read the YAML files of a folder."""
         found = {
             path.name: Known.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
             for path in sorted(folder.glob("*.yaml"))
@@ -67,7 +67,7 @@ class Settings:
         return cls(connect, {known.connector_class: known for known in found.values()})
 
     def faults(self, config: Mapping[str, str]) -> Iterator[str]:
-        """What is wrong with a configuration, a sentence each; none for a class of which nothing is known."""
+        """Yield a sentence for each fault of a configuration; nothing for an unknown class."""
         known = self.classes.get(config.get(_CLASS, ""))
         if known is None:
             return

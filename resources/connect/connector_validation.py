@@ -1,10 +1,8 @@
-"""A connector's data file as its own plugin judges it: what a worker says of it, with the placeholders filled.
+"""Validates connector files by their own plugin on a Connect worker, with the placeholders filled.
 
-Where a placeholder is filled with something that was made up, an error says nothing of the file: those settings are
-named, and not judged. So are all settings of the database where one is made up, since Debezium tells by
-`database.hostname` whatever keeps it from looking at the database.
+A setting whose placeholder has a made-up value is not judged, since its errors say nothing about the file. If a
+database setting has one, no database setting is judged: Debezium reports any failure to connect at `database.hostname`.
 """
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -16,7 +14,7 @@ from resources.connect.connector_config import placeholders, placeholders_of, re
 from resources.connect.kafka_connect import KafkaConnect
 
 CLASS = "connector.class"
-# Nothing listens at this address: the plugin gets its refusal at once.
+# Nothing listens on port 1, so a connection is refused at once.
 _MADE_UP = {
     "host": "127.0.0.1",
     "port": "1",
@@ -26,7 +24,7 @@ _MADE_UP = {
     "record_bytes": "1048576",
 }
 _DATABASE = "database."
-# Begin names that Connect and Debezium hand on: to converters, to clients, to topics that Connect makes, to the driver.
+# Prefixes of settings that Connect and Debezium pass to converters, clients, created topics and the JDBC driver.
 _HANDED_ON = (
     *("key.converter.", "value.converter.", "header.converter."),
     *("producer.override.", "consumer.override.", "admin.override."),
@@ -35,27 +33,27 @@ _HANDED_ON = (
 
 
 _MISSPELT = 0.85
-"""From here on (of 1) difflib finds two names so alike that one is taken for the other misspelt."""
+"""The difflib similarity (0 to 1) from which a name counts as a misspelling of another."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the plugin says of a file."""
+    """The plugin's judgement of a file."""
 
     faults: tuple[str, ...]
-    """A sentence each."""
+    """One sentence each."""
     not_judged: tuple[str, ...]
-    """The settings whose errors are about made-up values."""
+    """Settings with made-up values whose errors are ignored."""
     undefined: tuple[str, ...] = ()
-    """Settings that the plugin does not define and that are like none of its own: it may read more than it defines."""
+    """Settings that the plugin does not define and that resemble none that it does; a plugin may read more settings."""
 
 
 def judge(connect: KafkaConnect, path: Path, known: Mapping[str, str]) -> Verdict:
-    """Ask the plugin on the worker; `known` are placeholders' real values, the others' are made up.
+    """Validate the file by the plugin on the worker; placeholders that are not in `known` get made-up values.
 
     Raises:
-        ConnectorConfigInvalid: the file is none of a connector, or no error policy.
-        Unreachable, ConnectRequestFailed: the worker can't be asked.
+        ConnectorConfigInvalid: the file is not a connector configuration, or violates the error policy.
+        Unreachable, ConnectRequestFailed: the request to the worker fails.
     """
     filled = {name: known.get(name, _MADE_UP.get(name, name)) for name in placeholders(path)}
     config = render(path, filled)
@@ -67,9 +65,9 @@ def judge(connect: KafkaConnect, path: Path, known: Mapping[str, str]) -> Verdic
         f"{setting}: {error.rstrip('.')}"
         for setting, errors in found.errors.items()
         if setting not in made_up
-        for error in dict.fromkeys(errors)  # Debezium tells some twice
+        for error in dict.fromkeys(errors)  # Debezium repeats some
     ]
-    # A definition can be a pattern, which begins with a name, or be of all names that begin with it and a dot.
+    # A defined name can be a pattern after a literal prefix, or stand for all names that begin with it and a dot.
     families = tuple(name.partition("(")[0] if "(" in name else f"{name}." for name in found.defined)
     undefined = []
     for setting in sorted(config.keys() - found.defined - found.errors.keys()):

@@ -1,7 +1,7 @@
-"""What a connector does about an error: retried within a bound, then stopped and seen; never passed over.
+"""The error policy of connectors: retry within a bound, then stop; never skip a record.
 
-A connector's configuration has to say so itself (docs/decisions/0012-bad-records.md): Connect's defaults try nothing
-again, and some connectors' defaults pass over what they can't handle.
+A configuration has to set it explicitly (docs/decisions/0012-bad-records.md): Connect retries nothing by default, and
+some connectors skip by default what they cannot process.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from resources.errors import ConnectorConfigInvalid
 _DEBEZIUM = "io.debezium."
 _QUEUE = "errors.deadletterqueue.topic.name"
 
-# Values with which a record is passed over, lost to whoever reads on.
+# Values that make a connector skip records.
 _PASSES_OVER = {
     "event.processing.failure.handling.mode": {"warn", "skip", "ignore"},
     "event.converting.failure.handling.mode": {"warn", "skip"},
     "connect.s3.error.policy": {"noop"},
     "behavior.on.error": {"ignore", "log"},
 }
-# Whose defaults are to try nothing again, to try for ever, or to pass over.
+# Settings whose defaults are not to retry, to retry for ever, or to skip.
 _SAID_BY_DEBEZIUM = (
     "errors.retry.timeout",
     "errors.retry.delay.max.ms",
@@ -31,10 +31,10 @@ _SAID_BY_DEBEZIUM = (
 
 
 def require_policy(where: str, settings: Mapping[str, str]) -> None:
-    """Make sure that a connector's settings are an error policy, and that it loses nothing.
+    """Raise unless a connector's settings comply with the error policy.
 
     Raises:
-        ConnectorConfigInvalid: a setting passes records over, tries for ever, or is left to its default.
+        ConnectorConfigInvalid: a setting skips records, retries for ever, or is left at its default.
     """
     if faults := list(_faults(settings)):
         raise ConnectorConfigInvalid(f"{where} is no error policy: {'; '.join(faults)} (connectors/README.md).")
@@ -45,7 +45,7 @@ def _faults(settings: Mapping[str, str]) -> Iterator[str]:
         if settings.get(name, "").lower() in values:
             yield f"{name}={settings[name]} passes over records that can't be handled"
     if settings.get("errors.tolerance") == "all" and not settings.get(_QUEUE):
-        # A source connector has no such queue: what it tolerates is gone.
+        # Source connectors have no dead-letter queue: records that they tolerate are lost.
         yield f"errors.tolerance=all passes over records where no {_QUEUE} keeps them"
     if not settings.get("connector.class", "").startswith(_DEBEZIUM):
         return

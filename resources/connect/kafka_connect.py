@@ -15,22 +15,22 @@ from resources.connect.rest_responses import OffsetsPage, Plugin, StatusPage, Va
 from resources.errors import ConnectorFailed, ConnectorMissing
 from resources.waiting import until
 
-# Right after an update the status can still be that of the tasks before it: FAILED counts once it has lasted.
+# Right after an update, the status can still be that of the previous tasks, so FAILED has to last this long.
 SETTLE_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
 class Validation:
-    """What a plugin says of a configuration."""
+    """The plugin's validation result for a configuration."""
 
     errors: Mapping[str, tuple[str, ...]]
     """By setting."""
     defined: frozenset[str]
-    """The settings that it defines."""
+    """The settings that the plugin defines."""
 
 
 class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """A Kafka Connect cluster with its REST interface (implements `connectors.Connectors`)."""
+    """A Kafka Connect cluster with its REST interface (implements `connector_interface.Connectors`)."""
 
     url: str
     user: str = Field(default="", description="Empty for workers that ask for no password.")
@@ -41,7 +41,7 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @property
     def _rest(self) -> Rest:
-        # Outside of Dagster nobody has resolved the EnvVar.
+        # Outside of Dagster, EnvVars are not resolved.
         password = self.password.get_value() if isinstance(self.password, dg.EnvVar) else self.password
         login = (self.user, password or "") if self.user else None
         return Rest(self.url.rstrip("/"), self.timeout_seconds, self.rebalance_seconds, self.hint, login)
@@ -57,15 +57,14 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
     def put(self, name: str, config: Mapping[str, str]) -> PutOutcome:
         """Make the connector run with `config`.
 
-        What runs is compared first: without a difference nothing is called. A connector that was stopped or
-        paused is resumed, which counts as an update.
+        Makes no change if it already does. Resumes a stopped or paused connector, which counts as an update.
 
         Raises:
-            ConnectorConfigInvalid: the connector refuses the configuration.
+            ConnectorConfigInvalid: the connector rejects the configuration.
         """
         wanted = {"name": name, **config}
         current = self.get(name)
-        # Before the update, which makes a stopped connector UNASSIGNED for a moment.
+        # Read before the update, after which a stopped connector is UNASSIGNED for a moment.
         status = self.status(name) if current is not None else None
         idle = status is not None and status.state in ("STOPPED", "PAUSED")
         if current != wanted:
@@ -77,13 +76,13 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
         return "updated" if current != wanted or idle else "unchanged"
 
     def plugins(self) -> frozenset[str]:
-        """Return the classes of the connectors that the worker can run."""
+        """Return the connector classes that the worker can run."""
         return frozenset(Plugin.model_validate(each).kind for each in self._rest.plugins())
 
     def validate_config(self, connector_class: str, config: Mapping[str, str]) -> Validation:
-        """Return what the plugin says of `config`, without an error if it would accept it.
+        """Return the plugin's validation of `config`; there are no errors if it would accept it.
 
-        Debezium's validation connects to the database with it.
+        Debezium's validation connects to the database.
         """
         plugin = connector_class.rsplit(".", 1)[-1]
         body = {"name": "validation", **config, "connector.class": connector_class}
@@ -96,12 +95,12 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
         return StatusPage.model_validate(answer).status() if answer is not None else None
 
     def wait_running(self, name: str, tasks: int = 1, timeout_seconds: float = 120.0) -> ConnectorStatus:
-        """Return as soon as the connector and at least `tasks` tasks are there and all are RUNNING.
+        """Wait until the connector and at least `tasks` tasks exist and all are RUNNING.
 
         Raises:
             ConnectorMissing: there is no connector of that name.
-            ConnectorFailed: connector or task is FAILED, and stays so; with the cause from its trace.
-            WaitTimedOut: they aren't RUNNING within the time.
+            ConnectorFailed: the connector or a task stays FAILED; the message contains the cause from its trace.
+            WaitTimedOut: they are not RUNNING in time.
         """
         failed_since: float | None = None
 
@@ -125,11 +124,11 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
         )
 
     def can_restart(self, status: ConnectorStatus) -> bool:  # noqa: ARG002
-        """True: a worker restarts a connector in any state."""
+        """Return True: a worker restarts connectors in any state."""
         return True
 
     def restart_failed(self, name: str) -> tuple[int, ...]:
-        """Restart connector and tasks that are FAILED; return the ids of the restarted tasks.
+        """Restart the connector and the tasks that are FAILED; return the ids of the restarted tasks.
 
         Raises:
             ConnectorMissing: there is no connector of that name.
@@ -141,32 +140,32 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
         return tuple(task.id for task in status.failed_tasks)
 
     def tells_offsets(self, name: str) -> bool:
-        """Whether the connector is there: Connect tells no other one's."""
+        """Return whether the connector exists: Connect reports the offsets of existing connectors only."""
         return self.get(name) is not None
 
     def offsets(self, name: str) -> tuple[dict[str, object], ...]:
-        """Return the source offsets that Connect has stored for the connector, by source partition."""
+        """Return the connector's stored source offsets, by source partition."""
         return OffsetsPage.model_validate(self._rest.offsets(name)).stored()
 
     def halt(self, name: str, config: Mapping[str, str]) -> None:
-        """Make sure that the connector is there and does not run: its offsets can then be looked at and deleted.
+        """Create the connector if it does not exist, and stop it: its offsets can then be read and deleted.
 
         Raises:
-            ConnectorConfigInvalid: there was none, and the plugin refuses the configuration.
+            ConnectorConfigInvalid: there was none, and the plugin rejects the configuration.
         """
         if self.get(name) is None:
             self._rest.create_stopped(name, {"name": name, **config})
         self._stop(name)
 
     def delete_offsets(self, name: str) -> None:
-        """Delete a stopped connector's stored offsets: it begins with a snapshot when it runs again."""
+        """Delete the stored offsets of a stopped connector, which then starts with a snapshot."""
         self._rest.delete_offsets(name)
 
     def delete(self, name: str, *, offsets: bool = True) -> bool:
-        """Delete the connector, with `offsets` after its stored offsets; wait until it is gone.
+        """Delete the connector and, with `offsets`, its stored offsets; wait until it is gone.
 
-        Without its offsets a connector made again under the same name begins with a snapshot. What it left in
-        the source (the slot) is the caller's to drop.
+        Without stored offsets, a connector created under the same name starts with a snapshot. The caller drops the
+        replication slot.
 
         Returns:
             whether there was one.
@@ -200,7 +199,7 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
     def _present(self, name: str) -> ConnectorStatus:
         status = self.status(name)
         if status is None:
-            # The configuration is there before the first status is.
+            # A new connector has a configuration before it has a status.
             if self.get(name) is not None:
                 return ConnectorStatus(name, "UNASSIGNED", ())
             raise ConnectorMissing(f"Kafka Connect at {self.url} has no connector {name}. Deploy it first.")

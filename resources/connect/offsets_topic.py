@@ -1,7 +1,7 @@
-"""Source offsets of connectors in the topic that their workers keep them in, where no REST interface tells them.
+"""Reads and deletes connectors' source offsets in the offsets topic, for workers without a REST interface.
 
-A record's key is the JSON array [connector, source partition], its value the offset as a JSON object; a record without
-a value ends it. Source: org.apache.kafka.connect.storage.OffsetStorageWriter and KafkaOffsetBackingStore of Kafka.
+A record's key is the JSON array [connector, source partition], its value the offset as a JSON object; a tombstone
+deletes it. Source: org.apache.kafka.connect.storage.OffsetStorageWriter and KafkaOffsetBackingStore of Kafka.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from resources.kafka.resource import Kafka
 _NEWEST = 100
 
 
-class OffsetsUnreadable(ResourceError):  # noqa: N818 - it says what happened, as all of errors.py do
-    """A record of an offsets topic is not what Connect writes."""
+class OffsetsUnreadable(ResourceError):  # noqa: N818 - named as all exceptions in resources/errors.py
+    """A record of an offsets topic does not have Connect's format."""
 
 
 @dataclass(frozen=True)
@@ -30,20 +30,20 @@ class _Stored:
 
 @dataclass(frozen=True)
 class StoredOffsets:
-    """What one topic holds, of all connectors whose workers share it.
+    """The offsets in one topic, which the connectors of several workers may share.
 
-    Methods raise what reading the topic raises, and OffsetsUnreadable. A topic that is not there holds nothing: the
-    first worker makes it.
+    Methods raise what reading the topic raises, and OffsetsUnreadable. A missing topic counts as empty: the first
+    worker creates it.
     """
 
     kafka: Kafka
     topic: str
 
     def of(self, connector: str) -> tuple[dict[str, object], ...]:
-        """Return the connector's offsets, by source partition; those among the newest records, where there is any.
+        """Return the connector's offsets by source partition: those in the newest records, or else in the whole topic.
 
-        A worker that runs writes one every `offset.flush.interval.ms`, and the topic's active segment, which Kafka does
-        not compact, can hold a week of them.
+        A running worker writes one every `offset.flush.interval.ms`, and the topic's active segment, which Kafka does
+        not compact, can contain the records of a week.
         """
         try:
             newest = self._stored(connector, self.kafka.tail(self.topic, _NEWEST))
@@ -52,7 +52,7 @@ class StoredOffsets:
         return tuple(each.offset for each in newest or self._stored(connector, self._records()))
 
     def end(self, connector: str) -> int:
-        """End all that is stored for a connector which does not run; return how many source partitions there were."""
+        """Write tombstones for all offsets of a stopped connector; return the number of source partitions."""
         found = [(each.partition, each.key) for each in self._stored(connector, self._records())]
         return self.kafka.end_keys(self.topic, found) if found else 0
 
@@ -70,7 +70,7 @@ class StoredOffsets:
 
     def _records(self) -> Iterator[Message]:
         try:
-            # In order within a partition, which a key never leaves.
+            # Records are in order within a partition, and a key is always in the same partition.
             yield from self.kafka.peek(self.topic)
         except TopicMissing:
             return

@@ -1,4 +1,4 @@
-"""The archive of a Kafka Connect plugin, as MSK Connect takes it: one zip, jars at its root."""
+"""Builds the archive of a Kafka Connect plugin as MSK Connect requires it: one zip with jars at its root."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from typing import IO
 from resources.errors import ResourceError
 
 CONFIG_PROVIDER = "com.amazonaws.kafka.config.providers.SecretsManagerConfigProvider"
-"""What a worker reads Secrets Manager with: https://github.com/aws-samples/msk-config-providers, releases only."""
+"""The config provider for Secrets Manager, in https://github.com/aws-samples/msk-config-providers (releases only)."""
 _HASHED = 12
 _BLOCK = 2**20
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the first date that a zip can tell
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date in the zip format
 _VERSIONED = re.compile(r"(?P<artifact>.+?)-(?P<version>\d.*)\.jar")
-# `cdc-lake up` lets Kafka's tool write one beside the jars that lack manifests.
+# Prefix of the jars that Kafka's connect-plugin-path tool adds during `cdc-lake up` for plugins without manifests.
 _SHIM = "connect-plugin-path-shim"
 
 
-class PluginInvalid(ResourceError):  # noqa: N818 - it says what happened, as all of errors.py do
-    """What was given does not make a plugin that would run."""
+class PluginInvalid(ResourceError):  # noqa: N818 - named as all exceptions in resources/errors.py
+    """The given files do not make a working plugin."""
 
 
 @dataclass(frozen=True)
 class PluginArchive:
-    """A zip that was built."""
+    """A built zip."""
 
     path: Path
     digest: str
-    """SHA-256 of the zip, in hex; the same jars give the same one."""
+    """SHA-256 of the zip, in hex; the same jars result in the same digest."""
     jars: tuple[str, ...]
     several: tuple[str, ...]
-    """Artifacts that are there in more than one version: all share one class loader, and which is taken is chance."""
+    """Artifacts in more than one version: the plugin's class loader picks one of them arbitrarily."""
 
     @property
     def name(self) -> str:
-        """The name of the custom plugin: the zip's, with the first digits of the digest."""
+        """The name of the custom plugin: the zip's name, which ends in the first digits of the digest."""
         return self.path.stem
 
 
@@ -52,7 +52,7 @@ class _Jar:
     name: str
     source: Path
     member: str | None
-    """Its path in `source`, where that is a zip."""
+    """The path in `source` if that is a zip."""
 
     @contextmanager
     def opened(self) -> Iterator[IO[bytes]]:
@@ -71,21 +71,21 @@ class _Jar:
 def build(
     name: str, folder: Path | None, sources: Iterable[Path], out: Path, provider: str | None = CONFIG_PROVIDER
 ) -> PluginArchive:
-    """Pack the jars of `folder` (itself or its subfolders) and of `sources` (jars, and vendors' zips) into `out`.
+    """Pack the jars of `folder` (with subfolders) and of `sources` (jars, and vendors' zips) into a zip in `out`.
 
-    The file is `<name>-<digest>.zip`; one that is there already is the same, and stays. A jar that several sources
-    have is packed once.
+    The file is `<name>-<digest>.zip`. A jar that is in several sources is packed once.
 
     Args:
-        name: lower case letters, digits and hyphens: MSK Connect takes no underscore.
+        name: lower case letters, digits and hyphens: MSK Connect allows no underscore.
         folder: a plugin's folder, as on a worker's plugin.path; None: only the sources.
-        sources: more jars, and zips whose jars are taken from whatever folder they are in.
-        out: the folder for the zip, made if it is missing.
-        provider: the class of the config provider that the workers name, which has to be in; None: they name none.
+        sources: more jars, and zips whose jars are taken from any of their folders.
+        out: the folder for the zip, created if it is missing.
+        provider: the class of the config provider in the worker configuration, which a jar has to contain; None: the
+            worker configuration has no provider.
 
     Raises:
-        PluginInvalid: there is no jar; a source is no jar or zip, has no jar, or another one under the same name; no
-            jar has `provider`.
+        PluginInvalid: there is no jar; a source is not a jar or zip, or has no jar; two different jars have one name;
+            no jar has `provider`.
     """
     if not re.fullmatch(r"[a-z0-9](-?[a-z0-9])*", name):
         raise PluginInvalid(f"A plugin can't be named {name!r}: lower case letters, digits and single hyphens only.")
@@ -152,7 +152,7 @@ def _has_class(jar: _Jar, name: str) -> bool:
 
 
 def _pack(jars: Iterable[_Jar], path: Path) -> None:
-    """Write the zip: its bytes follow from the jars alone. Jars are compressed already."""
+    """Write the zip, whose bytes depend on the jars only; jars are compressed already."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         for jar in jars:
             entry = zipfile.ZipInfo(jar.name, _EPOCH)

@@ -1,4 +1,4 @@
-"""The REST interface of Kafka Connect: one method a request."""
+"""Kafka Connect's REST interface: one method for each request."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ UNREACHED_SECONDS = 3.0
 
 @dataclass(frozen=True)
 class Rest:
-    """Requests to one worker of a Connect cluster, any of which passes them on to the leader."""
+    """Sends requests to one worker of a Connect cluster, which forwards them to the leader."""
 
     url: str
     timeout_seconds: float
     rebalance_seconds: float
     hint: str
     login: tuple[str, str] | None = field(default=None, repr=False)
-    """User and password; None for a worker that asks for none."""
+    """User and password; None for a worker without authentication."""
 
     def names(self) -> list[str]:
         """Return the names of all connectors."""
@@ -43,7 +43,7 @@ class Rest:
             raise ConnectorConfigInvalid(f"Connector {name} refuses its configuration: {_message(answer)}")
 
     def create_stopped(self, name: str, config: Mapping[str, str]) -> None:
-        """Create a connector that doesn't run yet (KIP-980); one that is there already is fine."""
+        """Create a stopped connector (KIP-980); one that already exists is not an error."""
         body = {"name": name, "config": dict(config), "initial_state": "STOPPED"}
         answer = self._request("POST", "/connectors", HTTPStatus.BAD_REQUEST, HTTPStatus.CONFLICT, body=body)
         if answer.status_code == HTTPStatus.BAD_REQUEST:
@@ -54,7 +54,7 @@ class Rest:
         return list(self._request("GET", "/connector-plugins").json())
 
     def validate(self, plugin: str, config: Mapping[str, str]) -> object:
-        """Return the answer to a validation."""
+        """Return the response to a validation."""
         return self._request("PUT", f"/connector-plugins/{quote(plugin)}/config/validate", body=config).json()
 
     def status(self, name: str) -> object | None:
@@ -71,27 +71,27 @@ class Rest:
         self._request("DELETE", f"{_path(name)}/offsets")
 
     def stop(self, name: str) -> None:
-        """Ask for a connector to stop: its tasks end, its configuration stays."""
+        """Stop a connector: its tasks end, its configuration stays."""
         self._request("PUT", f"{_path(name)}/stop")
 
     def resume(self, name: str) -> None:
-        """Ask for a stopped or paused connector to run."""
+        """Resume a stopped or paused connector."""
         self._request("PUT", f"{_path(name)}/resume")
 
     def restart_failed(self, name: str) -> None:
-        """Ask for a restart of connector and tasks that are FAILED."""
+        """Restart a connector and its tasks that are FAILED."""
         self._request("POST", f"{_path(name)}/restart?includeTasks=true&onlyFailed=true")
 
     def delete(self, name: str) -> None:
-        """Delete a connector; one that is gone already is fine (an answer may have been lost)."""
+        """Delete a connector; a missing one is not an error, since a response may have been lost."""
         self._request("DELETE", _path(name), HTTPStatus.NOT_FOUND)
 
     def _request(
         self, method: str, path: str, *accepted: HTTPStatus, body: Mapping[str, object] | None = None
     ) -> httpx.Response:
-        """Return the answer if it is a success or accepted.
+        """Return the response if its status is a success or in `accepted`.
 
-        Every request is idempotent, so that one whose answer was lost may be sent again.
+        Every request is idempotent, so it is sent again if its response is lost.
         """
         what = f"{method} {self.url}{path}"
         unreached = Retrying(
@@ -132,7 +132,7 @@ class Rest:
 
 
 def _rebalances(answer: httpx.Response) -> bool:
-    """Whether the worker asks to come again. Some requests say so with a 500 that names the rebalance."""
+    """Return whether the worker is rebalancing; for some requests it answers 500 with a message that says so."""
     if _exists(answer):
         return False
     said = answer.status_code == HTTPStatus.INTERNAL_SERVER_ERROR and "rebalance" in _message(answer)
@@ -140,7 +140,7 @@ def _rebalances(answer: httpx.Response) -> bool:
 
 
 def _exists(answer: httpx.Response) -> bool:
-    """Whether a 409 is about a connector that is there already (an answer may have been lost), and not a rebalance."""
+    """Return whether a 409 means that the connector exists, not a rebalance."""
     return answer.status_code == HTTPStatus.CONFLICT and "already exists" in _message(answer)
 
 

@@ -1,4 +1,4 @@
-"""What Kafka Connect's REST interface answers, as far as it is read here."""
+"""Models of the responses of Kafka Connect's REST interface: the parts that are used."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class StatusPage(BaseModel):
     tasks: list[_Task]
 
     def status(self) -> ConnectorStatus:
-        """Return it as the rest of the code knows it."""
+        """Return the status as a ConnectorStatus."""
         tasks = tuple(TaskStatus(t.id, t.state, t.worker_id, t.trace) for t in self.tasks)
         return ConnectorStatus(self.name, self.connector.state, tasks, self.connector.trace)
 
@@ -41,7 +41,7 @@ class OffsetsPage(BaseModel):
     offsets: list[_Offset]
 
     def stored(self) -> tuple[dict[str, object], ...]:
-        """Return the offsets that are there (a deleted one can be listed as null)."""
+        """Return the stored offsets; Connect can list deleted ones as null."""
         return tuple(entry.offset for entry in self.offsets if entry.offset is not None)
 
 
@@ -52,12 +52,12 @@ class _Value(BaseModel):
 
 class _Config(BaseModel):
     definition: dict[str, object] | None = None
-    """None where a configuration has a setting that the plugin told an error of and does not define."""
+    """None for a setting with an error that the plugin does not define."""
     value: _Value
 
 
 class Plugin(BaseModel):
-    """One of GET /connector-plugins."""
+    """An element of GET /connector-plugins."""
 
     kind: str = Field(alias="class")
 
@@ -68,7 +68,7 @@ class ValidationPage(BaseModel):
     configs: list[_Config]
 
     def errors(self) -> dict[str, tuple[str, ...]]:
-        """Return the errors by field."""
+        """Return the errors by setting."""
         return {config.value.name: tuple(config.value.errors) for config in self.configs if config.value.errors}
 
     def names(self) -> frozenset[str]:

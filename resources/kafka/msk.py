@@ -21,11 +21,11 @@ _LISTENERS: dict[Access, str] = {
 _WRONG_ARN = frozenset({"BadRequestException", "NotFoundException"})
 
 
-class ClusterMissing(ResourceError):  # noqa: N818 - it says what happened, as all of errors.py do
+class ClusterMissing(ResourceError):  # noqa: N818 - named as all exceptions in resources/errors.py
     """There is no cluster of that ARN in the region."""
 
 
-class ListenerMissing(ResourceError):  # noqa: N818 - it says what happened, as all of errors.py do
+class ListenerMissing(ResourceError):  # noqa: N818 - named as all exceptions in resources/errors.py
     """A cluster has no listener for a way of signing in, or not yet."""
 
 

@@ -17,7 +17,7 @@ _ABSENT = frozenset({"404", "NoSuchKey", "NotFound"})
 _UNDER_WAY = frozenset({"CREATING", "UPDATING", "DELETING"})
 
 
-class PluginFailed(ResourceError):  # noqa: N818 - it says what happened, as all of errors.py do
+class PluginFailed(ResourceError):  # noqa: N818 - named as all exceptions in resources/errors.py
     """MSK Connect could not make a plugin of an archive."""
 
 
