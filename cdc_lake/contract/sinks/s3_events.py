@@ -1,9 +1,9 @@
-"""What a queue's message says of new objects: S3's own notification, or wrapped by SNS or EventBridge.
+"""Parse messages about new objects: S3 event notifications, direct or delivered through SNS or EventBridge.
 
     {"Records": [{"eventName": "ObjectCreated:Put", "s3": {"bucket": {"name": …}, "object": {"key": <URL-encoded>}}}]}
     {"Type": "Notification", "Message": "<the above as text>"}
     {"source": "aws.s3", "detail-type": "Object Created", "detail": {"bucket": {"name": …}, "object": {"key": …}}}
-    {"Service": "Amazon S3", "Event": "s3:TestEvent", …}      sent once when the notification is set up: of no object
+    {"Service": "Amazon S3", "Event": "s3:TestEvent", …}      sent once when the notification is set up, without an object
 
 Sources: https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html,
 https://docs.aws.amazon.com/sns/latest/dg/sns-sqs-as-subscriber.html and
@@ -56,9 +56,9 @@ class _FromEventBridge(_Part):
 
 
 def created_objects(body: str) -> Sequence[tuple[str, str]]:
-    """Bucket and key of each object that a message says was created, none for one about something else of S3.
+    """Return bucket and key of each created object; nothing for other events of S3.
 
-    Raises UnreadableEventError for what S3 does not send.
+    Raises UnreadableEventError for a message that S3 does not send.
     """
     try:
         message = json.loads(body)

@@ -1,11 +1,11 @@
-"""What objects of S3 sink connectors hold: a JSON text a line, a record's value or an envelope around it.
+"""The contents of S3 sink connectors' objects: one JSON text per line, a record's value or an envelope with it.
 
     value            the record's value
     lenses_envelope  {"key":…,"value":…,"headers":…,"metadata":{"topic":…,"partition":…,"offset":…,"timestamp":…}}
-    aiven_envelope   {"key":…,"value":…,"headers":…,"offset":…,"timestamp":…}, those of them that are asked for
+    aiven_envelope   {"key":…,"value":…,"headers":…,"offset":…,"timestamp":…}, the configured members only
 
-Lenses and Confluent end each line; Aiven puts the line feed between lines only. Values are kept to the byte, those in
-an envelope as it spells them. Sources: JsonFormatWriter.scala and SchemalessEnvelopeTransformer.scala in
+Lenses and Confluent end each line with a line feed; Aiven writes it between lines only. Values are returned byte for
+byte, also from an envelope. Sources: JsonFormatWriter.scala and SchemalessEnvelopeTransformer.scala in
 https://github.com/lensesio/stream-reactor (`store.envelope`), ByteArrayRecordWriterProvider.java in
 https://github.com/confluentinc/kafka-connect-storage-cloud, OutputWriter.java in
 https://github.com/Aiven-Open/cloud-storage-connectors-for-apache-kafka (`format.output.fields`).
@@ -23,13 +23,13 @@ from cdc_lake.contract.errors import ObjectDamagedError
 
 Framing = Literal["value", "lenses_envelope", "aiven_envelope"]
 Line = tuple[int | None, bytes]
-"""A record's offset, where its line tells it, and its value."""
+"""A record's offset, None if its line does not contain it, and its value."""
 
 _DECODER = JSONDecoder()
 
 
 def lines(body: bytes, key: str, framing: Framing, compressed: bool) -> list[Line]:
-    """The records of an object, in order. Raises ObjectDamagedError where it is no such object."""
+    """Return the records of an object, in order. Raises ObjectDamagedError if the contents do not have this format."""
     try:
         text = gzip.decompress(body) if compressed else body
     except (OSError, EOFError, zlib.error) as error:
@@ -43,7 +43,7 @@ def lines(body: bytes, key: str, framing: Framing, compressed: bool) -> list[Lin
 
 
 def _parse_envelope(line: bytes, key: str, number: int, framing: Framing) -> Line:
-    """An envelope's offset and the bytes of its value."""
+    """Return an envelope's offset and the bytes of its value."""
     try:
         members = _members(line.decode())
         place = _members(members["metadata"][1])["offset"] if framing == "lenses_envelope" else members["offset"]
@@ -57,7 +57,7 @@ def _parse_envelope(line: bytes, key: str, number: int, framing: Framing) -> Lin
 
 
 def _members(text: str) -> dict[str, tuple[object, str]]:
-    """The members of a JSON object, each as it is decoded and as it is spelled. Raises JSONDecodeError."""
+    """Return the members of a JSON object, each decoded and as text. Raises JSONDecodeError."""
     at = _expect(text, 0, "{")
     found: dict[str, tuple[object, str]] = {}
     if text[at : at + 1] == "}":
@@ -74,7 +74,7 @@ def _members(text: str) -> dict[str, tuple[object, str]]:
 
 
 def _expect(text: str, at: int, wanted: str) -> int:
-    """Past a character and the blanks around it."""
+    """Return the index after an expected character and the whitespace around it. Raises JSONDecodeError."""
     at = _skip_whitespace(text, at)
     if text[at : at + 1] != wanted:
         raise JSONDecodeError(f"Expecting {wanted!r}", text, at)

@@ -1,13 +1,13 @@
-"""Objects by the names that S3 sink connectors give them: topic, partition, and one offset.
+"""The names of S3 sink connectors' objects: they contain topic, partition and one offset.
 
     lenses           <prefix>/<topic>/<partition>/<last offset>_<first time>_<last time>.json
     lenses_by_field  <prefix>/[<field>=]<value>/…/<topic>(<partition>_<last offset>).json
     confluent        <prefix>/<topic>/partition=<partition>/<topic>+<partition>+<first offset>.json[.gz]
     aiven            <prefix><topic>-<partition>-<first offset>[.gz]
 
-Lenses names an object by its last record, the others by their first. Sources: FileNamer.scala, CloudKeyNamer.scala and
-Writer.scala (`objectKeyBuilder.build(uncommittedOffset, …)`) in https://github.com/lensesio/stream-reactor, of which
-https://docs.lenses.io/latest/connectors/kafka-connectors/sinks/aws-s3 tells less;
+Lenses names an object after its last record, the others after the first. Sources: FileNamer.scala, CloudKeyNamer.scala and
+Writer.scala (`objectKeyBuilder.build(uncommittedOffset, …)`) in https://github.com/lensesio/stream-reactor (less
+complete: https://docs.lenses.io/latest/connectors/kafka-connectors/sinks/aws-s3);
 https://docs.confluent.io/kafka-connectors/s3-sink/current/overview.html and TopicPartitionWriter.java in
 https://github.com/confluentinc/kafka-connect-storage-cloud; s3-sink-connector/README.md in
 https://github.com/Aiven-Open/cloud-storage-connectors-for-apache-kafka.
@@ -37,12 +37,12 @@ _NAMES: dict[Layout, re.Pattern[str]] = {
     "aiven": re.compile(rf"{_TOPIC}-(?P<partition>\d+)-(?P<offset>\d+)(?:\.(?P<ext>gz))?", re.ASCII),
 }
 _PADDED: dict[Layout, int] = {"lenses": 12, "confluent": 10}
-"""Digits that the offset has at least, by default: names of fewer offsets sort as these do."""
+"""The default minimum number of the offset's digits: names sort by offset up to this number of digits."""
 
 
 @dataclass(frozen=True)
 class SinkName:
-    """What an object's name tells: `offset` is that of its last record, or its first, as `is_last_offset` says."""
+    """A parsed object name. `offset` is that of the last record if `is_last_offset`, else of the first."""
 
     key: str
     topic: str
@@ -53,19 +53,19 @@ class SinkName:
 
 
 def base_prefix(layout: Layout, prefix: str) -> str:
-    """The connector's prefix as its objects have it: Aiven's is put before the name as it is."""
+    """Return the connector's prefix as keys have it: all but Aiven add a slash."""
     return prefix if layout == "aiven" or not prefix else f"{prefix.rstrip('/')}/"
 
 
 def topic_prefix(layout: Layout, prefix: str, topic: str) -> str:
-    """What the names of a topic's objects begin with; those of other topics may, too."""
+    """Return the prefix of a topic's objects; other topics' objects may have it too."""
     name = require_safe(topic, "topic")
     below = {"lenses": f"{name}/", "lenses_by_field": "", "confluent": f"{name}/", "aiven": f"{name}-"}
     return f"{base_prefix(layout, prefix)}{below[layout]}"
 
 
 def partition_prefix(layout: Layout, prefix: str, topic: str, partition: int) -> str:
-    """What the names of a partition's objects begin with; those of others may, too."""
+    """Return the prefix of a partition's objects; other partitions' objects may have it too."""
     below = {
         "lenses": f"{partition}/",
         "lenses_by_field": "",
@@ -76,9 +76,10 @@ def partition_prefix(layout: Layout, prefix: str, topic: str, partition: int) ->
 
 
 def key_before(layout: Layout, prefix: str, topic: str, partition: int, offset: int) -> str:
-    """A key that sorts before all objects named by this offset or a higher one; "" where names do not sort so.
+    """Return a key that sorts before all objects with this offset or a higher one; "" if names do not sort by offset.
 
-    Offsets that have outgrown their padding sort before shorter ones: from half of that on, all objects are listed.
+    Offsets longer than the padding sort before shorter ones: from half of the largest padded offset on, this returns
+    "", so that all objects are listed.
     """
     digits = _PADDED.get(layout)
     if digits is None or 2 * offset >= 10**digits:
@@ -88,7 +89,7 @@ def key_before(layout: Layout, prefix: str, topic: str, partition: int, offset: 
 
 
 def parse(layout: Layout, prefix: str, key: str) -> SinkName:
-    """The name behind a key below the connector's prefix. Raises ForeignObjectError for what no such sink writes."""
+    """Parse a key below the connector's prefix. Raises ForeignObjectError for a name that the sink does not write."""
     start = base_prefix(layout, prefix)
     found = _NAMES[layout].fullmatch(key.removeprefix(start)) if key.startswith(start) else None
     if found is None:

@@ -1,4 +1,4 @@
-"""What a record says it is: Debezium's flattened event, read in plain Python."""
+"""The identity of a change: read from Debezium's flattened event, in plain Python."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ Record = Mapping[str, object]
 
 
 def identity(record: Record, key: Sequence[str]) -> tuple[object, ...]:
-    """What makes a change the one it is, however often it was delivered.
+    """Return the identity of a change: equal for all deliveries of the same change.
 
-    A snapshot tells each key's row once; one that was interrupted starts again and tells it again, with another
-    LSN. A streamed change is told by its LSN and key.
+    A snapshot reads each key's row once; an interrupted snapshot restarts and reads it again with another LSN, so the
+    LSN is not part of a snapshot row's identity. LSN, operation and key identify a streamed change.
     """
     values = tuple(record.get(name) for name in key)
     if record.get("__snapshot") not in {None, "false"}:

@@ -1,11 +1,11 @@
-"""The generations of a pipeline's source: one epoch for each cluster, slot and snapshot that its stream began with.
+"""The epochs of a pipeline's source: one for each combination of cluster, slot and snapshot that starts its stream.
 
-An epoch is a few objects, each put once with If-None-Match:
+An epoch consists of a few objects, each put once with If-None-Match:
 
-    raw/<pipeline>/_epochs/000001.json            it began: of which cluster, why, and where each topic goes on
-    raw/<pipeline>/_epochs/000001.complete.json   its snapshot is in the lake, and what the snapshot left out is gone
-    raw/<pipeline>/_epochs/000001.broken.json     its stream can't be continued: what was found
-    raw/<pipeline>/_epochs/000000.swept.t.json    rows that only an interrupted snapshot told are gone from table t
+    raw/<pipeline>/_epochs/000001.json            the epoch began: cluster, reason, and first offset in each topic
+    raw/<pipeline>/_epochs/000001.complete.json   its snapshot is in the lake, and rows not in the snapshot are swept
+    raw/<pipeline>/_epochs/000001.broken.json     its stream cannot be continued: the faults that were found
+    raw/<pipeline>/_epochs/000000.swept.t.json    rows that only an interrupted snapshot read are swept from table t
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ class _Frozen(BaseModel):
 
 
 class Start(_Frozen):
-    """Where an epoch begins in one topic: the first offset by partition. `jump` says why what was landed before can't
-    be continued up to there, None where it was.
+    """The first offset of an epoch in one topic, by partition.
+
+    `jump` is the reason why landing cannot reach these offsets without a gap, None if it does.
     """
 
     topic_id: str
@@ -43,7 +44,7 @@ class Start(_Frozen):
 
 
 class Epoch(_Frozen):
-    """The beginning of an epoch. The first one, 0, begins every topic at its first offset."""
+    """The beginning of an epoch. Epoch 0 begins each topic at its first offset."""
 
     version: int = 1
     number: int
@@ -55,32 +56,34 @@ class Epoch(_Frozen):
     timeline: int
     slot: str
     lsn: int
-    """Where the source's WAL ended."""
+    """The end of the source's WAL when the epoch began."""
     starts: Mapping[str, Start] = Field(default_factory=dict)
 
 
 class Completion(_Frozen):
-    """The end of an epoch's snapshot. Rows of the lake that are older than `snapshot_lsn` were swept: how many, by
-    table. None: the pipeline ran before epochs were kept.
+    """The end of an epoch's snapshot.
+
+    `swept` is the number of rows older than `snapshot_lsn` that were swept, by table. `snapshot_lsn` is None for a
+    pipeline that ran before epochs were stored.
     """
 
     snapshot_lsn: int | None
     swept: Mapping[str, int] = Field(default_factory=dict)
     completed_at: datetime
     retaken_ts_ms: int | None = None
-    """When the snapshot was taken, by the source's clock, where an earlier attempt at it had told rows: those that it
-    left out are swept by each table's next run of lake."""
+    """When the snapshot was taken, by the source's clock; None unless an interrupted attempt had read rows before.
+    The next lake run of each table sweeps the rows of that attempt that the snapshot does not have."""
 
 
 class Swept(_Frozen):
-    """That a table has no row any more that only an interrupted snapshot told."""
+    """Marks a table as swept: it has no rows that only an interrupted snapshot read."""
 
     rows: int
     swept_at: datetime
 
 
 class Break(_Frozen):
-    """Why an epoch's stream can't be continued."""
+    """The faults that break an epoch's stream."""
 
     faults: tuple[str, ...]
     found_at: datetime
@@ -94,13 +97,13 @@ class Epochs:
     pipeline: str
 
     def current(self) -> Epoch | None:
-        """The newest epoch, None where the pipeline has not begun. Raises ObjectDamagedError."""
+        """Return the newest epoch, None before the pipeline's first one. Raises ObjectDamagedError."""
         keys = (item.key for item in self.store.scan(object_names.epoch_prefix(self.pipeline)))
         numbers = [int(found[1]) for key in keys if (found := _NUMBER.search(key))]
         return self.read(max(numbers)) if numbers else None
 
     def read(self, number: int) -> Epoch:
-        """One epoch. Raises ObjectDamagedError where it is missing or can't be read."""
+        """Return an epoch. Raises ObjectDamagedError if it is missing or cannot be read."""
         found = self._get(Epoch, number)
         if found is None:
             raise ObjectDamagedError(
@@ -111,7 +114,7 @@ class Epochs:
         return found
 
     def begin(self, epoch: Epoch) -> Epoch:
-        """Begin an epoch. Raises RaceLostError where another attempt began this number first."""
+        """Begin an epoch. Raises RaceLostError if another attempt began this number first."""
         self._put(epoch, epoch.number)
         stored = self.read(epoch.number)
         if stored.attempt != epoch.attempt:
@@ -122,34 +125,31 @@ class Epochs:
         return stored
 
     def completion(self, number: int) -> Completion | None:
-        """How an epoch's snapshot ended, None where it has not."""
+        """Return the end of an epoch's snapshot, None before it."""
         return self._get(Completion, number, "complete")
 
     def complete(self, number: int, completion: Completion) -> None:
-        """Say that an epoch's snapshot is in the lake; saying it twice changes nothing."""
+        """Record that an epoch's snapshot is in the lake; a second call changes nothing."""
         self._put(completion, number, "complete")
 
     def swept(self, number: int, table: str) -> Swept | None:
-        """What was swept of a table after its epoch was complete, None where nothing was or had to be."""
+        """Return what was swept from a table after its epoch was complete, None if no sweep was needed or done."""
         return self._get(Swept, number, f"swept.{table}")
 
     def mark_swept(self, number: int, table: str, done: Swept) -> None:
-        """Say that a table was swept; what was said first stays."""
+        """Record that a table was swept; the first record stays."""
         self._put(done, number, f"swept.{table}")
 
     def broken(self, number: int) -> Break | None:
-        """Why an epoch can't be continued, None where it can."""
+        """Return the faults of an epoch's stream, None if there are none."""
         return self._get(Break, number, "broken")
 
     def mark_broken(self, number: int, found: Break) -> None:
-        """Say that an epoch can't be continued; what was said first stays."""
+        """Record the faults of an epoch's stream; the first record stays."""
         self._put(found, number, "broken")
 
     def require_whole(self) -> None:
-        """Return where the current epoch's stream is whole as far as is known.
-
-        Raises SourceBrokenError with what was found, and what to do.
-        """
+        """Raise SourceBrokenError if the current epoch's stream has known faults; the message says what to do."""
         epoch = self.current()
         found = None if epoch is None else self.broken(epoch.number)
         if found is not None:
@@ -172,7 +172,7 @@ class Epochs:
 
 
 def broken_stream_error(pipeline: str, found: Break) -> SourceBrokenError:
-    """The error of a stream that can't be continued."""
+    """Return the error for a stream that cannot be continued."""
     return SourceBrokenError(
         f"the stream of pipeline {pipeline} can't be continued without loss: {'; '.join(found.faults)}. Nothing was "
         f"changed; `cdc-lake resnapshot {pipeline}` takes a new snapshot and mends the lake, deletes included"

@@ -1,6 +1,6 @@
-"""How far a pipeline's stream was seen to be whole: the newest beat, the publication, and Connect's stored offset.
+"""How far a pipeline's stream was checked to be complete: the newest heartbeat, the publication, Connect's offset.
 
-One object per pipeline, replaced as the stream goes on; losing it loses no data, only what it proves.
+Each pipeline has one such object, which is replaced as the stream advances. Losing it loses no data, only the proof.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ class _Frozen(BaseModel):
 
 
 class Heartbeat(_Frozen):
-    """A heartbeat that was streamed: the counter's value, and where it is in the WAL."""
+    """A heartbeat that was streamed: its counter and its LSN."""
 
     beats: int
     lsn: int
 
 
 class PublicationState(_Frozen):
-    """A publication as it was last seen: its numbers in the catalog."""
+    """The last known state of a publication: OID, row version and the OIDs of its tables."""
 
     oid: int
     version: str
@@ -34,7 +34,7 @@ class PublicationState(_Frozen):
 
 
 class StreamProgress(_Frozen):
-    """What was seen of an epoch's stream: up to which offsets of the heartbeats' topic, and what it ended with."""
+    """How far an epoch's stream was checked: the offsets read in the heartbeats' topic, and the newest heartbeat."""
 
     epoch: int
     topic_id: str | None = None
@@ -43,17 +43,17 @@ class StreamProgress(_Frozen):
     snapshots: tuple[int, ...] = ()
     """The LSN of each attempt at the epoch's snapshot, oldest first."""
     snapshot_ts_ms: int = 0
-    """When the newest of them was taken, by the source's clock."""
+    """When the newest snapshot was taken, by the source's clock."""
     publication: PublicationState | None = None
     offset: bool = False
-    """Whether Connect had stored an offset of the connector: only then can it lose one."""
+    """Whether Connect had stored an offset of the connector: only then is a missing offset a fault."""
     acknowledged: int | None = None
-    """Without exactly-once: the LSN up to which Connect has stored that Kafka has every record, 0 before the first
-    one. With exactly-once: None, a heartbeat that shows proves it."""
+    """Without exactly-once: the LSN up to which Kafka has every record, by Connect's stored offset; 0 before the first
+    offset. With exactly-once: None, because a visible heartbeat proves it."""
 
 
 def load(store: ObjectStore, pipeline: str) -> StreamProgress | None:
-    """What was seen last, None where nothing was. Raises ObjectDamagedError."""
+    """Return the stored progress, None if there is none. Raises ObjectDamagedError."""
     key = object_names.continuity_key(pipeline)
     stored = store.get(key)
     try:
@@ -65,13 +65,13 @@ def load(store: ObjectStore, pipeline: str) -> StreamProgress | None:
 
 
 def acknowledged(store: ObjectStore, pipeline: str, epoch: int) -> int | None:
-    """Return Seen.acknowledged of an epoch, None where nothing was seen of it. Raises ObjectDamagedError."""
+    """Return StreamProgress.acknowledged of an epoch, None without stored progress. Raises ObjectDamagedError."""
     seen = load(store, pipeline)
     return None if seen is None or seen.epoch != epoch else seen.acknowledged
 
 
 def save(store: ObjectStore, pipeline: str, seen: StreamProgress, before: StreamProgress | None) -> None:
-    """Keep what was seen, where nobody has kept anything since `before` was loaded; what others saw is as good."""
+    """Store progress unless another process stored its own since `before` was loaded; that is equally valid."""
     if seen == before:
         return
     key = object_names.continuity_key(pipeline)
@@ -80,8 +80,8 @@ def save(store: ObjectStore, pipeline: str, seen: StreamProgress, before: Stream
     try:
         if stored is None:
             store.put_new(key, body)
-        # Not by its bytes: an older version wrote fewer fields.
+        # Parsed, because an older version of cdc-lake wrote fewer fields.
         elif before is not None and StreamProgress.model_validate_json(stored.body) == before:
             store.replace(key, body, stored.etag)
     except PreconditionFailedError:
-        return  # somebody else has kept what they saw in this moment; the next look goes on from there
+        return  # another process stored its progress in the meantime; the next check continues from there

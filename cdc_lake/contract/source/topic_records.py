@@ -1,7 +1,7 @@
-"""What a topic itself says of its offsets: which of them are records, and of what value.
+"""The committed records of a topic: which offsets are records, and the fingerprints of their values.
 
-Transaction markers take offsets, aborted records do too. A sink connector's objects tell of neither: only the topic
-tells a gap from a marker, and for lines without an offset, which offset is whose.
+Transaction markers and aborted records have offsets too, but a sink connector's objects do not contain them. Only the
+topic distinguishes a missing record from a marker, and gives the offsets of lines that are stored without one.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ class TopicReader(Protocol):
     def records(self, partition: int, first: int, end: int) -> Iterable[tuple[int, int]] | None:
         """Return the offset and fingerprint_number() of each committed record in [first, end), ascending.
 
-        Returns None where some of them have expired. There can be many records, so their values are not kept.
+        Returns None if some of them have expired. There can be many records, so their values are not kept.
         """
 
 
 class CommittedRecords:
-    """One partition's committed records before `end`; what was asked of the topic once is not asked again."""
+    """One partition's committed records before `end`; what was read from the topic is kept."""
 
     def __init__(self, record: TopicReader, partition: int, end: int) -> None:
         self._record = record
@@ -36,7 +36,7 @@ class CommittedRecords:
         self._prints: array[int] = array("Q")
 
     def between(self, first: int, end: int) -> Sequence[int] | None:
-        """The offsets of committed records in [first, end), None where the topic has not got all of it any more."""
+        """Return the offsets of committed records in [first, end), None if some of them have expired."""
         if first < self._known_from:
             found = self._record.records(self._partition, first, self._end)
             if found is None:
@@ -48,22 +48,22 @@ class CommittedRecords:
         return self._offsets[bisect_left(self._offsets, first) : bisect_left(self._offsets, end)]
 
     def has(self, offset: int, value: bytes) -> bool:
-        """Whether the record at an offset that between() gave has this value, however its JSON is spelled."""
+        """Return whether the record at an offset from between() has this value; the JSON's spelling does not matter."""
         return self._prints[bisect_left(self._offsets, offset)] == fingerprint_number(value)
 
 
 def fingerprint(value: bytes | None) -> str:
-    """fingerprint_number() a value as a manifest has it."""
+    """Return a value's fingerprint as manifests store it: 16 hexadecimal digits."""
     return fingerprint_text(fingerprint_number(value))
 
 
 def fingerprint_text(print_: int) -> str:
-    """What fingerprint_number() returned, as 16 hexadecimal digits."""
+    """Format a number of fingerprint_number() as 16 hexadecimal digits."""
     return f"{print_:016x}"
 
 
 def fingerprint_number(value: bytes | None) -> int:
-    """Eight bytes, the same for the same JSON value: a converter may spell members and numbers otherwise."""
+    """Return an 8-byte hash that is equal for equal JSON values: converters spell members and numbers differently."""
     try:
         plain = json.dumps(json.loads(value or b"null"), sort_keys=True).encode()
     except (ValueError, RecursionError):

@@ -1,9 +1,9 @@
-"""Which changes a consistent point of the source has seen: the rule by which the oracle tells before from after.
+"""Which changes are visible at a consistent point of the source: the rule by which `verify` compares lake and source.
 
-A point is a PostgreSQL snapshot: it sees a transaction if that had ended for everybody when the snapshot was taken.
-That is a question of transaction ids and not of places in the WAL: a transaction can write before the point and
-commit after it, and its commit record can stand in the WAL while nobody sees it yet (it waits for the disk or for a
-synchronous standby). A snapshot names the ids: all below `xmax` have ended, but for those `in_progress`.
+A point is a PostgreSQL snapshot: it sees a transaction that was visible to all sessions when the snapshot was taken.
+Transaction ids decide this, LSNs do not: a transaction can write before the point and commit after it, and its commit
+record can be in the WAL before the transaction is visible (it waits for the disk or for a synchronous standby). A
+snapshot contains the ids: all below `xmax` have ended, except those `in_progress`.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from dataclasses import dataclass
 from cdc_lake.contract.table.event_order import Position
 
 XIDS = 1 << 32
-"""How many transaction ids 32 bits hold; Debezium's `__txId` is one of them."""
+"""The number of 32-bit transaction ids; Debezium's `__txId` is one of them."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One moment of the source, as far as telling changes apart needs it.
+    """A consistent point of the source.
 
-    `epoch` is the source's generation at the point. `lsn` is where the WAL stood right after it. `horizon` is an LSN
-    before which no transaction wrote that had not ended by the point: the slot's restart_lsn, which the server keeps
-    behind every transaction whose commit is still to come. `xmax` and `in_progress` are the snapshot's, in 64 bits;
-    the latter are top-level ids, as `__txId` is: what subtransactions write streams under the id at their top.
-    A prepared transaction is in progress until it is committed.
+    `epoch` is the source's epoch at the point, `lsn` the end of the WAL right after it. `horizon` is an LSN before
+    which only transactions wrote that had ended by the point: the slot's restart_lsn, which the server keeps before
+    the first record of every transaction that is not committed yet. `xmax` and `in_progress` are those of the
+    snapshot, in 64 bits. `in_progress` has top-level ids, as `__txId` does: changes of subtransactions are streamed
+    with the top-level id. A prepared transaction is in progress until it is committed.
     """
 
     epoch: int
@@ -34,13 +34,13 @@ class Point:
     in_progress: frozenset[int] = frozenset()
 
     def sees(self, position: Position, xid: int | None) -> bool:
-        """Whether a change with this position and 32-bit transaction id is part of the point.
+        """Return whether a change with this position and 32-bit transaction id is visible at the point.
 
-        An earlier epoch had ended before this one began. A snapshot's record is the state at its LSN. For a streamed
-        change the id decides. It is told from the one 2^32 earlier by this: the server stops handing out ids 2^31
-        after the oldest that is still needed, which is not after the slot's catalog_xmin; so whatever writes behind
-        the horizon has an id within 2^31 of `xmax`, on either side. Below the horizon only the ids in progress are
-        unseen. A streamed change without an id is not one of Debezium's: only its LSN can be asked.
+        An earlier epoch ended before this one began. A snapshot's record is the state at its LSN. For a streamed
+        change the id decides. The 32 bits identify it because the server stops assigning ids 2^31 after the oldest
+        one that is still needed, which is at most the slot's catalog_xmin: a transaction that writes after the horizon
+        has an id within 2^31 of `xmax`, on either side. Before the horizon only the ids in progress are not visible.
+        A streamed change without an id does not come from Debezium; its LSN decides.
         """
         if position.epoch < self.epoch:
             return True
@@ -52,6 +52,6 @@ class Point:
         return position.lsn < self.horizon or full < self.xmax
 
     def full_xid(self, xid: int) -> int:
-        """The 64-bit id that ends in these 32 bits and lies within 2^31 of `xmax`."""
+        """Return the 64-bit id that ends in these 32 bits and is within 2^31 of `xmax`."""
         oldest = self.xmax - XIDS // 2
         return oldest + (xid - oldest) % XIDS

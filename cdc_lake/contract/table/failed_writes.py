@@ -1,8 +1,8 @@
-"""What failed writers leave in a Hudi table of version 6, read from its files alone.
+"""Files of failed writers in a Hudi table of version 6, found by its markers and timeline, without Spark.
 
-A commit that was begun and not completed is rolled back by the next writer. A writer that was paused meanwhile, and
-goes on writing files of that commit, can't commit them any more; but they lie there, and Hudi's readers take files
-older than the oldest commit of the timeline for committed ones. Each has a marker that names it.
+The next writer rolls back a commit that was begun and not completed. A writer that was paused meanwhile may still
+write files of that commit. It cannot commit them, but they stay, and Hudi's readers treat files older than the
+timeline's oldest commit as committed. Each such file has a marker with its name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MARKER = re.compile(r"(?P<instant>\d{17})/(?P<file>.+)\.marker\.(CREATE|MERGE|A
 
 
 def incomplete_commits(store: ObjectStore, table_prefix: str) -> list[str]:
-    """Instants of commits that were begun and neither completed nor rolled back to the end, oldest first."""
+    """Return the instants of commits that were begun, but neither completed nor completely rolled back, oldest first."""
     names = _timeline(store, table_prefix)
     found = {match["instant"] for match in map(_BEGUN.fullmatch, names) if match}
     found -= {name[:17] for name in names if name.endswith(_COMPLETED)}
@@ -30,9 +30,9 @@ def incomplete_commits(store: ObjectStore, table_prefix: str) -> list[str]:
 
 
 def delete_rolled_back_files(store: ObjectStore, table_prefix: str) -> int:
-    """Delete the files of commits that were rolled back, markers included; how many files.
+    """Delete the files and markers of commits that were rolled back; return the number of files.
 
-    Safe at any time, with the lease or without: it touches commits only whose rollback is complete.
+    Safe at any time, with or without the lease: it deletes only files of commits whose rollback is complete.
     """
     temporary = f"{table_prefix}.hoodie/.temp/"
     markers = {item.key: _MARKER.fullmatch(item.key.removeprefix(temporary)) for item in store.scan(temporary)}
@@ -44,7 +44,7 @@ def delete_rolled_back_files(store: ObjectStore, table_prefix: str) -> int:
     suspects = {instant for instant in suspects if not any(name.startswith(f"{instant}.") for name in names)}
     over = rolled_back(store, table_prefix, suspects, names)
     doomed = {key: match for key, match in markers.items() if match and match["instant"] in over}
-    # The file before its marker, which alone tells of it.
+    # The file before its marker: without the marker the file could not be found again.
     files = [f"{table_prefix}{match['file']}" for match in doomed.values() if match["instant"] in match["file"]]
     store.delete(files)
     store.delete(doomed)
@@ -52,7 +52,7 @@ def delete_rolled_back_files(store: ObjectStore, table_prefix: str) -> int:
 
 
 def rolled_back(store: ObjectStore, table_prefix: str, instants: set[str], names: list[str]) -> set[str]:
-    """Those of the instants that a completed rollback of the timeline (its file names) has undone."""
+    """Return those of the instants that a completed rollback has undone; `names` are the timeline's file names."""
     found: set[str] = set()
     for name in names:
         if name.endswith(".rollback") and any(name[:17] > instant for instant in instants - found):
@@ -61,7 +61,7 @@ def rolled_back(store: ObjectStore, table_prefix: str, instants: set[str], names
 
 
 def _instants_in_rollback(store: ObjectStore, table_prefix: str, rollback: str) -> set[str]:
-    """The instants that a rollback's file names, its own left out: Avro keeps text as it is."""
+    """Return the instants in a rollback's file, except its own: Avro stores text unchanged."""
     stored = store.get(f"{table_prefix}.hoodie/{rollback}")
     named = set() if stored is None else {match.decode() for match in _INSTANT.findall(stored.body)}
     return named - {rollback[:17]}

@@ -1,7 +1,7 @@
-"""A Hudi table's instants against the clock: they are in UTC, and none is later than now.
+"""Check a Hudi table's instants against the clock: they must be in UTC and not in the future.
 
-Hudi names a commit by the time at which it begins, and orders commits by name. In local time the names go back by an
-hour when daylight saving ends, and differ between machines, so that a new commit sorts before an older one.
+Hudi names a commit after the time at which it begins, and orders commits by name. Names in local time go back by an
+hour when daylight saving ends, and differ between machines, so that a new commit can sort before an older one.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ Clock = Callable[[], datetime]
 
 
 def utc_now() -> datetime:
-    """The present, in UTC."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)
 
 
 def time_of(instant: str) -> datetime:
-    """The time of an instant that is in UTC. Raises ValueError for a text that is not an instant."""
+    """Return the time of an instant in UTC. Raises ValueError for a text that is not an instant."""
     seconds = datetime.strptime(instant[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
     return seconds + timedelta(milliseconds=int(instant[14:17] or 0))
 
 
 def zone(store: ObjectStore, table_prefix: str) -> str | None:
-    """`UTC` or `LOCAL`, as the table's properties have it; None for a table that does not exist."""
+    """Return the time zone in the table's properties, `UTC` or `LOCAL`; None for a table that does not exist."""
     stored = store.get(_properties_key(table_prefix))
     return None if stored is None else _zone(stored)
 
 
 def newest(store: ObjectStore, table_prefix: str) -> str | None:
-    """The newest instant of the timeline, of any action and state; None where there is none."""
+    """Return the newest instant of the timeline, of any action and state; None for an empty timeline."""
     folder = f"{table_prefix}.hoodie/"
     listed = (item.key.removeprefix(folder) for item in store.scan(folder, recursive=False))
     return max((name.partition(".")[0] for name in listed if _INSTANT.match(name)), default=None)
 
 
 def ahead(store: ObjectStore, table_prefix: str, now: datetime) -> timedelta:
-    """How much later than now the newest instant is, read as UTC; negative where it is in the past or there is none."""
+    """Return how far the newest instant, read as UTC, is in the future; negative if it is in the past or missing."""
     instant = newest(store, table_prefix)
     return timedelta.min if instant is None else time_of(instant) - now
 
 
 def require_writable(store: ObjectStore, table_prefix: str, now: Clock = utc_now) -> None:
-    """Make sure that a commit that begins now sorts after all that the table has. Costs one object and one listing.
+    """Check that a commit that begins now sorts after all others. Reads one object and one listing.
 
-    Raises LocalTimeError for a table whose instants are in local time, TableAheadError where one is later than now.
+    Raises LocalTimeError for a table whose instants are in local time, TableAheadError if one is in the future.
     """
     found = zone(store, table_prefix)
     if found is None:
@@ -80,9 +80,9 @@ def require_writable(store: ObjectStore, table_prefix: str, now: Clock = utc_now
 
 
 def set_utc(store: ObjectStore, table_prefix: str) -> None:
-    """Write UTC into the table's properties, and leave the rest as it is. Call it under the table's lease.
+    """Write UTC into the table's properties, and change nothing else. The caller must hold the table's lease.
 
-    Raises ObjectDamagedError where the table has no properties, ObjectConflictError where another process replaced
+    Raises ObjectDamagedError if the table has no properties, ObjectConflictError if another process replaced
     them at the same moment.
     """
     key = _properties_key(table_prefix)

@@ -1,8 +1,7 @@
-"""One writer at a time of a table, or of a topic's raw objects: a lease in the object store, fenced by a token
-that only grows.
+"""Leases in the object store: only one writer at a time of a table, or of a topic's raw objects.
 
-The lease is an object that is replaced under If-Match: whoever replaces it has it. A writer renews it
-while it works and checks it once more right before it commits (design, section 5).
+A lease is an object that is replaced under If-Match; the writer that replaces it holds the lease, with a fencing token
+higher than all before. A writer renews it while it works, and checks it right before it commits (design, section 5).
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from cdc_lake.contract.errors import LeaseHeldError, LeaseLostError
 from cdc_lake.contract.objects.store import ObjectStore, PreconditionFailedError
 
 SECONDS = 30.0
-"""How long a lease lives without renewal; it is renewed every third of that."""
+"""How long a lease is valid without renewal; it is renewed after each third of that."""
 WAIT_SECONDS = SECONDS + 15.0
-"""Longer than a lease lives: the lease of a writer that was killed has expired by then."""
+"""Longer than a lease is valid: the lease of a killed writer has expired by then."""
 
 
 class LeaseRecord(BaseModel):
-    """What the lease object says: who has it, until when (seconds since the epoch), and the fencing token."""
+    """The contents of a lease object: owner, fencing token, and expiry (seconds since 1970)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -40,7 +39,7 @@ class LeaseRecord(BaseModel):
 
 @dataclass(frozen=True)
 class Claim:
-    """A lease as one holder had it: whoever works for the holder, wherever it runs, can check that it still does."""
+    """Identifies a held lease, so that a job in another process can check that its caller still holds it."""
 
     key: str
     owner: str
@@ -48,7 +47,7 @@ class Claim:
 
 
 def check(store: ObjectStore, claim: Claim, now: Callable[[], float] = time.time, hint: str = "") -> None:
-    """Make sure that a lease is still its claimant's. Raises LeaseLostError, its message followed by the hint."""
+    """Raise LeaseLostError if the claimant does not hold the lease any more; the message ends with the hint."""
     stored = store.get(claim.key)
     held = None if stored is None else LeaseRecord.model_validate_json(stored.body)
     ours = held is not None and (held.owner, held.token) == (claim.owner, claim.token)
@@ -64,7 +63,7 @@ def check(store: ObjectStore, claim: Claim, now: Callable[[], float] = time.time
 
 
 class Lease:
-    """A held lease; renewed by a thread of its own until it is released."""
+    """A held lease, which a background thread renews until it is released."""
 
     def __init__(
         self,
@@ -84,21 +83,21 @@ class Lease:
 
     @property
     def token(self) -> int:
-        """The fencing token: higher than that of every writer before."""
+        """The fencing token, higher than that of every previous holder."""
         return self._record.token
 
     @property
     def claim(self) -> Claim:
-        """What a job that works under this lease checks it by."""
+        """The claim by which a job that works under this lease checks it."""
         return Claim(self._key, self._record.owner, self._record.token)
 
     def check(self) -> None:
-        """Make sure that the lease is still this writer's. Raises LeaseLostError."""
+        """Raise LeaseLostError if this writer does not hold the lease any more."""
         with self._lock:
             check(self._store, self.claim, self._now, f". Its last renewal said: {self._lost or 'nothing'}")
 
     def renew(self) -> None:
-        """Push the expiry out. Raises PreconditionFailedError where another writer took the lease."""
+        """Extend the expiry. Raises PreconditionFailedError if another writer took the lease."""
         with self._lock:
             record = self._record.model_copy(update={"expires_at": self._now() + self._seconds})
             self._etag = _put(self._store, self._key, record, self._etag)
@@ -106,12 +105,12 @@ class Lease:
             self._lost = None
 
     def secure(self) -> None:
-        """Make sure that the lease is this writer's for its whole length from now on. Raises LeaseLostError."""
+        """Renew the lease for its full duration right before a commit. Raises LeaseLostError."""
         failpoints.reached("commit.before_lease_check")
         try:
             self.renew()
         except PreconditionFailedError:
-            self.check()  # tells who has it
+            self.check()  # its error names the holder
             raise
         self.check()
         failpoints.reached("commit.after_lease_check")
@@ -140,7 +139,7 @@ class Lease:
         while not self._stop.wait(self._seconds / 3):
             try:
                 self.renew()
-            except Exception as error:  # noqa: BLE001 - check() tells; the store may answer again before the expiry
+            except Exception as error:  # noqa: BLE001 - check() reports it; the store may answer again before the expiry
                 self._lost = error
 
 
@@ -153,9 +152,9 @@ def held(
     wait_seconds: float = WAIT_SECONDS,
     now: Callable[[], float] = time.time,
 ) -> Iterator[Lease]:
-    """Hold the lease for the length of a block.
+    """Hold the lease during a block.
 
-    Waits up to `wait_seconds` for another holder to release it or to expire. Raises LeaseHeldError after that.
+    Waits up to `wait_seconds` until another holder's lease is released or expires. Raises LeaseHeldError after that.
     """
     attempts = Retrying(
         retry=retry_if_exception_type(LeaseHeldError),
@@ -186,14 +185,14 @@ def _acquire(store: ObjectStore, key: str, owner: str, seconds: float, now: Call
 
 
 def _put(store: ObjectStore, key: str, record: LeaseRecord, etag: str | None) -> str:
-    """Replace what has this ETag (None: nothing yet) by the record; the new ETag. Raises PreconditionFailedError."""
+    """Replace the object with this ETag (None: create it); return the new ETag. Raises PreconditionFailedError."""
     body = record.model_dump_json().encode()
     try:
         return store.put_new(key, body) if etag is None else store.replace(key, body, etag)
     except PreconditionFailedError:
         stored = store.get(key)
         # A put that was retried after a lost answer finds its own record: it had succeeded. No other writer can
-        # have written the same one, for owner and token together are one writer's.
+        # have written the same record, because owner and token together are unique.
         if stored is not None and stored.body == body:
             return stored.etag
         raise

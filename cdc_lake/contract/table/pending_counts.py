@@ -1,8 +1,7 @@
-"""How often in a row a key could not be compared with the source, because the lake had not applied its newest change.
+"""Count the consecutive runs in which `equals_source` could not compare a key, because its newest change was pending.
 
-A key that changes all the time is set aside by every run of `equals_source`, and would never be judged; so would one
-whose changes the lake never gets. One small object a lake table counts the runs: keys by digest, as few as the job
-samples (jobs/verify/report.py).
+Each run skips a key that changes all the time, and also a key whose changes never reach the lake. One small object per
+lake table counts these runs by the digest of the key, for the keys that the job samples (jobs/verify/report.py).
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ from cdc_lake.contract.objects import object_names, stage_state
 from cdc_lake.contract.objects.store import ObjectStore
 
 MAX_PENDING_RUNS = 5
-"""A key that was set aside by this many runs in a row turns the comparison red."""
+"""The check fails for a key that was pending in this many consecutive runs."""
 
 
 def count_pending_run(store: ObjectStore, pipeline: str, table: str, digests: Collection[str]) -> Mapping[str, int]:
-    """Add one run that set these keys aside; how many runs in a row each of them was. Other keys start again from 0.
+    """Count one run in which these keys were pending; return the number of consecutive runs of each.
 
-    Of two runs at the same moment one counts.
+    Other keys start again from 0. Of two concurrent runs only one counts.
     """
     key = object_names.pending_key(pipeline, table)
     before = stage_state.read(store, key).get("runs", {})

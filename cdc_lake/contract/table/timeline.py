@@ -1,6 +1,6 @@
-"""A Hudi table's checkpoint: which manifest was applied last, told by the commit that applied it.
+"""A Hudi table's checkpoint: the last applied manifest, stored in the metadata of the commit that applied it.
 
-Read from the timeline's files alone, without Spark: that "nothing is new" must cost milliseconds.
+Read from the timeline's files without Spark, so that a run with nothing to apply costs milliseconds.
 The tables are written as version 6, whose completed commits are JSON files `.hoodie/<instant>.<action>`.
 """
 
@@ -22,7 +22,7 @@ _COMPLETED = ("commit", "deltacommit", "replacecommit")
 
 
 class Checkpoint(BaseModel):
-    """What a commit has applied: manifests up to and including `manifest` of one topic."""
+    """What is applied as of a commit: manifests up to and including `manifest` of one topic."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -30,20 +30,20 @@ class Checkpoint(BaseModel):
     topic_id: str
     manifest: int
     attempt: str | None = None
-    """That of this manifest: another one can have its number once manifests were removed."""
+    """The manifest's attempt: another manifest can have the same number after manifests were removed."""
     schema_version: int
     watermark: Watermark | None = None
     purged_to: str | None = None
-    """The newest change (position.ORDER_COLUMN) whose tombstone was purged: an older one of a key that the table
-    does not have may be of a purged key."""
+    """The newest change (event_order.ORDER_COLUMN) whose tombstone was purged: an older change of a key that is not
+    in the table may belong to a purged key."""
     purged_before_ms: int | None = None
-    """When, by the source's clock, what a purge can have met was committed at the latest: what was committed later is
-    of no purged key, whatever its LSN. None where no purge said so."""
+    """The latest commit time, by the source's clock, of changes that a purge can have seen: a change committed later
+    does not belong to a purged key, whatever its LSN. None if no purge recorded it."""
 
 
 @dataclass(frozen=True)
 class Commit:
-    """A completed commit: its instant, checkpoint and what it wrote."""
+    """A completed commit: its instant, checkpoint and write statistics."""
 
     instant: str
     checkpoint: Checkpoint | None
@@ -55,11 +55,11 @@ class Commit:
 
 
 def last_commit(store: ObjectStore, table_prefix: str) -> Commit | None:
-    """The newest completed commit that carries a checkpoint, None where the table has none yet.
+    """Return the newest completed commit that carries a checkpoint, None for a table without commits.
 
-    Every commit that a job of ours makes carries one, so that archiving never removes the only one.
-    Raises ObjectDamagedError for a table with commits but no checkpoint (somebody else wrote it), for a commit that
-    can't be read, and for one that was completed after its files were rolled back.
+    Each commit of cdc-lake's jobs carries a checkpoint, so that archiving never removes the only one.
+    Raises ObjectDamagedError for a table with commits but no checkpoint (another program wrote it), for a commit that
+    cannot be read, and for one that was completed after its files were rolled back.
     """
     names = [item.key for item in store.scan(f"{table_prefix}.hoodie/", recursive=False)]
     instants = sorted((key for key in names if key.rpartition(".")[2] in _COMPLETED), key=_instant, reverse=True)
@@ -82,7 +82,7 @@ def last_commit(store: ObjectStore, table_prefix: str) -> Commit | None:
 def partitions_after(store: ObjectStore, table_prefix: str, instant: str) -> tuple[set[str], str] | None:
     """Return the partitions' folders that completed commits after `instant` wrote to, and the newest commit's instant.
 
-    Returns None where the timeline no longer has `instant`: commits that came after it may be archived too.
+    Returns None if the timeline no longer has `instant`: later commits may be archived too.
     """
     listed = [item.key for item in store.scan(f"{table_prefix}.hoodie/", recursive=False)]
     commits = {_instant(key): key for key in listed if key.rpartition(".")[2] in _COMPLETED}
@@ -98,8 +98,10 @@ def partitions_after(store: ObjectStore, table_prefix: str, instant: str) -> tup
 
 
 def _require_kept(store: ObjectStore, table_prefix: str, instant: str, names: list[str]) -> None:
-    """A writer that was paused inside of Hudi's last two requests can complete a commit that the next writer has
-    rolled back; while that one's own commit is not the newest, the checkpoint would promise data that are gone.
+    """Raise ObjectDamagedError if the newest commit was rolled back before it was completed.
+
+    A writer that was paused between Hudi's last two requests can complete a commit that the next writer has rolled
+    back. As long as no newer commit exists, its checkpoint covers data that are deleted.
     """
     if failed_writes.rolled_back(store, table_prefix, {instant}, names):
         raise ObjectDamagedError(
