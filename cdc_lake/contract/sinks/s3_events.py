@@ -3,7 +3,7 @@
     {"Records": [{"eventName": "ObjectCreated:Put", "s3": {"bucket": {"name": …}, "object": {"key": <URL-encoded>}}}]}
     {"Type": "Notification", "Message": "<the above as text>"}
     {"source": "aws.s3", "detail-type": "Object Created", "detail": {"bucket": {"name": …}, "object": {"key": …}}}
-    {"Service": "Amazon S3", "Event": "s3:TestEvent", …}      sent once when the notification is set up, without an object
+    {"Service": "Amazon S3", "Event": "s3:TestEvent", …}      sent at setup, without an object
 
 Sources: https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html,
 https://docs.aws.amazon.com/sns/latest/dg/sns-sqs-as-subscriber.html and

@@ -5,8 +5,8 @@
     confluent        <prefix>/<topic>/partition=<partition>/<topic>+<partition>+<first offset>.json[.gz]
     aiven            <prefix><topic>-<partition>-<first offset>[.gz]
 
-Lenses names an object after its last record, the others after the first. Sources: FileNamer.scala, CloudKeyNamer.scala and
-Writer.scala (`objectKeyBuilder.build(uncommittedOffset, …)`) in https://github.com/lensesio/stream-reactor (less
+Lenses names an object after its last record, the others after the first. Sources: FileNamer.scala, CloudKeyNamer.scala
+and Writer.scala (`objectKeyBuilder.build(uncommittedOffset, …)`) in https://github.com/lensesio/stream-reactor (less
 complete: https://docs.lenses.io/latest/connectors/kafka-connectors/sinks/aws-s3);
 https://docs.confluent.io/kafka-connectors/s3-sink/current/overview.html and TopicPartitionWriter.java in
 https://github.com/confluentinc/kafka-connect-storage-cloud; s3-sink-connector/README.md in

@@ -48,7 +48,7 @@ def order_sql(epoch: str, snapshot: str, lsn: str) -> str:
 
 @dataclass(frozen=True)
 class Watermark:
-    """Commit time and LSN of a heartbeat: a stage with this watermark has everything that the source committed before."""
+    """Commit time and LSN of a heartbeat: a stage with this watermark has all that the source committed before."""
 
     source_ts_ms: int
     lsn: int

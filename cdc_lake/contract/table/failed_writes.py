@@ -19,7 +19,7 @@ _MARKER = re.compile(r"(?P<instant>\d{17})/(?P<file>.+)\.marker\.(CREATE|MERGE|A
 
 
 def incomplete_commits(store: ObjectStore, table_prefix: str) -> list[str]:
-    """Return the instants of commits that were begun, but neither completed nor completely rolled back, oldest first."""
+    """Return the instants of commits that were begun, but neither completed nor fully rolled back, oldest first."""
     names = _timeline(store, table_prefix)
     found = {match["instant"] for match in map(_BEGUN.fullmatch, names) if match}
     found -= {name[:17] for name in names if name.endswith(_COMPLETED)}
