@@ -1,1 +1,1 @@
-"""Adoption: objects that S3 sink connectors wrote enter the manifest chain."""
+"""Adoption: add objects of S3 sink connectors to the manifest chain."""

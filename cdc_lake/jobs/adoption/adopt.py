@@ -1,8 +1,8 @@
-"""adopt: objects that a sink connector wrote, taken into the manifest chain as landing's own are (design, section 4).
+"""adopt: add objects that a sink connector wrote to the manifest chain, as landing adds its own (design, section 4).
 
-From there on nothing tells them apart. What is adopted of a partition follows on what was: a record that is not written
-yet, or shows later than others, is waited for, with all that comes after it. Needs no Spark: an object is read once, to
-count and fingerprint its lines.
+Later stages treat both alike. Records of a partition are adopted in order and without gaps: a record that is not
+written or not visible yet holds back all later ones. The job needs no Spark: it reads each object once, to count and
+fingerprint its lines.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from cdc_lake.jobs.landing.land import LandReport, LandSpec
 
 _READERS = 8
 OBJECTS_PER_RUN = 2000
-"""Of one partition. A run holds what it reads in memory: a backlog is adopted in several manifests."""
+"""The limit per partition. A run holds what it reads in memory: a backlog is adopted in several manifests."""
 
 
 @dataclass(frozen=True)
 class AdoptSpec:
-    """What to adopt: `landing` says of which topic and up to where, as for a landing run, `sink` from where."""
+    """What to adopt: `landing` has the topic and its ends, as for a landing run, `sink` the source."""
 
     landing: LandSpec
     sink: Sink
@@ -41,20 +41,21 @@ class AdoptSpec:
 
 @dataclass(frozen=True)
 class AdoptReport(LandReport):
-    """What one run committed; `waiting` says for each partition with a gap what is missing."""
+    """The result of one run; `waiting` describes what is missing in each partition with a gap."""
 
     waiting: tuple[str, ...] = ()
 
 
 def pending(head: Manifest | None, spec: AdoptSpec) -> tuple[Span, ...]:
-    """The offsets that are not adopted yet. Raises what land.pending() raises, but for expired ones: an object may have
-    what the topic has not got any more.
+    """Return the offsets that are not adopted yet.
+
+    Raises what land.pending() raises, except for expired offsets: an object may have records that expired in the topic.
     """
     return land.pending(head, replace(spec.landing, begins={}))
 
 
 def new_objects(store: ObjectStore, spec: AdoptSpec) -> list[str]:
-    """Key and ETag of the objects that can hold records which are not adopted yet; the sensors ask this.
+    """Return key and ETag of the objects that can contain records to adopt, for the sensors.
 
     Raises what pending() raises, and ForeignObjectError.
     """
@@ -65,11 +66,11 @@ def new_objects(store: ObjectStore, spec: AdoptSpec) -> list[str]:
 
 
 def run(spec: AdoptSpec, record: TopicReader) -> AdoptReport:
-    """Adopt what follows on the end of the chain; nothing new is no error, and begins an empty chain.
+    """Adopt the records that follow the end of the chain; without new records, begin an empty chain if needed.
 
     Raises what pending(), land.require_unchanged(), place_lines(), adoptable() and Chain.append() raise,
-    ForeignObjectError, LeaseLostError, ManifestGapError where a gap leaves nothing to adopt, and OffsetsExpiredError
-    for a gap that can no longer be filled, after the rest is committed. After a lost race it starts again.
+    ForeignObjectError, LeaseLostError, ManifestGapError if a gap leaves nothing to adopt, and OffsetsExpiredError
+    for a gap that can no longer be filled, after the rest is committed. Restarts after a lost race.
     """
     started = time.monotonic()
     chain = _chain(spec.landing.location.store(), spec)
@@ -106,7 +107,7 @@ def _chain(store: ObjectStore, spec: AdoptSpec) -> Chain:
 
 
 def _require_unchanged(spec: AdoptSpec, record: TopicReader, spans: Sequence[Span]) -> None:
-    """Raise where the topic has another record than the last one that was adopted; nothing where that has expired."""
+    """Raise if the topic's record at the last adopted offset is another one; an expired record is not checked."""
     for span in spans:
         if span.last is not None and span.first < span.next:
             there = record.records(span.partition, span.last.offset, span.first)
@@ -115,7 +116,7 @@ def _require_unchanged(spec: AdoptSpec, record: TopicReader, spans: Sequence[Spa
 
 
 def _with_last(record: TopicReader, span: Span, objects: Sequence[LandedObject]) -> Span:
-    """The span with its last record as the topic has it: a sink connector may spell its value otherwise."""
+    """Return the span with its last record from the topic: a sink connector may spell the value differently."""
     newest = max((item.last for item in objects if item.partition == span.partition), default=None)
     if newest is None:
         return span
@@ -135,7 +136,7 @@ def _reached(span: Span, found: Adoptable | None) -> Span:
 def _adoptable_by_partition(
     chain: Chain, spec: AdoptSpec, record: TopicReader, head: Manifest | None, spans: Sequence[Span]
 ) -> dict[int, Adoptable]:
-    """What can be adopted, by partition; nothing of those that have nothing new."""
+    """Return what can be adopted, by partition, without partitions that have nothing new."""
     listed = unadopted(chain, spec.sink, head, spans)
     found = {}
     for span in spans:
@@ -153,7 +154,7 @@ def _adoptable_by_partition(
 def _placed(
     store: ObjectStore, sink: Sink, objects: Sequence[Listed], span: Span, committed: CommittedRecords
 ) -> list[PlacedObject]:
-    """The objects whose lines have offsets; the records of others are a gap."""
+    """Return the objects whose lines have offsets; the records of the others are a gap."""
 
     def lines(listed: Listed) -> list[sink_lines.Line]:
         name, _ = listed
@@ -175,7 +176,7 @@ def _placed(
 
 
 def _require_no_gap(spec: AdoptSpec, gaps: Sequence[Gap]) -> None:
-    """Raise where a run that could adopt nothing met a gap. By fields, records of other folders may be buffered yet."""
+    """Raise if a gap left nothing to adopt. In a layout by fields, records of other folders may still be buffered."""
     _require_none_expired(spec, gaps, "nothing was adopted")
     for gap in gaps:
         if spec.sink.ordered:
@@ -186,7 +187,7 @@ def _require_no_gap(spec: AdoptSpec, gaps: Sequence[Gap]) -> None:
 
 
 def _require_none_expired(spec: AdoptSpec, gaps: Sequence[Gap], so_far: str) -> None:
-    """Raise for a gap of which the topic has nothing any more, whatever else could be adopted: it stays one."""
+    """Raise for a gap whose records have expired in the topic, because it cannot be filled any more."""
     for gap in gaps:
         if gap.expired:
             raise OffsetsExpiredError(

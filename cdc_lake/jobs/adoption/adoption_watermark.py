@@ -1,7 +1,7 @@
-"""How far what is adopted has come: a sink connector holds records back, so no run reaches the ends that it fixed.
+"""The watermark of adopted records: a sink connector buffers records, so a run does not reach the ends that it read.
 
-That all which the source committed before a watermark lies before the ends that were read with it stays true. So each
-run notes both, and a manifest gets the newest watermark whose ends are adopted.
+Everything that the source committed before a watermark is below the topic's ends that were read with it. Each run
+stores both, and a manifest gets the newest watermark whose ends are adopted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _WatermarkAtEnds(BaseModel):
 
 
 class _Note(BaseModel):
-    """Of another topic, or another epoch, a watermark says nothing."""
+    """The stored watermarks; they are valid for this topic id and epoch only."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -39,8 +39,9 @@ class _Note(BaseModel):
 def reached_watermark(
     store: ObjectStore, spec: LandSpec, head: Manifest | None, reached: Sequence[Span]
 ) -> Watermark | None:
-    """The newest watermark that the chain has passed once it goes to `reached`; None where that is not known to be
-    newer than the one of `head`. Notes the run's own.
+    """Return the newest watermark that the chain has passed at `reached`; None if `head` has it already.
+
+    Stores the run's own watermark and ends.
     """
     key = object_names.stage_state_key(spec.pipeline, "adoption", spec.topic)
     seen = _with_own(_noted(store, key, spec), spec)
@@ -48,7 +49,7 @@ def reached_watermark(
     done = [each for each in seen if all(there.get(partition, 0) >= end for partition, end in each.ends.items())]
     newest = max((each.watermark for each in done), key=lambda each: each.lsn, default=None)
     kept = [each for each in seen if newest is None or each.watermark.lsn >= newest.lsn]
-    if len(kept) > _MAX_NOTED:  # a long backlog: any of them will do, the last one most
+    if len(kept) > _MAX_NOTED:  # a long backlog: drop every second one, and keep the newest
         kept = [*kept[:-1:2], kept[-1]]
     note = _Note(topic_id=spec.topic_id, epoch=spec.epoch, seen=tuple(kept))
     stage_state.write(store, key, note.model_dump(mode="json"))
@@ -59,7 +60,7 @@ def reached_watermark(
 def _noted(store: ObjectStore, key: str, spec: LandSpec) -> tuple[_WatermarkAtEnds, ...]:
     try:
         note = _Note.model_validate(stage_state.read(store, key))
-    except ValidationError:  # none yet, or damaged: what was seen before is not known then
+    except ValidationError:  # missing or damaged: previous watermarks are not known
         return ()
     return note.seen if (note.topic_id, note.epoch) == (spec.topic_id, spec.epoch) else ()
 

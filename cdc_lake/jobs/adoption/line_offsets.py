@@ -1,6 +1,6 @@
-"""Which offset each line of a sink connector's objects has, and how far they follow one another without a gap.
+"""Assign an offset to each line of a sink connector's objects, and find how far the offsets continue without a gap.
 
-An offset stands in the line's envelope, or is that of a record which the topic says is there, with the line's value.
+The offset is in the line's envelope; without an envelope it is that of the topic's record with the same value.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cdc_lake.jobs.landing.raw_writer import consecutive_runs
 
 @dataclass(frozen=True)
 class PlacedObject:
-    """An object with the offsets of its lines from line `skip` on; it can have further lines, which are for later."""
+    """An object with the offsets of its lines from line `skip` on; lines after these are for a later run."""
 
     name: SinkName
     info: ObjectInfo
@@ -33,7 +33,7 @@ class PlacedObject:
     values: Sequence[bytes]
 
     def part(self, first_line: int, count: int) -> LandedObject:
-        """What a manifest says of `count` placed lines."""
+        """Return the manifest's entry for `count` placed lines."""
         offsets = self.offsets[first_line : first_line + count]
         values = list(self.values[first_line : first_line + count])
         return LandedObject(
@@ -52,7 +52,7 @@ class PlacedObject:
 
 @dataclass(frozen=True)
 class Gap:
-    """Records that are in no object; `expired` where the topic has not got them any more, if they were any."""
+    """Offsets without an object; `expired` if the topic no longer has their records, if there were any."""
 
     message: str
     expired: bool
@@ -60,7 +60,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class Adoptable:
-    """What follows on a span's start without a gap, and the gap that ends it."""
+    """The records that follow a span's start without a gap, and the gap that ends them."""
 
     objects: tuple[LandedObject, ...]
     next: int
@@ -70,10 +70,10 @@ class Adoptable:
 def place_lines(
     name: SinkName, info: ObjectInfo, framing: Framing, lines: Sequence[Line], span: Span, committed: CommittedRecords
 ) -> PlacedObject | None:
-    """Give an object's lines their offsets; None where the topic can't tell them any more, or not yet.
+    """Assign offsets to an object's lines; return None if the topic no longer has the records, or not yet.
 
-    Raises ObjectDamagedError for envelopes whose offsets do not rise, ObjectConflictError for a name that the topic
-    contradicts.
+    Raises ObjectDamagedError for envelopes whose offsets do not increase, ObjectConflictError for a name that does not
+    match the topic.
     """
     values = [value for _, value in lines]
     told = [offset for offset, _ in lines if offset is not None]
@@ -89,7 +89,7 @@ def place_lines(
         if there is None:
             return None
         _require_named_offset(name, there[-1:], name.offset)
-        skip = max(0, len(values) - len(there))  # those before were adopted from another object
+        skip = max(0, len(values) - len(there))  # earlier lines were adopted from another object
         offsets = there[len(there) - (len(values) - skip) :]
         return _require_same_records(
             PlacedObject(name, info, framing, len(values), skip, offsets, values[skip:]), committed
@@ -105,7 +105,7 @@ def place_lines(
 
 
 def _require_same_records(placed: PlacedObject, committed: CommittedRecords) -> PlacedObject:
-    """The same, once each line is seen to be the topic's record at the offset that it was given by counting."""
+    """Return `placed`, if each line has the value of the topic's record at the line's offset."""
     for number, (offset, value) in enumerate(zip(placed.offsets, placed.values, strict=True), placed.skip + 1):
         if not committed.has(offset, value):
             raise ObjectConflictError(
@@ -127,9 +127,9 @@ def _require_named_offset(name: SinkName, found: Sequence[int], offset: int) -> 
 
 
 def adoptable(topic: str, placed: Sequence[PlacedObject], span: Span, committed: CommittedRecords) -> Adoptable:
-    """The records from the span's start on up to the first one that is missing.
+    """Return the records from the span's start up to the first missing one.
 
-    The same offset twice is one record. Raises ObjectConflictError where two objects have different ones there.
+    Lines with the same offset are one record. Raises ObjectConflictError if their values differ.
     """
     offers = _lines_by_offset(placed, span)
     taken: list[tuple[int, int]] = []
@@ -145,12 +145,12 @@ def adoptable(topic: str, placed: Sequence[PlacedObject], span: Span, committed:
     rest = committed.between(at, span.next)
     if rest is None:
         return Adoptable(_entries(placed, taken), at, _gap(topic, span, f"{at} to {span.next - 1}", None))
-    # What the topic has after that is not written yet; markers are no records.
+    # Later records of the topic are not written yet; transaction markers are not records.
     return Adoptable(_entries(placed, taken), rest[0] if rest else span.next, None)
 
 
 def _lines_by_offset(placed: Sequence[PlacedObject], span: Span) -> dict[int, tuple[int, int]]:
-    """By offset, the first object that has it, and which of its placed lines it is."""
+    """Return for each offset the first object that has it, and the index of its placed line."""
     offers: dict[int, tuple[int, int]] = {}
     for number, each in enumerate(placed):
         for line, offset in enumerate(each.offsets):
@@ -167,7 +167,7 @@ def _lines_by_offset(placed: Sequence[PlacedObject], span: Span) -> dict[int, tu
 
 
 def _entries(placed: Sequence[PlacedObject], taken: Iterable[tuple[int, int]]) -> tuple[LandedObject, ...]:
-    """An entry for each unbroken row of lines of one object."""
+    """Return an entry for each run of consecutive lines of one object."""
     lines: dict[int, list[int]] = {}
     for number, line in taken:
         lines.setdefault(number, []).append(line)

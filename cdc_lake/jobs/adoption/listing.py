@@ -1,4 +1,4 @@
-"""Which objects of a sink connector can hold records that are not adopted yet."""
+"""List the objects of a sink connector that can contain records which are not adopted yet."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _ENVELOPES: Mapping[Layout, Framing] = {
 
 @dataclass(frozen=True)
 class Sink:
-    """Where a sink connector writes one topic, and how.
+    """Where and in which format a sink connector writes one topic.
 
-    Raises ContractError for an envelope that the vendor has none of, and for a layout by fields without one.
+    Raises ContractError for an envelope that the vendor does not support, and for a layout by fields without one.
     """
 
     layout: Layout
@@ -45,12 +45,12 @@ class Sink:
 
     @property
     def framing(self) -> Framing:
-        """How a line holds a record."""
+        """The format of a line."""
         return _ENVELOPES[self.layout] if self.envelope else "value"
 
     @property
     def ordered(self) -> bool:
-        """Whether one object of a partition ends before the next one begins, but for what is told again."""
+        """Whether a partition's objects do not overlap, except for records that are written again."""
         return self.layout != "lenses_by_field"
 
 
@@ -59,9 +59,9 @@ Adopted = Mapping[int, tuple[SinkName, LandedObject]]
 
 
 def unadopted(chain: Chain, sink: Sink, head: Manifest | None, spans: Sequence[Span]) -> dict[int, list[Listed]]:
-    """Objects that can hold records of the spans, by partition, in the order of their names' offsets.
+    """Return the objects that can contain records of the spans, by partition, ordered by the offsets in their names.
 
-    Raises ForeignObjectError for what no such sink wrote, and for a partition that the topic has not.
+    Raises ForeignObjectError for an object that the sink did not write, and for a partition that the topic lacks.
     """
     wanted = {span.partition: span for span in spans if span.first < span.next}
     found: dict[int, list[Listed]] = {partition: [] for partition in wanted}
@@ -82,10 +82,10 @@ def unadopted(chain: Chain, sink: Sink, head: Manifest | None, spans: Sequence[S
 
 
 def _adopted(chain: Chain, sink: Sink, head: Manifest | None, wanted: Mapping[int, Span]) -> Adopted:
-    """The object that was adopted last of each partition, where names tell the first offset only.
+    """Return the last adopted object of each partition, for layouts whose names contain the first offset only.
 
-    Such a one reaches as far as it likes, and can be written anew with more. It is looked for in the newest manifests;
-    without it, more is listed than has to be.
+    The end of such an object is not known from its name, and the sink can write it again with more records. Only the
+    newest manifests are searched; if it is not found there, more objects are listed than necessary.
     """
     found: dict[int, tuple[SinkName, LandedObject]] = {}
     if sink.layout not in {"confluent", "aiven"} or head is None:
@@ -109,7 +109,7 @@ def _scan(chain: Chain, sink: Sink, wanted: Mapping[int, Span], adopted: Adopted
     layout, prefix, topic = sink.layout, sink.prefix, chain.topic
     folders = {sink_names.topic_prefix(layout, prefix, topic): ""} if wanted and not sink.ordered else {}
     for partition, span in wanted.items() if sink.ordered else ():
-        # Named by its last record, an object with records of the span sorts from the span's start on.
+        # Named after its last record, an object with records of the span sorts at or after the span's start.
         since = span.first if layout == "lenses" else adopted[partition][0].offset if partition in adopted else 0
         folder = sink_names.partition_prefix(layout, prefix, topic, partition)
         folders[folder] = sink_names.key_before(layout, prefix, topic, partition, since)
@@ -123,9 +123,9 @@ def _scan(chain: Chain, sink: Sink, wanted: Mapping[int, Span], adopted: Adopted
 def _needed(
     sink: Sink, objects: list[Listed], span: Span, adopted: tuple[SinkName, LandedObject] | None
 ) -> list[Listed]:
-    """Those whose names leave it open that they hold records of the span."""
+    """Return the objects that can contain records of the span, by their names."""
     if sink.layout.startswith("lenses"):
-        # One that ends after the span can't be counted back from its end; the next run's span goes on past it.
+        # Lines of an object that ends after the span cannot be counted back from its end: left to the next run.
         return [each for each in objects if span.first <= each[0].offset < (inf if sink.envelope else span.next)]
     begun = [number for number, (name, _) in enumerate(objects) if name.offset <= span.first]
     later = [each for each in objects[max(begun, default=0) :] if each[0].offset < span.next]
@@ -135,7 +135,7 @@ def _needed(
 
 
 def _is_whole(listed: Listed, item: LandedObject) -> bool:
-    """Whether an object is adopted to its last line, and was not written again since."""
+    """Return whether an object is adopted up to its last line, and was not written again since."""
     name, info = listed
     whole = item.sink is not None and item.sink.skip + item.records == item.sink.lines
     return whole and (name.key, info.etag) == (item.key, item.etag)

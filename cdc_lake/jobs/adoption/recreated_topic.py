@@ -1,4 +1,4 @@
-"""Objects of a topic that was made again: the new one's have the same names."""
+"""Reject objects of a topic that was deleted and re-created: the new topic's objects have the same names."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from cdc_lake.jobs.adoption.listing import Sink
 
 
 def require_own_prefix(chain: Chain, sink: Sink, head: Manifest | None) -> None:
-    """Raise TopicRecreatedError where objects of the topic that had the name before were adopted from this prefix.
+    """Raise TopicRecreatedError if objects of the previous topic of this name were adopted from this prefix.
 
-    It had the same offsets, so that nobody could tell its objects from the new one's.
+    It had the same offsets, so that its objects cannot be distinguished from the new topic's.
     """
     if head is None or chain.read(1).topic_id == head.topic_id:
         return
@@ -33,7 +33,7 @@ def require_own_prefix(chain: Chain, sink: Sink, head: Manifest | None) -> None:
 
 
 def _last_of_former_topic(chain: Chain, head: Manifest) -> int:
-    """The number of the last manifest with another topic id than the newest; the first one has another."""
+    """Return the number of the last manifest whose topic id differs from the newest one; the first manifest's does."""
     low, high = 1, head.number
     while high - low > 1:
         middle = (low + high) // 2

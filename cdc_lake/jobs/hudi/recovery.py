@@ -1,6 +1,4 @@
-"""One commit of a table, made sure of: what a failed writer left is undone before, by the next writer and by itself as
-far as it can, and what Hudi says it did is read back.
-"""
+"""Roll back failed writes of a table, write a commit, and read the commit back."""
 
 from __future__ import annotations
 
@@ -15,16 +13,17 @@ from cdc_lake.jobs.hudi.writer import HudiTable, Operation
 
 
 def recover(spark: SparkSession, store: ObjectStore, prefix: str, table: HudiTable) -> None:
-    """Roll back what was begun and never completed, and delete strays; nothing to do costs three listings.
+    """Roll back incomplete commits and delete files of failed writers; costs three listings if there are none.
 
-    Call it under the table's lease, and read the checkpoint after it: a commit that was begun may be completed
-    meanwhile. What it rolls back was begun by then, so that a caller that is paused here and loses the lease undoes
-    nothing of the next writer's. Raises LocalTimeError and TableAheadError where nothing may be written.
+    The caller must hold the table's lease, and read the checkpoint afterwards: a pending commit may be completed in
+    the meantime. Only commits that are listed at the start are rolled back, so that a caller that is paused here and
+    loses the lease does not undo commits of the next writer. Raises LocalTimeError and TableAheadError if the table
+    must not be written.
     """
     instants.require_writable(store, prefix)
     for instant in failed_writes.incomplete_commits(store, prefix):
         failpoints.reached("recover.before_rollback")
-        # Its writer can have completed it since: Hudi rolls back completed commits too.
+        # Its writer may have completed it since then, and Hudi rolls back completed commits too.
         if instant in failed_writes.incomplete_commits(store, prefix):
             table.roll_back(spark, instant)
     failed_writes.delete_rolled_back_files(store, prefix)
@@ -39,11 +38,11 @@ def write(
     before_commit: Callable[[], None],
     operation: Operation = "upsert",
 ) -> timeline.Commit:
-    """Write rows and checkpoint (see HudiTable.write()), and read back the commit that has them.
+    """Write rows and checkpoint (see HudiTable.write()), and return the commit as read back.
 
-    Where that fails, delete what was written after the next writer had rolled it back. Call it under the table's lease:
-    after it, the newest commit can be another writer's. Raises RuntimeError where Hudi says that it has committed, and
-    the timeline does not show it.
+    If the write fails, deletes files that were written after another writer rolled the commit back. The caller must
+    hold the table's lease; without it the newest commit can be another writer's. Raises RuntimeError if Hudi reports a
+    commit that is not in the timeline.
     """
     before = timeline.last_commit(store, prefix)
     try:

@@ -1,4 +1,4 @@
-"""Writing one Hudi table: the options file, the table's own keys, the checkpoint in the commit."""
+"""Write a Hudi table: the options, the key column, and the checkpoint in the commit."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from cdc_lake.jobs import store_errors
 
 Operation = Literal["upsert", "delete", "insert_overwrite_table"]
 OPTIONS = files("cdc_lake.jobs.hudi").joinpath("hudi.properties")
-"""Read as a resource of the package: on EMR that lies in an archive."""
-# Where every file is replaced, columns need not be of a type that the old files' could be read as. (What Hudi checks is
-# bound to this switch, whose name says something else; no column is left out.)
+"""Read as a resource of the package, because on EMR the package is in an archive."""
+# If all files are replaced, the new column types need not be readable from the old ones. Hudi's check depends on this
+# option despite the option's name; no column is dropped.
 _OVERWRITE_OPTIONS = {"hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true"}
 _KEYGEN = "org.apache.hudi.keygen."
 KEY_COLUMN = "__key"
-"""The key's values as one text, by which Hudi tells rows apart. Its own text of several columns is the same for
-('1,b:2', '3') and ('1', '2,b:3'), and it takes no empty one."""
-# A key is unique in the table, not in a partition: one whose partition column changes moves.
+"""The key's values as one text, Hudi's record key. Hudi's own text for several columns is the same for
+('1,b:2', '3') and ('1', '2,b:3'), and Hudi rejects an empty value."""
+# A key is unique in the table, not in a partition: a row moves when its partition column changes.
 _PARTITIONED = {
     "hoodie.index.type": "GLOBAL_SIMPLE",
     "hoodie.simple.index.update.partition.path": "true",
-    # Releases differ in how they spell a single key of the complex generator; ours alone writes these tables.
+    # Hudi releases encode a single key of the complex generator differently; only one release writes these tables.
     "hoodie.write.complex.keygen.validation.enable": "false",
-    # A slash, an equals sign or a percent sign in a value is no part of the path.
+    # Encodes a slash, an equals sign or a percent sign in a value.
     "hoodie.datasource.write.partitionpath.urlencode": "true",
 }
 
 
 @dataclass(frozen=True)
 class HudiTable:
-    """One table: its name, absolute URI, key columns, and the columns it is partitioned by (none is right)."""
+    """One table: its name, absolute URI, key columns, and partition columns (may be empty)."""
 
     name: str
     uri: str
@@ -48,7 +48,7 @@ class HudiTable:
     partition_by: Sequence[str] = ()
 
     def options(self) -> dict[str, str]:
-        """What every write of this table passes to Hudi."""
+        """Return the Hudi options of each write of this table."""
         generator = "ComplexKeyGenerator" if self.partition_by else "NonpartitionedKeyGenerator"
         return {
             **properties(OPTIONS.read_text()),
@@ -68,10 +68,10 @@ class HudiTable:
         before_commit: Callable[[], None],
         operation: Operation = "upsert",
     ) -> None:
-        """Upsert rows, or remove their keys, in one commit with the checkpoint: both or neither.
+        """Upsert rows, or remove their keys, together with the checkpoint in one atomic commit.
 
-        `before_commit` is called once the data are written, right before Hudi completes the commit; what it raises is
-        raised here, and then nothing is committed.
+        `before_commit` is called after the data are written, right before Hudi completes the commit. If it raises, its
+        exception is raised here and nothing is committed.
         """
         rows = with_key_column(rows, self.key)
         spark = rows.sparkSession
@@ -86,7 +86,7 @@ class HudiTable:
         }
         last_word = _CommitHook(before_commit)
         nothing = jvm.scala.Option.empty()
-        # Where Spark's streaming sink has its own last word: `rows.write.format("hudi")` has no place for one.
+        # The hook of Spark's streaming sink: `rows.write.format("hudi")` has no hook before the commit.
         streaming = getattr(jvm.org.apache.hudi, "HoodieSparkSqlWriter$StreamingWriteParams")(
             nothing, nothing, nothing, jvm.scala.Option.apply(last_word)
         )
@@ -104,11 +104,11 @@ class HudiTable:
             if last_word.raised is not None:
                 raise last_word.raised from error
             if store_errors.store_error(str(error)) is None:
-                before_commit()  # a lease that is lost tells better why Hudi found another table than it left
+                before_commit()  # a lost lease explains better why Hudi found a changed table
             raise
 
     def roll_back(self, spark: SparkSession, instant: str) -> None:
-        """Undo a commit: its files go, then its traces in the timeline. Hudi undoes a completed one too."""
+        """Delete a commit's files, then its timeline entries; Hudi does this for a completed commit too."""
         jvm: Any = spark.sparkContext._jvm
         options = jvm.org.apache.hudi.HoodieWriterUtils.parametersWithWriteDefaults(
             jvm.PythonUtils.toScalaMap(self.options())
@@ -127,10 +127,10 @@ class HudiTable:
 
 
 def with_key_column(rows: DataFrame, key: Sequence[str]) -> DataFrame:
-    """Rows with KEY_COLUMN: a JSON array of the key's values, another text for every other key.
+    """Add KEY_COLUMN to the rows: a JSON array of the key's values, distinct for distinct keys.
 
-    By the columns' names, so that it does not matter in which order somebody lists them. Writing a row without a value
-    in one of them fails.
+    The values are ordered by column name, so that the order of `key` does not matter. Writing a row with NULL in a key
+    column fails.
     """
     kinds = dict(rows.dtypes)
     values = [F.coalesce(_key_text(name, kinds[name]), _null_key_error(name)) for name in sorted(key)]
@@ -141,7 +141,7 @@ def _key_text(name: str, kind: str) -> SparkColumn:
     if kind == "binary":
         return F.hex(name)
     if kind in {"float", "double"}:
-        return (F.col(name) + F.lit(0.0)).cast("string")  # -0.0 is the key 0.0 to PostgreSQL
+        return (F.col(name) + F.lit(0.0)).cast("string")  # PostgreSQL treats -0.0 and 0.0 as the same key
     return F.col(name).cast("string")
 
 
@@ -150,15 +150,15 @@ def _null_key_error(name: str) -> SparkColumn:
 
 
 def lake_columns(rows: DataFrame) -> list[str]:
-    """The columns of a stored table that are the lake's, in their order: without what Hudi and the writer need."""
+    """Return the lake's columns of a stored table in order, without those of Hudi and of the writer."""
     return [name for name in rows.columns if name != KEY_COLUMN and not name.startswith("_hoodie_")]
 
 
 class _CommitHook:
-    """A Java BiConsumer that calls Python and keeps what that raised; Hudi sees it as a failed commit."""
+    """A Java BiConsumer that calls Python and stores its exception; for Hudi the commit has failed."""
 
     class Java:
-        """What py4j reads."""
+        """The interfaces for py4j."""
 
         implements: ClassVar[list[str]] = ["java.util.function.BiConsumer"]
 
@@ -167,7 +167,7 @@ class _CommitHook:
         self.raised: Exception | None = None
 
     def accept(self, _table: object, _commit: object) -> None:
-        """Called by Hudi with the table's client and the commit's metadata."""
+        """Call the hook; Hudi passes the table's client and the commit's metadata."""
         try:
             self._act()
         except Exception as error:
@@ -176,7 +176,7 @@ class _CommitHook:
 
 
 def properties(text: str) -> Mapping[str, str]:
-    """The pairs of a properties file of this project: `key=value` lines and `#` comments only."""
+    """Parse a properties file that has only `key=value` lines and `#` comments."""
     lines = (line.strip() for line in text.splitlines())
     pairs = (line.split("=", 1) for line in lines if line and not line.startswith("#"))
     return {name.strip(): value.strip() for name, value in pairs}

@@ -1,8 +1,8 @@
-"""purge: the tombstones of a table with `deletes: hard`, removed once no older change of their keys can arrive.
+"""purge: remove tombstones from a table with `deletes: hard`, once no older change of their keys can arrive.
 
-A tombstone is what keeps an older update, delivered late, from bringing its row back. It is needed for as long as
-changes may be delivered late: the replay window. The commit that removes it carries the checkpoint on, and says up
-to which change tombstones are gone, so that upsert.py can tell a change that comes later than that.
+A tombstone prevents an older update that is delivered late from restoring its row. It is needed as long as changes may
+be delivered late: the replay window. The commit that removes tombstones keeps the checkpoint and adds the newest purged
+change to it, so that jobs/apply/upsert.py detects an older change that arrives after the purge.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cdc_lake.jobs.hudi import recovery
 
 @dataclass(frozen=True)
 class PurgeSpec:
-    """Which table, and how long its tombstones are kept at least (seconds of the source's clock)."""
+    """The table, and the minimum age of tombstones to remove (seconds by the source's clock)."""
 
     table: UpsertSpec
     window_seconds: int
@@ -31,7 +31,7 @@ class PurgeSpec:
 
 @dataclass(frozen=True)
 class PurgeReport:
-    """What one run removed; `instant` is None where nothing was, and `why` then says why."""
+    """The result of one run; if nothing was removed, `instant` is None and `why` has the reason."""
 
     instant: str | None
     purged: int
@@ -44,9 +44,9 @@ class PurgeReport:
 def run(spark: SparkSession, spec: PurgeSpec) -> PurgeReport:
     """Remove the tombstones that are older than the window, in one commit.
 
-    Their age is counted to the newest heartbeat that the table has seen: both are times of the source's clock, and a
-    table that is behind keeps its tombstones for the changes that it still has to get. Raises LeaseHeldError and
-    LeaseLostError; nothing is committed then.
+    Their age is the time up to the newest heartbeat that the table has applied. Both times are of the source's clock,
+    and a table that is behind keeps tombstones for changes that are still to be applied. Raises LeaseHeldError and
+    LeaseLostError; then nothing is committed.
     """
     started = time.monotonic()
     table = spec.table
@@ -69,8 +69,8 @@ def run(spark: SparkSession, spec: PurgeSpec) -> PurgeReport:
         after = before.model_copy(
             update={
                 "purged_to": max(found["newest"], before.purged_to or ""),
-                # Between the youngest tombstone that goes and the heartbeat: a clock may be set by half the window.
-                # Never back, for a window that was made longer: what went before it is gone all the same.
+                # Between the youngest purged tombstone and the heartbeat: tolerates clock changes of half the window.
+                # Never decreases when the window becomes longer: earlier purges stay in effect.
                 "purged_before_ms": max(horizon + spec.window_seconds * 500, before.purged_before_ms or 0),
             }
         )

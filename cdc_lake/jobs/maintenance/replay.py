@@ -1,8 +1,9 @@
-"""replay: dead letters that get another chance, after what made them unreadable is mended.
+"""replay: apply dead letters again, after the cause of their failure is fixed.
 
-They go the way of every record: decoded by the schema versions that are captured now, one row a key by the order of
-design section 5, so that an old record overwrites nothing newer. The commit carries the table's checkpoint on. Only
-after it are the letters closed; cut off in between, they are applied again, which changes nothing.
+They are processed like every record: decoded by the schema versions that are captured now, one row per key by the
+order of design section 5, so that an old record does not overwrite a newer one. The commit keeps the table's
+checkpoint. The letters are closed after it; if the job is interrupted in between, they are applied again, which changes
+nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from cdc_lake.jobs.hudi import recovery
 
 @dataclass(frozen=True)
 class ReplaySpec:
-    """Which letters of which table: those of these ids, or all of its open ones."""
+    """The table, and the ids of its letters to replay; None for all open ones."""
 
     table: UpsertSpec
     ids: Sequence[str] | None = None
@@ -43,10 +44,10 @@ class ReplaySpec:
 
 @dataclass(frozen=True)
 class ReplayReport:
-    """What became of the letters, by id; `instant` is None where nothing was written.
+    """The result by letter id; `instant` is None if nothing was written.
 
-    `overtaken` are those of an epoch before the newest snapshot: that has told their rows anew. `failed` has the
-    reasons of those that are open still.
+    `overtaken` are letters of an epoch before the newest snapshot, which has read their rows again. `failed` has the
+    reasons of the letters that remain open.
     """
 
     instant: str | None = None
@@ -60,8 +61,8 @@ class ReplayReport:
 def run(spark: SparkSession, spec: ReplaySpec) -> ReplayReport:
     """Apply dead letters to the table, in one commit, and close those that were applied.
 
-    Raises ContractError where the table or its newest snapshot is not there yet, LeaseHeldError, LeaseLostError and
-    ObjectDamagedError; nothing is committed then, and no letter closed.
+    Raises ContractError if the table or its newest snapshot is missing, LeaseHeldError, LeaseLostError and
+    ObjectDamagedError; then nothing is committed, and no letter is closed.
     """
     started = time.monotonic()
     table = spec.table
@@ -72,7 +73,7 @@ def run(spark: SparkSession, spec: ReplaySpec) -> ReplayReport:
         old, letters = _by_epoch(store, table, chosen)
         instant, failed = _apply(spark, store, table, letters, held) if letters else (None, {})
         failpoints.reached("replay.after_commit")
-        # A writer that was paused here has lost the table: the next one decides about the letters.
+        # A writer that was paused here may have lost the table: then the next one decides about the letters.
         held.secure()
         for letter in old:
             held.check()
@@ -102,7 +103,7 @@ def _chosen(store: ObjectStore, spec: ReplaySpec) -> list[DeadLetter]:
 def _by_epoch(
     store: ObjectStore, table: UpsertSpec, letters: Sequence[DeadLetter]
 ) -> tuple[list[DeadLetter], list[DeadLetter]]:
-    """Letters of epochs before the current one, and those of the current one."""
+    """Return the letters of previous epochs, and those of the current epoch."""
     epochs = Epochs(store, table.pipeline)
     current = epochs.current()
     number = 0 if current is None else current.number
@@ -118,7 +119,7 @@ def _by_epoch(
 def _apply(
     spark: SparkSession, store: ObjectStore, table: UpsertSpec, letters: Sequence[DeadLetter], held: lease.Lease
 ) -> tuple[str | None, dict[str, str]]:
-    """The commit that applied what could be, None where nothing could, and the reasons of the rest by id."""
+    """Return the instant of the commit, None if no letter could be applied, and the reasons of the others by id."""
     recovery.recover(spark, store, table.prefix, table.hudi_table())
     before = timeline.last_commit(store, table.prefix)
     checkpoint = None if before is None else before.checkpoint
@@ -133,13 +134,13 @@ def _apply(
             f"{table.pipeline}/lake/{table.table}, then replay again"
         )
     told = [letter for letter in letters if letter.size or letter.mended]
-    failed = {letter.id: letter.reason for letter in letters if letter not in told}  # no value is no change
+    failed = {letter.id: letter.reason for letter in letters if letter not in told}  # no value: not a change
     if not told:
         return None, failed
     decoded = decode(_read(spark, table, told), versions, table.values, {letter.epoch for letter in told})
     current = max(letter.epoch for letter in letters)
     completion = Epochs(store, table.pipeline).completion(current)
-    # A snapshot that was interrupted told rows that the next one may have left out, for they were deleted meanwhile.
+    # An interrupted snapshot read rows that the next one may not have, because they were deleted meanwhile.
     whole = 0 if completion is None else completion.snapshot_lsn or 0
     boundary = Position(current, streamed=False, lsn=whole).encode()
     with (
@@ -156,7 +157,7 @@ def _apply(
 
 
 def _read(spark: SparkSession, table: UpsertSpec, letters: Sequence[DeadLetter]) -> DataFrame:
-    """The letters' records as raw_reader.read() gives those of objects; a letter's id stands for its object."""
+    """Return the letters' records in the format of raw_reader.read(), with the letter's id as the object."""
     told = [(letter.model_dump_json(),) for letter in letters]
     slices = max(1, min(len(told), spark.sparkContext.defaultParallelism * 4))
     listed = spark.createDataFrame(told, "letter string").repartition(slices)

@@ -1,9 +1,8 @@
-"""sweep: rows that a new snapshot of the source did not tell are deleted at the source; here they become tombstones.
+"""sweep: write tombstones for rows of the lake that a new snapshot of the source does not have.
 
-A stream that was lost took its deletes with it. Once the next epoch's snapshot is applied whole, every row of the
-lake whose newest change is older than that snapshot is of a key that the source does not have any more: the snapshot
-and what was streamed after it would have told of it otherwise. The same holds for the rows that a snapshot told which
-was interrupted and taken again.
+A lost stream loses delete events. After the next epoch's snapshot is completely applied, a row whose newest change is
+older than that snapshot has a key that the source no longer has: otherwise the snapshot or the stream after it would
+contain the key. The same holds for rows that only an interrupted attempt at a snapshot read.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ from cdc_lake.jobs.hudi.writer import lake_columns
 
 @dataclass(frozen=True)
 class SweepSpec:
-    """Which table, and the snapshot that was applied to it: its epoch, the last manifest that has rows of it, its LSN,
-    and its time at the source (milliseconds).
+    """The table and the snapshot that was applied to it: its epoch, the last manifest with its rows, its LSN, and its
+    time by the source's clock (milliseconds).
     """
 
     table: UpsertSpec
@@ -40,20 +39,20 @@ class SweepSpec:
 
     @property
     def boundary(self) -> str:
-        """The order of the snapshot's own rows: what sorts before it was not told again."""
+        """The order of the snapshot's rows: a row that sorts before it is not in the snapshot."""
         return Position(self.epoch, streamed=False, lsn=self.lsn).encode()
 
     @property
     def tombstone(self) -> str:
-        """The order of the tombstones: after all that is older than the snapshot, and before the snapshot's rows, so
-        that one of those which comes later all the same wins.
+        """The order of the tombstones: after everything older than the snapshot and before the snapshot's rows, so
+        that a snapshot row which arrives later wins.
         """
         return Position(self.epoch, streamed=False, lsn=self.lsn - 1).encode()
 
 
 @dataclass(frozen=True)
 class SweepReport:
-    """What one run swept; `instant` is None where nothing was."""
+    """The result of one run; `instant` is None if no row was swept."""
 
     instant: str | None
     swept: int
@@ -62,10 +61,10 @@ class SweepReport:
 
 @contract_errors()
 def run(spark: SparkSession, spec: SweepSpec) -> SweepReport:
-    """Make tombstones of the rows that are older than the snapshot, in one commit that carries the checkpoint on.
+    """Write tombstones for the rows that are older than the snapshot, in one commit that keeps the checkpoint.
 
-    Doing it again changes nothing. Raises SnapshotNotAppliedError where the snapshot is not applied whole, and
-    LeaseHeldError and LeaseLostError; nothing is committed then.
+    A second run changes nothing. Raises SnapshotNotAppliedError if the snapshot is not completely applied,
+    LeaseHeldError and LeaseLostError; then nothing is committed.
     """
     started = time.monotonic()
     table = spec.table
@@ -88,8 +87,9 @@ def run(spark: SparkSession, spec: SweepSpec) -> SweepReport:
 
 
 def require_applied(store: ObjectStore, spec: SweepSpec, checkpoint: timeline.Checkpoint) -> None:
-    """Raise SnapshotNotAppliedError unless a table's checkpoint is a manifest of the epoch, and not before the last one
-    of the snapshot: a row that is not applied yet would be taken for one that the source does not have.
+    """Raise SnapshotNotAppliedError unless the table has applied the snapshot's last manifest, in the same epoch.
+
+    Otherwise the sweep would delete rows whose snapshot event is not applied yet.
     """
     table, applied = spec.table, None
     if checkpoint.manifest:
@@ -109,7 +109,7 @@ def require_applied(store: ObjectStore, spec: SweepSpec, checkpoint: timeline.Ch
 
 
 def tombstones(stored: DataFrame, spec: SweepSpec) -> DataFrame:
-    """The table's rows that the snapshot left out, as tombstones: their last known values, deleted by the snapshot."""
+    """Return tombstones for the rows that the snapshot does not have, with their last known values."""
     own = lake_columns(stored)
     old = stored.where((F.col(ORDER_COLUMN) < spec.boundary) & ~F.col("__deleted")).select(*own)
     changed = {

@@ -1,15 +1,15 @@
-"""Is the lake what the source is? At one consistent point, while the source is being written.
+"""Compare the lake with the source at one consistent point, while the source is being written.
 
-The argument. The point is a snapshot of PostgreSQL (resources/postgres/exported_snapshot.py). A heartbeat is committed
-after it was taken. Every transaction that the point sees had ended for everybody by then, so its commit record is in
-the WAL before the heartbeat's, and logical decoding, which follows the order of commit records, streamed it before.
-Two barriers are waited for, one after the other: records of one Kafka transaction can show in one topic a moment
-before another, but once a later transaction's record shows, the earlier ones show everywhere. A lake whose watermark
-is at the second heartbeat has then applied everything that the point sees, and perhaps more.
+The point is a snapshot of PostgreSQL (resources/postgres/exported_snapshot.py), and a heartbeat is committed after it.
+A transaction that is visible at the point has its commit record in the WAL before the heartbeat's. Logical decoding
+follows the order of commit records, so it streams the transaction before the heartbeat. Two barriers follow one
+another: records of one Kafka transaction can become visible in one topic before another, but when a record of a later
+transaction is visible, all earlier ones are. A lake whose watermark is at the second heartbeat has therefore applied
+everything that is visible at the point, and possibly later changes.
 
-Transaction ids (contract/source/visibility.py) separate what is more: a row of the lake that the point has seen is
-the newest of its key that the point sees, because changes of one key are committed one after another. Others are
-resolved by the raw events (jobs/verify/changed_keys.py).
+Transaction ids (contract/source/visibility.py) identify the later changes. A lake row whose change is visible at the
+point is the newest visible one of its key, because changes of one key are committed one after another. Keys of other
+rows are compared by their raw events (jobs/verify/changed_keys.py).
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ from resources.waiting import until
 LIMIT = 20
 _PAUSE_SECONDS = 0.5
 _NOTED_SECONDS = 5.0
-"""Workers without exactly-once store an offset as often as this."""
+"""How often workers without exactly-once store an offset."""
 COMMITS_KEPT = int(writer.properties(writer.OPTIONS.read_text())["hoodie.cleaner.commits.retained"])
-"""Of a table: so many commits after it, the files of a commit may be cleaned away."""
+"""Hudi may clean the files of a commit after this many later commits of the table."""
 _COMPLETED = (".commit", ".deltacommit", ".replacecommit")
-"""What writes rows ends in; a commit without a checkpoint is not of ours, and is read all the same."""
+"""Suffixes of commits that write rows; commits of other programs, without a checkpoint, are read too."""
 
 Show = Callable[[str], None]
-"""Told what is being done, for people who wait."""
+"""Receives progress messages for the user."""
 
 
 @dataclass(frozen=True)
 class Systems:
-    """What a verification asks."""
+    """The systems that a verification reads."""
 
     postgres: Postgres
     kafka: Kafka
@@ -79,10 +79,10 @@ def verify_tables(
     limit: int = LIMIT,
     show: Show = lambda _: None,
 ) -> Iterator[tuple[TableFlow, VerifyReport]]:
-    """Compare tables with the source at one point that the lake has passed; yields each table's report.
+    """Compare tables with the source at one point that the lake has passed; yield each table's report.
 
-    Waits up to `seconds` for stream and lake to pass the point; with `apply`, lands and upserts itself meanwhile.
-    Raises ContractError and ResourceError for what stands in the way of a comparison.
+    Waits up to `seconds` for stream and lake to pass the point; with `apply`, lands and applies records meanwhile.
+    Raises ContractError and ResourceError if the comparison is not possible.
     """
     one = _Verification(flow, systems, show)
     base = {table.name: lake_state(one.bucket, table) for table in tables}
@@ -95,11 +95,12 @@ def verify_tables(
 
 
 def verify_applied(table: TableFlow, systems: Systems, *, seconds: float, limit: int = LIMIT) -> VerifyReport:
-    """Compare a table with the source as far as the lake has come; keys with records that it has not applied are set
-    aside as pending. Waits up to `seconds` for the stream, and not for later runs. Raises as verify_tables() does.
+    """Compare a table with the source; keys with records that the lake has not applied are reported as pending.
+
+    Waits up to `seconds` for the stream, and not for later runs. Raises what verify_tables() raises.
     """
     one = _Verification(table.pipeline, systems, lambda _: None)
-    # Before the point: what another run applies from here on is pending too.
+    # Before the point: changes that another run applies from now on count as pending.
     state = lake_state(one.bucket, table)
     with one.point() as point:
         one.streamed(seconds)
@@ -107,8 +108,8 @@ def verify_applied(table: TableFlow, systems: Systems, *, seconds: float, limit:
 
 
 def lake_state(bucket: Bucket, table: TableFlow) -> LakeState | None:
-    """The table as of its newest commit, whoever made that; None where it has none."""
-    # The listing first: a commit that comes in between has a checkpoint, which then goes with its own instant.
+    """Return the table's state as of its newest commit by any program, None without a commit."""
+    # The listing first: a commit that completes in between has a checkpoint, whose own instant is then used.
     instants = completed(bucket, table)
     commit = timeline.last_commit(bucket, table.lake_prefix)
     if commit is None or commit.checkpoint is None:
@@ -117,7 +118,7 @@ def lake_state(bucket: Bucket, table: TableFlow) -> LakeState | None:
 
 
 def completed(bucket: Bucket, table: TableFlow) -> list[str]:
-    """The instants of the table's completed commits that are not archived, whoever made them."""
+    """Return the instants of the table's completed commits by any program that are not archived."""
     listed = (item.key.rpartition("/")[2] for item in bucket.scan(f"{table.lake_prefix}.hoodie/", recursive=False))
     return [name.partition(".")[0] for name in listed if name.endswith(_COMPLETED)]
 
@@ -132,7 +133,7 @@ class _Verification:
 
     @property
     def where(self) -> S3Location:
-        """The bucket's place."""
+        """The location of the bucket."""
         return location(self.systems.store)
 
     @property
@@ -153,7 +154,7 @@ class _Verification:
 
     @contextmanager
     def point(self) -> Iterator[ConsistentPoint]:
-        """A point, held during the block."""
+        """Yield a point; its snapshot is held during the block."""
         epochs = Epochs(self.bucket, self.flow.name)
         epochs.require_whole()
         current = epochs.current()
@@ -164,13 +165,13 @@ class _Verification:
             yield found
 
     def streamed(self, seconds: float) -> Watermark:
-        """Wait until all that the point sees is in Kafka, and shows there; the heartbeat behind it."""
+        """Wait until all changes before the point are visible in Kafka; return the heartbeat after them."""
         self.show("waiting for the stream to pass the point")
         table_progress.barrier(self.postgres, self.systems.kafka, self.systems.connect, self.flow, seconds)
         return table_progress.barrier(self.postgres, self.systems.kafka, self.systems.connect, self.flow, seconds)
 
     def wait_for_lake(self, table: TableFlow, beat: Watermark, seconds: float, apply: bool) -> None:
-        """Wait until the table has applied all that was streamed before the heartbeat."""
+        """Wait until the table has applied everything that was streamed before the heartbeat."""
         self.show(f"waiting for the lake table {table.name} to pass LSN {beat.lsn}")
 
         noted = -_NOTED_SECONDS
@@ -195,7 +196,7 @@ class _Verification:
         )
 
     def later(self, table: TableFlow, state: LakeState | None, seconds: float) -> KafkaRange:
-        """The records of the topic that a state has not applied, once none of an open transaction is among them."""
+        """Return the topic's records that a state has not applied; waits for open transactions among them."""
         chain = Chain(self.bucket, self.flow.name, table.topic)
         applied = chain.read(state.manifest).next_offsets() if state else {}
         kafka = self.systems.kafka
@@ -243,7 +244,7 @@ class _Verification:
         if not report.clean:
             self._require_kept(table, lake)
             self._require_kept(table, base)
-        # TRUNCATE, VACUUM FULL and what else writes a table anew do not heed snapshots: rows may have been missed.
+        # TRUNCATE, VACUUM FULL and other rewrites of a table ignore snapshots: rows may be missing.
         if point.files(source.schema_, table.name).nodes != files.nodes:
             raise SourceUnreadableError(
                 f"table {table.source_table} was truncated or rewritten while it was compared: nothing can be said of "
@@ -252,13 +253,13 @@ class _Verification:
         return self._with_never_judged(table, report)
 
     def _with_never_judged(self, table: TableFlow, report: VerifyReport) -> VerifyReport:
-        """The report with the keys that stayed pending; a run that judges a key starts its count again."""
+        """Add the keys that stayed pending in all recent runs; a run that compares a key resets its count."""
         runs = pending_counts.count_pending_run(self.bucket, self.flow.name, table.name, report.pending_keys)
         stayed = [key for digest, key in report.pending_keys.items() if runs[digest] >= pending_counts.MAX_PENDING_RUNS]
         return replace(report, never_judged=stayed) if stayed else report
 
     def _require_kept(self, table: TableFlow, state: LakeState | None) -> None:
-        """Make sure that no file of a commit was cleaned away while it was read: its rows would be missing."""
+        """Raise if files of the commit were cleaned while it was read: their rows would be missing."""
         commits = completed(self.bucket, table)
         if state is not None and sum(instant > state.instant for instant in commits) >= COMMITS_KEPT:
             raise SourceUnreadableError(

@@ -1,7 +1,7 @@
-"""A look at the source table's columns, and what is new kept as a schema version.
+"""Capture the columns of a source table, and store a change as a new schema version.
 
-`source` looks when it is materialised, and the lake before it applies what was landed: what is landed by then is
-explained by what the look finds, so that a change of columns never waits for somebody to notice it.
+The source asset captures them when it is materialised, and the lake asset before it applies landed records, so that a
+schema version exists for all records that are applied.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from resources.postgres.table_columns import ColumnInfo, TableCatalog
 
 @dataclass(frozen=True)
 class Look:
-    """The newest schema, whether this look captured it, and what changed, one phrase a column."""
+    """The newest schema, whether this call captured it, and the changes, one phrase per column."""
 
     schema: captured_schema.TableSchema
     added: bool
@@ -29,9 +29,9 @@ class Look:
 def look(table: TableFlow, postgres: Postgres, bucket: ObjectStore, *, epoch: int = 0) -> Look:
     """Capture the source table's schema if it changed.
 
-    `epoch` is that of the records that follow: a resnapshot gives the one that it begins, and then every change can be
-    applied, since every row comes anew. Raises ContractError where the key is another one than the YAML's and for a
-    table whose rows stand in others, UnsupportedTypeError, and SchemaChangeError for a change that needs a resnapshot.
+    `epoch` is that of the records that follow. A resnapshot passes the epoch that it begins: then every change can be
+    applied, because all rows are read again. Raises ContractError if the key differs from the YAML's and for a table
+    whose rows are in other tables, UnsupportedTypeError, and SchemaChangeError for a change that needs a resnapshot.
     """
     flow = table.pipeline
     catalog = flow.at_source(postgres).catalog(flow.spec.source.schema_, table.name)
@@ -82,10 +82,10 @@ def look(table: TableFlow, postgres: Postgres, bucket: ObjectStore, *, epoch: in
 
 
 def require_tellable(table: TableFlow, postgres: Postgres) -> None:
-    """Make sure that a snapshot will tell every value, where one is going to be taken.
+    """Check before a snapshot that it will report all values correctly.
 
-    Raises ContractError for days that Debezium's snapshot tells as others: those before the year 1, as days after it,
-    and those between the Julian and the Gregorian calendar, ten days later.
+    Raises ContractError for dates that Debezium's snapshot changes: those before the year 1 become dates after it, and
+    those between the Julian and the Gregorian calendar are moved by ten days.
     """
     flow = table.pipeline
     found = flow.at_source(postgres).untellable_dates(flow.spec.source.schema_, table.name)
@@ -98,10 +98,10 @@ def require_tellable(table: TableFlow, postgres: Postgres) -> None:
 
 
 def _require_published(table: TableFlow, postgres: Postgres, catalog: TableCatalog) -> None:
-    """Make sure that the stream has every column of the table.
+    """Check that the publication has every column of the table.
 
-    Raises UnsupportedTypeError for generated columns that it lacks: Debezium's own picture of the table has them, and
-    where it goes by that, the values of later columns land one place off.
+    Raises UnsupportedTypeError for generated columns that it lacks: Debezium's own schema of the table has them, and
+    where Debezium uses that schema, the values of later columns are shifted by one.
     """
     flow = table.pipeline
     generated = [column for column in catalog.columns if column.generated]
@@ -136,10 +136,10 @@ def _require_told(
     seen: captured_schema.TableSchema,
     catalog: TableCatalog,
 ) -> None:
-    """Make sure that the catalog tells what older rows show in each new column.
+    """Check that the catalog has the value of each new column in older rows.
 
-    Raises SchemaChangeError otherwise: they have values that no event told, in a table that was rewritten since (by a
-    default that is another one for each row, say), or a default that can't be spelled as Debezium would.
+    Raises SchemaChangeError otherwise: the table was rewritten, so that older rows have values that no event contains
+    (for example by a default that differs from row to row), or the default cannot be written as Debezium writes it.
     """
     before = evolution.match_columns(old, seen)
     rewritten = seen.filenode is None or seen.filenode != old.filenode

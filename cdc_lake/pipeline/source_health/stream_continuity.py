@@ -1,9 +1,9 @@
-"""Whether the stream from the source is whole: that nothing lies between what was brought and what will be.
+"""Detect gaps in the stream from the source.
 
-Two kinds of proof. Before a connector runs: cluster, publication, slot and Connect's stored offset are the ones that
-belong together; a slot that was lost and made again, by whomever, stands beyond the stored offset. After it ran: each
-heartbeat carries a counter that rises by one, so a beat that is missing in the topic shows that WAL was skipped,
-whatever the reason (docs/decisions/0011-slot-continuity.md).
+There are two kinds of proof. Before a connector runs, cluster, publication, slot and Connect's stored offset must
+belong together: a slot that was dropped and re-created is beyond the stored offset. After it ran, the heartbeats'
+counter must increase by one: a heartbeat that is missing in the topic shows that WAL was skipped
+(docs/decisions/0011-slot-continuity.md).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def begin(
     store: ObjectStore,
     starts: Mapping[str, Start] | None = None,
 ) -> Epoch:
-    """The current epoch; the first one begins here where the pipeline has none, with its topics as they are.
+    """Return the current epoch; begin the first one, with the topics' current state, if the pipeline has none.
 
-    Raises SourceBrokenError where a slot of the pipeline's name is there that the pipeline did not make.
+    Raises SourceBrokenError if a slot of the pipeline's name exists that the pipeline did not create.
     """
     epochs = Epochs(store, flow.name)
     current = epochs.current()
@@ -55,7 +55,7 @@ def begin(
 
 
 def beginning(flow: Flow, postgres: Postgres, number: int, reason: str) -> Epoch:
-    """An epoch of the source as it is now, without its starts."""
+    """Return an epoch of the source's current state, without its starts."""
     server = postgres.identity()
     return Epoch(
         number=number,
@@ -70,8 +70,9 @@ def beginning(flow: Flow, postgres: Postgres, number: int, reason: str) -> Epoch
 
 
 def examine(flow: Flow, postgres: Postgres, kafka: Kafka, connect: Connectors, store: ObjectStore) -> tuple[str, ...]:
-    """What breaks the current epoch's stream, nothing where it is whole or has not begun. What is found is kept: the
-    pipeline's stages stop at it until a resnapshot. What was found before is found again.
+    """Return the faults of the current epoch's stream; none if it is complete or has not begun.
+
+    Faults are stored: the pipeline's stages fail until a resnapshot, and later calls return the same faults.
     """
     epochs = Epochs(store, flow.name)
     epoch = epochs.current()
@@ -82,11 +83,11 @@ def examine(flow: Flow, postgres: Postgres, kafka: Kafka, connect: Connectors, s
         return known.faults
     seen = load(store, flow.name)
     mine = seen if seen is not None and seen.epoch == epoch.number else None
-    # The beats before the slot: once one was streamed, there is a slot. The slot before Connect's offset, which only
-    # moves on. The server's position last of all.
+    # Heartbeats are read before the slot: after one was streamed, a slot must exist. The slot is read before Connect's
+    # offset, which only advances. The server's position is read last.
     after, gaps = heartbeat_sequence.follow(kafka, flow, epoch, mine)
     streaming = after.beat is not None or epochs.completion(epoch.number) is not None
-    # The state before the slot: what is read while no task runs belongs together.
+    # The state before the slot: slot and offset are consistent only while no task runs.
     config, halted = connect.get(flow.connector), _is_halted(connect.status(flow.connector))
     slot = postgres.slot(flow.slot)
     told = connect.tells_offsets(flow.connector)
@@ -114,8 +115,9 @@ def examine(flow: Flow, postgres: Postgres, kafka: Kafka, connect: Connectors, s
 
 
 def note_acknowledged(flow: Flow, connect: Connectors, store: ObjectStore) -> None:
-    """Keep the LSN up to which Kafka has everything, which watermarks without exactly-once are bounded by; examine()
-    does that too.
+    """Store the LSN up to which Kafka has everything, the limit of watermarks without exactly-once.
+
+    examine() stores it too.
     """
     epoch, seen = Epochs(store, flow.name).current(), load(store, flow.name)
     if epoch is not None and seen is not None and seen.epoch == epoch.number:
@@ -124,15 +126,16 @@ def note_acknowledged(flow: Flow, connect: Connectors, store: ObjectStore) -> No
 
 
 def require_whole(flow: Flow, postgres: Postgres, kafka: Kafka, connect: Connectors, store: ObjectStore) -> None:
-    """Return where examine() finds nothing. Raises SourceBrokenError with what it finds."""
+    """Raise SourceBrokenError if examine() returns faults."""
     faults = examine(flow, postgres, kafka, connect, store)
     if faults:
         raise broken_stream_error(flow.name, Break(faults=faults, found_at=datetime.now(UTC)))
 
 
 def require_proven(flow: Flow, kafka: Kafka, store: ObjectStore) -> None:
-    """Return where no beat is missing in Kafka up to now, and nothing was found before: what a stage asks that has
-    no way to the source. Raises SourceBrokenError.
+    """Raise SourceBrokenError if a heartbeat is missing in Kafka, or a fault was stored before.
+
+    For stages without a connection to the source.
     """
     epochs = Epochs(store, flow.name)
     epoch = epochs.current()
@@ -151,10 +154,7 @@ def require_proven(flow: Flow, kafka: Kafka, store: ObjectStore) -> None:
 
 
 def require_finished(flow: Flow, epochs: Epochs, epoch: Epoch) -> None:
-    """Return where no resnapshot is under way or was cut off: only it may start the connector then.
-
-    Raises ContractError.
-    """
+    """Raise ContractError if a resnapshot is running or was interrupted: only it may start the connector then."""
     if epoch.number and epochs.completion(epoch.number) is None:
         raise ContractError(
             f"epoch {epoch.number} of pipeline {flow.name} has begun and its snapshot is not in the lake: a resnapshot "
@@ -163,8 +163,8 @@ def require_finished(flow: Flow, epochs: Epochs, epoch: Epoch) -> None:
 
 
 def _topics(kafka: Kafka, flow: Flow, epoch: Epoch) -> Iterator[str]:
-    """Topics of the pipeline that are not those that the epoch began with: what they had is gone, landed or not."""
-    own = {flow.heartbeat_topic, *(table.topic for table in flow.tables)}  # a table may have left since
+    """Yield a fault for each topic that was re-created since the epoch began: its earlier records are lost."""
+    own = {flow.heartbeat_topic, *(table.topic for table in flow.tables)}  # a table may have been removed since
     for topic, start in epoch.starts.items():
         if topic not in own:
             continue
@@ -203,7 +203,7 @@ def _server(
 def _publication(
     flow: Flow, postgres: Postgres, seen: StreamProgress | None
 ) -> tuple[PublicationState | None, tuple[str, ...]]:
-    """The publication as it is now, and how it is another one than before."""
+    """Return the publication's current state, and its differences from the previous one."""
     source = flow.spec.source
     what = f"publication {source.publication} of database {source.database}"
     info, found = postgres.publication(source.publication), postgres.publication_identity(source.publication)
@@ -241,7 +241,7 @@ def _slot(flow: Flow, slot: SlotInfo | None) -> Iterator[str]:
 
 
 def _offset(flow: Flow, seen: StreamProgress | None, offset: Mapping[str, object] | None) -> Iterator[str]:
-    # Right after the first snapshot Connect has stored none yet: it does so every offset.flush.interval.ms.
+    # Right after the first snapshot there is no offset yet: Connect stores it every offset.flush.interval.ms.
     if offset is None and seen is not None and seen.offset:
         yield (
             f"Kafka Connect has no offset of connector {flow.connector} any more: it would take a snapshot without "
@@ -250,8 +250,10 @@ def _offset(flow: Flow, seen: StreamProgress | None, offset: Mapping[str, object
 
 
 def _slot_against_offset(flow: Flow, slot: SlotInfo | None, offset: Mapping[str, object] | None) -> Iterator[str]:
-    """A slot beyond the offset of a connector that does not run. While it runs without exactly-once, Debezium confirms
-    records to the slot up to one offset.flush.interval.ms before Connect stores their offset.
+    """Yield a fault if the slot is beyond the offset of a connector that does not run.
+
+    While a connector runs without exactly-once, Debezium confirms records to the slot up to one
+    offset.flush.interval.ms before Connect stores their offset.
     """
     if offset is not None and slot is not None and (slot.confirmed_flush_lsn or 0) > stored_offset.position(offset):
         yield (
@@ -263,7 +265,7 @@ def _slot_against_offset(flow: Flow, slot: SlotInfo | None, offset: Mapping[str,
 
 
 def _is_halted(status: ConnectorStatus | None) -> bool:
-    """Whether no task of the connector runs, as far as is known."""
+    """Return whether no task of the connector is known to run."""
     if status is None:
         return True
     if not status.tasks:
@@ -274,7 +276,7 @@ def _is_halted(status: ConnectorStatus | None) -> bool:
 def _acknowledged(
     seen: StreamProgress | None, config: Mapping[str, str] | None, offset: Mapping[str, object] | None, told: bool
 ) -> int | None:
-    """What Seen.acknowledged becomes; as it was while there is no connector to ask."""
+    """Return the new StreamProgress.acknowledged; the previous value while there is no connector."""
     if config is None or not told:
         return 0 if seen is None else seen.acknowledged
     return None if stored_offset.is_exactly_once(config) else stored_offset.position(offset)
