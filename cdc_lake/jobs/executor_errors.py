@@ -1,7 +1,7 @@
-"""What executors and the JVM raise, as the contract's errors on the driver.
+"""Convert exceptions of executors and the JVM to the contract's errors on the driver.
 
-Spark hands the driver a text with the executor's traceback (PythonException, or the JVM's exception where Hudi
-is in between).
+Spark passes the driver a text with the executor's traceback (PythonException, or the JVM's exception if Hudi called
+the executor).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _RAISED = re.compile(rf"^{re.escape(errors.__name__)}\.(?P<name>\w+): (?P<messag
 
 @contextmanager
 def contract_errors() -> Iterator[None]:
-    """Raise a ContractError of an executor as itself, with its user_message; a fault of the store becomes one."""
+    """Raise an executor's ContractError as itself, with its user_message; convert errors of the object store."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
@@ -33,7 +33,7 @@ def contract_errors() -> Iterator[None]:
 
 
 def contract_error_in(text: str) -> errors.ContractError | None:
-    """The ContractError that a traceback's text ends with, None where it is about something else."""
+    """Return the ContractError at the end of a traceback's text, None for another error."""
     for match in reversed(list(_RAISED.finditer(text))):
         kind = getattr(errors, match["name"], None)
         if isinstance(kind, type) and issubclass(kind, errors.ContractError):

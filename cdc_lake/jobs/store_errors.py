@@ -1,4 +1,4 @@
-"""What Hadoop's S3A gave up with, as the contract's error: Spark and Hudi reach the object store through it alone."""
+"""Convert errors of Hadoop's S3A, through which Spark and Hudi use the object store, to the contract's errors."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import re
 
 from cdc_lake.contract.errors import ContractError, StoreRefusedError, StoreUnreachableError
 
-# The classes that S3A translates the AWS SDK's exceptions into, and what a text of them says
+# The classes into which S3A translates the AWS SDK's exceptions, and their messages
 # (https://hadoop.apache.org/docs/r3.3.4/hadoop-aws/tools/hadoop-aws/troubleshooting_s3a.html).
 _SAID = re.compile(
     r"(?:org\.apache\.hadoop\.fs\.s3a\.(?:auth\.|impl\.)?|java\.nio\.file\.)"
     r"(?P<kind>AWS\w+Exception|AccessDeniedException|NoAuthWithAWSException|NoAwsCredentialsException"
     r"|CredentialInitializationException|UnknownStoreException): (?P<said>[^\n]+)"
 )
-# The client had no answer; all else is one of the store's own, or of who gives out credentials.
+# The client had no answer; all other errors come from the store or from the credentials provider.
 _NO_ANSWER = {"AWSClientIOException", "AWSNoResponseException", "AWSApiCallTimeoutException"}
 
 
 def store_error(text: str) -> ContractError | None:
-    """The store's fault that a Java stack trace begins with or is caused by, None where it is about something else."""
+    """Return the store's error in a Java stack trace, first or as a cause; None for another error."""
     match = _SAID.search(text)
     if match is None:
         return None

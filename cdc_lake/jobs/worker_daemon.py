@@ -1,7 +1,8 @@
-"""Spark's Python daemon with what the jobs' workers import already imported, so that a fork of it begins at once.
+"""Spark's Python daemon with the imports of the jobs' workers, so that a forked worker starts at once.
 
-A worker by itself takes a second or two for pyarrow, boto3 and psycopg2, in every session and after every idle minute.
-Named by `spark.python.daemon.module` in spark-local.properties. Importing starts no thread, so that forking is safe.
+Otherwise each worker imports pyarrow, boto3 and psycopg2 for a second or two, in each session and after each idle
+minute. `spark.python.daemon.module` in spark-local.properties names this module. The imports start no thread, so that
+forking is safe.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from pathlib import Path
 
 
 def _without_archives() -> None:
-    """Forget the zip files with PySpark that Spark puts before the installed one, of which they are a copy.
+    """Remove PySpark's zip files from sys.path; they are copies of the installed package that Spark puts before it.
 
-    Modules in them are compiled anew in each daemon, and each fork reads their tables of contents once more.
+    Each daemon would compile their modules again, and each fork would read their directories again.
     """
-    copies = Path(sysconfig.get_path("purelib"), "pyspark", "python", "lib").resolve()  # as Spark names them
+    copies = Path(sysconfig.get_path("purelib"), "pyspark", "python", "lib").resolve()  # the path that Spark uses
     for each in [each for each in sys.path if Path(each).resolve().parent == copies]:
         sys.path.remove(each)
         sys.path_importer_cache.pop(each, None)
@@ -24,8 +25,8 @@ def _without_archives() -> None:
 
 _without_archives()
 
-# ruff: noqa: E402 - they are to be found in the right place
-import pandas  # type: ignore[import-untyped]  # noqa: F401 - asked for in each worker by pyspark
+# ruff: noqa: E402 - imported after sys.path is corrected
+import pandas  # type: ignore[import-untyped]  # noqa: F401 - pyspark imports it in each worker
 from pyspark import worker  # noqa: F401 - what a fork runs
 from pyspark.daemon import manager
 

@@ -1,4 +1,4 @@
-"""The part of land that runs on executors: Arrow batches of Kafka records to offset-named objects."""
+"""Write Arrow batches of Kafka records to objects named by offset; runs on executors of the land job."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SeenRecord(BaseModel):
 
 @dataclass
 class _Pending:
-    """The records that the next object will hold."""
+    """The records of the next object."""
 
     partition: int = -1
     offsets: list[int] = field(default_factory=list)
@@ -45,8 +45,8 @@ class _Pending:
 class RawWriter:
     """A function for mapInArrow: record batches (partition, offset, value, key, headers) to rows of WRITTEN_SCHEMA.
 
-    Each row is a LandedObject, a DeadLetter, whose value is kept already, or a SeenRecord as JSON. Records before a
-    partition's offset in `firsts` were landed before: they are only reported. Raises TooManyDeadLettersError at more
+    Each row is a LandedObject, a DeadLetter whose value is already stored, or a SeenRecord, as JSON. Records before a
+    partition's offset in `firsts` are already landed: they are only reported. Raises TooManyDeadLettersError for more
     than `dead_letter_limit` dead letters.
     """
 
@@ -63,7 +63,7 @@ class RawWriter:
     firsts: Mapping[int, int] = field(default_factory=dict)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write every record that arrives; one row for each object, dead letter and record to compare."""
+        """Write all records; yield one row for each object, dead letter and record to compare."""
         rows = list(self._rows(batches))
         yield pa.RecordBatch.from_pydict(
             {"kind": [kind for kind, _ in rows], "json": [text for _, text in rows]},
@@ -137,8 +137,8 @@ class RawWriter:
         )
         body = json_lines.join_lines(pending.values)
         digest = hashlib.sha256(body).hexdigest()
-        # What was there is one's own, put by a retry whose first answer was lost, or by a run that was cut off before
-        # its manifest: a topic's records at given offsets never change, so equal names mean equal content.
+        # An existing object was written by a retry whose first answer was lost, or by a run that was interrupted before
+        # its manifest: a topic's records at given offsets never change, so equal names mean equal contents.
         failpoints.reached("land.before_object")
         stored = put_or_get(store, name.key, body, {"attempt": self.attempt, "sha256": digest})
         failpoints.reached("land.after_object")
@@ -163,7 +163,7 @@ class RawWriter:
 
 
 def too_many_dead_letters(topic: str, limit: int, reason: str, partition: int, offset: int) -> TooManyDeadLettersError:
-    """What is raised where so many records can't be landed that the fault is rather in what writes them."""
+    """Return the error for more dead letters than the limit, which points to a fault in the producer."""
     return TooManyDeadLettersError(
         f"more than {limit} records of topic {topic} can't be landed, the last one because {reason} (partition "
         f"{partition}, offset {offset}); nothing was committed. Look with `cdc-lake topic peek {topic}` at what writes "
@@ -172,7 +172,7 @@ def too_many_dead_letters(topic: str, limit: int, reason: str, partition: int, o
 
 
 def consecutive_runs(offsets: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Ascending offsets as pairs of first offset and length of each unbroken run."""
+    """Yield first offset and length of each run of consecutive offsets; the input is ascending."""
     first = length = None
     for offset in offsets:
         if first is not None and length is not None and offset == first + length:

@@ -1,4 +1,4 @@
-"""A job that runs on another machine: its name, its spec as text, and what comes back as text, a report or an error."""
+"""Calls of jobs on another machine: job names, and specs, reports and errors as texts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ JOBS: Mapping[str, Job] = {
     "verify": verify.run,
 }
 PACKAGES = ("cdc_lake/__init__.py", "cdc_lake/contract", "cdc_lake/jobs")
-"""What of this project a job imports, below the folder that has it: to be packed for where the job runs."""
+"""The packages of this project that a job imports, to be packed for the machine that runs it."""
 
 
 class RemoteJobError(Exception):
@@ -36,7 +36,7 @@ class JobTexts:
     """Specs, reports and errors of JOBS as texts."""
 
     def name(self, job: Job) -> str:
-        """What main.py calls the job. Raises ValueError for what is none of JOBS."""
+        """Return the job's name for main.py. Raises ValueError for a function that is not in JOBS."""
         for name, known in JOBS.items():
             if known is job:
                 return name
@@ -44,19 +44,19 @@ class JobTexts:
         raise ValueError(f"{told} is no job that can be started by name; there are {', '.join(JOBS)}")
 
     def request(self, job: Job, spec: object, secrets: Mapping[str, str]) -> str:
-        """The spec; `secrets` are references to secrets by name. Raises NotPortableError, ValueError."""
+        """Return the spec as text; `secrets` are references to secrets by name. Raises NotPortableError, ValueError."""
         self.name(job)
         return json.dumps(spec_json.encode(spec, secrets))
 
     def report(self, job: Job, text: str) -> Any:  # noqa: ANN401 - each job has a class of its own
-        """The report of a job that succeeded. Raises NotPortableError where the text is none of it."""
+        """Parse the report of a job that succeeded. Raises NotPortableError if the text is not a report of the job."""
         told = _parsed(text)
         if "report" not in told:
             raise NotPortableError(f"there is no report of {self.name(job)} in what came back: {sorted(told)}")
         return spec_json.decode(get_type_hints(job)["return"], told["report"])
 
     def error(self, text: str) -> Exception | None:
-        """What a job failed with: the contract's error as itself, another one as RemoteJobError; None for a report."""
+        """Return the error of a failed job: a contract error as itself, others as RemoteJobError; None for a report."""
         told = _parsed(text).get("error")
         if told is None:
             return None
@@ -67,17 +67,17 @@ class JobTexts:
 
 
 def spec_of(job: Job, text: str, resolve: Callable[[str], str]) -> Any:  # noqa: ANN401 - each job has a class of its own
-    """The spec of a request. Raises NotPortableError, and what looking a secret up raises."""
+    """Parse the spec of a request. Raises NotPortableError, and what `resolve` raises."""
     return spec_json.decode(get_type_hints(job)["spec"], _parsed(text), resolve)
 
 
 def report_text(report: object) -> str:
-    """What report() reads."""
+    """Return the text that JobTexts.report() parses."""
     return json.dumps({"report": spec_json.encode(report)})
 
 
 def error_text(error: Exception) -> str:
-    """What error() reads: the class by its name, and what it says to people."""
+    """Return the text that JobTexts.error() parses: the error's class name and message."""
     message = error.user_message if isinstance(error, ContractError) else str(error)
     return json.dumps({"error": {"kind": type(error).__name__, "message": message}})
 

@@ -1,7 +1,7 @@
-"""What spark-submit runs on EMR: `main.py --job upsert --spec s3://…/spec.json --report s3://…/report.json`.
+"""The program that spark-submit runs on EMR: `main.py --job upsert --spec s3://…/spec.json --report s3://…/report.json`.
 
-It reads the spec, runs the job in a session of the cluster's settings, and writes the report or the error where the
-caller reads it. A run that is killed writes nothing.
+It reads the spec, runs the job in a Spark session with the cluster's settings, and writes the report or the error to
+the object that the caller reads. A run that is killed writes nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main(
     store: StoreOf = lambda bucket: S3Location(bucket).store(),
     session: Session = SparkSession.builder.getOrCreate,
 ) -> int:
-    """Run one job; 0 where its report was written, else 1. `store` and `session` are made when they are needed."""
+    """Run one job; return 0 if its report was written, else 1. `store` and `session` are called when needed."""
     parser = argparse.ArgumentParser(prog="main.py", description="Runs one of cdc-lake's Spark jobs.")
     parser.add_argument("--job", required=True, choices=sorted(job_call.JOBS))
     parser.add_argument("--spec", required=True, help="the object to read the spec from")
@@ -67,7 +67,7 @@ def _read(uri: str, store: StoreOf) -> str:
 
 
 def _write(uri: str, text: str, store: StoreOf) -> None:
-    """Put what the run came to; a put of the same that had succeeded before is as good."""
+    """Write the result; an object with the same contents from a retried put is accepted."""
     bucket, key = _place(uri)
     there = store(bucket)
     try:

@@ -15,7 +15,7 @@ _PASSWORD = "password"  # noqa: S105 - the member's name in a secret that RDS ma
 
 
 def password(reference: str) -> str:
-    """The password under an ARN or name: the secret's text, or its member `password` where it is a JSON object.
+    """Return the password under an ARN or name: the secret's text, or `password` if the secret is a JSON object.
 
     RDS and Aurora write such objects (https://docs.aws.amazon.com/secretsmanager/latest/userguide/
     reference_secret_json_structure.html). Raises SecretUnreadableError.

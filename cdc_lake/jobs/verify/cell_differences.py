@@ -1,4 +1,4 @@
-"""Which columns of a key differ, and both their values: looked up for the few keys that are listed."""
+"""Find the columns that differ, with both values, for the few keys that a report lists."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from cdc_lake.jobs.verify.report import Difference
 FAULTS = ("missing", "extra", "different", "doubled")
 SOURCE_ROW, LAKE_ROW = "ours", "theirs"
 _SHOWN = 80
-"""Characters of a value."""
+"""The maximum length of a shown value, in characters."""
 
 
 def shown(column: SparkColumn, lake_type: str) -> SparkColumn:
-    """A value as a text, cut after _SHOWN characters."""
+    """Return a value as a text of at most _SHOWN characters."""
     text = F.concat(F.lit("0x"), F.hex(column)) if lake_type == "binary" else column.cast("string")
     return F.when(F.length(text) > _SHOWN, F.concat(F.substring(text, 1, _SHOWN), F.lit("…"))).otherwise(text)
 
 
 def differing(schema: TableSchema, left: str, right: str) -> SparkColumn:
-    """The columns of two structs that differ: an array of name, left and right value. The left one has REFUSED."""
+    """Return an array of name, left and right value of differing columns. The left struct has REFUSED."""
 
     def refused(name: str) -> SparkColumn:
         return F.col(f"{left}.{REFUSED}").getItem(name)
@@ -45,25 +45,25 @@ def differing(schema: TableSchema, left: str, right: str) -> SparkColumn:
 
 
 def key_text(schema: TableSchema) -> SparkColumn:
-    """The key as a struct of texts under the columns' own names."""
+    """Return the key as a struct of texts with the columns' original names."""
     by_name = dict(zip(names(schema), schema.columns, strict=True))
     return F.struct(*(shown(F.col(n), by_name[n].lake_type).alias(by_name[n].name) for n in key_names(schema)))
 
 
 def pending_keys(cases: DataFrame, schema: TableSchema, limit: int) -> dict[str, dict[str, str | None]]:
-    """The pending keys of the smallest digests, by digest."""
+    """Return the `limit` pending keys with the smallest digests, by digest."""
     digest = F.substring(F.sha2(F.to_json(F.struct(*key_names(schema))), 256), 1, 16)
     found = cases.where(F.col(CASE) == "pending").select(digest.alias("digest"), key_text(schema).alias("k"))
     return {row["digest"]: row["k"].asDict() for row in found.orderBy("digest").limit(limit).collect()}
 
 
 def listed(cases: DataFrame, schema: TableSchema, limit: int) -> DataFrame:
-    """The first keys with a fault, in the key's order."""
+    """Return the first `limit` keys with a fault, ordered by key."""
     return cases.where(F.col(CASE).isin(*FAULTS)).orderBy(*key_names(schema)).limit(limit)
 
 
 def of_keys(rows: DataFrame, keys: DataFrame, schema: TableSchema, alias: str) -> DataFrame:
-    """The rows of these few keys: the key, and a struct of all values and REFUSED; one of those that stand twice."""
+    """Return one row for each of these keys: the key, and a struct of all values and REFUSED."""
     key = key_names(schema)
     found = rows.join(F.broadcast(keys.select(*key)), key, "left_semi")
     if REFUSED not in rows.columns:
@@ -72,7 +72,7 @@ def of_keys(rows: DataFrame, keys: DataFrame, schema: TableSchema, alias: str) -
 
 
 def differences(cases: DataFrame, schema: TableSchema) -> list[Difference]:
-    """The cases (key, CASE, JUDGE, and OURS and THEIRS: structs of all values) as Differences."""
+    """Return Differences for the cases (key, CASE, JUDGE, and a struct of all values of each side)."""
     columns = F.when(F.col(CASE) == "different", differing(schema, SOURCE_ROW, LAKE_ROW))
     found = cases.orderBy(*key_names(schema)).select(CASE, JUDGE, key_text(schema).alias("k"), columns.alias("c"))
     return [

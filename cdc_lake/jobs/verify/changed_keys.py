@@ -1,14 +1,13 @@
-"""Keys that changed after the point: their lake row can't be held against the source's row at the point.
+"""Compare keys that changed after the point: their lake row cannot be compared with the source's row at the point.
 
-Two things can be: what the raw events that the point has seen add up to, against the source's row at the point; and
-what all applied raw events add up to, against the lake's row. Both together say of such a key what the plain
-comparison says of others: that the stream carried what the source committed, and that the lake holds what the stream
-carried. (One alone would not: the first never looks at the lake's row.)
+Two comparisons replace it: the fold of the raw events that are visible at the point with the source's row at the point,
+and the fold of all applied raw events with the lake's row. The first shows that the stream contains what the source
+committed, the second that the lake contains what was streamed.
 
-The events are not read from the first manifest on. The fold of all manifests up to `base`, a commit from before the
-point, is what the table held as of that commit; so its rows of these keys and the events of the manifests after it
-make the same sums as the whole history, whatever order those came in. Only where that row itself has not been seen by
-the point (its transaction was committed and streamed, but not visible yet) the whole history is read for its key.
+The events are not read from the first manifest on. `base` is a commit from before the point, and its table is the fold
+of all manifests up to it; its rows of these keys with the events of later manifests fold to the same result as the
+whole history, in any order. The whole history is read only for a key whose row in `base` is not visible at the point
+(its transaction was committed and streamed, but not yet visible).
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ JUDGE = "judge"
 
 
 def manifests_after(spec: VerifySpec, base: LakeState | None) -> list[Manifest]:
-    """The manifests that the judged state has applied, and `base` has not."""
+    """Return the manifests that the compared state has applied, and `base` has not."""
     last = spec.lake.manifest if spec.lake else 0
     first = base.manifest if base else 0
     if first >= last:
@@ -47,8 +46,10 @@ def manifests_after(spec: VerifySpec, base: LakeState | None) -> list[Manifest]:
 
 
 def fold_events(spark: SparkSession, spec: VerifySpec, keys: DataFrame, base: LakeState | None) -> DataFrame:
-    """The sums of each of these keys, from the rows as of `base` and the events after it: AT_POINT and APPLIED, each a
-    struct of GONE and the values, NULL for no event at all; UNKNOWN where `base` does not tell the sum at the point.
+    """Fold the rows as of `base` and the events after it, for each of these keys.
+
+    Returns AT_POINT and APPLIED, each a struct of GONE and the values, NULL without any event, and UNKNOWN: whether
+    `base` is not enough for the state at the point.
     """
     manifests = manifests_after(spec, base)
     key = key_names(spec.schema)
@@ -61,7 +62,7 @@ def fold_events(spark: SparkSession, spec: VerifySpec, keys: DataFrame, base: La
         F.max_by(row, ORDER).alias(APPLIED),
         F.bool_or(F.col(FROM_BASE) & ~F.col(SEEN)).alias(UNKNOWN),
     )
-    # A key without any event is one that somebody else wrote: it must not be lost here.
+    # A key without any event was written by another program: it must stay in the result.
     known = F.coalesce(F.col(UNKNOWN), F.lit(False))
     return keys.select(*key).join(sums, key, "left").withColumn(UNKNOWN, known)
 
@@ -69,9 +70,9 @@ def fold_events(spark: SparkSession, spec: VerifySpec, keys: DataFrame, base: La
 def verdicts(
     sums: DataFrame, source: DataFrame, lake: DataFrame, schema_names: Sequence[str], key: Sequence[str]
 ) -> DataFrame:
-    """Each key of `sums` with its CASE, and whether the `source` or the `raw events` were the judge of it.
+    """Return each key of `sums` with its CASE, and JUDGE: whether it was compared with `source` or `raw events`.
 
-    `source` and `lake` are fingerprints. A key that neither side has, or both have alike, is `equal`.
+    `source` and `lake` are fingerprints. A key that neither side has, or that both have with equal values, is `equal`.
     """
     ours = source.select(*key, F.col("print").alias("sp"))
     theirs = lake.where(~F.col(DELETED)).select(*key, F.col("print").alias("lp"))

@@ -1,6 +1,6 @@
 """The two sides that verify compares, as data frames of the same columns and types.
 
-A row's values are called c0, c1, … in the schema's order, so that no column's name gets in the way of verify's own.
+A row's values are named c0, c1, … in the schema's order, so that they do not conflict with verify's own columns.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from cdc_lake.jobs.verify.spec import KafkaRange, LakeState, VerifySpec
 DELETED = "gone"
 SEEN = "seen"
 REFUSED = "refused"
-"""The source's values that the rules send to the dead letters: texts by column, NULL where a row has none."""
+"""The source's values that the rules send to the dead letters: texts by column, NULL without such values."""
 ORDER = "position"
-_RANGE_PAGES = 2048  # 16 MB of rows, so that a task that fails is no loss
+_RANGE_PAGES = 2048  # 16 MB of rows, so that a failed task is cheap to repeat
 _RANGES = 512
 
 
 def names(schema: TableSchema) -> list[str]:
-    """What the schema's columns are called here."""
+    """Return the names of the schema's columns in the compared rows."""
     return [f"c{number}" for number in range(len(schema.columns))]
 
 
 def key_names(schema: TableSchema) -> list[str]:
-    """What the key's columns are called here, in the schema's order."""
+    """Return the names of the key's columns in the compared rows, in the schema's order."""
     return [name for name, column in zip(names(schema), schema.columns, strict=True) if column.name in schema.key]
 
 
 def page_ranges(pages: int | None) -> list[Range]:
-    """The pages of a table in parts of about 16 MB, the last one without an end; none where it is read in one."""
+    """Return ranges of about 16 MB, the last one without an end; empty if the table is read in one."""
     if pages is None:
         return []
     size = max(_RANGE_PAGES, -(-pages // _RANGES))
@@ -54,7 +54,7 @@ def page_ranges(pages: int | None) -> list[Range]:
 
 
 def source_rows(spark: SparkSession, spec: VerifySpec) -> DataFrame:
-    """The source's rows at the point: values, REFUSED. Reading raises SourceUnreadableError."""
+    """Return the source's rows at the point: values, REFUSED. Reading them raises SourceUnreadableError."""
     table, schema = spec.source, spec.schema
     parts = page_ranges(table.pages)
     pairs = zip(names(schema), schema.columns, strict=True)
@@ -73,7 +73,7 @@ def source_rows(spark: SparkSession, spec: VerifySpec) -> DataFrame:
 
 
 def nothing_refused() -> SparkColumn:
-    """REFUSED of a row that has none, as all of the lake's and the events' are."""
+    """Return REFUSED for rows of the lake and of events: NULL."""
     return F.lit(None).cast("map<string,string>").alias(REFUSED)
 
 
@@ -92,9 +92,9 @@ def _refused_values(spec: VerifySpec) -> SparkColumn:
 
 
 def lake_rows(spark: SparkSession, spec: VerifySpec, state: LakeState | None, *, migrated: bool = False) -> DataFrame:
-    """The table's rows as of a commit, deleted ones included: values, GONE, SEEN, ORDER.
+    """Return the table's rows as of a commit, including deleted ones: values, GONE, SEEN, ORDER.
 
-    A column that the table did not have then is NULL; if `migrated`, what a migration since then has made it.
+    A column that the table did not have then is NULL, or if `migrated`, the value that a later migration wrote.
     """
     if state is None:
         kinds = ", ".join(f"`{name}` {kind}" for name, kind in spec.schema.lake_columns())
@@ -105,11 +105,10 @@ def lake_rows(spark: SparkSession, spec: VerifySpec, state: LakeState | None, *,
 
 
 def raw_rows(spark: SparkSession, spec: VerifySpec, manifests: Sequence[Manifest], keys: DataFrame) -> DataFrame:
-    """The events of these manifests that can be of these keys, as lake_rows() gives rows; those that can't be read
-    have no ORDER.
+    """Return the events of these manifests that can have these keys, in the format of lake_rows().
 
-    They are not left out: Spark puts a filter before all that it asks, and the record is then parsed again for each
-    of its fields, which was most of what verify did under load.
+    Events that cannot be decoded have a NULL ORDER. They are not filtered out: Spark would evaluate the filter first
+    and then parse the record again for each field, which was most of verify's work under load.
     """
     records = filter_by_key(raw_reader.read(spark, spec.location, manifests), keys, spec.schema)
     epochs = {manifest.epoch for manifest in manifests}
@@ -119,7 +118,7 @@ def raw_rows(spark: SparkSession, spec: VerifySpec, manifests: Sequence[Manifest
 
 
 def later_keys(spark: SparkSession, spec: VerifySpec, later: KafkaRange) -> DataFrame:
-    """The keys of a topic's records, each once."""
+    """Return the distinct keys of a topic's records."""
     records = topic_records(spark, later)
     rows = decode(records, spec.versions, spec.values)
     found = rows.select(
@@ -133,7 +132,7 @@ def later_keys(spark: SparkSession, spec: VerifySpec, later: KafkaRange) -> Data
 
 
 def topic_records(spark: SparkSession, later: KafkaRange) -> DataFrame:
-    """The records of a topic as raw_reader gives those of manifests."""
+    """Return the records of a topic in the format of raw_reader."""
     partitions = sorted(later.ends)
     begins = {str(partition): later.begins.get(partition, 0) for partition in partitions}
     return (
@@ -153,7 +152,7 @@ def _comparable_rows(rows: DataFrame, spec: VerifySpec, *, migrated: bool = Fals
 
     def value(column: Column) -> SparkColumn:
         if column.name.lower() in held:
-            stored = F.col(column.name.lower())  # one that was widened had another type
+            stored = F.col(column.name.lower())  # a column that was widened had another type
         else:
             stored = schema_migration.missing_value(column) if migrated else F.lit(None)
         return source_values.normalized(column, stored.cast(column.lake_type))

@@ -1,9 +1,8 @@
-"""Raw records narrowed to those of a few keys, before they are decoded: decoding is what costs.
+"""Filter raw records by key before they are decoded, because decoding is expensive.
 
-The key's fields are read from a record as the texts that they are, and compared as texts. That is only right for types
-that have one spelling each, so a key's other columns are not looked at; and a record whose key can't be read so (a
-column had another name then, the record is no JSON) is kept. What is kept may be too much, never too little: the exact
-match comes after decoding.
+The key's fields are read from a record and compared as texts. This is correct only for types with one text per value,
+so key columns of other types are ignored. A record whose key cannot be read (a column had another name, the record is
+not JSON) is kept. The filter may keep too many records, never too few: the exact match follows after decoding.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _ONE_SPELLING = frozenset({"smallint", "integer", "bigint", "oid", "text", "char
 
 
 def filter_by_key(records: DataFrame, keys: DataFrame, schema: TableSchema) -> DataFrame:
-    """The records that can be of these keys; `keys` has the key's columns under the names of compared_rows.names()."""
+    """Return the records that can have these keys; `keys` has the column names of compared_rows.names()."""
     fields = {
         f"c{number}": column.name
         for number, column in enumerate(schema.columns)

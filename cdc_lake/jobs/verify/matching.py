@@ -1,10 +1,10 @@
-"""Matching the two sides by key, by fingerprints of their rows.
+"""Match the rows of both sides by key, and compare them by fingerprints.
 
-A fingerprint is two 64-bit hashes of all values, chained from different seeds, each value with whether it is NULL
-(a NULL alone would leave the chain as it is, and (1, NULL) and (NULL, 1) would look the same). A key's rows are held
-against each other only, so what counts is the odds that one changed row keeps both hashes: 2^-128, a row; that any
-of 10^12 changed rows does: below 10^-26. (It is not the odds that some two of all rows meet, which grow with the
-square of their number.) xxHash is no protection against somebody who builds collisions on purpose.
+A fingerprint is two 64-bit hashes of all values, chained from different seeds, each value with a flag for NULL (a NULL
+alone does not change the chain, so that (1, NULL) and (NULL, 1) would have the same hash). Only rows of the same key
+are compared: the probability that a changed row keeps both hashes is 2^-128, and below 10^-26 for any of 10^12 changed
+rows. (Collisions between rows of different keys, whose probability grows with the square of the number of rows, do not
+matter.) xxHash does not protect against collisions that are built on purpose.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _SEEDS = (0x9E3779B9, 0x85EBCA6B)
 
 
 def fingerprint(columns: Sequence[str]) -> SparkColumn:
-    """The two hashes of a row's values, as one struct."""
+    """Return the two hashes of a row's values as one struct."""
     values = [part for name in columns for part in (F.isnull(name), F.col(name))]
     return F.struct(*(F.xxhash64(F.lit(seed), *values).alias(f"h{n}") for n, seed in enumerate(_SEEDS)))
 
 
 def source_fingerprints(rows: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:
-    """Keys and fingerprints (`print`) of the source's rows; that of a row with refused values is no lake row's."""
-    # Shifted rather than hashed again: Spark writes the columns' expressions out wherever they are used.
+    """Return keys and fingerprints (`print`) of the source's rows; a row with refused values matches no lake row."""
+    # Shifted, not hashed again: Spark repeats the columns' expressions at each use.
     shift = F.when(F.col(REFUSED).isNotNull(), 1).otherwise(0)
     told = F.col("print")
     shifted = F.struct(*((told.getField(f"h{n}") + shift).alias(f"h{n}") for n in range(len(_SEEDS))))
@@ -38,15 +38,15 @@ def source_fingerprints(rows: DataFrame, keys: Sequence[str], columns: Sequence[
 
 
 def lake_fingerprints(rows: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:
-    """Keys, fingerprints, and what else the lake's rows tell."""
+    """Return keys, fingerprints and flags of the lake's rows."""
     return rows.select(*keys, fingerprint(columns).alias("print"), DELETED, SEEN)
 
 
 def match_by_key(source: DataFrame, lake: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """One row a key of either side, with its CASE.
+    """Return one row for each key of either side, with its CASE.
 
-    A full outer join, done as a union that is grouped by key: the same answer with one shuffle and no sort, and a key
-    that stands on one side twice shows.
+    This is a full outer join, written as a union grouped by key: it needs one shuffle and no sort, and detects a key
+    that one side has twice.
     """
     one, none, nothing = F.lit(1), F.lit(0), F.lit(None).cast("bigint")
     ours = source.select(
@@ -65,7 +65,7 @@ def match_by_key(source: DataFrame, lake: DataFrame, keys: Sequence[str]) -> Dat
     grouped = (ours.unionByName(theirs).groupBy(*keys)).agg(
         F.sum("s").alias("s"),
         F.sum("l").alias("l"),
-        # Each by itself: Spark groups numbers by hashing, and structs by sorting everything.
+        # Separate columns: Spark aggregates numbers by hashing, and structs by sorting all rows.
         *(F.max(name).alias(name) for name in ("s0", "s1", "l0", "l1")),
         F.coalesce(F.bool_and(DELETED), F.lit(True)).alias(DELETED),
         F.bool_and(SEEN).alias(SEEN),
@@ -74,13 +74,15 @@ def match_by_key(source: DataFrame, lake: DataFrame, keys: Sequence[str]) -> Dat
 
 
 def _hash_columns(side: str, of: str | SparkColumn) -> list[SparkColumn]:
-    """A fingerprint's two hashes, or nothing twice."""
+    """Return the two hash columns of a side, NULL for the other side's rows."""
     return [(F.col(of).getField(f"h{n}") if isinstance(of, str) else of).alias(f"{side}{n}") for n in range(2)]
 
 
 def _case() -> SparkColumn:
-    """`changed`: the lake's row is newer than the point, so the source's can't judge it. `nowhere`: deleted in the
-    lake, and not at the source.
+    """Return the CASE of a key.
+
+    `changed`: the lake's row is newer than the point, so that it cannot be compared with the source's row. `nowhere`:
+    deleted in the lake, and not at the source.
     """
     at_source, in_lake = F.col("s") > 0, ~F.col(DELETED)
     return (

@@ -1,4 +1,4 @@
-"""The part of verify that runs on executors: a range of a table's rows, by COPY at an exported snapshot, to Arrow."""
+"""Read a range of a table's rows on an executor, by COPY at an exported snapshot, as Arrow batches."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from cdc_lake.jobs.verify.source_values import SelectedColumn
 from cdc_lake.jobs.verify.spec import SourceAccess, SourceTable
 
 _CHUNK = 4 * 2**20
-_WAITING = 2  # chunks that the server is ahead of us
-_ROWS = 10_000  # of a batch
+_WAITING = 2  # chunks that are read ahead
+_ROWS = 10_000  # per batch
 _LOOK_SECONDS = 0.2
-# How values are spelled must not depend on what is set for the user or the database.
+# The format of values must not depend on settings of the user or the database.
 _SESSION = {
     "client_encoding": "UTF8",
     "DateStyle": "ISO",
@@ -32,19 +32,19 @@ _SESSION = {
     "bytea_output": "hex",
     "statement_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
-    # An error where a policy hides rows from this user: they would be missing on both sides.
+    # Fail if a policy hides rows from this user: they would be missing on both sides.
     "row_security": "off",
 }
 
 Range = tuple[int, int | None]
-"""Pages [first, next); None: to the end, which grows."""
+"""Pages [first, next); None: up to the end of the table, which can grow."""
 
 
 @dataclass(frozen=True)
 class CopyReader:
-    """A function for mapInArrow: numbers of `ranges` to the rows of the table in these, each column as text.
+    """A function for mapInArrow: reads the rows of the numbered `ranges` of the table, each column as text.
 
-    No range at all means that the table is read in one.
+    If `ranges` is empty, the whole table is read at once.
     """
 
     table: SourceTable
@@ -52,7 +52,7 @@ class CopyReader:
     ranges: Sequence[Range]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows, in batches. Raises SourceUnreadableError."""
+        """Yield the rows in batches. Raises SourceUnreadableError."""
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 for body in _copied(self.table, self._statement(number)):
@@ -75,10 +75,10 @@ class CopyReader:
         names = [column.alias for column in self.columns]
         read = csv.read_csv(
             pa.BufferReader(body),
-            # One block: a row that lies on the border of two can't be read.
+            # One block: Arrow cannot read a row that crosses a block border.
             read_options=csv.ReadOptions(use_threads=False, block_size=len(body) + 1, column_names=names),
             parse_options=csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
-            # NULL is nothing at all, and '' is a pair of quotes.
+            # An empty field is NULL, and a pair of quotes is an empty text.
             convert_options=csv.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.string()),
                 null_values=[""],
@@ -90,7 +90,7 @@ class CopyReader:
 
 
 def connect(access: SourceAccess) -> Connection:
-    """A new connection that writes values in the format that source_values.py expects. Raises psycopg2.Error."""
+    """Open a connection that writes values in the format that source_values.py expects. Raises psycopg2.Error."""
     connection = psycopg2.connect(
         host=access.host,
         port=access.port,
@@ -108,7 +108,7 @@ def connect(access: SourceAccess) -> Connection:
 
 
 def _copied(table: SourceTable, statement: sql.Composed) -> Iterator[bytes]:
-    """The statement's CSV in chunks of whole rows, read by a thread so that reading and parsing overlap."""
+    """Yield the statement's CSV in chunks of whole rows; a thread reads, so that reading and parsing overlap."""
     with _explained(table), closing(connect(table.access)) as connection, connection.cursor() as cursor:
         cursor.execute("begin isolation level repeatable read read only")
         cursor.execute("set transaction snapshot %s", (table.snapshot_id,))
@@ -120,13 +120,13 @@ def _copied(table: SourceTable, statement: sql.Composed) -> Iterator[bytes]:
             yield from chunks
         finally:
             chunks.stopped.set()
-            if thread.is_alive():  # whoever reads went away: the server need not send the rest
+            if thread.is_alive():  # the caller stopped reading: the server need not send the rest
                 connection.cancel()
             thread.join()
 
 
 class _Chunks:
-    """What COPY writes into, row by row, and another thread reads from, chunk by chunk."""
+    """A buffer: COPY writes it row by row, and another thread reads it chunk by chunk."""
 
     def __init__(self) -> None:
         self.stopped = threading.Event()
@@ -135,7 +135,7 @@ class _Chunks:
         self._bytes = 0
 
     def fill(self, cursor: psycopg2.extensions.cursor, statement: str) -> None:
-        """Run the COPY statement; what it raises is raised where the chunks are read."""
+        """Run the COPY statement; its exception is raised in the thread that reads the chunks."""
         try:
             cursor.copy_expert(statement, self)
             self._flush()
@@ -144,7 +144,7 @@ class _Chunks:
             self._put(error)
 
     def write(self, row: bytes) -> None:
-        """Take a row: the server sends each in a message of its own."""
+        """Add a row; the server sends each row in its own message."""
         self._rows.append(row)
         self._bytes += len(row)
         if self._bytes >= _CHUNK:

@@ -1,4 +1,4 @@
-"""What verify found, in numbers and in keys."""
+"""The result of verify: counts, differences and pending keys."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Literal
 Kind = Literal["missing", "extra", "different", "doubled"]
 Key = Mapping[str, str | None]
 PENDING_SAMPLED = 1000
-"""At most so many pending keys of a table are in a report."""
+"""The maximum number of pending keys in a report."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One key whose row is not the same on both sides.
+    """One key whose row differs between the two sides.
 
     `columns` are those that differ, with the source's and the lake's value as (shortened) texts, None for NULL.
-    `judge` is what the lake's row was held against: the source, or, for a row that changed after the point, the raw
+    `judge` is what the lake's row was compared with: the source, or for a row that changed after the point, the raw
     events that it was folded from.
     """
 
@@ -29,12 +29,12 @@ class Difference:
 
 @dataclass(frozen=True)
 class VerifyReport:
-    """Rows and keys by what became of them.
+    """Counts of rows and keys.
 
     `source_rows` are those at the point, `lake_rows` those of the commit that are not deleted. `compared` are keys
-    that stand on either side and were judged; `resolved` of them changed after the point and were judged by the raw
-    events. `pending` keys were set aside and not judged: the lake has not applied their newest change. `doubled` keys
-    have more than one row.
+    of either side that were compared; `resolved` of them changed after the point and were compared by the raw events.
+    `pending` keys were not compared, because the lake has not applied their newest change. `doubled` keys have more
+    than one row.
     """
 
     source_rows: int
@@ -47,20 +47,20 @@ class VerifyReport:
     different: int
     doubled: int
     differences: Sequence[Difference]
-    """At most as many as asked for."""
+    """At most as many as VerifySpec.limit."""
     seconds: Mapping[str, float]
     """By phase."""
     pending_keys: Mapping[str, Key] = field(default_factory=dict)
-    """A sample of the pending keys by digest: those of the smallest digests, so that two runs sample the same keys."""
+    """The pending keys with the smallest digests, by digest, so that two runs sample the same keys."""
     never_judged: Sequence[Key] = ()
-    """Keys of the samples that were pending in each of the last pending_counts.RUNS runs."""
+    """Keys of the samples that were pending in each of the last pending_counts.MAX_PENDING_RUNS runs."""
 
     @property
     def clean(self) -> bool:
-        """Whether nothing is missing, extra, different or doubled."""
+        """Return whether no key is missing, extra, different or doubled."""
         return not (self.missing or self.extra or self.different or self.doubled)
 
     @property
     def passed(self) -> bool:
-        """Whether it is clean, and no key stayed pending run after run."""
+        """Return whether it is clean, and no key stayed pending in all recent runs."""
         return self.clean and not self.never_judged

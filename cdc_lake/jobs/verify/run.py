@@ -1,4 +1,4 @@
-"""The job: both sides read once, matched by key; then the few keys that are not plainly equal."""
+"""The verify job: read both sides once, match them by key, then resolve the few keys that are not equal."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from cdc_lake.jobs.verify.spec import LakeState, VerifySpec
 
 
 def run(spark: SparkSession, spec: VerifySpec) -> VerifyReport:
-    """Compare one table. Nothing is written.
+    """Compare one table; write nothing.
 
-    Raises SourceUnreadableError, and ObjectDamagedError where raw events that are needed are missing or changed.
+    Raises SourceUnreadableError, and ObjectDamagedError if required raw events are missing or changed.
     """
     with ExitStack() as kept, contract_errors():
         return _Run(spark, spec, kept).report()
@@ -36,7 +36,7 @@ def _faults(counts: Mapping[str, int]) -> int:
 
 @dataclass
 class _Run:
-    """One comparison; `kept` ends what is held in Spark's cache."""
+    """One comparison; `kept` releases data frames from Spark's cache."""
 
     spark: SparkSession
     spec: VerifySpec
@@ -48,7 +48,7 @@ class _Run:
         self.key = compared_rows.key_names(self.spec.schema)
 
     def report(self) -> VerifyReport:
-        """Read, match, resolve, look up."""
+        """Read and match both sides, resolve changed keys, and look up differences."""
         with self._timed("source"):
             source = self._keep(matching.source_fingerprints(self._source_rows(), self.key, self.columns))
             source_rows = source.count()
@@ -104,7 +104,7 @@ class _Run:
         unknown = self._keep(judged.where(UNKNOWN).select(*self.key))
         if self.spec.base is None or unknown.isEmpty():
             return judged
-        # What the table held of these before the point is not the state at the point: all events have to say.
+        # The table's rows of these keys before the point are not the state at the point: read all events.
         return judged.where(~F.col(UNKNOWN)).unionByName(self._judged(unknown, source, lake, None))
 
     def _judged(self, keys: DataFrame, source: DataFrame, lake: DataFrame, base: LakeState | None) -> DataFrame:
@@ -146,7 +146,7 @@ class _Run:
         self.seconds[phase] = round(time.monotonic() - started, 3)
 
     def _keep(self, rows: DataFrame) -> DataFrame:
-        """Rows that are computed once, until the run ends."""
+        """Cache rows until the run ends."""
         kept = rows.persist(StorageLevel.MEMORY_AND_DISK)
         self.kept.callback(kept.unpersist)
         return kept

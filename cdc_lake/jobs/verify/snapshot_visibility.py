@@ -10,7 +10,7 @@ from cdc_lake.contract.table.event_order import ORDER_COLUMN
 
 
 def seen_by(point: Point) -> SparkColumn:
-    """Whether a row's change is part of the point: Point.sees() of its order, `__lsn` and `__txid`; never NULL."""
+    """Return Point.sees() of a row's order, `__lsn` and `__txid` as an expression; never NULL."""
     epoch = F.substring(ORDER_COLUMN, 1, 6).cast("int")
     streamed = F.substring(ORDER_COLUMN, 8, 1) == "1"
     lsn, xid = F.col("__lsn").cast("bigint"), F.col("__txid").cast("bigint")

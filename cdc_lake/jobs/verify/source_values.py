@@ -20,7 +20,7 @@ from cdc_lake.contract.schema.special_values import ValueRules
 
 _FINITE = "case when isfinite({{0}}) then ({})::text else ({{0}})::text end"
 _MICROSECONDS = "(extract(epoch from {0}) * 1000000)::bigint"
-# As Debezium's Interval.toIsoString() puts it together; its seconds have no zeros at their end.
+# The format of Debezium's Interval.toIsoString(): seconds have no trailing zeros.
 _INTERVAL = (
     "'P' || extract(year from {0}) || 'Y' || extract(month from {0}) || 'M' || extract(day from {0}) || 'DT' ||"
     " extract(hour from {0}) || 'H' || extract(minute from {0}) || 'M' ||"
@@ -40,14 +40,14 @@ _ENDS = {
     "date": ("9999-12-31", "0001-01-01"),
     "timestamp": ("9999-12-31 23:59:59.999999", "0001-01-01 00:00:00"),
 }
-_MOST_PLACES = 16_383  # of a numeric, after its point
+_MOST_PLACES = 16_383  # the most digits of a numeric after the point
 _ZONED = r"^(\d\d):(\d\d):(\d\d)(?:\.(\d{1,6})0*)?(?:Z|([+-])(\d\d)(?::?(\d\d))?(?::?(\d\d))?)$"
 _DAY = 86_400_000_000
 
 
 @dataclass(frozen=True)
 class SelectedColumn:
-    """How a column is asked for: a SQL template over its name, and the name it travels under."""
+    """How a column is selected: a SQL template over its name, and the alias in the result."""
 
     alias: str
     template: str
@@ -59,11 +59,11 @@ class SelectedColumn:
 
 
 def selected_column(alias: str, column: Column) -> SelectedColumn:
-    """How to ask PostgreSQL for a column's values.
+    """Return how to select a column's values from PostgreSQL.
 
-    Other types than those in the table go as their output functions write them, which is what pgoutput sends too: a
-    cast to text would take the blanks off a character(n). An array's elements are asked for as texts: JSON's numbers
-    would lose the zeros at their end.
+    Types without a template are selected in the format of their output functions, which pgoutput sends too: a cast to
+    text would remove trailing blanks of a character(n). An array's elements are selected as texts: JSON's numbers would
+    lose trailing zeros.
     """
     if column.type.endswith("[]"):
         return SelectedColumn(alias, "array_to_json({0}::text[])::text", column.name)
@@ -71,8 +71,9 @@ def selected_column(alias: str, column: Column) -> SelectedColumn:
 
 
 def to_lake_type(column: Column, text: SparkColumn, rules: ValueRules) -> SparkColumn:
-    """A value of the source from the text that wire() asked for, in the lake's type; NULL for one that the rules make
-    NULL or send to the dead letters (is_refused()).
+    """Convert the text from selected_column() to the lake's type.
+
+    Returns NULL for a value that the rules make NULL or send to the dead letters (is_refused()).
     """
     if column.type.endswith("[]"):
         return text
@@ -90,8 +91,9 @@ def to_lake_type(column: Column, text: SparkColumn, rules: ValueRules) -> SparkC
 
 
 def is_refused(column: Column, text: SparkColumn, rules: ValueRules) -> SparkColumn | None:
-    """Whether the rules send a value to the dead letters: a NULL in the lake is not equal to it. None for a type that
-    has no such values.
+    """Return whether the rules send a value to the dead letters; None for a type without such values.
+
+    Such a value is not equal to a NULL in the lake.
     """
     if column.type.endswith("[]"):
         return None
@@ -110,7 +112,7 @@ def _bounded(column: Column, text: SparkColumn, value: SparkColumn, rules: Value
 
 
 def normalized(column: Column, value: SparkColumn) -> SparkColumn:
-    """A value of either side as both are compared."""
+    """Convert a value of either side to the form in which both are compared."""
     if column.type.endswith("[]"):
         elements = F.from_json(value, "array<string>")
         return F.to_json(F.transform(elements, lambda one: _element(base(column.type[:-2]), one)))
@@ -126,7 +128,7 @@ def normalized(column: Column, value: SparkColumn) -> SparkColumn:
 
 
 def _element(kind: str, text: SparkColumn) -> SparkColumn:
-    """An array's element, both sides' text, as a text that is the same for the same value."""
+    """Convert an array element's text to a text that is equal for equal values."""
     match kind:
         case "real" | "double precision":
             return text.cast("float" if kind == "real" else "double").cast("string")
@@ -141,7 +143,7 @@ def _element(kind: str, text: SparkColumn) -> SparkColumn:
 
 
 def _without_exponent(text: SparkColumn) -> SparkColumn:
-    """A number's text without an exponent: Java writes 1.5E-7 where PostgreSQL writes 0.00000015."""
+    """Remove the exponent from a number's text: Java writes 1.5E-7 where PostgreSQL writes 0.00000015."""
     digits = F.regexp_replace(F.regexp_extract(text, r"^-?([0-9.]+)E-\d+$", 1), r"\.", "")
     places = F.regexp_extract(text, r"E-(\d+)$", 1).cast("int")
     zeros = F.lit("0" * _MOST_PLACES).substr(F.lit(1), places - 1)
@@ -150,7 +152,7 @@ def _without_exponent(text: SparkColumn) -> SparkColumn:
 
 
 def _utc_microseconds(text: SparkColumn) -> SparkColumn:
-    """A time with time zone as the microsecond of the day in UTC, which is the zone that Debezium writes it in."""
+    """Return a time with time zone as the microsecond of the day in UTC, the zone that Debezium writes."""
 
     def part(group: int) -> SparkColumn:
         return F.coalesce(F.regexp_extract(text, _ZONED, group).cast("bigint"), F.lit(0))

@@ -1,4 +1,4 @@
-"""What verify is told: the source at a point, the lake at a commit, and the raw events in between."""
+"""The input of verify: the source at a point, the lake at a commit, and the raw events in between."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from cdc_lake.contract.source.visibility import Point
 
 @dataclass(frozen=True)
 class SourceAccess:
-    """How executors reach the source. It travels to them inside of a pickled function: neither plans nor logs have
-    it, and its text leaves the password out.
+    """How executors connect to the source.
+
+    It is sent to them in a pickled function, so that it is not in plans or logs; its repr omits the password.
     """
 
     host: str
@@ -28,7 +29,7 @@ class SourceAccess:
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A table at an exported snapshot. `pages` divide it into ranges; None where it is read in one."""
+    """A table at an exported snapshot. `pages` divide it into ranges; None if it is read in one."""
 
     access: SourceAccess
     snapshot_id: str
@@ -47,8 +48,9 @@ class LakeState:
 
 @dataclass(frozen=True)
 class KafkaRange:
-    """Records of a topic: [begin, end) by partition. `kafka` are options of Spark's Kafka source, `epoch` is the
-    source's epoch that the records are of.
+    """Records of a topic: [begin, end) by partition.
+
+    `kafka` are options of Spark's Kafka source, `epoch` is the source's epoch of the records.
     """
 
     topic: str
@@ -60,13 +62,13 @@ class KafkaRange:
 
 @dataclass(frozen=True)
 class VerifySpec:
-    """One table's comparison.
+    """The comparison of one table.
 
-    `lake` is the state that is judged, None for a table without a commit. With `later`, the keys of these records are
-    set aside as pending: the lake has not applied them. Without, `lake` covers the point, and keys that changed after
-    the point are resolved by the raw events since `base`, a state from before the point (None: since the first).
-    `versions` are the captured schemas, oldest first, of which the last is the table's; `values` are the table's rules
-    for values that the lake's types have not. `limit` is how many differences are looked up and listed.
+    `lake` is the compared state, None for a table without a commit. With `later`, the keys of these records are
+    pending: the lake has not applied them. Without it, `lake` covers the point, and keys that changed after the point
+    are compared by the raw events since `base`, a state from before the point (None: since the first manifest).
+    `versions` are the captured schemas, oldest first; the last one is the table's. `values` are the table's rules for
+    values that the lake's types do not have. `limit` is the maximum number of listed differences.
     """
 
     location: S3Location
@@ -84,5 +86,5 @@ class VerifySpec:
 
     @property
     def schema(self) -> TableSchema:
-        """The newest version."""
+        """The newest captured schema."""
         return self.versions[-1]

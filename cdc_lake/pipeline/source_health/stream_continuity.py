@@ -163,7 +163,7 @@ def require_finished(flow: Flow, epochs: Epochs, epoch: Epoch) -> None:
 
 
 def _topics(kafka: Kafka, flow: Flow, epoch: Epoch) -> Iterator[str]:
-    """Yield a fault for each topic that was re-created since the epoch began: its earlier records are lost."""
+    """Yield a fault for each topic that was deleted or re-created since the epoch began: its records are lost."""
     own = {flow.heartbeat_topic, *(table.topic for table in flow.tables)}  # a table may have been removed since
     for topic, start in epoch.starts.items():
         if topic not in own:
