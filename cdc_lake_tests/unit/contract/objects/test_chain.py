@@ -189,7 +189,7 @@ def test_a_missing_number_is_not_filled_by_the_next_run(missing: int) -> None:
 
 @pytest.mark.parametrize("count", [2, 3, 40])
 def test_a_chain_without_its_first_manifest_is_not_an_empty_one(count: int) -> None:
-    """Taken for empty, it would be begun again from offset 0, and an epoch opened in it that nobody applies."""
+    """A chain that is taken for empty would be begun again from offset 0."""
     store, chain = chain_of(count)
     del store.objects[key(1)]
     store.forget_requests()
@@ -274,7 +274,7 @@ def test_a_checkpoint_past_the_chain_is_said() -> None:
 
 
 def test_a_manifest_that_was_landed_again_is_not_the_one_that_was_applied() -> None:
-    """It can end at another offset: what follows on it would leave out records, or tell them twice."""
+    """It can end at another offset: the next manifest would skip records or repeat them."""
     store, chain = chain_of(3)
     applied = chain.read(3).attempt
     assert list(chain.since(3, applied)) == []

@@ -1,4 +1,4 @@
-"""Raw objects: framed without loss, and verified to the byte before a record is believed."""
+"""Raw objects: framed without loss, and verified byte for byte when they are read."""
 
 from __future__ import annotations
 

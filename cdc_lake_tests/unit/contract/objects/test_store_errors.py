@@ -1,4 +1,4 @@
-"""What the object store's failures are told as: which object of which store, and what to do next."""
+"""Error messages of the object store: they name the object, the store and what to do."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def serve() -> Iterator[Callable[[int, str], S3Store]]:
 
 
 def at(endpoint: str) -> S3Store:
-    """A store that asks once: how often the real one asks again is not the subject."""
+    """A store without retries."""
     client = boto3.client(
         "s3",
         endpoint_url=endpoint,
@@ -88,7 +88,7 @@ def at(endpoint: str) -> S3Store:
 
 
 def nobody() -> str:
-    """An address where nobody listens."""
+    """An address without a listener."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return f"http://127.0.0.1:{server.getsockname()[1]}"
 

@@ -1,4 +1,4 @@
-"""What S3 sends, plainly or wrapped, and what is refused; moto's own notification among it."""
+"""S3's messages, direct and wrapped, moto's notification, and messages that are rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes a change the one it is."""
+"""The identity of a change."""
 
 from __future__ import annotations
 

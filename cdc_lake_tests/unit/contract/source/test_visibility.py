@@ -1,4 +1,4 @@
-"""What a point has seen, held against a model of PostgreSQL's transactions with 64-bit ids."""
+"""Point.sees() compared with a model of PostgreSQL's transactions with 64-bit ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What failed writers leave in a table: commits that were begun, files that were written after their rollback."""
+"""Failed writers: incomplete commits, and files that were written after their rollback."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FILE = "8f3b-0_0-24-41_{}.parquet"
 
 
 def rollback(*instants: str) -> bytes:
-    """Avro spells text as it is, behind its length."""
+    """Return text as Avro stores it: its length, then the text."""
     return b"Obj\x01 schema \x22" + b"\x22".join(instant.encode() for instant in instants) + b"\x00"
 
 

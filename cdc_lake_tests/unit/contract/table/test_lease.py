@@ -1,4 +1,4 @@
-"""The lease: one writer at a time, fenced, whatever the clock and the store do."""
+"""The lease: one writer at a time, fenced, with faults of clock and store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many runs in a row a key was set aside."""
+"""Counts of consecutive runs in which a key was pending."""
 
 from __future__ import annotations
 

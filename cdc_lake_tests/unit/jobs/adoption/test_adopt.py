@@ -273,7 +273,7 @@ def test_a_topic_that_lost_its_tail_and_was_written_on_stops(sink: Sink) -> None
 
 @every
 def test_the_last_record_has_expired(sink: Sink) -> None:
-    """Nobody can compare it any more; what is new is adopted all the same."""
+    """It cannot be compared any more; new records are adopted."""
     here = Adopting(sink, topic())
     here.write_from(0, 18)
     here.run()

@@ -1,4 +1,4 @@
-"""Any split of a history into objects, told again and late, adopts to the same records once."""
+"""Any split of a history into objects, repeated and late, is adopted as the same records once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is left to land: spans that start where the chain ends, or the reason why they can't."""
+"""The offsets to land: spans that start at the chain's end, or the error."""
 
 from __future__ import annotations
 
