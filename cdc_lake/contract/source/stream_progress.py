@@ -26,7 +26,7 @@ class Heartbeat(_Frozen):
 
 
 class PublicationState(_Frozen):
-    """The last known state of a publication: OID, row version and the OIDs of its tables."""
+    """The last known state of a publication: OID, row version (xmin), pg_publication_rel OIDs by table."""
 
     oid: int
     version: str
