@@ -1,4 +1,4 @@
-"""A real browser for tests of pages: the machine's own Chromium, driven by Playwright."""
+"""A browser for tests of HTML pages: the installed Chromium, driven by Playwright."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:  # every test run loads this module; only those that open a page load Playwright
+if TYPE_CHECKING:  # only the tests that open a page import Playwright
     from playwright.sync_api import Browser
 
 _OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
@@ -16,7 +16,7 @@ _OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
-    """The browser's path; tests that need one are skipped where there is none."""
+    """Return the path of Chromium; skip the test if it is not installed."""
     path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if path is None:
         pytest.skip("no chromium on this machine")
@@ -25,7 +25,7 @@ def chromium() -> str:
 
 @pytest.fixture(scope="module")
 def browser(chromium: str) -> Iterator[Browser]:
-    """A running browser without a window."""
+    """Yield a running headless browser."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

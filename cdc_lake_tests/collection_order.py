@@ -1,4 +1,4 @@
-"""Which process runs which tests, and in which order: a stack is made once, long ones come first, all end together."""
+"""Order of the tests and their distribution over processes: tests of one stack run in one process, long ones first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONGEST_FIRST = (
     "faults/jobs",
     "integration/infra",
     "integration",
-    # A process that has the stack of the faults keeps it, and the judge's Spark, until its last test of them.
+    # The process that has the fault tests' stack and their Spark session keeps both until its last fault test.
     "faults/infra",
     "faults/test_kills",
     "faults/test_verify_under_load",
@@ -33,30 +33,30 @@ ONE_STACK = {
     "integration/verify": "the stack of the oracle's tests",
     "faults/jobs": "the engines of the jobs' tests",
 }
-"""What goes on from one another, or shares what takes long to start; a file anywhere else stands for itself."""
+"""Tests that continue each other or share a slow start, by path prefix. Any other file is a group of its own."""
 
 
 class ByStacks(LoadScopeScheduling):
-    """Give out the tests of a stack, or of a file, to one process each."""
+    """Assign all tests of a stack, or of a file, to one process."""
 
     def _split_scope(self, nodeid: str) -> str:
         return group(nodeid)
 
 
-# Not by marks (--dist loadgroup): what xdist 3.8 does with those, pytest 9.2 passes over without a word.
+# Marks (--dist loadgroup) do not work: pytest 9.2 ignores what xdist 3.8 does with them, without a message.
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByStacks:  # noqa: ANN401 - xdist's own
-    """Group by stacks whatever runs on several processes."""
+    """Return the scheduler for runs on several processes."""
     return ByStacks(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the long ones first, each group's tests staying in their order."""
+    """Sort the tests, long ones first; the order within a group stays."""
     items.sort(key=lambda item: rank(item.nodeid))
 
 
 def group(nodeid: str) -> str:
-    """Whose stack a test runs on, by the id that pytest gives it."""
+    """Return the group of a test: the name of its stack, else its file. `nodeid` is pytest's id."""
     for place, stack in ONE_STACK.items():
         if _is_in(nodeid, place):
             return stack
@@ -64,7 +64,7 @@ def group(nodeid: str) -> str:
 
 
 def rank(nodeid: str) -> int:
-    """Return a test's place in the order, by the id that pytest gives it."""
+    """Return the position of a test in the order. `nodeid` is pytest's id."""
     return next((number for number, place in enumerate(LONGEST_FIRST) if _is_in(nodeid, place)), len(LONGEST_FIRST))
 
 

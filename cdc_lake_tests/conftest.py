@@ -1,4 +1,4 @@
-"""What all tests share: a browser, Hypothesis's settings, their order, the closing figures."""
+"""Fixtures and hooks of all tests: the browser, Hypothesis's settings, the test order, the summary."""
 
 import hypothesis
 import pytest
@@ -30,11 +30,11 @@ __all__ = [
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Print what was tried, and store that and the durations."""
+    """Print the trial counts; store them and the durations."""
     print_summary(terminalreporter, config)
     durations.store(terminalreporter, config)
 
 
-# On a busy machine a first example can take longer than any limit that would say something.
+# On a busy machine a first example exceeds any useful deadline.
 hypothesis.settings.register_profile("cdc-lake", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("cdc-lake")

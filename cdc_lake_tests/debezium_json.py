@@ -1,4 +1,4 @@
-"""How Debezium spells PostgreSQL's values in JSON: measured on the real chain (integration/pipeline/test_types.py)."""
+"""Debezium's JSON encoding of PostgreSQL's values, as observed in integration/chain/test_types.py."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ SPELLED: dict[str, Callable[[Any], Any]] = {
 
 
 def field(postgres: str, value: Any) -> Any:  # noqa: ANN401 - any value of any type
-    """The field of a record that holds the value of a column of this type."""
+    """Return a record's field for a column of this type."""
     if value is None:
         return None
     if isinstance(value, Decimal):

@@ -1,4 +1,4 @@
-"""Ways in which a history's events arrive: cut into batches, late, early, doubled, told once more."""
+"""Hypothesis strategies for the delivery of a history: batches that are late, early, duplicated or replayed."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ Batch = Sequence[Event]
 
 @dataclass(frozen=True)
 class Delivery:
-    """A history's events as they arrive: batch by batch, out of order, more than once."""
+    """The events of a history as they arrive: batch by batch, out of order, more than once."""
 
     batches: tuple[Batch, ...]
     taken: int = 0
-    """Where in the order of commits the last epoch's snapshot stands, if what that left out is to be swept."""
+    """The position of the last epoch's snapshot in the commit order, if a sweep follows; otherwise None."""
 
     def events(self) -> list[Event]:
-        """All of them."""
+        """Return all events in order of arrival."""
         return [event for batch in self.batches for event in batch]
 
     def of_epoch(self, epoch: int) -> list[Batch]:
-        """The batches of one epoch."""
+        """Return the batches of one epoch."""
         return [batch for batch in self.batches if batch[0].epoch == epoch]
 
 
 @st.composite
 def deliveries(draw: st.DrawFn) -> Delivery:
-    """A history, cut into batches anywhere: events late or early by some places, doubled, or all told once more.
+    """Cut a history into batches; some events are early or late, are duplicated, or all are replayed.
 
-    A batch is of one epoch, as a manifest is: the next epoch begins when the one before it is landed to its end.
+    A batch belongs to one epoch, as a manifest does: the next epoch begins when all of the previous one has landed.
     """
     events = draw(histories())
     batches: list[Batch] = []
@@ -53,7 +53,7 @@ def _delivered(draw: st.DrawFn, events: list[Event]) -> list[Batch]:
     for number, (low, high) in enumerate(bounds):
         for event in events[low:high]:
             fate = draw(st.integers(0, 7))
-            # Late or early: in any batch, anywhere in it.
+            # Move the event into any batch, at any position.
             batch = batches[draw(st.integers(0, count - 1))] if fate == 0 else batches[number]
             batch.insert(draw(st.integers(0, len(batch))) if fate < 3 else len(batch), event)
             if fate in {3, 4}:
@@ -65,10 +65,10 @@ def _delivered(draw: st.DrawFn, events: list[Event]) -> list[Batch]:
 
 @st.composite
 def in_order(draw: st.DrawFn) -> Delivery:
-    """A history that leaves values out, in the order in which it was sent, as one partition of a topic has it.
+    """Deliver a history with omitted values in the order in which it was sent, as one partition of a topic does.
 
-    Where a value was left out, an earlier change that comes later can't lend it any more: only what was told before
-    is told again, one event or all of them.
+    An earlier change cannot provide an omitted value if it arrives later, so only events that were already delivered
+    are repeated: one event or all of them.
     """
     sent = draw(histories(toasts=True, epochs=(1,)))
     cut = draw(st.integers(0, len(sent)))
@@ -80,9 +80,10 @@ def in_order(draw: st.DrawFn) -> Delivery:
 
 @st.composite
 def to_sweep(draw: st.DrawFn) -> Delivery:
-    """A history whose stream was lost: the new epoch's first batch has all of its snapshot, for a sweep to follow.
+    """Deliver a history whose stream was lost; the new epoch's first batch contains its whole snapshot.
 
-    What the snapshot told, also the attempt that was interrupted, comes again after the sweep now and then.
+    A sweep follows that batch. Events of the snapshot, those of its interrupted attempt included, sometimes arrive
+    again after the sweep.
     """
     events, taken = draw(resnapshots())
     told = [event for event in events if event.epoch == 1 and event.snapshot != "false"]
@@ -97,9 +98,9 @@ def to_sweep(draw: st.DrawFn) -> Delivery:
 
 @st.composite
 def to_purge(draw: st.DrawFn, days: int) -> Delivery:
-    """A history that pauses for so many days, for a purge: what came before the pause is in the first two batches.
+    """Deliver a history with a pause of this many days before a purge; the first two batches contain what precedes it.
 
-    Some of that comes once more after the pause, which is later than any window allows.
+    Some of these events arrive again after the pause, which is later than any replay window allows.
     """
     early, late = draw(two_ages(days))
     cut = draw(st.integers(0, len(early)))
@@ -109,7 +110,7 @@ def to_purge(draw: st.DrawFn, days: int) -> Delivery:
 
 
 def sample(count: int, number: int, strategy: st.SearchStrategy[Delivery] | None = None) -> list[Delivery]:
-    """So many deliveries as Hypothesis draws them from a seed: for tests that run many at once."""
+    """Draw this many deliveries from a seed, for tests that run many at once."""
     found: list[Delivery] = []
 
     @seed(number)
@@ -125,7 +126,7 @@ def sample(count: int, number: int, strategy: st.SearchStrategy[Delivery] | None
 
 
 def smaller(delivery: Delivery, fails: Callable[[Delivery], bool], runs: int) -> Delivery:
-    """A delivery with as few events as `runs` attempts can find that still fails."""
+    """Return a delivery that still fails, with as few events as `runs` attempts can find."""
     place = 0
     while runs and place < len(delivery.events()):
         tried = _without(delivery, place)

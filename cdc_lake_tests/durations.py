@@ -1,7 +1,7 @@
-"""How long each file of tests took: pytest's durations (setup, test, teardown), summed.
+"""Duration of each test file: the sum of pytest's setup, call and teardown times.
 
-Each run stores its sums in pytest's cache; `python -m cdc_lake_tests.durations` prints those of CI's suites. Nothing is
-fetched while tests run, so the sums are those of a warm machine.
+Each run stores its sums in pytest's cache; `python -m cdc_lake_tests.durations` prints those of CI's suites. Tests
+download nothing, so the sums are those of a warm machine.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ _STARTED: pytest.StashKey[float] = pytest.StashKey()
 
 
 class Run(TypedDict):
-    """Seconds of one call of pytest, and of its files over all processes."""
+    """Seconds of one pytest run, in total and by file over all processes."""
 
     seconds: float
     files: Mapping[str, float]
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Note the time."""
+    """Store the start time."""
     session.config.stash[_STARTED] = time.monotonic()
 
 
 def store(reporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Store the run's seconds, in all and by file."""
-    cache = getattr(config, "cache", None)  # none with -p no:cacheprovider
+    """Store the seconds of the run, in total and by file."""
+    cache = getattr(config, "cache", None)  # None with -p no:cacheprovider
     if cache is not None:
         taken = time.monotonic() - config.stash[_STARTED]
         cache.set(f"{_STORE}/{suite_name(config)}", Run(seconds=taken, files=by_file(reporter.stats)))
 
 
 def by_file(stats: Mapping[str, list[object]]) -> Counter[str]:
-    """Return the seconds of each file, from the reports that pytest's summary is made of."""
+    """Return the seconds of each file from pytest's reports."""
     seconds: Counter[str] = Counter()
     for reports in stats.values():
         for report in reports:
@@ -53,7 +53,7 @@ def by_file(stats: Mapping[str, list[object]]) -> Counter[str]:
 
 
 def lines(runs: Mapping[str, Run]) -> list[str]:
-    """Return the minutes of each suite, and the slowest files of all."""
+    """Return the minutes of each suite and the slowest files of all suites."""
     files: Counter[str] = Counter()
     for run in runs.values():
         files.update(run["files"])
@@ -63,7 +63,7 @@ def lines(runs: Mapping[str, Run]) -> list[str]:
 
 
 def main() -> None:
-    """Print what the last runs of CI's suites took."""
+    """Print the durations of the last runs of CI's suites."""
     runs = {}
     for suite in SUITES:
         file = Path(".pytest_cache/v", _STORE, suite)

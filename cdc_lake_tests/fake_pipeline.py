@@ -1,4 +1,4 @@
-"""A made-up shop's pipeline, and its changes flowing through fakes: source, topic, raw objects, lake."""
+"""The pipeline of a fictitious shop over fakes: source, topic, raw objects and lake in memory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from resources.postgres.table_columns import ColumnInfo
 
 @dataclass
 class World:
-    """One pipeline with everything it touches; `now` is the source's clock, in seconds since 1970."""
+    """One pipeline with its fake systems; `now` is the source's clock in seconds since 1970."""
 
     flow: Flow
     pages: Path
@@ -49,9 +49,9 @@ class World:
     bucket: MemoryStore = field(default_factory=MemoryStore)
     store: ObjectStore = field(default_factory=lambda: ObjectStore(bucket="shop"))
     beats: int = 0
-    """The heartbeats' counter."""
+    """The counter in the heartbeat rows."""
     streaming: bool = True
-    """Whether the connector brings what happens at the source."""
+    """Whether the connector sends the source's changes to Kafka."""
 
     def __post_init__(self) -> None:
         self.kafka = FakeKafka().noting(self.steps)
@@ -91,7 +91,7 @@ class World:
 
     @property
     def resolved(self) -> dict[str, Any]:
-        """The resources by name for use outside of a run, as the profile gives them."""
+        """Return the resources by name for use outside of a run, as the profile does."""
         return {
             "postgres": self.postgres,
             "kafka": self.kafka,
@@ -106,21 +106,19 @@ class World:
 
     @property
     def resources(self) -> dict[str, Any]:
-        """The resources by the names that assets ask for."""
+        """Return the resources by the names that assets require."""
         return {**self.resolved, "spark": self.spark}
 
     @property
     def orders(self) -> TableFlow:
-        """The first table."""
         return self.flow.tables[0]
 
     @property
     def customers(self) -> TableFlow:
-        """The second table."""
         return self.flow.tables[1]
 
     def start(self) -> World:
-        """Everything is deployed and runs; schemas are captured."""
+        """Deploy topics, connector and slot, and capture the schemas. Return self."""
         for topic in (*(table.topic for table in self.flow.tables), HEARTBEATS):
             self.kafka.make(topic)
         self.connect.put(self.flow.connector, {"exactly.once.support": "required"})
@@ -139,25 +137,24 @@ class World:
         self._change("customers", {"customer_id": customer_id, "country": country}, "false")
 
     def delete_order(self, order_id: int) -> None:
-        """Delete an order."""
         row = self._rows["orders"].pop(str(order_id))
         self._write_source("orders")
         self._event("orders", {**row, "__op": "d", "__deleted": "true"}, "false")
 
     def beat(self, snapshot: str = "false") -> None:
-        """Debezium's own heartbeat."""
+        """Send a heartbeat as Debezium does."""
         self._beaten(self.postgres.current_lsn() + 1, snapshot)
 
     def land(self, table: TableFlow) -> landing.LandReport:
-        """What raw does."""
+        """Do the work of the raw asset."""
         return self.land_by(table_progress.landing(table, self.kafka, S3Location("shop")).spec)
 
     def land_by(self, spec: landing.LandSpec) -> landing.LandReport:
-        """The land job, without Spark."""
+        """Run the land job without Spark."""
         return jobs.land(self.kafka, self.bucket, spec)
 
     def apply(self, table: TableFlow) -> None:
-        """What lake does to the table's files; the rows appear in Athena's tables and view."""
+        """Do the lake asset's work on the table's files; the rows appear in Athena's table and view."""
         spec = table.upsert_spec(S3Location("shop"), "test")
         if upsert.new_manifests(self.bucket, spec):
             self.apply_by(spec)
@@ -165,13 +162,13 @@ class World:
             self._write_lake(table.name)
 
     def apply_by(self, spec: upsert.UpsertSpec) -> upsert.UpsertReport:
-        """The upsert job, without Spark."""
+        """Run the upsert job without Spark."""
         report = jobs.apply(self.bucket, spec)
         self._write_lake(spec.table)
         return report
 
     def verify_by(self, spec: verify.VerifySpec) -> verify.VerifyReport:
-        """The verify job, without Spark: what one side has and the other has not is different."""
+        """Run the verify job without Spark: a row that only one side has counts as different."""
         table = spec.source.table
         columns = ", ".join(f'"{column.name}"' for column in spec.versions[-1].columns)
         _, ours = self.postgres.sql.run(f'SELECT {columns} FROM "sales"."{table}"')
@@ -180,7 +177,7 @@ class World:
         return verify.VerifyReport(len(ours), len(theirs), len(ours), 0, 0, 0, 0, len(apart), 0, (), {"match": 0.1})
 
     def sweep_by(self, spec: sweep.SweepSpec) -> sweep.SweepReport:
-        """The sweep job, which finds three rows."""
+        """Run the sweep job without Spark: it always reports three rows."""
         self.swept.append(spec)
         return sweep.SweepReport("2026", 3, 0.1)
 
@@ -194,12 +191,12 @@ class World:
         )
 
     def carry(self) -> None:
-        """What raw and lake do to the orders: everything there is, is landed and applied."""
+        """Land and apply all pending changes of the orders."""
         self.land(self.orders)
         self.apply(self.orders)
 
     def raw_events(self, table: str) -> list[dict[str, Any]]:
-        """Everything that is landed of a table."""
+        """Return all landed events of a table."""
         flow = next(each for each in self.flow.tables if each.name == table)
         items = (item for manifest in table_progress.manifests(self.bucket, flow) for item in manifest.objects)
         return [json.loads(value) for item in items for _, value in json_lines.records(self.bucket, item)]
@@ -218,7 +215,7 @@ class World:
             self.kafka.send(f"shop.sales.{table}", json.dumps({**event, **marks}).encode())
 
     def _started(self, _name: str) -> None:
-        """Debezium makes a slot that is missing."""
+        """Create the slot if it is missing, as Debezium does."""
         if self.postgres.slot(self.flow.slot) is None:
             self.postgres.put_slot(self.flow.slot)
 
@@ -252,6 +249,6 @@ class World:
 
 
 def world(folder: Path, now: float) -> World:
-    """A world whose files lie below a folder; nothing is deployed yet."""
+    """Return a pipeline with its files below a folder; nothing is deployed yet."""
     write_shop(folder / "defs")
     return World(load("shop", folder / "defs"), folder / "pages", now)

@@ -1,4 +1,4 @@
-"""The fixture of the made-up shop, for every folder of unit tests that wants a pipeline over fakes."""
+"""The `shop` fixture: the fake pipeline for unit tests."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from cdc_lake_tests.fake_pipeline import World, world
 
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    """The shop's pipeline, deployed and running; its objects are in memory."""
+    """Return the shop's pipeline, deployed and running, with its objects in memory."""
     made = world(tmp_path, float(int(time.time())))
-    # The one place where assets, jobs and commands get a store from.
+    # Assets, jobs and commands all get their store from this method.
     monkeypatch.setattr(S3Location, "store", lambda _self: made.bucket)
     monkeypatch.setattr(verification, "consistent_point", made.point)
     return made.start()

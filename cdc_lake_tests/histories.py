@@ -1,7 +1,7 @@
-"""Histories of a source, for Hypothesis to draw; and the fold that judges the lake.
+"""Hypothesis strategies for histories of a source, and the fold that gives the expected lake.
 
-In a history the connector's snapshot falls between transactions; a later connector (the next epoch) snapshots again.
-The fold goes by the order of commits alone: it shares no rule and no code with the product.
+In a history the connector's snapshot falls between transactions; a later connector (the next epoch) takes another
+snapshot. The fold uses the commit order only: it shares no rule and no code with the product.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _SOME = st.sets(_KEYS, max_size=KEYS)
 
 @st.composite
 def histories(draw: st.DrawFn, *, toasts: bool = False, epochs: Sequence[int] = (1, 1, 1, 2, 3)) -> list[Event]:
-    """All events of one source with KEYS keys, in the order in which they are sent."""
+    """Draw all events of a source with KEYS keys, in the order in which they are sent."""
     source = Source(lsn=draw(st.integers(1, 2**62)), toasts=toasts)
     for epoch in range(draw(st.sampled_from(epochs))):
-        # What happens before a connector starts, to be seen in its snapshot only. Between two connectors nothing is
-        # deleted: that is what `cdc-lake resnapshot` repairs, and no delivery of events.
+        # What happens before a connector starts is visible only in its snapshot. Between two connectors nothing is
+        # deleted: `cdc-lake resnapshot` repairs that, and no delivery of events can.
         before = draw(st.lists(_STATEMENT, max_size=6))
         if epoch and draw(st.booleans()):
             source.move(draw(st.integers(1, 2**62)))
@@ -35,7 +35,7 @@ def histories(draw: st.DrawFn, *, toasts: bool = False, epochs: Sequence[int] = 
             _run(source, before)
         source.connect()
         label = draw(_LABEL)
-        for _ in range(draw(_ATTEMPTS)):  # told twice where it was interrupted
+        for _ in range(draw(_ATTEMPTS)):  # an interrupted snapshot is sent twice
             source.snapshot(label)
         _run(source, draw(_STATEMENTS))
     _commit_all(source)
@@ -44,10 +44,10 @@ def histories(draw: st.DrawFn, *, toasts: bool = False, epochs: Sequence[int] = 
 
 @st.composite
 def resnapshots(draw: st.DrawFn) -> tuple[list[Event], int]:
-    """A history whose stream was lost, and the number that the new snapshot's point has in the order of commits.
+    """Draw a history whose stream was lost, and the position of the new snapshot in the commit order.
 
-    What was changed meanwhile, also between two attempts at that snapshot, nobody tells. The snapshot's LSN is FAR, of
-    all histories: a sweep is told one for its table.
+    No event reports the changes made meanwhile, also those between two attempts at that snapshot. The snapshot's LSN
+    is FAR in all histories, because a sweep takes one LSN for its table.
     """
     source = Source(lsn=draw(st.integers(1, FAR // 2)))
     _run(source, draw(st.lists(_STATEMENT, max_size=6)))
@@ -72,9 +72,9 @@ def resnapshots(draw: st.DrawFn) -> tuple[list[Event], int]:
 
 @st.composite
 def two_ages(draw: st.DrawFn, days: int) -> tuple[list[Event], list[Event]]:
-    """What a history tells, and what it tells so many days later; some transactions are open in between.
+    """Draw a history in two parts with this many days between them; some transactions are open across the gap.
 
-    The later part goes on from LSN FAR, in all histories.
+    The second part starts at LSN FAR in all histories.
     """
     source = Source(lsn=draw(st.integers(1, FAR // 2)))
     source.connect()
@@ -97,7 +97,7 @@ def _run(source: Source, statements: Iterable[tuple[int, int, int, int, Row, boo
 
 
 def _delete(source: Source, keys: Iterable[int]) -> None:
-    """Another writer deletes those of the rows that nobody has locked."""
+    """Let another writer delete the rows that are not locked."""
     for key in sorted(keys):
         if key in source.rows:
             source.change(WRITERS, key, key, 0, source.rows[key])
@@ -110,7 +110,7 @@ def _commit_all(source: Source) -> None:
 
 
 def fold(events: Iterable[Event]) -> Mapping[int, Event]:
-    """What a table must hold after these events, by key: the change that committed last, a delete's tombstone too."""
+    """Return the expected rows by key: the change that committed last, tombstones included."""
     newest: dict[int, Event] = {}
     for event in events:
         if event.key not in newest or newest[event.key].committed <= event.committed:
@@ -119,5 +119,5 @@ def fold(events: Iterable[Event]) -> Mapping[int, Event]:
 
 
 def content(event: Event) -> tuple[object, ...]:
-    """What readers see of a row."""
+    """Return what readers see of a row."""
     return (event.note, event.qty, event.op == "d")

@@ -1,4 +1,4 @@
-"""A running stack for tests, in a state folder of its own."""
+"""Functions that start a stack for tests in its own state folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from infra.local.stack.state_folder import StackHome
 def running_stack(
     home: Path, only: Collection[str] | None = None, components: Sequence[Component] | None = None
 ) -> Iterator[Stack]:
-    """The stack in `home`, up (`only` these and what they need), and down at the end, whatever happens."""
+    """Start the stack in `home` (`only` these components and their dependencies); stop it at the end."""
     stack = Stack(StackHome(home), components)
     try:
         stack.up(only)
@@ -28,7 +28,7 @@ def running_stack(
 
 @contextmanager
 def scratch_home() -> Iterator[Path]:
-    """A new state folder that PostgreSQL's user may pass through (pytest's own folders are closed to it)."""
+    """Yield a new state folder that PostgreSQL's user can enter, unlike pytest's own folders."""
     folder = Path(tempfile.mkdtemp(prefix="cdc-lake-test-"))
     folder.chmod(0o711)
     try:

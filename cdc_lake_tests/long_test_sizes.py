@@ -1,6 +1,6 @@
-"""How much the long tests try: CI's share, or all of it with CDC_LAKE_FULL=1, which `make test-faults FULL=1` sets.
+"""Size of the long tests: CI's share, or all with CDC_LAKE_FULL=1, which `make test-faults FULL=1` sets.
 
-A test takes its number from `size`, or carries `full_only`. No other module reads the variable.
+A test takes its number from `size`, or has the mark `full_only`. No other module reads the variable.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ VARIABLE = "CDC_LAKE_FULL"
 
 
 def is_full() -> bool:
-    """Return whether everything is to be tried. Raises ValueError for a value other than 1, 0 or nothing."""
+    """Return whether all cases run. Raises ValueError for a value other than 1, 0 or nothing."""
     value = os.environ.get(VARIABLE, "")
     if value not in {"", "0", "1"}:
         raise ValueError(f"Cannot read {VARIABLE}: {value!r} is neither 1 nor 0. Set it to 1, or unset it.")

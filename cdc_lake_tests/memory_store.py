@@ -1,4 +1,4 @@
-"""An ObjectStore in memory, with true conditional semantics, faults on demand and every request counted."""
+"""An ObjectStore in memory with conditional puts, faults on demand and request counts."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ PAGE = 1000
 class MemoryStore:
     """One bucket.
 
-    `requests` counts what S3 would count: a listing's pages, a batch of deletes as one. `before_put` is called
-    with the key ahead of each conditional put, outside of the lock: the place for a rival.
+    `requests` counts what S3 would count: each page of a listing, each batch of deletes. `before_put` is called with
+    the key before each conditional put, outside of the lock: a rival writer's place.
     """
 
     objects: dict[str, StoredObject] = field(default_factory=dict)
@@ -29,20 +29,20 @@ class MemoryStore:
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def lose_answers(self, count: int = 1) -> None:
-        """Let the next puts succeed and say PreconditionFailed, as a client's retry after a lost answer sees it."""
+        """Let the next puts succeed and raise PreconditionFailed, as seen by a client that retries a lost response."""
         self._lost_answers = count
 
     def be_busy(self, count: int = 1) -> None:
-        """Let the next puts fail without a trace: S3's 409, another conditional put of the key being under way."""
+        """Let the next puts fail without effect: S3's 409 during another conditional put of the key."""
         self._busy = count
 
     def forget_requests(self) -> None:
-        """Count from 0 again."""
+        """Reset the counts."""
         self.requests.clear()
 
     @property
     def total(self) -> int:
-        """All requests."""
+        """Return the number of all requests."""
         return sum(self.requests.values())
 
     def get(self, key: str) -> StoredObject | None:
@@ -86,7 +86,7 @@ class MemoryStore:
         return len(asked)
 
     def write(self, key: str, body: bytes) -> None:
-        """Put an object behind the contract's back: damage, or what another program left."""
+        """Write an object without the contract's checks: damage, or another program's object."""
         with self._lock:
             self.objects[key] = StoredObject(key, body, hashlib.md5(body, usedforsecurity=False).hexdigest(), {})
 
@@ -111,10 +111,9 @@ class MemoryStore:
 
 @dataclass(frozen=True)
 class MemoryLocation:
-    """Stands where the jobs take an S3Location: gives the same store to whoever asks."""
+    """A replacement of S3Location for the jobs; every call returns the same store."""
 
     bucket: MemoryStore
 
     def store(self) -> MemoryStore:
-        """The one store."""
         return self.bucket

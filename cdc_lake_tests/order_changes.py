@@ -13,7 +13,7 @@ from random import Random
 from psycopg2.extensions import cursor as Cursor  # noqa: N812 - psycopg2 names its class in lower case
 
 SETTLED, SLOW = 0, 9
-"""Last digits of the orders that are never changed, and of those that only the transaction that stays open changes."""
+"""Last digits of the orders that never change, and of those that only the long open transaction changes."""
 _NAMES = (None, "", "Zażółć & Søn", "l'été", "tab\there", 'quote "x"', "🚚 express")
 
 _INSERT = """
@@ -23,7 +23,7 @@ select %(id)s, customer_id, %(employee)s, date '1998-05-06', %(shipper)s, %(frei
     on conflict do nothing
 """
 _WRITE_AT_ONCE = "set constraints all immediate"
-"""The outbox is then written by each statement, so that the WAL contains open and rolled back work too."""
+"""Each statement then writes the outbox, so that the WAL contains open and rolled back work too."""
 _ADD_LINE = """
 insert into datalake.order_details (order_id, product_id, unit_price, quantity, discount)
 select order_id, %(product)s, %(price)s, %(quantity)s, 0.05 from datalake.orders where order_id = %(id)s

@@ -22,7 +22,7 @@ from cdc_lake_tests.order_changes import OrderChanges
 
 _RECONNECT_SECONDS = 0.2
 _CATCH_UP_SECONDS = 30.0
-"""How far behind the rate it catches up: an application whose database was away has requests waiting."""
+"""The backlog that is caught up: an application whose database was away has requests waiting."""
 _SLOW_STEPS = 25
 
 
@@ -85,7 +85,7 @@ class Traffic:
         return self.counts
 
     def _done(self) -> int:
-        """Return what counts for the rate: refused transactions too, so that they are not repeated without a pause."""
+        """Return what counts for the rate: refused transactions too, so that their retries have pauses."""
         return self.counts.changes + self.counts.refused
 
     def _step(self) -> None:
@@ -118,7 +118,7 @@ class Traffic:
 
     def _failed(self, connection: Connection, committing: bool) -> None:
         if not connection.closed:
-            with suppress(psycopg2.Error):  # the connection is lost just now: counted below
+            with suppress(psycopg2.Error):  # the connection is already lost; counted below
                 connection.rollback()
         if not connection.closed:
             self.counts.refused += 1
@@ -126,8 +126,6 @@ class Traffic:
             self.counts.ambiguous += 1
         else:
             self.counts.lost += 1
-
-    # The transaction that stays open.
 
     def _slow_step(self) -> None:
         if self._slow is None:
@@ -149,8 +147,6 @@ class Traffic:
             self.counts.changes += changes
         except (psycopg2.OperationalError, psycopg2.InterfaceError):
             self._failed(self._slow, committing=True)
-
-    # Connections.
 
     def _connected(self, until: Callable[[], bool]) -> bool:
         """Open the connections that are closed. Return False if `until` was true first."""

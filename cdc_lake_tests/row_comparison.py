@@ -1,13 +1,13 @@
-"""Source and lake compared by content, row by row: a second judge, for small tables in tests.
+"""Row-by-row comparison of source and lake: a second verification, for small tables in tests.
 
-It shares no code with the oracle (`cdc-lake verify`), and asks Athena where that asks Spark.
+It shares no code with `cdc-lake verify`, and reads the lake through Athena instead of Spark.
 
-The argument: every row that the source's snapshot shows was committed before the heartbeat that follows it, so
-when that heartbeat has reached Kafka, all of its changes have. Keys with records after the lake's checkpoint are
-set aside; every other key has not changed between checkpoint and snapshot, so its two rows must be equal.
+A row in the source's snapshot was committed before the heartbeat that follows the snapshot. When that heartbeat has
+reached Kafka, so have all of the row's changes. Keys with records after the lake's checkpoint are set aside; any other
+key has not changed between checkpoint and snapshot, so its two rows must be equal.
 
-Rows travel through this process. Athena's timestamps have milliseconds, so
-timestamps are compared to the millisecond.
+All rows pass through this process. Athena's timestamps have milliseconds, so timestamps are compared to the
+millisecond.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _EPOCH = datetime(1970, 1, 1)
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a comparison found; keys are tuples in the order of the table's key columns."""
+    """The result of a comparison; keys are tuples in the order of the table's key columns."""
 
     compared: int
     changed_since: int
@@ -51,7 +51,7 @@ class Comparison:
 
     @property
     def equal(self) -> bool:
-        """Whether nothing is missing, extra or different."""
+        """Return whether nothing is missing, extra or different."""
         return not (self.missing or self.extra or self.different)
 
 
@@ -66,7 +66,7 @@ def compare(
 ) -> Comparison:
     """Compare the source table with the lake's view. Waits up to `seconds` for the stream to pass the snapshot."""
     columns = captured_schema.latest(store, table.pipeline.name, table.source_table).columns
-    # Before the source's snapshot: what another run applies from here on counts as changed since.
+    # Read before the source's snapshot: what another run applies from here on counts as changed since.
     applied = table_progress.checkpoint(store, table)
     postgres = table.pipeline.at_source(postgres)
     source = _source_rows(table, columns, postgres)
@@ -109,7 +109,7 @@ def _lake_rows(table: TableFlow, columns: Sequence[captured_schema.Column], athe
 def _changed_since(
     table: TableFlow, columns: Sequence[captured_schema.Column], kafka: Kafka, store: ObjectStore, manifest: int
 ) -> set[Key]:
-    """The keys with records after the manifest that the lake applied last."""
+    """Return the keys with records after the manifest that the lake applied last."""
     applied = Chain(store, table.pipeline.name, table.topic).read(manifest).next_offsets() if manifest else {}
     by_name = {column.name: column for column in columns}
     changed = set()
@@ -133,13 +133,13 @@ def _by_key(
 
 
 def normal(value: object, lake_type: str) -> object:
-    """A value as both sides spell it."""
+    """Return a value in the form that both sides share."""
     result = value
     match value:
         case datetime() if lake_type == "timestamp":
             moment = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
             result = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
-        case time() if lake_type == "bigint":  # microseconds since midnight, as Debezium tells it
+        case time() if lake_type == "bigint":  # microseconds since midnight, as Debezium sends it
             result = ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
         case memoryview() | bytearray() if lake_type == "binary":
             result = bytes(value)
@@ -149,12 +149,12 @@ def normal(value: object, lake_type: str) -> object:
             result = int(value)
         case int() | float() | str() | Decimal() if lake_type in {"float", "double"}:
             number = float(np.float32(float(value))) if lake_type == "float" else float(value)
-            result = "NaN" if math.isnan(number) else number  # which equals nothing, itself included
+            result = "NaN" if math.isnan(number) else number  # a NaN equals nothing, not even itself
     return result
 
 
 def streamed(value: object, column: captured_schema.Column) -> object:
-    """A value of a record of the topic as normal() spells it: what jobs/apply/decode.py does in Spark, for keys."""
+    """Return a topic record's value in the form of normal(); jobs/apply/decode.py does this in Spark, for keys."""
     short = bool(column.arguments) and column.arguments[0] <= 3
     match column.base, value:
         case "date", int():

@@ -1,4 +1,4 @@
-"""Seeds of random tests: an environment variable repeats one, and every failure names it."""
+"""Seeds of random tests: an environment variable sets a seed, and every failure names it."""
 
 from __future__ import annotations
 

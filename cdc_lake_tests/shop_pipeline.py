@@ -1,4 +1,4 @@
-"""The made-up shop's pipeline: its YAML, its SQL, and the columns of its tables at the source."""
+"""The fictitious shop's pipeline: its YAML, its SQL, and its source columns."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ HEARTBEATS = "shop.sales.cdc_heartbeat"
 
 
 def write_shop(defs: Path, yaml: str = YAML) -> Path:
-    """Write the shop's pipeline below a folder of definitions; its folder."""
+    """Write the shop's pipeline below a folder of definitions. Return the pipeline's folder."""
     folder = defs / "shop"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "defs.yaml").write_text(yaml)

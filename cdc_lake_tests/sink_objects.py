@@ -1,7 +1,7 @@
-"""Objects as the vendors' S3 sink connectors name and write them, and a topic that they are written from.
+"""Objects with the names and formats of the vendors' S3 sink connectors, and a topic as their input.
 
-Formats as their sources have them: https://github.com/lensesio/stream-reactor (FileNamer.scala, JsonFormatWriter.scala,
-and for the envelope S3SinkTaskJsonEnvelopeTest.scala), https://github.com/confluentinc/kafka-connect-storage-cloud
+Sources of the formats: https://github.com/lensesio/stream-reactor (FileNamer.scala, JsonFormatWriter.scala, and for
+the envelope S3SinkTaskJsonEnvelopeTest.scala), https://github.com/confluentinc/kafka-connect-storage-cloud
 (TopicPartitionWriter.java, ByteArrayRecordWriterProvider.java),
 https://github.com/Aiven-Open/cloud-storage-connectors-for-apache-kafka (s3-sink-connector/README.md,
 OutputWriter.java).
@@ -31,7 +31,7 @@ EVERY = (*ORDERED, BY_FIELD)
 
 
 def named(sink: Sink, topic: str, partition: int, records: Sequence[Record], folder: str = "") -> str:
-    """The key of an object with these records; `folder` is that of a sink that partitions by fields."""
+    """Return the key of an object with these records; `folder` is the prefix of a sink that partitions by fields."""
     first, last = records[0][0], records[-1][0]
     at = sink.prefix.rstrip("/")
     names = {
@@ -44,7 +44,7 @@ def named(sink: Sink, topic: str, partition: int, records: Sequence[Record], fol
 
 
 def written(sink: Sink, topic: str, partition: int, records: Iterable[Record]) -> bytes:
-    """The body of an object with these records."""
+    """Return the body of an object with these records."""
     lines = [_line(sink, topic, partition, offset, value) for offset, value in records]
     if sink.layout == "aiven":
         return gzip.compress(b"\n".join(lines))
@@ -63,7 +63,7 @@ def _line(sink: Sink, topic: str, partition: int, offset: int, value: bytes) -> 
 
 @dataclass
 class TopicInMemory:
-    """A topic's committed records by partition; other offsets are markers. Those before `begins` have expired."""
+    """The committed records of a topic by partition; other offsets are markers. Those before `begins` have expired."""
 
     values: dict[int, dict[int, bytes]]
     ends: dict[int, int]
@@ -80,9 +80,9 @@ class TopicInMemory:
 
     @classmethod
     def of(cls, offsets: Iterable[int], end: int, partition: int = 0) -> TopicInMemory:
-        """One partition with records at these offsets."""
+        """Return a topic of one partition with records at these offsets."""
         return cls({partition: {offset: b'{"n": %d}' % offset for offset in offsets}}, {partition: end})
 
     def some(self, first: int, last: int, partition: int = 0) -> list[Record]:
-        """The records from one offset to another."""
+        """Return the records from one offset to another."""
         return [(offset, value) for offset, value in sorted(self.values[partition].items()) if first <= offset <= last]

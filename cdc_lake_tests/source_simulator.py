@@ -1,6 +1,6 @@
-"""A little PostgreSQL that runs: transactions that overlap and lock the keys they change, and a connector.
+"""A simulated PostgreSQL and connector; its transactions overlap and lock the keys they change.
 
-Its events are those that Debezium would send. Each knows when it committed, which the product has to find out from
+The events are those that Debezium would send. Each contains its commit position, which the product has to derive from
 epoch, snapshot and LSN.
 """
 
@@ -16,18 +16,18 @@ NOTES = (None, "", "a", "ß→🦆", '{"json": [1, "x"]}', "tab\tbreak\nquote\"'
 LABELS = ("true", "first", "last", "first_in_data_collection", "last_in_data_collection")
 WRITERS = 3
 START = 1_700_000_000_000
-"""When histories begin, by the source's clock (milliseconds)."""
+"""The source's time at the beginning of a history, in milliseconds."""
 DAY = 86_400_000
 FAR = 2**62
-"""An LSN past all of a history's beginning: where its later part goes on, so that many histories agree on it."""
+"""An LSN beyond the first part of any history; the second part starts here in all histories."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """One delivered change: Debezium's fields, the epoch of its manifest, and what only the source knows.
+    """One delivered change: Debezium's fields, the epoch of its manifest, and the true commit position.
 
-    `committed` is the place of its change among all: the number of the transaction in the order of commits, and of
-    the change in it. A snapshot's row stands behind every transaction that committed before it.
+    `committed` is the change's position among all changes: the number of the transaction in the commit order, and of
+    the change in the transaction. A snapshot row follows every transaction that committed before the snapshot.
     """
 
     committed: tuple[int, int]
@@ -40,11 +40,11 @@ class Event:
     note: str | None
     qty: int
     left_out: bool = False
-    """Whether PostgreSQL leaves the note out, which is TOASTed and did not change."""
+    """Whether PostgreSQL omits the note, because it is TOASTed and did not change."""
     source_ts_ms: int = START
 
     def record(self, shift: int = 0) -> dict[str, Any]:
-        """What the topic holds of it, its key moved by `shift`."""
+        """Return the record in the topic, with its key moved by `shift`."""
         gone = self.op == "d"
         return {
             "id": self.key + shift,
@@ -57,7 +57,7 @@ class Event:
             "__lsn": self.lsn,
             "__txId": self.txid,
             "__snapshot": self.snapshot,
-            # Four values for all there is of a day: whoever orders by it is wrong.
+            # One of four values a day: ordering by this field is wrong.
             "__source_ts_ms": self.source_ts_ms + self.lsn % 4,
             "__deleted": "true" if gone else "false",
         }
@@ -79,7 +79,7 @@ class _Change:
 class _Transaction:
     number: int
     changes: list[_Change] = field(default_factory=list)
-    rows: dict[int, Row | None] = field(default_factory=dict)  # what it sees otherwise than the others
+    rows: dict[int, Row | None] = field(default_factory=dict)  # rows of which it sees another version
 
 
 @dataclass
@@ -88,7 +88,7 @@ class Source:
 
     lsn: int
     toasts: bool = False
-    """Whether its notes are TOASTed, and its replica identity leaves them out where they did not change."""
+    """Whether the notes are TOASTed and the replica identity omits unchanged ones."""
     rows: dict[int, Row] = field(default_factory=dict)
     open: dict[int, _Transaction] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
@@ -96,11 +96,11 @@ class Source:
     begun: int = 0
     epoch: int = -1  # before the first connector
     heard: bool = False
-    """Whether a connector listens."""
+    """Whether a connector is running."""
     now: int = START
 
     def change(self, writer: int, key: int, other: int, what: int, row: Row) -> None:
-        """One statement of a writer: which one, `what` says and the row's being there; a locked key is left alone."""
+        """Run one statement of a writer; `what` and whether the row exists select it. A locked key is skipped."""
         if writer not in self.open:
             self.begun += 1
             self.open[writer] = _Transaction(self.begun)
@@ -113,7 +113,7 @@ class Source:
         elif what == 0:
             self._write(writer, [(key, "d", before)])
         elif what == 1 and other != key and seen.get(other) is None:
-            # A change of primary key is told as a delete and an insert, under one LSN.
+            # A change of the primary key is sent as a delete and an insert with one LSN.
             self._write(writer, [(key, "d", before), (other, "c", row)])
         elif self.toasts and what > 2:
             self._write(writer, [(key, "u", (before[0], row[1]))], left_out=True)
@@ -128,7 +128,7 @@ class Source:
             transaction.rows[key] = None if op == "d" else row
 
     def commit(self, writer: int) -> None:
-        """The writer's transaction is durable; a connector that runs sends its changes."""
+        """Commit the writer's transaction; a running connector sends its changes."""
         transaction = self.open.pop(writer, None)
         if transaction is None:
             return
@@ -147,12 +147,12 @@ class Source:
                 self.rows[key] = seen
 
     def connect(self) -> None:
-        """A connector starts, of the next epoch."""
+        """Start a connector with the next epoch."""
         self.epoch += 1
         self.heard = True
 
     def snapshot(self, label: int) -> int:
-        """It reads all rows, at a point that open transactions straddle; the number that this point has."""
+        """Read all rows, with transactions open across the snapshot. Return the snapshot's commit position."""
         self.commits += 1
         self.lsn += 8
         for place, (key, (note, qty)) in enumerate(sorted(self.rows.items())):
@@ -163,6 +163,6 @@ class Source:
         return self.commits
 
     def move(self, lsn: int) -> None:
-        """Another cluster takes over: its WAL may begin anywhere; open transactions are lost with the old one."""
+        """Switch to another cluster: its WAL may begin anywhere, and open transactions are lost."""
         self.open.clear()
         self.lsn = lsn

@@ -1,4 +1,4 @@
-"""The generated sample as SQL scripts of somebody's own: unqualified names, plain INSERTs, like a dump's."""
+"""The generated sample as a user's SQL scripts: unqualified names and plain INSERTs, as in a dump."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PUBLISHED_OUTBOX = Path(__file__).with_name("published_outbox.sql")
 
 
 def write_scripts(folder: Path) -> None:
-    """01_ddl.sql and 02_data.sql, to be run in this order."""
+    """Write 01_ddl.sql and 02_data.sql, which run in this order."""
     ddl = (Path(northwind.__file__).parent / "schema.sql").read_text().replace("datalake.", "")
     (folder / "01_ddl.sql").write_text(ddl)
     lines = ["SET client_encoding = 'UTF8';"]
@@ -28,10 +28,10 @@ def write_scripts(folder: Path) -> None:
 
 
 def write_published_folder(folder: Path, database: str, role: str = "devuser") -> None:
-    """A folder in the shape of the published data lake demo's data/sql, which brings schema, grant and outbox."""
+    """Write a folder like the published data lake demo's data/sql, with schema, grant and outbox."""
     write_scripts(folder)
     ddl = folder / "01_ddl.sql"
-    # Their keys: smallint for an order, bpchar for a customer.
+    # The folder's key types: smallint for an order, bpchar for a customer.
     narrow = re.sub(r"(order_id\s+)integer", r"\1smallint", ddl.read_text())
     ddl.write_text(narrow.replace("varchar(5)", "bpchar"))
     (folder / "00_create_schema.sql").write_text(

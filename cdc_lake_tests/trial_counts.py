@@ -1,6 +1,6 @@
-"""What was tried: tests count histories, deliveries, faults, and the summary prints the sums.
+"""Counts of what the tests tried (histories, deliveries, faults); the pytest summary prints the sums.
 
-A test takes the fixture `tried` and says `tried("histories", 40)`.
+A test uses the fixture `tried` and calls `tried("histories", 40)`.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import pytest
 Tried = Callable[[str, int], None]
 _COUNTS: pytest.StashKey[Counter[str]] = pytest.StashKey()
 SUITES = ("unit", "integration-e2e-faults")
-"""The folders that CI gives to pytest together: what other runs left behind is not counted."""
+"""The folders that CI passes to pytest together; results of other runs are not counted."""
 _OUTPUT = "tried"
-"""Where a worker of pytest-xdist leaves its sums for the process that prints."""
+"""The key under which a worker of pytest-xdist sends its sums to the main process."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin with nothing tried."""
+    """Reset the counts."""
     config.stash[_COUNTS] = Counter()
 
 
 @pytest.fixture(scope="session")
 def tried(pytestconfig: pytest.Config) -> Tried:
-    """Add to the number of things of a kind that were tried."""
+    """Return a function that adds to the count of a kind."""
     counts = pytestconfig.stash[_COUNTS]
 
     def add(what: str, count: int = 1) -> None:
@@ -39,7 +39,7 @@ def tried(pytestconfig: pytest.Config) -> Tried:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Hand a worker's sums over."""
+    """Send a worker's sums to the main process."""
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         output[_OUTPUT] = dict(session.config.stash[_COUNTS])
@@ -47,25 +47,25 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:  # noqa: ANN401 - xdist's WorkerController
-    """Take a worker's sums over; one that was killed has none."""
+    """Add a worker's sums; a killed worker has none."""
     node.config.stash[_COUNTS].update(getattr(node, "workeroutput", {}).get(_OUTPUT, {}))
 
 
 def print_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Print the sums, in a section of their own, and leave them for main()."""
+    """Print the sums in their own section, and store them for main()."""
     counts = config.stash[_COUNTS]
     if not counts:
         return
     terminalreporter.section("tried")
     for line in _lines(counts):
         terminalreporter.write_line(line)
-    cache = getattr(config, "cache", None)  # none with -p no:cacheprovider
+    cache = getattr(config, "cache", None)  # None with -p no:cacheprovider
     if cache is not None:
         cache.set(f"{_OUTPUT}/{suite_name(config)}", dict(counts))
 
 
 def suite_name(config: pytest.Config) -> str:
-    """Return the name of what pytest was given, as in SUITES."""
+    """Return the name of pytest's arguments as in SUITES."""
     return "-".join(Path(arg).name for arg in config.args)
 
 

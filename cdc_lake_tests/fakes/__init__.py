@@ -1,1 +1,1 @@
-"""The resources as small fakes in memory: they answer like the systems, and note what is removed or restarted."""
+"""In-memory fakes of the resources; they answer like the real systems and record what is removed or restarted."""

@@ -1,4 +1,4 @@
-"""What the aws profile finds where it runs: its variables, and the jars that go to EMR."""
+"""The environment of the aws profile: its variables, and the jars that EMR needs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ENVIRONMENT = {
 
 
 def bind(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
-    """Set the variables, and put there what `cdc-lake setup --aws` fetches, and no more."""
+    """Set the variables, and write exactly the files that `cdc-lake setup --aws` downloads."""
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("CDC_LAKE_CACHE", str(cache))

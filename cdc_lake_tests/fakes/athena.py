@@ -1,4 +1,4 @@
-"""Athena as a fake: queries are run by SQLite (sql.py), and views are noted in the fake catalog."""
+"""A fake of Athena: SQLite runs its queries (sql.py), and the fake catalog records its views."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from resources.glue.catalog import TableDefinition
 
 
 class FakeAthena(Athena):
-    """Athena over SQLite's tables; views that it makes appear in `glue`."""
+    """Athena over SQLite's tables; the views it creates appear in `glue`."""
 
     _sql: Sql = PrivateAttr(default_factory=lambda: Sql("trino"))
     _types: dict[str, str] = PrivateAttr(default_factory=dict)
@@ -19,23 +19,23 @@ class FakeAthena(Athena):
     _databases: set[str] = PrivateAttr(default_factory=set)
 
     def with_catalog(self, glue: FakeGlue) -> FakeAthena:
-        """Itself, with views noted in that catalog."""
+        """Record views in this catalog. Return self."""
         self._glue = glue
         return self
 
     @property
     def sql(self) -> Sql:
-        """The lake's tables."""
+        """Return the lake's SQL server."""
         return self._sql
 
     @property
     def types(self) -> dict[str, str]:
-        """The types of columns, by name; varchar where none is given."""
+        """Return the column types by name; a column without an entry is varchar."""
         return self._types
 
     @property
     def databases(self) -> set[str]:
-        """The databases that queries were run in."""
+        """Return the databases in which queries ran."""
         return self._databases
 
     def query(self, sql: str) -> QueryResult:

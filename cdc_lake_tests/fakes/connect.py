@@ -1,4 +1,4 @@
-"""Kafka Connect as a fake in memory: connectors that run, fail, and are restarted."""
+"""A fake of Kafka Connect in memory: connectors that run, fail, and are restarted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from resources.connect.kafka_connect import KafkaConnect
 
 
 class FakeConnect(Noting, KafkaConnect):
-    """Connectors in memory: each runs one task until `fail` is called."""
+    """Connectors in memory; each runs one task until `fail` is called."""
 
     url: str = "http://nowhere:8083"
     _configs: dict[str, dict[str, str]] = PrivateAttr(default_factory=dict)
@@ -25,25 +25,25 @@ class FakeConnect(Noting, KafkaConnect):
 
     @property
     def listeners(self) -> list[Callable[[str], object]]:
-        """Called with the name of a connector that is put and runs."""
+        """Return the functions to call with the name of each connector that is put and runs."""
         return self._listeners
 
     @property
     def restarts(self) -> list[str]:
-        """The connectors that were restarted, as often as they were."""
+        """Return the name of a connector for each of its restarts."""
         return self._restarts
 
     def run(self, name: str, state: str = RUNNING) -> None:
-        """The connector and its task are RUNNING, or both in another state."""
+        """Set the connector and its task to RUNNING, or both to another state."""
         self._states[name] = ConnectorStatus(name, state, (TaskStatus(0, state, "worker", None),))
-        self._offsets.setdefault(name, {"lsn": 995})  # what the fake slot has confirmed lies before
+        self._offsets.setdefault(name, {"lsn": 995})  # below what the fake slot has confirmed
 
     def run_uncounted(self, name: str) -> None:
-        """The connector is RUNNING, and nothing is known of its tasks, as on MSK Connect at first."""
+        """Set the connector to RUNNING with unknown tasks, as MSK Connect first reports it."""
         self._states[name] = ConnectorStatus(name, RUNNING, (), tasks_told=False)
 
     def fail(self, name: str, cause: str, *, connector_too: bool = False) -> None:
-        """The connector's task fails, or the connector before it has a task."""
+        """Fail the connector's task, or the connector itself while it has no task."""
         task = TaskStatus(0, FAILED, "worker", f"org.apache.SomeException\nCaused by: {cause}")
         self._states[name] = (
             ConnectorStatus(name, FAILED, (), f"Caused by: {cause}")
@@ -52,7 +52,7 @@ class FakeConnect(Noting, KafkaConnect):
         )
 
     def store(self, name: str, offset: Mapping[str, object] | None) -> None:
-        """Connect has stored this offset of the connector, or has lost it."""
+        """Store an offset of the connector, or remove it."""
         self._offsets[name] = offset
 
     def offsets(self, name: str) -> tuple[dict[str, object], ...]:
@@ -95,7 +95,7 @@ class FakeConnect(Noting, KafkaConnect):
         return self._states[name]
 
     def restart_running_only(self) -> None:
-        """From now on as MSK Connect does."""
+        """Allow restarts of running connectors only, as MSK Connect does."""
         self._running_only = True
 
     def can_restart(self, status: ConnectorStatus) -> bool:
@@ -103,7 +103,7 @@ class FakeConnect(Noting, KafkaConnect):
         return status.state == RUNNING or not self._running_only
 
     def restart_failed(self, name: str) -> tuple[int, ...]:
-        """See KafkaConnect; it goes on failing until `run` is called."""
+        """See KafkaConnect; the connector still fails until `run` is called."""
         self._restarts.append(name)
         return tuple(task.id for task in self._states[name].failed_tasks)
 

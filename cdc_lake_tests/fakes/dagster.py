@@ -1,4 +1,4 @@
-"""How the fakes are handed to Dagster: to assets, sensors and checks, as they are."""
+"""Functions that pass the fakes to Dagster's assets, sensors and checks without copying them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}  # run c
 
 
 def evaluate(check: dg.AssetChecksDefinition, **resources: object) -> dg.AssetCheckResult:
-    """What a check finds: Dagster's direct invocation would make the fakes anew, without what they hold."""
+    """Return the result of a check; Dagster's direct invocation would copy the fakes without their content."""
     found = check.op.compute_fn.decorated_fn(**resources)  # type: ignore[union-attr]
     assert isinstance(found, dg.AssetCheckResult)
     return found
 
 
 def bound(**resources: object) -> dict[str, dg.ResourceDefinition]:
-    """The fakes as they are, for assets and sensors."""
+    """Return resource definitions that yield the given fakes themselves."""
     return {name: dg.ResourceDefinition.hardcoded_resource(each) for name, each in resources.items()}

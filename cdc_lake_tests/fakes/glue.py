@@ -1,4 +1,4 @@
-"""The Glue catalog as a fake in memory."""
+"""A fake of the Glue catalog in memory."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from resources.glue.catalog import GlueCatalog, TableDefinition
 
 
 class FakeGlue(Noting, GlueCatalog):
-    """A catalog in memory."""
-
     _tables: dict[str, TableDefinition] = PrivateAttr(default_factory=dict)
     _partitions: dict[str, set[str]] = PrivateAttr(default_factory=dict)
     _steps: Steps = PrivateAttr(default_factory=Steps)

@@ -1,4 +1,4 @@
-"""The two jobs without Spark, in plain Python on the objects in memory: what they leave behind is the contract's."""
+"""The land and upsert jobs in plain Python on in-memory objects; they write what the contract requires."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from resources.spark.job_interface import JobRun
 
 
 class FakeSpark:
-    """Runs others in place of the jobs."""
+    """Runs the given functions instead of the jobs."""
 
     def __init__(self, jobs: Mapping[Any, Callable[[Any], Any]]) -> None:
         self._jobs = jobs
         self._last: JobRun | None = None
         self.warmed = 0
         self.elsewhere: JobRun | None = None
-        """What runs are told as; None where they are in this process."""
+        """The names of the runs; None for runs in this process."""
 
     def run(self, job: Callable[..., Any], spec: Any) -> Any:  # noqa: ANN401 - as the resource's
         """See LocalSpark."""
@@ -54,7 +54,7 @@ class FakeSpark:
 
 
 def land(kafka: FakeKafka, bucket: MemoryStore, spec: landing.LandSpec) -> landing.LandReport:
-    """The land job: an object a span."""
+    """Run the land job: one object for each span."""
     chain = Chain(bucket, spec.pipeline, spec.topic, spec.chain)
     head = chain.head()
     spans = landing.pending(head, spec)
@@ -90,7 +90,7 @@ def _last(messages: list[Message]) -> LastRecord | None:
 
 
 def apply(bucket: MemoryStore, spec: upsert.UpsertSpec) -> upsert.UpsertReport:
-    """The upsert job: a commit with the checkpoint, and one file."""
+    """Run the upsert job: a commit with the checkpoint, and one file."""
     new = upsert.new_manifests(bucket, spec)
     before = timeline.last_commit(bucket, spec.prefix)
     instant = f"2026{1 if before is None else int(before.instant) - 20260000 + 1:04d}"

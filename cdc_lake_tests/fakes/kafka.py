@@ -1,4 +1,4 @@
-"""Kafka as a fake in memory: topics, their records and offsets."""
+"""A fake of Kafka in memory: topics, records and offsets."""
 
 from __future__ import annotations
 
@@ -18,26 +18,24 @@ from resources.kafka.topic_settings import TopicInfo
 
 @dataclass
 class FakeTopic:
-    """A topic: records by partition, of which those before `begins` have expired."""
+    """A topic: records by partition; those before `begins` have expired."""
 
     topic_id: str
     config: dict[str, str]
     records: dict[int, list[Message]]
     begins: dict[int, int]
     open_from: dict[int, int] = field(default_factory=dict)
-    """By partition, the first record of a transaction that has not ended there."""
+    """The offset of the first record of an open transaction, by partition."""
 
 
 class FakeKafka(Noting, Kafka):
-    """Topics in memory."""
-
     bootstrap: str = "nowhere:9092"
     _topics: dict[str, FakeTopic] = PrivateAttr(default_factory=dict)
     _steps: Steps = PrivateAttr(default_factory=Steps)
     _made: int = PrivateAttr(default=0)
 
     def make(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> FakeTopic:
-        """Make a topic, anew where there is one: with another id."""
+        """Create a topic; an existing one is replaced by one with another id."""
         self._made += 1
         settings = {"cleanup.policy": "delete", "retention.ms": "604800000", "retention.bytes": "-1", **(config or {})}
         empty: dict[int, list[Message]] = {partition: [] for partition in range(partitions)}
@@ -45,7 +43,7 @@ class FakeKafka(Noting, Kafka):
         return self._topics[name]
 
     def send(self, name: str, value: bytes | None, partition: int = 0, key: bytes | None = None) -> int:
-        """Append a record; its offset."""
+        """Append a record. Return its offset."""
         records = self._topics[name].records[partition]
         records.append(Message(partition, len(records), 1000 + len(records), key, value))
         return len(records) - 1
@@ -89,7 +87,7 @@ class FakeKafka(Noting, Kafka):
         return {partition: len(records) for partition, records in self._topics[topic].records.items()}
 
     def hold(self, topic: str, partition: int, offset: int | None) -> None:
-        """Begin a transaction at an offset that has not ended yet, or end it."""
+        """Begin a transaction at this offset and leave it open, or end it."""
         found = self._topics[topic].open_from
         found.pop(partition, None) if offset is None else found.update({partition: offset})
 

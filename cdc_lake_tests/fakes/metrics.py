@@ -1,4 +1,4 @@
-"""Metrics that keep what they were told."""
+"""A fake of the metrics resource that keeps what is put."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class FakeMetrics:
 
     def __init__(self) -> None:
         self.told: list[tuple[str, dict[str, float]]] = []
-        """Each pipeline's figures, the newest last."""
+        """The metrics of each pipeline, the newest last."""
 
     def put(self, pipeline: str, figures: Mapping[str, float]) -> None:
         """See Metrics."""

@@ -1,4 +1,4 @@
-"""PostgreSQL as a fake in memory: the WAL's end, slots, publications, columns, and SQL that answers."""
+"""A fake of PostgreSQL in memory: WAL position, slots, publications, columns, and SQL queries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from resources.postgres.table_queries import ReplicaIdentity
 
 
 class FakePostgres(Noting, Postgres):
-    """One database. `sql` answers queries; each beat moves the WAL on, and is handed to `listeners`."""
+    """One database. `sql` answers queries; each heartbeat advances the WAL and is passed to `listeners`."""
 
     host: str = "nowhere"
     user: str = "postgres"
@@ -40,27 +40,26 @@ class FakePostgres(Noting, Postgres):
     _made: dict[tuple[str, ...], int] = PrivateAttr(default_factory=dict)
     _held_back: dict[str, tuple[str, ...]] = PrivateAttr(default_factory=dict)
     _heartbeats: set[str] = PrivateAttr(default_factory=set)
-    _wal: list[int] = PrivateAttr(default_factory=lambda: [1000])  # its end; a copy of the resource shares it
+    _wal: list[int] = PrivateAttr(default_factory=lambda: [1000])  # the WAL's end, shared by copies of the resource
     _listeners: list[Any] = PrivateAttr(default_factory=list)
     _steps: Steps = PrivateAttr(default_factory=Steps)
 
     @property
     def sql(self) -> Sql:
-        """The database's tables."""
         return self._sql
 
     @property
     def listeners(self) -> list[Any]:
-        """Called with the LSN of each beat."""
+        """Return the functions to call with the LSN of each heartbeat."""
         return self._listeners
 
     def has(self, schema: str, table: str, columns: Iterable[ColumnInfo], key: tuple[str, ...]) -> None:
-        """The database has such a table from now on; its rows are `sql`'s business."""
+        """Add a table to the catalog; its rows are in `sql`."""
         self._columns[schema, table] = tuple(columns)
         self._keys[schema, table] = key
 
     def put_slot(self, name: str, **changes: Any) -> None:  # noqa: ANN401 - SlotInfo's fields
-        """Make a healthy slot, but for `changes`."""
+        """Create a healthy slot, except for `changes`."""
         healthy = SlotInfo(name, "pgoutput", self.database, True, 900, 990, 100, "reserved", None)
         self._slots[name] = replace(healthy, **changes)
 
@@ -86,11 +85,11 @@ class FakePostgres(Noting, Postgres):
         return replace(found, **self._told.get((schema, table), {}))
 
     def tells(self, schema: str, table: str, **changes: Any) -> None:  # noqa: ANN401 - TableCatalog's fields
-        """The catalog says this of a table from now on."""
+        """Set what the catalog contains about a table."""
         self._told[schema, table] = changes
 
     def fill(self, *columns: str) -> None:
-        """Rows have values in these columns."""
+        """Declare that rows have values in these columns."""
         self._filled.update(columns)
 
     def untellable_dates(self, schema: str, table: str) -> tuple[str, ...]:
@@ -135,7 +134,7 @@ class FakePostgres(Noting, Postgres):
         return replace(self._server[0], lsn=self._wal[0])
 
     def becomes(self, **changes: Any) -> None:  # noqa: ANN401 - ServerIdentity's fields
-        """Another server answers from now on."""
+        """Replace the server by another one."""
         self._server[0] = replace(self._server[0], **changes)
 
     def publication(self, name: str) -> PublicationInfo | None:
@@ -151,14 +150,14 @@ class FakePostgres(Noting, Postgres):
         return PublicationIdentity(self._made.get((name,), 1), str(self._made.get((name, "version"), 1)), members)
 
     def republish(self, name: str, *what: str, tables: Iterable[Table] | None = None, held_back: str = "") -> None:
-        """Make the publication (nothing named), its version ("version") or a membership (schema, table) another one."""
+        """Re-create the publication (no arguments), its version ("version") or a membership (schema, table)."""
         self._made[(name, *what)] = self._made.get((name, *what), 1) + 1
         if tables is not None:
             self._published[name] = tuple(tables)
         self._held_back[name] = (held_back,) if held_back else ()
 
     def drop_publication(self, name: str) -> None:
-        """There is no such publication any more."""
+        """Remove the publication."""
         del self._published[name]
 
     def ensure_publication(self, name: str, tables: Iterable[Table]) -> PublicationChange:
@@ -184,11 +183,11 @@ class FakePostgres(Noting, Postgres):
         return self._wal[0]
 
     def beat_silently(self) -> None:
-        """The WAL moves on by another change than a heartbeat."""
+        """Advance the WAL by a change that is no heartbeat."""
         self._wal[0] += 10
 
     def rewind(self, lsn: int) -> None:
-        """Another server, or an older state: its WAL ends earlier."""
+        """Move the WAL's end back, as another or a restored server does."""
         self._wal[0] -= lsn
 
     def slot(self, name: str) -> SlotInfo | None:

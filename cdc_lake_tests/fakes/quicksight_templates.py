@@ -1,4 +1,4 @@
-"""Northwind's QuickSight templates, under another id and title."""
+"""Copies of Northwind's QuickSight templates with another id and title."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""S3 in memory, served over HTTP: what putting and reading whole objects takes, for boto3 and for child processes."""
+"""A fake of S3 over HTTP, in memory: puts and gets of whole objects, for boto3 and for child processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SESSION = boto3.Session()
 
 @dataclass
 class MemoryS3:
-    """All buckets: objects by `bucket/key`, `puts` in the order in which they were put."""
+    """All buckets: objects by `bucket/key`; `puts` in order."""
 
     objects: dict[str, bytes] = field(default_factory=dict)
     puts: list[str] = field(default_factory=list)
@@ -29,7 +29,7 @@ class MemoryS3:
     _lock: Any = field(default_factory=Lock)
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        """Answer one request."""
+        """Answer one request (WSGI)."""
         key, method = environ["PATH_INFO"].lstrip("/"), environ["REQUEST_METHOD"]
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         with self._lock:
@@ -52,7 +52,7 @@ class MemoryS3:
         return "200 OK", self.objects[key]
 
     def client(self) -> Any:  # noqa: ANN401 - as boto3's
-        """boto3's client of it."""
+        """Return a boto3 client of this server."""
         keys = {"aws_access_key_id": "key", "aws_secret_access_key": "secret"}
         config = Config(proxies={}, s3={"addressing_style": "path"}, retries={"total_max_attempts": 1})
         return _SESSION.client("s3", endpoint_url=self.url, region_name="us-east-1", config=config, **keys)
@@ -60,7 +60,7 @@ class MemoryS3:
 
 @contextmanager
 def served_s3() -> Iterator[MemoryS3]:
-    """S3 at an address of its own."""
+    """Serve S3 at a port of its own."""
     s3 = MemoryS3()
     with listening(s3) as url:
         s3.url = url

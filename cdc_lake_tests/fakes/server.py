@@ -1,4 +1,4 @@
-"""Serves a WSGI application, or AWS services, on a port of its own in the process of the test."""
+"""Functions that serve a WSGI application, or AWS services, on a free port in the test's process."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from infra.local.aws_api.server import Application, make_aws_server
 from infra.local.aws_api.signatures import SigningKeys
 
 KEYS = SigningKeys("key", "secret")
-"""The keys that clients in unit tests sign with."""
+"""The access keys of clients in unit tests."""
 
 
 @contextmanager
 def listening(application: Any) -> Iterator[str]:  # noqa: ANN401 - WSGI
-    """Serve a WSGI application; yields its URL, without a slash at its end."""
+    """Serve a WSGI application; yield its URL without a trailing slash."""
     with _running(make_server("127.0.0.1", 0, application, threaded=True)) as url:
         yield url
 
 
 @contextmanager
 def serving(services: Mapping[str, Application], region: str = "us-east-1", keys: SigningKeys = KEYS) -> Iterator[str]:
-    """Serve AWS services, by the names that requests are signed for; yields the URL."""
+    """Serve AWS services by the names in the requests' signatures; yield the URL."""
     with _running(make_aws_server(0, services, region, keys)) as url:
         yield url
 

@@ -1,4 +1,4 @@
-"""SQL for fakes: statements of Trino or PostgreSQL, run by SQLite, so that a check's SQL is tried and not just read."""
+"""Trino's and PostgreSQL's SQL on SQLite, so that unit tests execute a check's SQL."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Row = tuple[Any, ...]
 
 
 class _ExactSum:
-    """sum() over decimals, which SQLite keeps as text."""
+    """An exact sum() of decimals, which SQLite stores as text."""
 
     def __init__(self) -> None:
         self.total: Decimal | None = None
@@ -31,7 +31,7 @@ class _ExactSum:
 
 
 class Sql:
-    """One server, with the schemas that it is asked to have."""
+    """One server; a schema is created when it is first used."""
 
     def __init__(self, dialect: str) -> None:
         self.dialect = dialect
@@ -40,7 +40,7 @@ class Sql:
         self._db.create_aggregate("sum", 1, _ExactSum)  # type: ignore[arg-type]  # its stub wants an int
 
     def make(self, schema: str, table: str, columns: Sequence[str], rows: Sequence[Sequence[object]] = ()) -> None:
-        """Make a table anew, with rows; its schema too where it is missing."""
+        """Create a table with rows, and its schema if missing; replace an existing table."""
         if schema not in {row[1] for row in self._db.execute("PRAGMA database_list")}:
             self._db.execute(f"ATTACH ':memory:' AS \"{schema}\"")
         name = f'"{schema}"."{table}"'
@@ -50,13 +50,13 @@ class Sql:
         self._db.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(columns))})", values)
 
     def run(self, statement: str) -> tuple[list[str], list[Row]]:
-        """A statement's columns and rows."""
+        """Run a statement. Return its columns and rows."""
         self.statements.append(statement)
         tree = sqlglot.parse_one(statement, read=self.dialect)
         if isinstance(tree, exp.Create) and tree.args.get("replace"):
             self._db.execute(f"DROP {tree.kind} IF EXISTS {tree.this.sql('sqlite')}")
             tree.set("replace", False)
-        for counted in list(tree.find_all(exp.CountIf)):  # SQLite's would be a sum, which is NULL without rows
+        for counted in list(tree.find_all(exp.CountIf)):  # in SQLite a sum, which is NULL without rows
             counted.replace(exp.Count(this=exp.case().when(counted.this, "1")))
         cursor = self._db.execute(tree.sql("sqlite"))
         return [column[0] for column in cursor.description or ()], cursor.fetchall()
@@ -67,7 +67,7 @@ def _quoted(names: Sequence[str]) -> Iterator[str]:
 
 
 class SqlCursor:
-    """psycopg2's cursor, as far as it is used."""
+    """The used part of psycopg2's cursor."""
 
     def __init__(self, server: Sql) -> None:
         self._server = server
@@ -81,43 +81,41 @@ class SqlCursor:
         return None
 
     def execute(self, statement: str | pg.Composable) -> None:
-        """Run a statement."""
         _, self._rows = self._server.run(statement if isinstance(statement, str) else rendered(statement))
         self.rowcount = len(self._rows)
 
     def fetchall(self) -> list[Row]:
-        """All rows that are left."""
+        """Return all remaining rows."""
         return self.fetchmany(len(self._rows))
 
     def fetchmany(self, size: int) -> list[Row]:
-        """The next rows."""
+        """Return the next rows."""
         taken, self._rows = self._rows[:size], self._rows[size:]
         return taken
 
     def fetchone(self) -> Row | None:
-        """The next row."""
+        """Return the next row."""
         return next(iter(self.fetchmany(1)), None)
 
 
 class SqlConnection:
-    """psycopg2's connection, as far as it is used."""
+    """The used part of psycopg2's connection."""
 
     def __init__(self, server: Sql) -> None:
         self._server = server
 
     def cursor(self) -> SqlCursor:
-        """A cursor."""
         return SqlCursor(self._server)
 
 
 @contextmanager
 def connected(server: Sql) -> Iterator[Connection]:
-    """A connection to a server."""
+    """Return a connection to a server."""
     yield cast("Connection", SqlConnection(server))
 
 
 def rendered(statement: pg.Composable) -> str:
-    """The text of a composed statement; psycopg2's own way needs a connection."""
+    """Return the text of a composed statement; psycopg2's own method needs a connection."""
     match statement:
         case pg.Composed():
             return "".join(rendered(part) for part in statement.seq)

@@ -1,4 +1,4 @@
-"""What fakes remove, in order, and a place where they can be cut off."""
+"""A record of what fakes remove, in order, and a step at which they stop."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from typing import Self
 
 
 class CutOff(Exception):  # noqa: N818 - it says what happens to whoever meets it
-    """The process died here."""
+    """Simulates the death of the process."""
 
 
 @dataclass
 class Steps:
-    """What fakes removed, in order. With `cut_at`, the step of that number doesn't happen: CutOff is raised."""
+    """What fakes removed, in order. The step with number `cut_at` does not happen and raises CutOff."""
 
     done: list[str] = field(default_factory=list)
     cut_at: int | None = None
 
     def take(self, what: str) -> None:
-        """A removal is about to happen."""
+        """Record a removal that is about to happen. Raises CutOff at step `cut_at`."""
         if self.cut_at == len(self.done):
             raise CutOff(what)
         self.done.append(what)
 
 
 class Noting:
-    """A fake that notes what it removes."""
+    """A fake that records what it removes."""
 
     _steps: Steps
 
     def noting(self, steps: Steps) -> Self:
-        """Itself, with removals noted there."""
+        """Record removals in `steps`. Return self."""
         self._steps = steps
         return self
