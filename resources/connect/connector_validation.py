@@ -3,6 +3,7 @@
 A setting whose placeholder has a made-up value is not judged, since its errors say nothing about the file. If a
 database setting has one, no database setting is judged: Debezium reports any failure to connect at `database.hostname`.
 """
+
 from __future__ import annotations
 
 from collections.abc import Mapping
