@@ -1,4 +1,4 @@
-"""What differs from one deployment to another and belongs to no single system."""
+"""Settings of one deployment that belong to no single system."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ RECORD_BYTES = 16 * 2**20
 
 
 class Deployment(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """Settings of the place where the pipelines run."""
+    """The profile, the source's host, limits and waiting times of this deployment."""
 
     profile: str
     source_host: str
-    """The database's host as the Connect worker reaches it."""
+    """The database's host name in the Connect worker's network."""
     password_reference: str = Field(
         description="How the worker looks the database's password up: a config provider's `${provider:path:key}`."
     )
@@ -25,10 +25,10 @@ class Deployment(dg.ConfigurableResource):  # type: ignore[type-arg]
     )
     record_bytes: int = Field(default=RECORD_BYTES, description="The largest record that topics take.")
     pages: str
-    """The folder that dashboards are written to."""
+    """The folder for generated dashboard pages."""
     snapshot_seconds: float = 1800.0
-    """How long an initial snapshot may take."""
+    """The maximum duration of an initial snapshot."""
     poll_seconds: float = 1.0
-    """How often whatever runs connectors is asked for one's state meanwhile."""
+    """The pause between two requests for a connector's state during that time."""
     stream_seconds: float = 300.0
-    """How long a check waits for what is committed to come through the stream."""
+    """How long a check waits until a committed change has come through the stream."""

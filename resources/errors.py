@@ -1,19 +1,19 @@
-"""The errors of the resources, named for what happened."""
+"""The exceptions of the resources, named after what happened."""
 
-# ruff: noqa: N818 - a class that says what happened (SlotBusy) needs no "Error" behind it
+# ruff: noqa: N818 - names such as SlotBusy need no suffix "Error"
 
 from __future__ import annotations
 
 
 class ResourceError(Exception):
-    """Something outside of this process isn't as it has to be; the message is written for people."""
+    """An external system is not in the required state; the message is written for users."""
 
     def __init__(self, message: str, hint: str = "") -> None:
-        """Keep the message and the sentence that says what to do next.
+        """Create an error.
 
         Args:
             message: what happened, and to which object.
-            hint: a sentence to append, usually the resource's own `hint`.
+            hint: what to do next, in a sentence; usually the resource's own `hint`.
         """
         self.message = message
         self.hint = hint
@@ -21,28 +21,28 @@ class ResourceError(Exception):
 
     @property
     def user_message(self) -> str:
-        """The message with its hint: what to show instead of a traceback."""
+        """The message with its hint, for display instead of a traceback."""
         return f"{self.message} {self.hint}".strip()
 
     def __str__(self) -> str:
-        """Return `user_message`, so that logs say what to do as well."""
+        """Return `user_message`, so that logs also contain the hint."""
         return self.user_message
 
 
 class Unreachable(ResourceError):
-    """A server didn't answer, or not in time."""
+    """A server did not answer, or not in time."""
 
 
 class LeaderMoving(Unreachable):
-    """A Kafka partition has no leader at this moment: right after the topic was made, or while brokers change."""
+    """A Kafka partition has no leader at the moment: after the topic's creation, or while brokers change."""
 
 
 class AccessRefused(ResourceError):
-    """A server answered, and refuses this user, password or permission."""
+    """A server rejected the user, the password or the operation."""
 
 
 class WaitTimedOut(ResourceError):
-    """Something that was waited for didn't happen within its bound."""
+    """A condition was not met within the timeout."""
 
 
 class DatabaseMissing(ResourceError):
@@ -50,15 +50,15 @@ class DatabaseMissing(ResourceError):
 
 
 class TableMissing(ResourceError):
-    """The database has no such table, or this user can't see it."""
+    """The database has no such table, or the user cannot see it."""
 
 
 class PublicationConflict(ResourceError):
-    """A publication exists, and holds back changes that a pipeline needs."""
+    """An existing publication does not publish all changes that a pipeline needs."""
 
 
 class SlotBusy(ResourceError):
-    """A replication slot can't be dropped, because its consumer comes back again and again."""
+    """A replication slot cannot be dropped because its consumer reconnects repeatedly."""
 
 
 class TopicMissing(ResourceError):
@@ -66,23 +66,23 @@ class TopicMissing(ResourceError):
 
 
 class TopicContractBroken(ResourceError):
-    """A topic exists with settings that would lose or reorder records."""
+    """A topic has settings that would lose or reorder records."""
 
 
 class OffsetsExpired(ResourceError):
-    """Records that were asked for by offset are no longer in the topic (retention), or not yet."""
+    """Requested offsets are no longer in the topic (retention), or not yet."""
 
 
 class KafkaRequestFailed(ResourceError):
-    """The broker refused a request for another reason."""
+    """A Kafka broker rejected a request for another reason."""
 
 
 class ConnectRequestFailed(ResourceError):
-    """Kafka Connect refused a request."""
+    """Kafka Connect rejected a request."""
 
 
 class ConnectorConfigInvalid(ResourceError):
-    """A connector's configuration was refused, by field, or can't be completed."""
+    """A connector's configuration was rejected, by setting, or is incomplete."""
 
 
 class ConnectorMissing(ResourceError):
@@ -94,4 +94,4 @@ class ConnectorFailed(ResourceError):
 
 
 class JobFailed(ResourceError):
-    """A Spark job that runs elsewhere ended without a report."""
+    """A remote Spark job ended without a report."""

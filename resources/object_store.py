@@ -1,4 +1,4 @@
-"""The object store, as a Dagster resource: where the bucket is, for assets, jobs and Spark alike."""
+"""The object store's bucket as a Dagster resource, for assets, jobs and Spark."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pydantic import Field
 
 
 class ObjectStore(S3Resource):
-    """One bucket. Without an endpoint and keys it is AWS's, with the credentials of the environment.
+    """One bucket. By default it uses AWS's endpoint and the environment's credentials.
 
-    An asset of one's own has boto3's client, as of any S3Resource:
+    Assets get the boto3 client as from any S3Resource:
 
         def report(store: ObjectStore) -> None:
             store.get_client().put_object(Bucket=store.bucket, Key="reports/today", Body=b"…")
@@ -28,7 +28,7 @@ class ObjectStore(S3Resource):
         return self
 
     def hadoop_secrets(self) -> dict[str, str]:
-        """Hadoop's properties with the keys; to be set inside the running JVM, whose command line anybody can read."""
+        """Return Hadoop's properties with the keys; set them inside the JVM: its command line is world-readable."""
         if self.endpoint_url is None:
             return {}
         return {
@@ -37,7 +37,7 @@ class ObjectStore(S3Resource):
         }
 
     def spark_options(self) -> dict[str, str]:
-        """What Spark needs, besides the keys, to reach the bucket by s3a:// URIs; empty on AWS."""
+        """Return the settings, except the keys, that Spark needs for s3a:// URIs in the bucket; empty on AWS."""
         if self.endpoint_url is None:
             return {}
         prefix = "spark.hadoop.fs.s3a."

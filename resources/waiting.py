@@ -1,4 +1,4 @@
-"""Waiting for a condition, with a bound."""
+"""Waits for a condition with a timeout."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def until(
     hint: str = "",
     pause_seconds: float = 0.1,
 ) -> Seen:
-    """Look again and again; return what was seen when `done` says so. What `look` raises is let through.
+    """Call `look` until `done` accepts its result; return that result. Exceptions of `look` are not caught.
 
     Args:
-        look: asks for the present state.
-        done: whether that state is the one that is waited for.
-        seconds: the bound.
+        look: returns the current state.
+        done: whether that state is the expected one.
+        seconds: the timeout.
         what: completes "waited 30 s for …" in the error.
         hint: a sentence to append to it.
-        pause_seconds: between two looks.
+        pause_seconds: the pause between two calls.
 
     Raises:
-        WaitTimedOut: it wasn't seen within the bound; the message has what was seen last.
+        WaitTimedOut: the state was not reached in time; the message contains the last state.
     """
     waiting = Retrying(
         stop=stop_after_delay(seconds),

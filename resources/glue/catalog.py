@@ -1,4 +1,4 @@
-"""The Glue Data Catalog, as a Dagster resource: the databases and tables that Athena sees."""
+"""The Glue Data Catalog as a Dagster resource: the databases and tables that Athena sees."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ __all__ = ["GlueCatalog", "GlueColumn", "TableDefinition", "hudi_table", "merge_
 
 _MISSING = "EntityNotFoundException"
 _EXISTS = "AlreadyExistsException"
-_PARTITIONS_A_CALL = 100  # the most that BatchCreatePartition takes
+_PARTITIONS_A_CALL = 100  # the maximum of BatchCreatePartition
 
 
 class GlueCatalog(AwsResource):
-    """A Glue catalog. Every method raises Unreachable, AccessRefused or AwsRequestFailed if Glue does not comply."""
+    """A Glue catalog. Every method raises Unreachable, AccessRefused or AwsRequestFailed if a request fails."""
 
     def ensure_database(self, name: str, location: str | None = None) -> bool:
-        """Make the database if there is none of that name.
+        """Create the database if it does not exist.
 
         Args:
             name: in lower case.
-            location: the s3:// prefix below which CREATE TABLE AS puts tables that name no place.
+            location: the s3:// prefix for tables that CREATE TABLE AS creates without a location.
 
         Returns:
-            True when it was made, False when it was there; its location is left as it is.
+            True if it was created; False if it existed, with its location unchanged.
         """
         wanted = {"Name": name, "LocationUri": location} if location else {"Name": name}
         client = self.client("glue")
-        # Looking first, since most callers may read the catalog and need not be allowed to make databases.
+        # Read first: most callers may read the catalog but need no permission to create databases.
         with self.explained(f"Making the Glue database {name}"):
             try:
                 client.get_database(Name=name)
@@ -42,14 +42,14 @@ class GlueCatalog(AwsResource):
         return False
 
     def tables(self, database: str) -> tuple[TableDefinition, ...]:
-        """Return the tables and views of a database, by name."""
+        """Return a database's tables and views, sorted by name."""
         with self.explained(f"Listing the tables of the Glue database {database}"):
             pages = self.client("glue").get_paginator("get_tables").paginate(DatabaseName=database)
             found = [TableDefinition.from_glue(each) for page in pages for each in page["TableList"]]
         return tuple(sorted(found, key=lambda each: each.name))
 
     def get_table(self, database: str, name: str) -> TableDefinition | None:
-        """Return the table or view, None if there is none of that name (or no such database)."""
+        """Return the table or view, None if there is none of that name or no such database."""
         try:
             with self.explained(f"Reading the Glue table {database}.{name}"):
                 return TableDefinition.from_glue(
@@ -61,10 +61,10 @@ class GlueCatalog(AwsResource):
             raise
 
     def put_table(self, definition: TableDefinition) -> bool:
-        """Make the table, or update it if it differs.
+        """Create the table, or update it if it differs.
 
         Returns:
-            True when something was changed, False when the catalog had exactly this table.
+            True if something was changed, False if the catalog already had this definition.
         """
         present = self.get_table(definition.database, definition.name)
         if present == definition:
@@ -77,19 +77,19 @@ class GlueCatalog(AwsResource):
             try:
                 client.create_table(DatabaseName=definition.database, TableInput=wanted)
             except client.exceptions.AlreadyExistsException:
-                # Somebody else made it between the two calls; ours is the definition that holds.
+                # Another process created it between the two calls; overwrite its definition.
                 client.update_table(DatabaseName=definition.database, TableInput=wanted)
         return True
 
     def put_partitions(self, definition: TableDefinition, folders: Iterable[str]) -> int:
-        """Make the partitions that the table does not have yet.
+        """Create the partitions that the table does not have yet.
 
         Args:
-            definition: the table, which is in the catalog.
-            folders: the partitions' Hive-style folders below the table, `a=1/b=2`, keys in their order.
+            definition: the table, which exists in the catalog.
+            folders: the partitions' Hive-style folders below the table, `a=1/b=2`, with the keys in their order.
 
         Returns:
-            How many were made.
+            The number of created partitions.
         """
         client, wanted_folders = self.client("glue"), sorted(set(folders))
         with self.explained(f"Making partitions of the Glue table {definition.full_name}"):
@@ -110,7 +110,7 @@ class GlueCatalog(AwsResource):
         """Remove the table or view from the catalog; its files stay.
 
         Returns:
-            True when it was there.
+            True if it existed.
         """
         try:
             with self.explained(f"Deleting the Glue table {database}.{name}"):
@@ -123,7 +123,7 @@ class GlueCatalog(AwsResource):
 
 
 def _present(client: Any, definition: TableDefinition, values: list[list[str]]) -> set[tuple[str, ...]]:  # noqa: ANN401 - boto3's
-    """Those of the partitions that the table has: asked for by name where they fit one call, else all are listed."""
+    """Return those of the partitions that exist: requested by name if they fit one call, else from a full list."""
     of = {"DatabaseName": definition.database, "TableName": definition.name}
     if len(values) <= _PARTITIONS_A_CALL:
         found = client.batch_get_partition(**of, PartitionsToGet=[{"Values": each} for each in values])
@@ -133,7 +133,7 @@ def _present(client: Any, definition: TableDefinition, values: list[list[str]]) 
 
 
 def _refuse_unless_there(definition: TableDefinition, fault: Mapping[str, Any]) -> None:
-    """Raise for a partition that Glue did not make, unless another run was faster."""
+    """Raise for a partition that Glue did not create, unless another run has created it."""
     detail = fault.get("ErrorDetail", {})
     code, said = detail.get("ErrorCode", ""), detail.get("ErrorMessage", "")
     if code != _EXISTS:

@@ -1,4 +1,4 @@
-"""Tables as the Glue catalog has them, as values that can be compared."""
+"""Table definitions of the Glue catalog, as values that can be compared."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ HUDI_META_COLUMNS = (
 )
 
 _BASE_FILES_ONLY = "hoodie.query.as.ro.table"
-# Spark's limit for the value of a table parameter, by its default of spark.sql.sources.schemaStringLengthThreshold.
+# Spark's limit for a table parameter's value: the default of spark.sql.sources.schemaStringLengthThreshold.
 _SCHEMA_PART = 4000
-# Set by engines when they touch a table; no part of a definition.
+# Parameters that engines set when they write; not part of a definition.
 _ENGINES_OWN = frozenset({"transient_lastDdlTime"})
 
 
 @dataclass(frozen=True)
 class GlueColumn:
-    """A column: name, Hive type (`decimal(6,2)`, `string`, `timestamp`, …) and a comment."""
+    """A column: name, Hive type (`decimal(6,2)`, `string`, `timestamp`, …) and comment."""
 
     name: str
     type: str
@@ -38,10 +38,10 @@ class GlueColumn:
 
 @dataclass(frozen=True)
 class TableDefinition:
-    """A table of the catalog. Two equal definitions are the same table to every engine.
+    """A table of the catalog; equal definitions are the same table to every engine.
 
     Raises:
-        ValueError: a database or table name that Glue would store otherwise, or a column given twice.
+        ValueError: a database or table name that Glue would change, or a duplicate column.
     """
 
     database: str
@@ -57,7 +57,7 @@ class TableDefinition:
     table_type: str = "EXTERNAL_TABLE"
 
     def __post_init__(self) -> None:
-        """See that Glue stores it as it is given."""
+        """Raise ValueError if Glue would store the definition differently."""
         for name in (self.database, self.name):
             if not name or name != name.lower():
                 raise ValueError(f"Glue stores names in lower case; call {name!r} {name.lower()!r} in the catalog.")
@@ -93,7 +93,7 @@ class TableDefinition:
         }
 
     def partition_input(self, folder: str) -> dict[str, Any]:
-        """Return Glue's PartitionInput of the partition in a folder below the table's."""
+        """Return Glue's PartitionInput for the partition in a folder below the table's."""
         storage = self.to_input()["StorageDescriptor"]
         return {
             "Values": partition_values(folder),
@@ -102,7 +102,7 @@ class TableDefinition:
 
     @classmethod
     def from_glue(cls, table: Mapping[str, Any]) -> TableDefinition:
-        """Return the definition of a Table that Glue's API gave (a view has no location and no formats)."""
+        """Return the definition for a Table of Glue's API; a view has no location and no formats."""
         storage = table.get("StorageDescriptor") or {}
         serde = storage.get("SerdeInfo") or {}
         parameters = table.get("Parameters") or {}
@@ -122,7 +122,7 @@ class TableDefinition:
 
 
 def partition_values(folder: str) -> list[str]:
-    """The values that a Hive-style folder names: `a=1/b=x%2Fy` holds `1` and `x/y`."""
+    """Return the values in a Hive-style folder name: `1` and `x/y` for `a=1/b=x%2Fy`."""
     return [unquote(part.partition("=")[2]) for part in folder.split("/")]
 
 
@@ -136,22 +136,21 @@ def hudi_table(
     spark_schema: str | None = None,
     comment: str = "",
 ) -> TableDefinition:
-    """Return the definition of a copy-on-write Hudi table as Hudi's own catalog sync writes it.
+    """Return the definition of a copy-on-write Hudi table, as Hudi's own catalog sync writes it.
 
-    Of a merge-on-read one, merge_on_read() makes its two tables.
+    merge_on_read() derives the two tables of a merge-on-read table from it.
 
-    Athena, Trino, Hive and Spark read it: the first three by the formats, Spark by `spark.sql.sources.*`.
-    Hudi's five columns are put before `columns`, which are in the order of the table's schema and without
-    the partition keys.
+    Athena, Trino and Hive read it by its formats, Spark by `spark.sql.sources.*`. Hudi's five meta columns precede
+    `columns`, which are in the order of the table's schema and without the partition keys.
 
     Args:
         database: the Glue database, in lower case.
         name: the table's name in the catalog, in lower case.
-        location: the base path; an s3a:// URI is written as s3://, which all engines know.
+        location: the base path; an s3a:// URI is written as s3://, which all engines support.
         columns: name, Hive type and comment of each column.
         partition_keys: the columns that are folders.
-        spark_schema: the table's schema as Spark's JSON, all columns in order; for Spark on the same catalog.
-        comment: what the table is, for people.
+        spark_schema: the table's schema as Spark's JSON, all columns in order, for Spark with this catalog.
+        comment: a description of the table.
     """
     parameters = {"EXTERNAL": "TRUE", "spark.sql.sources.provider": "hudi"}
     if comment:
@@ -178,14 +177,14 @@ def hudi_table(
 
 
 def merge_on_read(table: TableDefinition) -> tuple[TableDefinition, TableDefinition]:
-    """Return the two tables that a merge-on-read table is in a catalog, under the names of Hudi's own catalog sync.
+    """Return the two catalog tables of a merge-on-read table, named as in Hudi's own catalog sync.
 
-    `<name>_ro` is read fast and shows what the last compaction left: base files only. `<name>_rt` merges the log files
-    into them while it is read, and shows every commit. An engine without Hudi's merging reader (Trino) gives the base
-    files for both.
+    `<name>_ro` reads base files only: it is fast and shows the state of the last compaction. `<name>_rt` merges the log
+    files when it is read, and shows every commit. Engines without Hudi's merging reader (Trino) read the base files for
+    both.
 
     Args:
-        table: what hudi_table() says of it: place, columns and partition keys are the same for both.
+        table: the result of hudi_table(); location, columns and partition keys are the same for both.
     """
     compacted = {**table.serde_parameters, _BASE_FILES_ONLY: "true"}
     return (

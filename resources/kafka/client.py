@@ -1,4 +1,4 @@
-"""Clients of a Kafka broker, and what its errors mean."""
+"""Clients of a Kafka broker, and conversion of librdkafka's errors to ResourceErrors."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _DOWN = {
     KafkaError._RESOLVE,
     KafkaError.REQUEST_TIMED_OUT,
 }
-# Of a topic that was just made or is moving, brokers and clients learn one after the other: Kafka's protocol calls all
-# of these retriable (https://kafka.apache.org/protocol.html#protocol_error_codes).
+# Brokers and clients learn at different times that a topic was created or moves. Kafka's protocol marks all of these as
+# retriable (https://kafka.apache.org/protocol.html#protocol_error_codes).
 _MOVING = {
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -57,38 +57,37 @@ _REFUSED = {
 }
 _RANGE = {KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET}
 
-# librdkafka repeats "connection refused" on stderr for as long as a client lives; the errors that are raised
-# say it once.
+# librdkafka repeats "connection refused" on stderr as long as a client lives; the raised errors contain it once.
 _log = logging.getLogger("resources.kafka.resource")
 _log.setLevel(logging.CRITICAL)
 
 
 @dataclass(frozen=True)
 class Broker:
-    """Where a Kafka cluster is and how to speak to it."""
+    """The address of a Kafka cluster, and the settings of its clients."""
 
     bootstrap: str
     settings: dict[str, str] = field(default_factory=dict, repr=False)
     timeout_seconds: float = 10.0
     hint: str = ""
     tokens: TokenSource | None = field(default=None, repr=False)
-    """Where tokens come from that the clients sign in with; None: they don't, or by `settings`."""
+    """The source of the tokens that clients authenticate with; None: no authentication, or by `settings`."""
 
     def admin(self) -> AdminClient:
         """Return a new admin client."""
         return AdminClient({**self._common(), "log_level": 0}, logger=_log)
 
     def consumer(self, *, read_committed: bool = True) -> Consumer:
-        """Return a new consumer, to be assigned partitions at explicit offsets; it commits nothing."""
+        """Return a new consumer, to be assigned partitions at explicit offsets; it commits no offsets."""
         return Consumer(
             {
                 **self._common(),
-                # Demanded by librdkafka; used by nobody, as the consumer is assigned and never subscribes.
+                # librdkafka requires a group id; it has no effect, since the consumer is assigned and never subscribes.
                 "group.id": f"cdc-lake-reader-{uuid.uuid4()}",
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
                 "enable.partition.eof": True,
-                # An offset that is gone is an error here, never a reason to read from somewhere else.
+                # A missing offset is an error; the consumer must not continue elsewhere.
                 "auto.offset.reset": "error",
                 "isolation.level": "read_committed" if read_committed else "read_uncommitted",
                 "fetch.wait.max.ms": 100,
@@ -97,13 +96,13 @@ class Broker:
         )
 
     def producer(self) -> Producer:
-        """Return a new producer, whose records are in the topic once and on all replicas."""
+        """Return a new producer, which is idempotent and waits for all replicas."""
         return Producer({**self._common(), "enable.idempotence": True, "acks": "all"}, logger=_log)
 
     def require_reachable(self) -> None:
-        """Return as soon as one of the bootstrap addresses accepts a connection.
+        """Wait until one of the bootstrap addresses accepts a connection.
 
-        librdkafka itself tries a refused connection again and again until the request's timeout.
+        Without this check, librdkafka retries a refused connection until the request's timeout.
 
         Raises:
             Unreachable: none does within a few attempts.
@@ -125,7 +124,7 @@ class Broker:
     def _common(self) -> dict[str, Any]:
         signing: dict[str, Any] = {}
         if self.tokens is not None:
-            # What goes wrong within librdkafka's call is a time-out without a cause: it is found out before.
+            # An error in librdkafka's callback becomes a timeout without a cause, so the token is requested here first.
             self.tokens("")
             signing = {**msk_iam.CLIENT, "oauth_cb": self.tokens}
         return {
@@ -137,7 +136,7 @@ class Broker:
         }
 
     def answer(self, future: Future[Answer], about: str) -> Answer:
-        """Return what an admin request answers; `about` names the request in errors."""
+        """Return the result of an admin request; `about` names the request in errors."""
         with self.explaining(about):
             try:
                 return future.result(timeout=self.timeout_seconds + 5)
@@ -146,14 +145,14 @@ class Broker:
 
     @contextmanager
     def explaining(self, about: str) -> Iterator[None]:
-        """Raise errors of ours for librdkafka's; `about` names the request in them."""
+        """Convert librdkafka's errors in the block to ResourceErrors; `about` names the request in them."""
         try:
             yield
         except KafkaException as error:
             raise self.explained(error.args[0], about) from error
 
     def explained(self, error: KafkaError, about: str) -> ResourceError:
-        """Return the error of ours for one of librdkafka's."""
+        """Return the ResourceError for an error of librdkafka."""
         code, text = error.code(), error.str()
         if code in _MISSING:
             return TopicMissing(f"Kafka at {self.bootstrap} has no such topic or partition: {about}.")

@@ -1,4 +1,4 @@
-"""An Amazon MSK cluster, as a Dagster resource: where its brokers are, and what it is."""
+"""An Amazon MSK cluster as a Dagster resource: its bootstrap brokers and its description."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from resources.aws.client import AwsRequestFailed, AwsResource
 from resources.errors import ResourceError
 
 Access = Literal["iam", "scram", "tls", "plaintext"]
-"""How a client signs in; each has a listener of its own."""
+"""A client's authentication method; each has a listener of its own."""
 _LISTENERS: dict[Access, str] = {
     "iam": "BootstrapBrokerStringSaslIam",
     "scram": "BootstrapBrokerStringSaslScram",
@@ -22,45 +22,45 @@ _WRONG_ARN = frozenset({"BadRequestException", "NotFoundException"})
 
 
 class ClusterMissing(ResourceError):  # noqa: N818 - named as all exceptions in resources/errors.py
-    """There is no cluster of that ARN in the region."""
+    """There is no cluster with this ARN in the region."""
 
 
 class ListenerMissing(ResourceError):  # noqa: N818 - named as all exceptions in resources/errors.py
-    """A cluster has no listener for a way of signing in, or not yet."""
+    """A cluster has no listener for an authentication method, or not yet."""
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """What MSK tells of a cluster. A serverless one has neither a version of Kafka nor a number of brokers."""
+    """MSK's description of a cluster; a serverless one has no Kafka version and no number of brokers."""
 
     arn: str
     name: str
     state: str
-    """ACTIVE, or what is under way: CREATING, UPDATING, HEALING, …"""
+    """ACTIVE, or the operation in progress: CREATING, UPDATING, HEALING, …"""
     serverless: bool
     kafka_version: str | None
     brokers: int | None
     reason: str | None
-    """What MSK says of the state, where it says something."""
+    """MSK's explanation of the state, if there is one."""
 
 
 class Msk(AwsResource):
     """One cluster.
 
-    Every method raises Unreachable, AccessRefused, AwsRequestFailed or ClusterMissing; the ARN is in each.
+    Every method raises Unreachable, AccessRefused, AwsRequestFailed or ClusterMissing; each error contains the ARN.
     """
 
     cluster_arn: str = Field(description="arn:aws:kafka:<region>:<account>:cluster/<name>/<id>")
 
     def bootstrap(self, access: Access = "iam") -> str:
-        """Return the brokers' addresses for clients that sign in so, as Kafka's `bootstrap.servers`.
+        """Return Kafka's `bootstrap.servers` for clients with this authentication method.
 
-        Raises ListenerMissing, which tells what the cluster has instead.
+        Raises ListenerMissing, with the listeners that the cluster has.
         """
         told = self._told("get_bootstrap_brokers", "Asking for the bootstrap brokers of")
         found = told.get(_LISTENERS[access])
         if found:
-            # MSK tells them in any order.
+            # MSK returns the brokers in varying order.
             return ",".join(sorted(str(found).split(",")))
         others = [each for each, member in _LISTENERS.items() if told.get(member)]
         if not others:
@@ -75,7 +75,7 @@ class Msk(AwsResource):
         )
 
     def describe(self) -> Cluster:
-        """Return what the cluster is."""
+        """Return the cluster's description."""
         told = self._told("describe_cluster_v2", "Describing")["ClusterInfo"]
         provisioned = told.get("Provisioned", {})
         reason = told.get("StateInfo", {})

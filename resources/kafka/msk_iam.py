@@ -1,4 +1,4 @@
-"""Signing in to MSK with IAM, by our own Kafka clients and by Java's."""
+"""IAM authentication for MSK, for our Kafka clients and for Java's."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from botocore.exceptions import BotoCoreError
 from resources.errors import AccessRefused
 
 Token = tuple[str, float]
-"""A token, and until when it is good (seconds since 1970)."""
+"""A token and its expiry (seconds since 1970)."""
 TokenSource = Callable[[str], Token]
-"""librdkafka's `oauth_cb`; it is given `sasl.oauthbearer.config`, which is empty."""
+"""librdkafka's `oauth_cb`; its argument is `sasl.oauthbearer.config`, which is empty."""
 
 HINT = (
     "A broker says of a refused identity no more than that it closes the connection: look whether the identity's policy"
     " allows kafka-cluster:Connect on the cluster, and its security group port 9098."
 )
 CLIENT = {"security.protocol": "SASL_SSL", "sasl.mechanisms": "OAUTHBEARER"}
-"""librdkafka's settings beside the token."""
+"""librdkafka's settings other than the token."""
 JAVA_CLIENT = {
     "security.protocol": "SASL_SSL",
     "sasl.mechanism": "AWS_MSK_IAM",
     "sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;",
     "sasl.client.callback.handler.class": "software.amazon.msk.auth.iam.IAMClientCallbackHandler",
 }
-"""Settings of Kafka's Java client; the classes are in software.amazon.msk:aws-msk-iam-auth, the jar `all`."""
+"""Settings of Kafka's Java client; the classes are in the `all` jar of software.amazon.msk:aws-msk-iam-auth."""
 _SECONDS = 900
 _AGENT = "cdc-lake"
 _ACTION = "kafka-cluster:Connect"
@@ -39,15 +39,15 @@ _ADVICE = "Give the process a role, or set AWS_PROFILE."
 
 
 class IamTokens:
-    """Makes tokens for the identity that boto3 finds in the environment (implements TokenSource)."""
+    """Creates tokens for the identity that boto3 finds in the environment (implements TokenSource)."""
 
     def __init__(self, region: str) -> None:
-        """`region` is the cluster's: a token for another one is refused."""
+        """`region` is the cluster's: it rejects tokens for other regions."""
         self._region = region
         self._session: boto3.Session | None = None
 
     def __call__(self, _config: str = "") -> Token:
-        """A new token. Raises AccessRefused where there are no AWS credentials."""
+        """Return a new token. Raises AccessRefused if there are no AWS credentials."""
         try:
             found = self._boto().get_credentials()
             frozen = None if found is None else found.get_frozen_credentials()
@@ -59,12 +59,12 @@ class IamTokens:
         SigV4QueryAuth(frozen, "kafka-cluster", self._region, expires=_SECONDS).add_auth(request)
         signed = str(request.url)
         made = datetime.strptime(parse_qs(urlsplit(signed).query)["X-Amz-Date"][0], "%Y%m%dT%H%M%S%z")
-        # Brokers note who made a token; that is not signed.
+        # Brokers log the user agent; it is not signed.
         token = base64.urlsafe_b64encode(f"{signed}&User-Agent={_AGENT}".encode()).decode().rstrip("=")
         return token, made.timestamp() + _SECONDS
 
     def _boto(self) -> boto3.Session:
-        # One for all tokens: it keeps what a role gives for some time, and renews it.
+        # One session for all tokens: it caches and renews a role's temporary credentials.
         if self._session is None:
             self._session = boto3.Session(region_name=self._region)
         return self._session

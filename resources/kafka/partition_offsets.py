@@ -1,4 +1,4 @@
-"""Where a topic's partitions begin and end."""
+"""The first and last offsets of a topic's partitions."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ _LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 
 def begin_offsets(broker: Broker, admin: AdminClient, topic: str) -> dict[int, int]:
-    """Return the first offset that is still there, by partition; raise TopicMissing."""
+    """Return the first available offset by partition; raise TopicMissing."""
     return _offsets(broker, admin, topic, _EARLIEST)
 
 
 def end_offsets(broker: Broker, admin: AdminClient, topic: str) -> dict[int, int]:
     """Return the last stable offset by partition; raise TopicMissing.
 
-    All records before it are committed or aborted for good; at and after it are open transactions.
+    All transactions with records before it are committed or aborted; open transactions start at or after it.
     """
     return _offsets(broker, admin, topic, _LATEST)
 
 
 def written_offsets(broker: Broker, admin: AdminClient, topic: str) -> dict[int, int]:
-    """Return the offset after the last record by partition, those of open transactions included; raise TopicMissing.
+    """Return the offset after the last record by partition, including open transactions; raise TopicMissing.
 
-    A transaction's end is written to each of its partitions by itself: what is committed in one of them can be open
-    still in another one. Once end_offsets() has reached what this said, all that was committed before is before it.
+    A transaction's end is written to each partition separately, so a transaction can be committed in one partition and
+    still open in another. Once end_offsets() has reached these offsets, all earlier transactions are complete.
     """
     return _offsets(broker, admin, topic, _LATEST, IsolationLevel.READ_UNCOMMITTED)
 
@@ -45,7 +45,7 @@ def _offsets(
     spec: OffsetSpec,
     isolation: IsolationLevel = IsolationLevel.READ_COMMITTED,
 ) -> dict[int, int]:
-    # The broker tells of a new topic before its partitions have a leader.
+    # A broker reports a new topic before its partitions have a leader.
     attempts = Retrying(
         stop=stop_after_delay(broker.timeout_seconds),
         wait=wait_fixed(0.1),

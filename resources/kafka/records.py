@@ -1,4 +1,4 @@
-"""Reading records of a topic, by explicit offsets, within bounds that are fixed before the reading begins."""
+"""Reads records of a topic by explicit offsets, up to an end that is fixed before reading begins."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Message:
 
 
 def read(broker: Broker, topic: str, ranges: Ranges, *, read_committed: bool = True) -> Iterator[Message]:
-    """Yield the records of the ranges, in order within a partition; markers and aborted records are left out.
+    """Yield the committed records of the ranges, in order within a partition, without transaction markers.
 
     Raises:
-        OffsetsExpired: a first offset isn't in the topic.
-        WaitTimedOut: nothing came for longer than the broker's timeout.
+        OffsetsExpired: a first offset is not in the topic.
+        WaitTimedOut: no record arrived for longer than the broker's timeout.
     """
     for message in _raw(broker, topic, ranges, read_committed=read_committed):
         partition, offset = _position(message)
@@ -68,8 +68,8 @@ def tail(broker: Broker, topic: str, ranges: Ranges, limit: int) -> list[Message
 
 def _partition_tail(broker: Broker, topic: str, partition: int, bounds: tuple[int, int], limit: int) -> list[Message]:
     first, end = bounds
-    # The offsets before the end can be transaction markers and aborted records, as many as there are: step
-    # back further each time until enough records are found.
+    # Any number of the offsets before the end can be transaction markers and aborted records: step back further until
+    # there are enough records.
     reach = 2 * limit
     while first < end:
         start = max(first, end - reach)
@@ -105,8 +105,8 @@ def _raw(broker: Broker, topic: str, ranges: Ranges, *, read_committed: bool) ->
                     raise broker.explained(error, f"read topic {topic}")
                 if error is None and offset < end:
                     yield message
-                # What lies between the last record and the end are markers: then the end of what is committed
-                # is heard of, or a record after the range.
+                # Only markers can follow the last record; then the consumer reports the end of the committed records,
+                # or returns a record after the range.
                 if offset >= (end if error else end - 1):
                     ends.pop(partition, None)
 

@@ -1,6 +1,6 @@
-"""A Kafka cluster, as a Dagster resource: it has the clients for the functions of the kafka_* modules.
+"""A Kafka cluster as a Dagster resource; its methods are functions of the other modules in this folder.
 
-Nothing here writes events: Kafka Connect does.
+It writes no events: Kafka Connect does.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 def _answered(function: Callable[Concatenate[Broker, AdminClient, P], T]) -> Callable[Concatenate[Kafka, P], T]:
-    """Return a function of a broker and an admin client as a method that has both."""
+    """Convert a function of a broker and an admin client to a method that supplies both."""
 
     @wraps(function)
     def method(self: Kafka, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -61,7 +61,7 @@ class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
     _found: str = PrivateAttr(default="")
 
     def servers(self) -> str:
-        """Return the brokers' addresses; of a cluster, as MSK told them at first. Raises what Msk.bootstrap() does."""
+        """Return the bootstrap brokers; for an MSK cluster, MSK's first answer. Raises what Msk.bootstrap() does."""
         if self.bootstrap:
             return self.bootstrap
         if not self._found:
@@ -71,10 +71,10 @@ class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
         return self._found
 
     def spark_options(self) -> dict[str, str]:
-        """What Spark's Kafka source needs to reach the cluster, without the prefix `kafka.`.
+        """Return the options that Spark's Kafka source needs for the cluster, without the prefix `kafka.`.
 
-        For iam the jar `all` of software.amazon.msk:aws-msk-iam-auth has to be on Spark's class path. `settings` are
-        librdkafka's, and not among them.
+        For IAM, the `all` jar of software.amazon.msk:aws-msk-iam-auth has to be on Spark's class path. `settings` are
+        librdkafka's and not included.
         """
         return {"bootstrap.servers": self.servers(), **(msk_iam.JAVA_CLIENT if self.security == "iam" else {})}
 
@@ -104,7 +104,7 @@ class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
     written_offsets = _answered(partition_offsets.written_offsets)
 
     def ranges(self, topic: str, partition: int | None = None) -> dict[int, tuple[int, int]]:
-        """Return first and next offset of what can be read now, by partition (one, or all if None)."""
+        """Return the first and the next offset of the committed records by partition (one, or all if None)."""
         begins, ends = self.begin_offsets(topic), self.end_offsets(topic)
         if partition is not None and partition not in ends:
             raise TopicMissing(f"Topic {topic} has no partition {partition}; it has {len(ends)}, counted from 0.")
@@ -119,11 +119,11 @@ class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
         *,
         read_committed: bool = True,
     ) -> Iterator[Message]:
-        """Yield records from `offset` (default: the first one there is) up to the end as it is now.
+        """Yield records from `offset` (default: the first available) to the current end.
 
         Raises:
             TopicMissing: there is no such topic or partition.
-            OffsetsExpired: `offset` is before what is still there, or after the end.
+            OffsetsExpired: `offset` is before the first available record, or after the end.
         """
         ranges = self.ranges(topic, partition)
         if offset is not None:
@@ -141,12 +141,12 @@ class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
         return records.tail(self._broker, topic, self.ranges(topic, partition), limit)
 
     def end_keys(self, topic: str, keys: Iterable[tuple[int, bytes]]) -> int:
-        """End keys (partition, key) of a compacted topic; return how many; raise what kafka_tombstones.write() does."""
+        """Write tombstones for (partition, key) pairs of a compacted topic; return how many. See tombstones.write()."""
         return tombstones.write(self._broker, topic, keys)
 
     def count_records(self, topic: str, ranges: Ranges | None = None) -> int:
-        """Count committed records by reading them, in `ranges` ({partition: (first, next)}) or in all there is.
+        """Count committed records by reading them, in `ranges` ({partition: (first, next)}) or in the whole topic.
 
-        For small topics: about 100,000 records a second. Offsets don't count: markers take some.
+        For small topics: it reads about 100,000 records a second. Offsets give no count, since markers use some.
         """
         return records.count(self._broker, topic, self.ranges(topic) if ranges is None else ranges)

@@ -1,4 +1,4 @@
-"""Ending keys of a compacted topic, by records without a value."""
+"""Writes tombstones to a compacted topic."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from resources.kafka.client import Broker
 
 
 def write(broker: Broker, topic: str, keys: Iterable[tuple[int, bytes]]) -> int:
-    """End keys, each in the partition that it is in; return how many, once they are on all replicas.
+    """Write a tombstone for each key, in the key's partition; return how many, once all replicas have them.
 
-    Raises TopicMissing, Unreachable, AccessRefused or KafkaRequestFailed where the broker takes one not, WaitTimedOut.
+    Raises TopicMissing, Unreachable, AccessRefused or KafkaRequestFailed if the broker rejects one, or WaitTimedOut.
     """
     failed: list[KafkaError] = []
 

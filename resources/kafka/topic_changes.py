@@ -1,4 +1,4 @@
-"""Making, changing and deleting topics."""
+"""Creates, alters and deletes topics."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNLIMITED = -1
 
 @dataclass(frozen=True)
 class TopicChange:
-    """What `ensure_topic` did."""
+    """The result of `ensure_topic`."""
 
     action: Literal["created", "altered", "unchanged"]
     topic: TopicInfo
@@ -36,9 +36,9 @@ class TopicChange:
 def ensure(
     broker: Broker, admin: AdminClient, name: str, partitions: int = 1, config: Mapping[str, str] | None = None
 ) -> TopicChange:
-    """Create the topic with cleanup.policy=delete and `config`, or check the one that exists.
+    """Create the topic with cleanup.policy=delete and `config`, or check the existing one.
 
-    Its retention and its records' size are raised to those of `config`, never lowered.
+    Retention and maximum record size of an existing topic are raised to those of `config`, never lowered.
 
     Raises:
         TopicContractBroken: it has another number of partitions, or another cleanup policy.
@@ -79,7 +79,7 @@ def _is_change(key: str, current: str | None, wanted: str) -> bool:
     if key == "max.message.bytes" and current is not None:
         return int(wanted) > int(current)
     if key in ("retention.ms", "retention.bytes") and current is not None:
-        # Both are only ever raised: someone may have set more on purpose.
+        # Only raise them: a larger value may have been set on purpose.
         return int(current) != UNLIMITED and (int(wanted) == UNLIMITED or int(wanted) > int(current))
     return current != wanted
 
@@ -101,7 +101,7 @@ def delete(broker: Broker, admin: AdminClient, name: str) -> bool:
 
 
 def wait_for(broker: Broker, admin: AdminClient, name: str) -> TopicInfo:
-    """Return the topic as soon as the broker shows it ."""
+    """Wait until the broker reports the topic; return it."""
     found = until(
         lambda: describe(broker, admin, name),
         lambda seen: seen is not None,

@@ -1,4 +1,4 @@
-"""Topics and the settings that matter to a pipeline."""
+"""Describes topics: partitions and the settings that matter to a pipeline."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class TopicInfo:
 
     name: str
     topic_id: str
-    """Kafka's UUID: a topic deleted and made again under the same name has another."""
+    """Kafka's UUID of the topic; a topic re-created under the same name has another one."""
     partitions: int
     config: Mapping[str, str] = field(default_factory=dict)
-    """cleanup.policy, retention.ms (-1: for ever), retention.bytes (a partition; -1: no bound)."""
+    """cleanup.policy, retention.ms (-1: unlimited), retention.bytes (per partition; -1: unlimited)."""
 
 
 def names(broker: Broker, admin: AdminClient) -> tuple[str, ...]:
-    """Return the names of all topics but Kafka's own, sorted."""
+    """Return the names of all topics except Kafka's internal ones, sorted."""
     with broker.explaining("list the topics"):
         found = admin.list_topics(timeout=broker.timeout_seconds).topics
     return tuple(sorted(name for name in found if name not in OWN_TOPICS))
@@ -55,7 +55,7 @@ def describe(broker: Broker, admin: AdminClient, name: str) -> TopicInfo | None:
 
 
 def settings(broker: Broker, admin: AdminClient, name: str) -> dict[str, str]:
-    """Return all settings of the topic, defaults included; raise TopicMissing."""
+    """Return all settings of the topic, including defaults; raise TopicMissing."""
     resource = ConfigResource(ResourceType.TOPIC, name)
     request = admin.describe_configs([resource], request_timeout=broker.timeout_seconds)[resource]
     return {key: entry.value for key, entry in broker.answer(request, f"read the settings of topic {name}").items()}

@@ -1,4 +1,4 @@
-"""What a connector on MSK Connect is asked to be, and how that differs from what runs."""
+"""Requests of MSK Connect for a connector, and their comparison with the running connector."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from resources.errors import ConnectorConfigInvalid
 
 Request = dict[str, Any]
 IN_PLACE = ("capacity", "plugins", "workerConfiguration")
-"""What UpdateConnector takes beside the configuration, in a request of their own."""
+"""Settings that UpdateConnector accepts only in a request without the configuration."""
 _CLUSTER = "kafkaCluster"
 _FIXED = (_CLUSTER, "kafkaClusterClientAuthentication", "kafkaClusterEncryptionInTransit", "kafkaConnectVersion")
 _FIXED_TOO = ("serviceExecutionRoleArn", "logDelivery")
@@ -21,7 +21,7 @@ _CLASS = "connector.class"
 
 
 class Plugin(dg.Config):
-    """A custom plugin, and the connector class that it is for."""
+    """A custom plugin and its connector class."""
 
     connector_class: str
     arn: str
@@ -29,8 +29,10 @@ class Plugin(dg.Config):
 
 
 class WorkerConfiguration(dg.Config):
-    """A worker configuration, and which revision of it. It has to name a topic as `offset.storage.topic`: MSK Connect
-    invents one for each connector otherwise, and one made again would start over.
+    """A worker configuration and its revision.
+
+    It has to set `offset.storage.topic`: otherwise MSK Connect creates a topic for each connector, and a re-created
+    connector would start without offsets.
     """
 
     arn: str
@@ -38,10 +40,10 @@ class WorkerConfiguration(dg.Config):
 
 
 class ConnectSettings(dg.Config):
-    """Where and with what connectors run: everything of a request but name and configuration.
+    """The settings of all connectors: everything in a request except name and configuration.
 
-    `worker_configurations` are by connector; `mcu_count` is a worker's size (1, 2, 4 or 8). With `max_workers` MSK
-    Connect scales between `workers` and that many, by CPU; a source connector with one task has no use for it.
+    `worker_configurations` are by connector; `mcu_count` is a worker's size (1, 2, 4 or 8). With `max_workers`, MSK
+    Connect scales by CPU between `workers` and `max_workers`, which does not help a source connector with one task.
     """
 
     subnets: list[str]
@@ -58,9 +60,9 @@ class ConnectSettings(dg.Config):
 
 
 def wanted(settings: ConnectSettings, name: str, config: Mapping[str, str], bootstrap_servers: str) -> Request:
-    """The parameters of CreateConnector.
+    """Return the parameters of CreateConnector.
 
-    Raises ConnectorConfigInvalid where no plugin has the connector's class, or it has no worker configuration.
+    Raises ConnectorConfigInvalid if no plugin has the connector's class, or it has no worker configuration.
     """
     kind = config.get(_CLASS, "")
     plugin = next((each for each in settings.plugins if each.connector_class == kind), None)
@@ -88,7 +90,7 @@ def wanted(settings: ConnectSettings, name: str, config: Mapping[str, str], boot
 
 
 def worker_of(settings: ConnectSettings, name: str) -> WorkerConfiguration:
-    """The connector's. Raises ConnectorConfigInvalid where it has none: its offsets would be nowhere to be found."""
+    """Return the connector's worker configuration. Raises ConnectorConfigInvalid if it has none."""
     found = settings.worker_configurations.get(name)
     if found is None:
         raise ConnectorConfigInvalid(
@@ -99,7 +101,7 @@ def worker_of(settings: ConnectSettings, name: str) -> WorkerConfiguration:
 
 
 def offsets_topic(arn: str, properties: str) -> str:
-    """The topic that a worker configuration's properties name. Raises ConnectorConfigInvalid where they name none."""
+    """Return a worker configuration's offsets topic. Raises ConnectorConfigInvalid if it sets none."""
     lines = (line.partition("=") for line in properties.splitlines())
     found = next((value.strip() for name, _, value in lines if name.strip() == "offset.storage.topic"), "")
     if not found:
@@ -125,7 +127,7 @@ def _capacity(settings: ConnectSettings) -> Request:
 
 
 def must_be_made_anew(wanted: Request, runs: Mapping[str, Any]) -> tuple[str, ...]:
-    """What differs that UpdateConnector can't change."""
+    """Return the names of the differences that UpdateConnector cannot change."""
     differ = [name for name in (*_FIXED, *_FIXED_TOO) if not same(wanted[name], runs.get(name))]
     if _CLUSTER in differ and _is_one_cluster(wanted[_CLUSTER], runs.get(_CLUSTER)):
         differ.remove(_CLUSTER)
@@ -134,12 +136,15 @@ def must_be_made_anew(wanted: Request, runs: Mapping[str, Any]) -> tuple[str, ..
 
 
 def _is_one_cluster(wanted: Mapping[str, Any], runs: Mapping[str, Any] | None) -> bool:
-    """Whether both are of one cluster and one network. MSK tells three brokers of a larger one, not always the same."""
+    """Return whether both have the same cluster and network.
+
+    For a cluster with more brokers, MSK returns three of them, not always the same.
+    """
     ours, theirs = (dict((each or {}).get("apacheKafkaCluster", {})) for each in (wanted, runs))
     brokers = [set(str(each.pop("bootstrapServers", "")).split(",")) - {""} for each in (ours, theirs)]
     return same(ours, theirs) and bool(brokers[0] & brokers[1])
 
 
 def worker_changes(wanted: Request, runs: Mapping[str, Any]) -> Request:
-    """What of the worker's settings differs and can be updated in place."""
+    """Return the worker settings that differ and can be updated in place."""
     return {name: wanted[name] for name in IN_PLACE if name in wanted and not same(wanted[name], runs.get(name))}

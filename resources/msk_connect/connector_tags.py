@@ -7,7 +7,7 @@ from typing import Any
 
 
 def ensure(client: Any, arn: str, wanted: Mapping[str, str]) -> bool:  # noqa: ANN401 - boto3's `kafkaconnect`
-    """Give a connector the tags that it lacks or has with another value; return whether there was one."""
+    """Set the connector's tags that are missing or have another value; return whether there were any."""
     if not wanted:
         return False
     has = client.list_tags_for_resource(resourceArn=arn).get("tags", {})

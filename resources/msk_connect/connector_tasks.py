@@ -1,7 +1,7 @@
-"""Tasks of a connector on MSK Connect, which tells them by CloudWatch's metrics only.
+"""Task states of a connector on MSK Connect, which reports them only as CloudWatch metrics.
 
-A connector whose task has failed may stay RUNNING. Metrics come once a minute, some minutes late; what they counted
-before the last change of the connector says nothing of it now. Source of the names:
+A connector can stay RUNNING although its task has failed. Metrics come once a minute, some minutes late; counts from
+before the connector's last change are ignored. Source of the names:
 https://docs.aws.amazon.com/msk/latest/developerguide/msk-connect-cloudwatch-metrics.html
 """
 
@@ -21,13 +21,13 @@ _PERIOD_SECONDS = 60
 
 
 def tasks(cloudwatch: Any, connector: str, since: datetime, log_group: str) -> tuple[TaskStatus, ...] | None:  # noqa: ANN401
-    """The connector's tasks by the newest counts after `since`; None where CloudWatch has none.
+    """Return the connector's tasks by the newest counts after `since`; None if CloudWatch has none.
 
-    Ids are numbers in a row: metrics tell no task's own. In the minute in which a task fails it can be counted as
-    running too. Raises what boto3 raises.
+    Ids are consecutive numbers, since the metrics contain no task ids. In the minute in which a task fails, it can also
+    be counted as running. Raises what boto3 raises.
     """
     now = datetime.now(UTC)
-    # CloudWatch tells whole seconds, and begins with the whole minute, where a count of before can be.
+    # CloudWatch's times are whole seconds; the first whole minute can contain an earlier count.
     start = max(since.replace(microsecond=0) + timedelta(seconds=1), now - _WINDOW)
     told = cloudwatch.get_metric_data(
         StartTime=start,

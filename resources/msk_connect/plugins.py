@@ -1,4 +1,4 @@
-"""Custom plugins of MSK Connect, as a Dagster resource: a built zip in S3, and the plugin that is made from it."""
+"""Custom plugins of MSK Connect as a Dagster resource: uploads a built zip to S3 and creates the plugin."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _UNDER_WAY = frozenset({"CREATING", "UPDATING", "DELETING"})
 
 
 class PluginFailed(ResourceError):  # noqa: N818 - named as all exceptions in resources/errors.py
-    """MSK Connect could not make a plugin of an archive."""
+    """MSK Connect could not create a plugin from an archive."""
 
 
 class MskPlugins(AwsResource):
-    """Plugins made from zips in one bucket.
+    """Plugins from zips in one bucket.
 
-    Methods raise Unreachable, AccessRefused or AwsRequestFailed where S3 or MSK Connect does not comply.
+    Methods raise Unreachable, AccessRefused or AwsRequestFailed if a request to S3 or MSK Connect fails.
     """
 
     bucket: str
@@ -35,10 +35,10 @@ class MskPlugins(AwsResource):
     change_seconds: float = Field(default=900.0, gt=0, description="How long making a plugin may take.")
 
     def ensure(self, archive: Path) -> str:
-        """Return the ARN of the ACTIVE plugin that is named like the archive, after making what is missing of it.
+        """Return the ARN of the ACTIVE plugin with the archive's name; uploads and creates what is missing.
 
         Raises:
-            PluginFailed: MSK Connect could not make it, with its reason; what failed is left to be looked at.
+            PluginFailed: MSK Connect could not create it, with its reason; the failed plugin is kept for inspection.
             WaitTimedOut: it takes longer than `change_seconds`.
         """
         name, key = archive.stem, f"{self.prefix}{archive.name}"
@@ -52,7 +52,7 @@ class MskPlugins(AwsResource):
         return str(found["customPluginArn"])
 
     def _upload(self, archive: Path, key: str) -> None:
-        # S3 shows an object once it is there as a whole, and the key has the content's hash.
+        # The key contains the content's hash, and S3 shows only complete objects: an existing one stays as it is.
         with self.explained(f"Uploading {archive} to s3://{self.bucket}/{key}"):
             client = self.client("s3", self.s3_endpoint_url)
             try:
@@ -92,7 +92,7 @@ class MskPlugins(AwsResource):
         self._settled(name)
 
     def _settled(self, name: str) -> Mapping[str, Any] | None:
-        """The plugin's description once nothing is under way at it; None where there is none (any more)."""
+        """Wait until no change is in progress; return the description, None if the plugin does not exist."""
         return until(
             lambda: self._described(name),
             lambda found: found is None or found["customPluginState"] not in _UNDER_WAY,
@@ -114,6 +114,6 @@ class MskPlugins(AwsResource):
             with self.explained(f"Describing the custom plugin {arn}"):
                 return dict(client.describe_custom_plugin(customPluginArn=arn))
         except AwsRequestFailed as error:
-            if error.code == "NotFoundException":  # it went meanwhile
+            if error.code == "NotFoundException":  # deleted meanwhile
                 return None
             raise

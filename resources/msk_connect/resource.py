@@ -1,4 +1,4 @@
-"""Amazon MSK Connect, as a Dagster resource: connectors by boto3 `kafkaconnect`."""
+"""Amazon MSK Connect as a Dagster resource: connectors by boto3 `kafkaconnect`."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _UNDER_WAY = ("PENDING", "_IN_PROGRESS")
 
 
 class MskConnect(AwsResource):
-    """Connectors on MSK Connect (implements `connectors.Connectors`).
+    """Connectors on MSK Connect (implements `connector_interface.Connectors`).
 
-    Every method raises Unreachable, AccessRefused or AwsRequestFailed if MSK Connect does not comply, and WaitTimedOut
-    where a connector takes longer than `change_seconds`.
+    Every method raises Unreachable, AccessRefused or AwsRequestFailed if a request fails, and WaitTimedOut if a change
+    of a connector takes longer than `change_seconds`.
     """
 
     settings: ConnectSettings
     kafka: Kafka
-    """The cluster of the connectors, and of the topics of their offsets."""
+    """The cluster of the connectors and of their offsets topics."""
     poll_seconds: float = Field(default=10.0, gt=0)
     change_seconds: float = Field(default=1800.0, gt=0, description="How long making or changing a connector may take.")
 
@@ -42,10 +42,10 @@ class MskConnect(AwsResource):
         return None if found is None else dict(found["connectorConfiguration"])
 
     def put(self, name: str, config: Mapping[str, str]) -> PutOutcome:
-        """Make the connector run with `config` and the resource's settings; without a difference nothing is called.
+        """Make the connector run with `config` and the resource's settings; makes no change if it already does.
 
-        It is updated in place where MSK Connect can do that, and else, or where it is FAILED, deleted and made again
-        under its name: its offsets stay. Returns once a change is through; a connector that is made is not waited for.
+        The connector is updated in place where MSK Connect supports that. Otherwise, and if it is FAILED, it is deleted
+        and re-created under its name; its offsets stay. Waits for the end of an update, but not for a new connector.
 
         Raises:
             ConnectorConfigInvalid: no plugin has the connector's class.
@@ -78,7 +78,7 @@ class MskConnect(AwsResource):
     def status(self, name: str) -> ConnectorStatus | None:
         """Return the connector's state and why it FAILED, None if there is no connector of that name.
 
-        Its tasks are told where it is RUNNING and CloudWatch has counted them since its last change.
+        It contains the tasks if the connector is RUNNING and CloudWatch has counted them since its last change.
         """
         found = self._describe(name)
         if found is None:
@@ -89,11 +89,11 @@ class MskConnect(AwsResource):
         return ConnectorStatus(name, found["connectorState"], tasks or (), said or None, tasks_told=tasks is not None)
 
     def wait_running(self, name: str, tasks: int = 1, timeout_seconds: float = 1800.0) -> ConnectorStatus:  # noqa: ARG002
-        """Return as soon as the connector is RUNNING, and its tasks where they are told.
+        """Wait until the connector is RUNNING, and its tasks too once they are known.
 
         Raises:
             ConnectorMissing: there is no connector of that name.
-            ConnectorFailed: it is FAILED, or CloudWatch has counted a task that is; with the cause.
+            ConnectorFailed: the connector is FAILED, or CloudWatch has counted a failed task; with the cause.
         """
 
         def look() -> ConnectorStatus:
@@ -117,16 +117,16 @@ class MskConnect(AwsResource):
         )
 
     def can_restart(self, status: ConnectorStatus) -> bool:
-        """Whether it is RUNNING: MSK Connect restarts no other one.
+        """Return whether the connector is RUNNING: MSK Connect restarts no other one.
 
         https://docs.aws.amazon.com/msk/latest/developerguide/mkc-restart-connector.html
         """
         return status.state == RUNNING
 
     def restart_failed(self, name: str) -> tuple[int, ...]:
-        """Ask for a restart of a RUNNING connector's tasks that are FAILED; return a number for each.
+        """Restart the FAILED tasks of a RUNNING connector; return a number for each.
 
-        Whether that helped its state tells later: an operation takes minutes.
+        It does not wait: the operation takes minutes, and status() shows the result later.
         """
         found = self._present(name)
         failed = tuple(task.id for task in self._tasks(found) or () if task.state == FAILED)
@@ -137,14 +137,14 @@ class MskConnect(AwsResource):
         return failed
 
     def halt(self, name: str, config: Mapping[str, str]) -> None:  # noqa: ARG002
-        """Delete the connector, if there is one: MSK Connect pauses connectors, which keep their tasks, and stops none.
+        """Delete the connector, if there is one: MSK Connect cannot stop it, and a paused connector keeps its tasks.
 
-        Its offsets stay; put() makes it anew.
+        Its offsets stay; put() re-creates it.
         """
         self.delete(name, offsets=False)
 
     def tells_offsets(self, name: str) -> bool:  # noqa: ARG002
-        """True: they are in a topic, whether the connector is there or not."""
+        """Return True: the offsets are in a topic, whether the connector exists or not."""
         return True
 
     def offsets(self, name: str) -> tuple[dict[str, object], ...]:
@@ -152,11 +152,11 @@ class MskConnect(AwsResource):
         return self._offsets(name).of(name)
 
     def delete_offsets(self, name: str) -> None:
-        """End a halted connector's stored offsets: it begins with a snapshot when it runs again."""
+        """Delete the stored offsets of a stopped connector, which then starts with a snapshot."""
         self._offsets(name).end(name)
 
     def delete(self, name: str, *, offsets: bool = True) -> bool:
-        """Delete the connector and wait until it is gone, then its offsets; return whether there was either."""
+        """Delete the connector and wait until it is gone, then delete its offsets; return whether there was either."""
         found = self._settled(name)
         if found is not None:
             self._remove(name, found["connectorArn"])
@@ -168,13 +168,13 @@ class MskConnect(AwsResource):
             arn = connector_request.worker_of(self.settings, name).arn
             with self.explained(f"Describing the worker configuration {arn}"):
                 told = self.client("kafkaconnect").describe_worker_configuration(workerConfigurationArn=arn)
-            # No configuration has a second revision, as yet.
+            # Configurations have one revision only so far.
             properties = b64decode(told["latestRevision"]["propertiesFileContent"]).decode()
             self._topics[name] = connector_request.offsets_topic(arn, properties)
         return StoredOffsets(self.kafka, self._topics[name])
 
     def _tasks(self, found: Mapping[str, Any]) -> tuple[TaskStatus, ...] | None:
-        """The tasks of a RUNNING connector, counted after it was made, changed or restarted; None: not known yet."""
+        """Return a RUNNING connector's tasks, counted after its last change or restart; None: not known yet."""
         if found["connectorState"] != RUNNING:
             return None
         name, arn = found["connectorName"], found["connectorArn"]
@@ -201,7 +201,7 @@ class MskConnect(AwsResource):
             with self.explained(f"Describing the connector {arn}"):
                 return dict(client.describe_connector(connectorArn=arn))
         except AwsRequestFailed as error:
-            if error.code == "NotFoundException":  # it went meanwhile
+            if error.code == "NotFoundException":  # deleted meanwhile
                 return None
             raise
 
@@ -212,7 +212,7 @@ class MskConnect(AwsResource):
         return found
 
     def _settled(self, name: str) -> dict[str, Any] | None:
-        """The connector, once nothing is under way at it; None where there is none (any more)."""
+        """Wait until no change is in progress; return the connector, None if it does not exist."""
         return until(
             lambda: self._describe(name),
             lambda found: found is None or found["connectorState"] in _SETTLED,
@@ -243,7 +243,7 @@ class MskConnect(AwsResource):
         )
 
     def _change(self, name: str, call: str, **parameters: object) -> None:
-        """Make a call that begins an operation, and wait for its end. Raises ConnectorFailed where it failed."""
+        """Make a call that starts an operation, and wait for its end. Raises ConnectorFailed if it failed."""
         client = self.client("kafkaconnect")
         with self.explained(f"Calling {call} for the connector {name}"):
             arn = getattr(client, call)(**parameters)["connectorOperationArn"]
