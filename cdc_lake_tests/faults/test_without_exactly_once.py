@@ -15,10 +15,14 @@ from cdc_lake_tests.faults.second_worker import SecondWorker
 from cdc_lake_tests.faults.small_pipeline import Stall
 from cdc_lake_tests.faults.test_slot import (
     mended,
+    test_a_transaction_is_open_across_a_resnapshot,  # noqa: F401 - run here too
+    test_an_idle_database_does_not_hold_back_wal,  # noqa: F401 - run here too
     test_connect_has_lost_its_offset,  # noqa: F401 - run here too
     test_connect_has_lost_its_offset_and_the_slot_is_there,  # noqa: F401 - run here too
     test_dropped_and_made_again,  # noqa: F401 - run here too
     test_dropped_while_the_connector_is_stopped,  # noqa: F401 - run here too
+    test_dropped_while_the_connector_runs,  # noqa: F401 - run here too
+    test_invalidated,  # noqa: F401 - run here too
     test_moved_on_by_somebody,  # noqa: F401 - run here too
 )
 from cdc_lake_tests.trial_counts import Tried
