@@ -48,6 +48,6 @@ def dagster_home(home: Path | None = None) -> Path:
 
 def instance() -> dg.DagsterInstance:
     """The instance that the UI shows too."""
-    import dagster as dg  # noqa: PLC0415 - whoever asks for the folder needs none of it
+    import dagster as dg  # noqa: PLC0415 - dagster_home() does not need it
 
     return dg.DagsterInstance.from_config(str(dagster_home()))

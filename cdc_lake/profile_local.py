@@ -34,7 +34,7 @@ _HINT = "Run `cdc-lake up`."
 _FIRST_HINT = "The stack in {home} was never started: run `cdc-lake up` (CDC_LAKE_HOME names another folder)."
 _NOBODY = "nobody"  # with an empty key, boto3 would look for AWS credentials of the user's
 _ATTEMPTS = 6  # where a stack is there, its endpoint may be starting
-_NOWHERE = 9  # the discard port, where nothing listens: the hint answers whoever connects before the first `up`
+_NOWHERE = 9  # the discard port, where nothing listens: a connection before the first `up` fails with the hint
 
 
 def resources() -> dict[str, dg.ConfigurableResource[Any]]:

@@ -26,7 +26,7 @@ _TB = 10**12
 _LEAST_BILLED = 10**7
 """Bytes per statement that is not DDL: https://aws.amazon.com/athena/pricing/."""
 
-_ALLOW = "Allow whoever asks that: the table in Glue, its objects, and the bucket of the results."
+_ALLOW = "Allow the caller to read the table in Glue and its objects, and to write the bucket of the results."
 _ADVICE = (
     ("TABLE_NOT_FOUND", "Materialise what makes that table, or name its database ({database} is taken otherwise)."),
     ("SCHEMA_NOT_FOUND", "SHOW SCHEMAS lists the databases; {database} is taken where none is named."),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 from dagster_aws.s3 import S3Resource
-from pydantic import Field
+from pydantic import Field, model_validator
+
+_CLIENT_ONLY = ("profile_name", "aws_session_token", "use_unsigned_session", "verify")
+"""Fields of S3Resource that jobs and Spark cannot follow: assets would use other credentials than they do."""
 
 
 class ObjectStore(S3Resource):
@@ -22,6 +25,18 @@ class ObjectStore(S3Resource):
     aws_secret_access_key: str | None = Field(default=None, repr=False)
     aws_session_token: str | None = Field(default=None, repr=False)
     hint: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _same_access_for_all(cls, data: dict[str, Any]) -> dict[str, Any]:
+        defaults = {name: S3Resource.model_fields[name].default for name in _CLIENT_ONLY}
+        given = [name for name, default in defaults.items() if data.get(name, default) != default]
+        if given:
+            raise ValueError(
+                f"Cannot use {', '.join(given)} with the object store: Spark's jobs would not use it. Set a role, or "
+                "AWS_PROFILE and the like in the environment, for all of them."
+            )
+        return data
 
     def get_object_to_set_on_execution_context(self) -> Self:
         """Return the resource: `context.resources.store` is the same as the parameter `store`, not the client."""

@@ -1,6 +1,6 @@
 """The sample's two stories: an order is shipped; an order comes in line by line, and is deleted again.
 
-Each change is what an application would do, and returns what it did, for whoever follows it downstream.
+Each change is what an application would do, and returns what it did, so that a caller can follow it downstream.
 They work on the generated data and on the original scripts alike.
 Not here: waiting for the changes to arrive anywhere.
 """

@@ -1,4 +1,4 @@
-"""PostgreSQL, as a Dagster resource: it opens connections for the functions of the postgres_* modules."""
+"""PostgreSQL, as a Dagster resource: it opens connections for the functions of this package."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
                     yield connection
 
     def login(self) -> Login:
-        """Return the login as it is known now, for whoever connects by itself; raise what reading a secret does."""
+        """Return the current login, for callers that connect themselves. Raises what reading a secret raises."""
         return self._login(None if self.secret is None else self.secret.login())
 
     def _login(self, found: SecretLogin | None = None) -> Login:

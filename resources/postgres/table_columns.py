@@ -124,7 +124,7 @@ class TableCatalog:
     children: tuple[str, ...] = ()
     """Partitions and tables that inherit, in which rows of this one stand."""
     deferrable: bool = False
-    """Whether the primary key is (postgres_tables.key_is_deferrable())."""
+    """Whether the primary key is deferrable (table_queries.key_is_deferrable())."""
     row_security: bool = False
     """Whether policies hide rows of it from the user who asks (row_security_active())."""
 

@@ -1,7 +1,7 @@
 """TRUNCATE, refused on captured tables: Debezium's flattened events have no place for it.
 
 A TRUNCATE removes every row without a change of any, so that the lake would keep them all. A trigger on the table
-refuses it, whoever asks and however: by CASCADE from another table, or as a replica (the trigger fires always).
+refuses it for every role and form: by CASCADE from another table, or as a replica (the trigger fires always).
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ class QuickSight(AwsResource):
         return ingestions.completed(api, id_, ingestion_id, seconds=self.ingestion_seconds)
 
     def last_ingestion(self, dashboard_id: str) -> LastIngestion | None:
-        """Return the newest ingestion of a data set, whoever started it; None if there is none."""
+        """Return the newest ingestion of a data set, also one that another user started; None before the first."""
         return ingestions.last(self._api(), self._id(dashboard_id))
 
     def analysis(self, templates: DashboardTemplates, data_set_arn: str) -> Put:

@@ -44,7 +44,7 @@ class Submission:
 
 
 class EmrJobs(AwsResource):
-    """Spark jobs on EMR (implements `spark_jobs.SparkJobs`).
+    """Spark jobs on EMR (implements job_interface.SparkJobs).
 
     run() raises what the job raised; JobFailed where it ended without saying why; WaitTimedOut; and Unreachable,
     AccessRefused or AwsRequestFailed where AWS does not comply.

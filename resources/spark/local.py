@@ -83,7 +83,7 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
     def _warm(self) -> None:
         try:
             self.session().range(0, 1, 1, 1).mapInArrow(_same, "id bigint").collect()
-        except Exception:  # noqa: BLE001 - whoever asks for the session is told
+        except Exception:  # noqa: BLE001 - session() raises the error to its caller
             _log.debug("Spark could not be started ahead", exc_info=True)
         finally:
             _Process.warming = None

@@ -182,7 +182,7 @@ def test_a_query_without_a_permission_says_whose(athena: Callable[..., Athena], 
     reason = "Insufficient permissions to execute the query. User is not authorized to perform: glue:GetTable on x"
     server.status = {"State": "FAILED", "StateChangeReason": reason}
 
-    with pytest.raises(AthenaQueryFailed, match=r"query q-1.*glue:GetTable on x\. Allow whoever asks that"):
+    with pytest.raises(AthenaQueryFailed, match=r"query q-1.*glue:GetTable on x\. Allow the caller to read the table"):
         athena().query("SELECT 1")
 
 

@@ -1,6 +1,9 @@
 """The object store's resource: an S3Resource of dagster-aws, whose client works, and which shows no secret."""
 
+from typing import Any
+
 import dagster as dg
+import pytest
 from dagster_aws.s3 import S3Resource
 
 from cdc_lake_tests.fakes.s3 import served_s3
@@ -35,3 +38,11 @@ def test_what_spark_needs() -> None:
     assert "hidden" not in repr(store)
     on_aws = ObjectStore(bucket="shop")
     assert (on_aws.hadoop_secrets(), on_aws.spark_options()) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    "field", [{"profile_name": "me"}, {"aws_session_token": "t"}, {"use_unsigned_session": True}, {"verify": False}]
+)
+def test_access_that_spark_would_not_share_is_refused(field: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"Cannot use {next(iter(field))} with the object store"):
+        ObjectStore(bucket="shop", **field)

@@ -83,7 +83,7 @@ class StorageStack(LakeStack):
         )
 
     def _notify(self, events: EventsStack) -> None:
-        """Tell the queue of new objects below raw/, whoever puts them: also a vendor's sink.
+        """Notify the queue of new objects below raw/, also of those that a vendor's sink puts.
 
         As a property of the bucket: the library's own way is a function that may change every bucket's notifications.
         """
