@@ -1,8 +1,8 @@
 # `make help` lists the targets. Everything is installed into .venv and the user's cache folder.
-# Modules are compiled once, the packages' as they are installed, ours as they are first loaded: where Python may not
-# write, each process would do that again, for 5 s.
+# Python may write bytecode: packages are compiled at installation and our modules at their first import. Otherwise each
+# process would compile them again, which takes 5 s.
 unexport PYTHONDONTWRITEBYTECODE
-# A distribution's Python is compiled for its use as a profile showed it; pyenv's is not unless told to, and a third slower.
+# Prefer the distribution's Python: it is built with profile-guided optimization; pyenv's default build is a third slower.
 PYTHON ?= $(firstword $(shell for each in /usr/bin/python3.11 python3.11; do \
 	$$each -c 'import ensurepip, venv' 2>/dev/null && echo $$each; done) python3.11)
 VENV   := .venv
@@ -12,11 +12,11 @@ BIN    := $(VENV)/bin
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 20
 
-# Made anew each time: over one that another Python made, venv would leave a mix of both, which starts neither.
+# Re-created each time: over an environment of another Python, venv would leave a mix of both, which does not start.
 $(VENV)/.runtime: requirements.lock requirements-uv.lock pyproject.toml
 	@command -v mvn >/dev/null || test -d "$${CDC_LAKE_CACHE:-$${XDG_CACHE_HOME:-$$HOME/.cache}/cdc-lake}/jars" || \
 		{ echo "cdc-lake needs Maven (mvn) and a JDK to fetch its jars: install them (Debian: apt install maven)"; exit 1; }
-	@command -v $(PYTHON) >/dev/null || { echo "cdc-lake needs $(PYTHON); name another with 'make PYTHON=/path/to/python3.11 …'"; exit 1; }
+	@command -v $(PYTHON) >/dev/null || { echo "cdc-lake needs $(PYTHON); give another path with 'make PYTHON=/path/to/python3.11 …'"; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
 	$(BIN)/uv pip install --python $(BIN)/python --require-hashes --compile-bytecode -r requirements.lock
@@ -39,7 +39,7 @@ setup: $(VENV)/.runtime ## virtual environment, jars and plugins
 demo: $(VENV)/.runtime ## the whole pipeline on this machine, from nothing to a dashboard
 	$(BIN)/cdc-lake demo $(ARGS)
 
-# By stacks and whole files, each on one process, the long ones first (cdc_lake_tests/collection_order.py).
+# Tests are distributed by stacks and whole files, the longest first (cdc_lake_tests/pytest_hooks/collection_order.py).
 PROCESSES ?= 2
 SPREAD    = --dist loadfile --no-loadscope-reorder --numprocesses $(PROCESSES)
 
@@ -47,9 +47,9 @@ ifdef FULL
 export CDC_LAKE_FULL = $(FULL)
 endif
 
-# Lint and unit tests need nothing that is fetched, and leave the network idle.
+# Lint and unit tests do not use the network, so they run while setup downloads.
 .PHONY: test
-test: $(VENV)/.dev ## lint and unit tests, then those on stacks of their own; FAULTS=1 adds test-faults
+test: $(VENV)/.dev ## lint and unit tests, then those that start stacks; FAULTS=1 adds test-faults
 	$(MAKE) --no-print-directory --jobs=3 lint unit setup
 	$(MAKE) --no-print-directory stacks
 
@@ -65,17 +65,17 @@ secrets: $(VENV)/.dev ## secrets in the files that git tracks
 	git ls-files -z | xargs -0 $(BIN)/detect-secrets-hook --no-verify --baseline .secrets.baseline
 
 .PHONY: secrets-baseline
-secrets-baseline: $(VENV)/.dev ## write .secrets.baseline again: look at each new finding before you commit it
+secrets-baseline: $(VENV)/.dev ## write .secrets.baseline again: review each new finding before you commit it
 	$(BIN)/detect-secrets scan --no-verify --slim --exclude-files '\.(lock|ambr|baseline)$$' > .secrets.baseline
 	git add .secrets.baseline
 
-# Half of their time they wait.
+# More processes than cores: the tests wait for half of their time.
 .PHONY: unit
 unit: PROCESSES = 4
-unit: $(VENV)/.dev ## tests that need no stack (about a minute)
+unit: $(VENV)/.dev ## tests without a stack (about a minute)
 	$(BIN)/pytest $(SPREAD) cdc_lake_tests/unit
 
-# In one go, the faults too where they are asked for: none waits for the end of another.
+# One pytest run, also with the faults, so that no suite waits for the end of another.
 .PHONY: stacks
 stacks: $(VENV)/.dev setup ## integration and e2e; FAULTS=1 adds test-faults
 	$(BIN)/pytest $(SPREAD) cdc_lake_tests/integration cdc_lake_tests/e2e $(if $(FAULTS),cdc_lake_tests/faults)
@@ -88,7 +88,7 @@ integration: $(VENV)/.dev setup ## tests of one engine or resource at a time
 e2e: $(VENV)/.dev setup ## the whole stack
 	$(BIN)/pytest $(SPREAD) cdc_lake_tests/e2e
 
-# Every size: the one that nobody tried is the one that fails.
+# All sizes are synthesized, since a failure can be specific to one.
 TEMPLATES := build/cdk
 .PHONY: infra
 infra: needs-node $(VENV)/.infra ## the AWS stacks: synthesized without an account, linted, tested
@@ -100,7 +100,7 @@ infra: needs-node $(VENV)/.infra ## the AWS stacks: synthesized without an accou
 
 .PHONY: needs-node
 needs-node:
-	@command -v node >/dev/null || { echo "make infra needs Node.js, in which the CDK's libraries run, and there is no 'node' on PATH: install Node.js 22 or newer (20 still works), then run it again"; exit 1; }
+	@command -v node >/dev/null || { echo "Cannot run make infra: it needs Node.js for the CDK's libraries, and there is no 'node' on PATH. Install Node.js 22 or newer (20 still works), then run it again."; exit 1; }
 
 .PHONY: audit
 audit: $(VENV)/.dev secrets ## known vulnerabilities of the locked packages, and a scan for secrets
@@ -108,33 +108,33 @@ audit: $(VENV)/.dev secrets ## known vulnerabilities of the locked packages, and
 		-r requirements.lock -r requirements-dev.lock -r requirements-infra.lock $(ARGS)
 
 .PHONY: aws-smoke
-aws-smoke: setup ## Northwind once through your AWS account (docs/aws.md); it asks first, and with YES=1 it doesn't
+aws-smoke: setup ## Northwind once through your AWS account (docs/aws.md); YES=1 skips the confirmation
 	$(BIN)/cdc-lake aws smoke $(if $(YES),--yes) $(ARGS)
 
-# FULL=1 brings along what has a longer form elsewhere.
+# FULL=1 adds the other suites with stacks: CI draws some of their tests, a full run has all.
 .PHONY: test-faults
-test-faults: $(VENV)/.dev setup ## kills, failpoints, broken stores, streams and records; FULL=1 tries more than CI does
+test-faults: $(VENV)/.dev setup ## kills, failpoints, broken stores, streams and records; FULL=1 tests more than CI
 	$(BIN)/pytest $(SPREAD) cdc_lake_tests/faults \
-		$(if $(FULL),cdc_lake_tests/integration/verify/test_a_million.py cdc_lake_tests/e2e/test_demo.py)
+		$(if $(FULL),cdc_lake_tests/integration cdc_lake_tests/e2e)
 
 MINUTES ?= 20
 .PHONY: soak
-soak: $(VENV)/.dev setup ## MINUTES=20 of traffic and random kills, then a verdict
-	$(BIN)/python -m cdc_lake_tests.faults.soak --minutes $(MINUTES) $(ARGS)
+soak: $(VENV)/.dev setup ## MINUTES=20 of traffic and random kills, then a comparison of lake and source
+	$(BIN)/python -m cdc_lake_tests.faults.kills.soak --minutes $(MINUTES) $(ARGS)
 
 .PHONY: lock
-lock: $(VENV)/.runtime ## resolve the versions anew
+lock: $(VENV)/.runtime ## resolve the newest versions
 	$(BIN)/uv pip compile -q --upgrade --python-version 3.11 --generate-hashes --no-annotate --no-header pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile -q --python-version 3.11 --generate-hashes --no-annotate --no-header --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 	$(BIN)/uv pip compile -q --python-version 3.11 --generate-hashes --no-annotate --no-header --group image -c requirements.lock pyproject.toml -o requirements-image.lock
 	$(BIN)/uv pip compile -q --python-version 3.11 --generate-hashes --no-annotate --no-header --group infra -c requirements.lock -c requirements-dev.lock -c requirements-image.lock pyproject.toml -o requirements-infra.lock
-	# Each of these pins one package: its version is what the first line says.
-	for file in requirements-uv.lock $(wildcard infra/local/artifacts/java-*.lock); do \
+	# Each of these files pins one package, whose version is in the first line.
+	for file in requirements-uv.lock $(wildcard infra/artifacts/java-*.lock); do \
 		head -n 1 $$file | cut -d' ' -f1 | $(BIN)/uv pip compile -q --python-version 3.11 --generate-hashes --no-annotate --no-header - -o $$file.new && mv $$file.new $$file || exit 1; done
 
 .PHONY: lock-jars
-lock-jars: $(VENV)/.runtime ## fetch every jar and write its SHA-256 sum beside its pom
-	$(BIN)/python -m infra.local.artifacts.jar_locks $(MODULES)
+lock-jars: $(VENV)/.runtime ## fetch every jar and write its SHA-256 sum next to its pom
+	$(BIN)/python -m infra.artifacts.jar_locks $(MODULES)
 
 .PHONY: clean
 clean: ## stop the stack, remove its state and the virtual environment

@@ -1,12 +1,12 @@
 """Measure how long a committed change takes until Athena SQL shows it: Northwind's default YAML, by its sensors.
 
-Starts a stack of its own, materialises the graph, starts `cdc-lake dev`, and writes at a constant rate. Once a second a
-marker is committed: the shipped date of one order that the other traffic leaves alone. A query every 250 ms reads that
-date. A marker's latency is the time from the end of its commit to the first answer that contains it or a later one.
+Starts a separate stack, materialises the graph, starts `cdc-lake dev`, and writes at a constant rate. Once a second a
+marker is committed: the shipped date of one order that the other traffic does not change. A query every 250 ms reads
+that date. A marker's latency is the time from its commit to the first answer that contains it or a later one.
 
     python benchmarks/freshness.py --minutes 8
 
-The peer, in the same run: the query alone, whose own time is part of each latency.
+The baseline, in the same run, is the query's own time, which is part of each latency.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from rich.table import Table
 
 from cdc_lake.instance import dagster_home, instance
 from cdc_lake.profile import resolved
-from cdc_lake_tests.order_traffic import Traffic
+from cdc_lake_tests.helpers.source_changes.order_traffic import Traffic
 
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).parents[1]
-ORDER = 10250  # the traffic leaves orders alone whose number ends in 0
+ORDER = 10250  # the traffic does not change orders whose number ends in 0
 FIRST_DAY = date(2000, 1, 1)
 QUERY = f"SELECT shipped_date FROM datalake.cdc_events WHERE order_id = {ORDER}"  # noqa: S608 - a constant
 QUERY_SECONDS = 0.25
@@ -47,24 +47,24 @@ STARTUP_SECONDS = 180.0
 
 @dataclass
 class Markers:
-    """Commit times of the markers 0, 1, … by the clock of this machine, and when each was seen."""
+    """The times when the markers 0, 1, … were committed and seen, by the clock of this machine."""
 
     committed: list[float] = field(default_factory=list)
     seen: list[float] = field(default_factory=list)
     queries: list[float] = field(default_factory=list)
-    """Seconds that each query took."""
+    """The duration of each query in seconds."""
 
-    def write(self, dsn: str, over: threading.Event) -> None:
-        """Commit a marker each second until `over` is set."""
+    def write(self, dsn: str, stop: threading.Event) -> None:
+        """Commit a marker each second until `stop` is set."""
         with closing(psycopg2.connect(dsn)) as connection:
-            while not over.wait(MARKER_SECONDS):
+            while not stop.wait(MARKER_SECONDS):
                 day = FIRST_DAY + timedelta(days=len(self.committed))
                 with connection, connection.cursor() as cursor:
                     cursor.execute("update datalake.orders set shipped_date = %s where order_id = %s", (day, ORDER))
                 self.committed.append(time.monotonic())
 
     def read(self, query: Callable[[], date | None], until: Callable[[], bool]) -> None:
-        """Query every 250 ms until `until` returns true; note which markers are visible."""
+        """Query every 250 ms until `until` returns true; record which markers are visible."""
         while not until():
             started = time.monotonic()
             day = query()
@@ -75,28 +75,28 @@ class Markers:
             time.sleep(max(0.0, QUERY_SECONDS - (now - started)))
 
     def latencies(self) -> list[float]:
-        """Seconds from commit to visible, for each marker; those that are not visible yet count with their age."""
+        """Return the seconds from commit to visibility of each marker; for those not visible yet, their age."""
         now = time.monotonic()
         seen = [*self.seen, *[now] * (len(self.committed) - len(self.seen))]
         return [at - committed for committed, at in zip(self.committed, seen, strict=False)]
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value below which this share of the values lies."""
+    """Return the value below which `share` of the values are."""
     return sorted(values)[min(len(values) - 1, int(len(values) * share))]
 
 
 def measure(minutes: float, rate: float) -> dict[str, float]:
-    """Write and read for so long; seconds by name."""
+    """Write and read for `minutes`; return the results by name."""
     found = resolved()
     postgres, athena = found["postgres"], found["athena"]
     dsn = make_dsn(
         host=postgres.host, port=postgres.port, user=postgres.user, password=postgres.password, dbname="devdb"
     )
-    over, markers, traffic = threading.Event(), Markers(), Traffic(dsn, seed=1, rate=rate - 1 / MARKER_SECONDS)
+    stop, markers, traffic = threading.Event(), Markers(), Traffic(dsn, seed=1, rate=rate - 1 / MARKER_SECONDS)
     threads = [
-        threading.Thread(target=markers.write, args=(dsn, over)),
-        threading.Thread(target=traffic.run, args=(over.is_set,)),
+        threading.Thread(target=markers.write, args=(dsn, stop)),
+        threading.Thread(target=traffic.run, args=(stop.is_set,)),
     ]
     began = time.time()
     ends = time.monotonic() + minutes * 60
@@ -105,11 +105,11 @@ def measure(minutes: float, rate: float) -> dict[str, float]:
     try:
         markers.read(lambda: athena.query(QUERY).rows[0][0], lambda: time.monotonic() > ends)
     finally:
-        over.set()
+        stop.set()
         for thread in threads:
             thread.join()
     latencies = markers.latencies()
-    settled = latencies[len(latencies) // 4 :]  # the first runs start cold
+    settled = latencies[len(latencies) // 4 :]  # without the first runs, which start without caches
     with instance() as dagster:
         runs = [run for run in dagster.get_run_records() if run.start_time and run.start_time > began]
     return {
@@ -125,13 +125,13 @@ def measure(minutes: float, rate: float) -> dict[str, float]:
 
 
 def main() -> int:
-    """Run it on a stack of its own; 0 where markers became visible."""
+    """Run it on a separate stack; return 0 if markers became visible, else 1."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=8.0)
     parser.add_argument("--rate", type=float, default=20.0, help="changes a second")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="cdc-lake-bench-") as folder:
-        Path(folder).chmod(0o711)  # PostgreSQL's user must be able to pass through
+        Path(folder).chmod(0o711)  # PostgreSQL's user needs access to the subfolder
         os.environ["CDC_LAKE_HOME"] = str(Path(folder) / "home")
         _run("cdc-lake", "demo", "--json")
         os.environ["DAGSTER_HOME"] = str(dagster_home())

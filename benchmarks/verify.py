@@ -1,9 +1,9 @@
-"""How fast the oracle is, and that one changed cell in a million rows does not pass it.
+"""Measure `verify` on a million rows, and check that it reports one changed cell.
 
-Makes a stack of its own (PostgreSQL and S3), a source table and a lake table with the same rows, and measures in one
-run, each on the same rows: `verify`; a plain COPY of the table to nowhere (what no comparison can be faster than that
-reads the source once); and the way it was done before, all rows of both sides in one Python process. Then one cell of
-the lake is changed, and verify has to name it.
+Starts a separate stack (PostgreSQL and S3) and creates a source table and a lake table with the same rows. It measures
+in one run, on the same rows: `verify`; a plain COPY of the table whose output is discarded (the lower limit of any
+comparison that reads the source once); and the previous method, all rows of both sides in one Python process. Then one
+cell of the lake is changed, and verify has to report it.
 
     python benchmarks/verify.py --rows 1000000
 """
@@ -27,6 +27,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 from rich.console import Console
 from rich.table import Table
 
+from cdc_lake import jobs
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.schema.captured_schema import Column, TableSchema
 from cdc_lake.contract.source.visibility import Point
@@ -36,8 +37,7 @@ from cdc_lake.jobs import verify
 from cdc_lake.jobs.apply.upsert import UpsertSpec
 from cdc_lake.jobs.hudi.writer import with_key_column
 from cdc_lake.jobs.verify import LakeState, SourceAccess, SourceTable, VerifyReport, VerifySpec
-from cdc_lake.profile_local import JOBS
-from infra.local.artifacts.spark_classes import java_options
+from infra.artifacts.spark_classes import java_options
 from infra.local.stack.attach import load_endpoints
 from infra.local.stack.endpoints import Endpoints
 from infra.local.stack.stack import Stack
@@ -76,7 +76,7 @@ select id, case when id % 7 = 0 then null else concat('note ', id, repeat(' and 
 
 @dataclass(frozen=True)
 class Bench:
-    """The engines, and the lake table's place."""
+    """The engines and the lake table."""
 
     postgres: Postgres
     spark: SparkSession
@@ -84,7 +84,7 @@ class Bench:
     rows: int
 
     def fill(self) -> None:
-        """The same rows on both sides, computed by each engine for itself."""
+        """Create the same rows on both sides; each engine computes them itself."""
         with self.postgres.connect() as connection, connection.cursor() as cursor:
             cursor.execute(SOURCE_SQL, (self.rows,))
             cursor.execute("alter table million add primary key (id)")
@@ -98,7 +98,7 @@ class Bench:
         self.write(rows.withColumns({"__deleted": F.lit(False), "__order": F.lit(order)}), "bulk_insert")
 
     def write(self, rows: DataFrame, operation: str) -> None:
-        """A commit with a checkpoint."""
+        """Write a commit with a checkpoint."""
         checkpoint = Checkpoint(topic=self.spec.topic, topic_id="A", manifest=0, schema_version=1)
         options = {
             **self.spec.hudi_table().options(),
@@ -109,13 +109,13 @@ class Bench:
         with_key_column(rows, self.spec.key).write.format("hudi").options(**options).mode("append").save()
 
     def change_one_cell(self) -> None:
-        """The quantity of one row in the middle."""
+        """Change the quantity of one row in the middle."""
         row = self.spark.read.format("hudi").load(self.spec.uri()).where(F.col("id") == self.rows // 2)
         kept = row.select(*(name for name in row.columns if not name.startswith("_hoodie_")))
         self.write(kept.withColumn("qty", F.col("qty") + 1), "upsert")
 
     def verify(self) -> VerifyReport:
-        """The oracle."""
+        """Run verify and return its report."""
         commit = last_commit(self.spec.location.store(), self.spec.prefix)
         if commit is None:
             raise RuntimeError(f"{self.spec.uri()} has no commit")
@@ -138,14 +138,14 @@ class Bench:
             )
 
     def copy(self) -> int:
-        """COPY of the table to nowhere; its bytes."""
+        """COPY the table, discard the output, and return its size in bytes."""
         sink = _Sink()
         with self.postgres.connect() as connection, connection.cursor() as cursor:
             cursor.copy_expert("copy million to stdout (format csv)", sink)
         return sink.bytes
 
     def one_process(self) -> int:
-        """All rows of both sides as Python values in one process; keys that differ."""
+        """Compare all rows of both sides as Python values in this process; return the number of keys that differ."""
         with self.postgres.connect() as connection, connection.cursor() as cursor:
             cursor.execute("select id, note, qty, amount, at from million")
             ours = {row[0]: (*row[1:4], row[4].replace(tzinfo=None)) for row in cursor.fetchall()}
@@ -170,30 +170,30 @@ class Bench:
 
 
 class _Sink:
-    """Counts what it is given."""
+    """Counts the bytes that are written to it."""
 
     def __init__(self) -> None:
         self.bytes = 0
 
     def write(self, data: bytes) -> None:
-        """Take a row."""
+        """Count the bytes of a row."""
         self.bytes += len(data)
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Wall seconds, and the result."""
+    """Return the elapsed seconds and the result of `work`."""
     started = time.monotonic()
     found = work()
     return time.monotonic() - started, found
 
 
 def main() -> int:
-    """Run it; 0 if verify named the changed cell and nothing else."""
+    """Run it; return 0 if verify reported the changed cell and nothing else, else 1."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
     rows = parser.parse_args().rows
     with tempfile.TemporaryDirectory(prefix="cdc-lake-bench-") as folder:
-        Path(folder).chmod(0o711)  # PostgreSQL's user must be able to pass through
+        Path(folder).chmod(0o711)  # PostgreSQL's user needs access to the subfolder
         stack = Stack(StackHome(Path(folder) / "home"))
         try:
             stack.up(("postgres", "s3"))
@@ -203,7 +203,7 @@ def main() -> int:
 
 
 def engines(at: Endpoints, rows: int) -> Bench:
-    """Clients of a running stack."""
+    """Return the benchmark with clients of a running stack."""
     secret = at.s3_secret_key.get_secret_value()
     location = S3Location("bench", at.s3_endpoint, at.region, at.s3_access_key, secret)
     boto3.client(
@@ -216,8 +216,8 @@ def engines(at: Endpoints, rows: int) -> Bench:
     store = ObjectStore(
         bucket="bench", endpoint_url=at.s3_endpoint, aws_access_key_id=at.s3_access_key, aws_secret_access_key=secret
     )
-    properties = [str(JOBS / "spark.properties"), str(JOBS / "spark-local.properties")]
-    log = str(JOBS / "log4j2-local.properties")
+    properties = [str(jobs.FOLDER / "spark.properties"), str(jobs.FOLDER / "spark-local.properties")]
+    log = str(jobs.FOLDER / "log4j2-local.properties")
     session = LocalSpark(
         java_home=str(at.java_home),
         jars=str(at.spark_jars),
@@ -237,7 +237,7 @@ def engines(at: Endpoints, rows: int) -> Bench:
 
 
 def report(bench: Bench) -> int:
-    """Measure and print."""
+    """Measure and print; return the exit code."""
     bench.fill()
     _, cold = timed(bench.verify)  # a session's first job takes seconds longer
     seconds, clean = timed(bench.verify)
@@ -263,7 +263,11 @@ def report(bench: Bench) -> int:
     named = [(one.kind, one.key, one.columns) for one in found.differences]
     expected = [("different", {"id": key}, {"qty": (str(qty), str(qty + 1))})]
     right = cold.clean and clean.clean and old_different == 0 and named == expected and found.different == 1
-    console.print("the changed cell was found, and nothing else" if right else "[red]not what was to be found[/red]")
+    console.print(
+        "verify reported the changed cell, and nothing else"
+        if right
+        else "[red]verify reported other differences[/red]"
+    )
     return 0 if right else 1
 
 

@@ -1,7 +1,7 @@
 """cdc-lake: change data capture from PostgreSQL into a lake, as a Dagster asset graph.
 
-`CdcPipeline` is looked up lazily: the jobs import this package on Spark's executors, where Dagster
-is neither needed nor always installed.
+`CdcPipeline` is imported lazily: the jobs import this package on Spark's executors, where Dagster is not needed and may
+not be installed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""What the aws profile is told: environment variables, which infra/aws sets for its code location.
+"""The settings of the aws profile: environment variables, which infra/aws sets for the code location.
 
-Here: names, types and what is missing. Not here: what is made of them (profile_aws.py), and what each is for
-(docs/aws.md).
+docs/aws.md describes each variable.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from resources.deployment import RECORD_BYTES
 from resources.errors import ResourceError
 
 _WORKER = "CDC_LAKE_CONNECT_WORKER_"
-"""With a pipeline's name in capitals: the ARN of the worker configuration of its connector."""
-
+"""The prefix of variables with the ARN of a connector's worker configuration; the pipeline's name in capitals follows.
+"""
 
 _MSK_CONNECT = tuple(f"CDC_LAKE_CONNECT_{name}" for name in ("ROLE", "LOG_GROUP", "SUBNETS", "GROUPS", "PLUGIN"))
 
@@ -26,8 +25,8 @@ def _split(text: object) -> object:
     return [part.strip() for part in text.split(",") if part.strip()] if isinstance(text, str) else text
 
 
-Listed = Annotated[list[str], BeforeValidator(_split)]
-"""Separated by commas."""
+CommaSeparatedList = Annotated[list[str], BeforeValidator(_split)]
+"""A list of strings, read from comma-separated text."""
 
 
 def _pairs(text: object) -> object:
@@ -35,7 +34,7 @@ def _pairs(text: object) -> object:
         return text
     pairs = [each.partition("=") for each in text.split(",") if each.strip()]
     if any(not equals for _, equals, _ in pairs):
-        raise ValueError(f"{text!r} is not of the form name=value,name=value")
+        raise ValueError(f"{text!r} does not have the form name=value,name=value")
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
@@ -44,7 +43,7 @@ Tags = Annotated[dict[str, str], BeforeValidator(_pairs)]
 
 
 class AwsSettings(BaseModel):
-    """The variables; none of them is secret."""
+    """The variables; none of them contains a secret."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -62,25 +61,30 @@ class AwsSettings(BaseModel):
     capture_role: str = Field(default="", alias="CDC_LAKE_CAPTURE_ROLE")
     kafka_cluster: str = Field(alias="CDC_LAKE_KAFKA_CLUSTER")
     kafka_security: Literal["plaintext", "iam"] = Field(default="iam", alias="CDC_LAKE_KAFKA_SECURITY")
+    registry_url: str = Field(default="", alias="CDC_LAKE_REGISTRY_URL")
+    registry_secret: str = Field(default="", alias="CDC_LAKE_REGISTRY_SECRET")
+    registry_converter_url: str = Field(default="", alias="CDC_LAKE_REGISTRY_CONVERTER_URL")
+    registry_reference: str = Field(default="", alias="CDC_LAKE_CONNECT_REGISTRY_REFERENCE")
     kafka_record_bytes: int = Field(default=RECORD_BYTES, gt=0, alias="CDC_LAKE_KAFKA_RECORD_BYTES")
     connect_url: str = Field(default="", alias="CDC_LAKE_CONNECT_URL")
     connect_user: str = Field(default="", alias="CDC_LAKE_CONNECT_USER")
     connect_role: str = Field(alias="CDC_LAKE_CONNECT_ROLE")
     connect_log_group: str = Field(alias="CDC_LAKE_CONNECT_LOG_GROUP")
-    connect_subnets: Listed = Field(alias="CDC_LAKE_CONNECT_SUBNETS")
-    connect_groups: Listed = Field(alias="CDC_LAKE_CONNECT_GROUPS")
+    connect_subnets: CommaSeparatedList = Field(alias="CDC_LAKE_CONNECT_SUBNETS")
+    connect_groups: CommaSeparatedList = Field(alias="CDC_LAKE_CONNECT_GROUPS")
     connect_workers: int = Field(default=1, alias="CDC_LAKE_CONNECT_WORKERS")
     connect_mcus: int = Field(default=1, alias="CDC_LAKE_CONNECT_MCUS")
     connect_max_workers: int | None = Field(default=None, ge=1, alias="CDC_LAKE_CONNECT_MAX_WORKERS")
     connect_tags: Tags = Field(default={}, alias="CDC_LAKE_CONNECT_TAGS")
     connect_plugin: str = Field(alias="CDC_LAKE_CONNECT_PLUGIN")
-    connect_workers_of: dict[str, str]
+    worker_configurations: dict[str, str]
+    """ARN of the MSK Connect worker configuration, by pipeline."""
     emr_application: str = Field(default="", alias="CDC_LAKE_EMR_APPLICATION")
     emr_cluster: str = Field(default="", alias="CDC_LAKE_EMR_CLUSTER")
     emr_job_role: str = Field(default="", alias="CDC_LAKE_EMR_JOB_ROLE")
     emr_python: str = Field(default="/opt/cdc-lake/bin/python", alias="CDC_LAKE_EMR_PYTHON")
     emr_environment: str = Field(default="", alias="CDC_LAKE_EMR_ENVIRONMENT")
-    emr_more_jars: Listed = Field(default=[], alias="CDC_LAKE_EMR_MORE_JARS")
+    emr_more_jars: CommaSeparatedList = Field(default=[], alias="CDC_LAKE_EMR_MORE_JARS")
     catalog: str = Field(alias="CDC_LAKE_CATALOG")
     athena_workgroup: str = Field(alias="CDC_LAKE_ATHENA_WORKGROUP")
     athena_usd_per_tb: float = Field(default=5.0, ge=0, alias="CDC_LAKE_ATHENA_USD_PER_TB")
@@ -92,39 +96,41 @@ class AwsSettings(BaseModel):
 
     @property
     def account_id(self) -> str:
-        """The account, out of the ARN of a role in it."""
+        """The account's id, from the ARN of a role."""
         return self.quicksight_role.split(":")[4]
 
     @model_validator(mode="before")
     @classmethod
-    def _own_connect(cls, told: dict[str, Any]) -> dict[str, Any]:
-        """Where Connect is somebody's own, nothing of MSK Connect has to be said."""
-        return {**dict.fromkeys(_MSK_CONNECT, ""), **told} if told.get("CDC_LAKE_CONNECT_URL") else told
+    def _msk_connect_is_optional(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Require the variables of MSK Connect only if no other Connect worker is configured."""
+        return {**dict.fromkeys(_MSK_CONNECT, ""), **given} if given.get("CDC_LAKE_CONNECT_URL") else given
 
     @model_validator(mode="after")
-    def _spark_somewhere(self) -> Self:
+    def _require_consistent(self) -> Self:
         if not self.emr_cluster and not (self.emr_application and self.emr_job_role):
             raise ValueError(
-                "there is no EMR: set CDC_LAKE_EMR_CLUSTER, or CDC_LAKE_EMR_APPLICATION and CDC_LAKE_EMR_JOB_ROLE"
+                "EMR is not configured: set CDC_LAKE_EMR_CLUSTER, or CDC_LAKE_EMR_APPLICATION and CDC_LAKE_EMR_JOB_ROLE"
             )
         if self.quicksight_role.count(":") < 5:
-            raise ValueError(f"CDC_LAKE_QUICKSIGHT_ROLE is {self.quicksight_role!r} and no role's ARN")
+            raise ValueError(f"CDC_LAKE_QUICKSIGHT_ROLE is {self.quicksight_role!r}, which is not the ARN of a role")
         return self
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> AwsSettings:
-        """What the variables say. Raises ResourceError that names each that is missing or wrong."""
+        """Read the variables. Raises ResourceError that names each variable that is missing or not valid."""
         workers = {
             name.removeprefix(_WORKER).lower(): value for name, value in environment.items() if name.startswith(_WORKER)
         }
         try:
-            return cls.model_validate({**environment, "connect_workers_of": workers})
+            return cls.model_validate({**environment, "worker_configurations": workers})
         except ValidationError as error:
-            faults = "; ".join(_told(each) for each in error.errors())
-            raise ResourceError(f"The profile aws can't be bound: {faults}.", "docs/aws.md explains them.") from None
+            faults = "; ".join(_fault(each) for each in error.errors())
+            raise ResourceError(
+                f"Cannot use the profile aws: {faults}.", "docs/aws.md explains the variables."
+            ) from None
 
 
-def _told(error: Any) -> str:  # noqa: ANN401 - pydantic's own mapping
+def _fault(error: Any) -> str:  # noqa: ANN401 - pydantic's own mapping
     name = ".".join(map(str, error["loc"]))
     if error["type"] == "missing":
         return f"{name} is not set"

@@ -1,35 +1,37 @@
-"""The code location: every pipeline below defs/, with the resources of the profile that is chosen."""
+"""The code location: every pipeline below defs/, with the resources of the configured profile."""
 
 import warnings
 from pathlib import Path
 
 import dagster as dg
 
-from cdc_lake.pipeline.automation import queue_sensor
 from cdc_lake.pipeline.automation.jobs import Jobs
-from cdc_lake.pipeline.automation.sensor_intervals import QUEUE
+from cdc_lake.pipeline.automation.sensors import queue_sensor
+from cdc_lake.pipeline.automation.sensors.sensor_intervals import QUEUE
 from cdc_lake.pipeline.checks import all_checks
-from cdc_lake.pipeline.exclusive_names import require_apart
+from cdc_lake.pipeline.exclusive_names import require_exclusive
 from cdc_lake.pipeline.loading import load, names
 from cdc_lake.profile import bound
 
 
 @dg.definitions
 def defs() -> dg.Definitions:
-    """All pipelines. Steps run in one process: they share one Spark session."""
+    """Return the definitions of all pipelines. A run's steps run in one process, to share one Spark session."""
     flows = [load(name) for name in names()]
-    require_apart(flows)
+    require_exclusive(flows)
     resources = bound()
     folder = Path(__file__).parent / "defs"
-    # What load_from_defs_folder does besides, JSON of every component type that is installed, takes each process half a
-    # second, and each run that a sensor launches is a process.
+    # load_from_defs_folder also builds the JSON schema of every installed component type, which takes half a second in
+    # each process, and each run that a sensor launches is a process.
     tree = dg.ComponentTree.for_project(folder)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dg.BetaWarning)  # as that loader does: of Dagster's own components
+        warnings.simplefilter("ignore", dg.BetaWarning)  # of Dagster's own components; that loader ignores it too
         pipelines = tree.build_defs(folder)
-    hearing = []
+    queue_sensors = []
     if QUEUE in resources:
         jobs = {job.name: job for job in pipelines.jobs or ()}
-        hearing.append(queue_sensor.build([(flow, Jobs(flow, all_checks.build(flow))) for flow in flows], jobs))
-    own = dg.Definitions(sensors=hearing, resources=resources, executor=dg.in_process_executor, component_tree=tree)
+        queue_sensors.append(queue_sensor.build([(flow, Jobs(flow, all_checks.build(flow))) for flow in flows], jobs))
+    own = dg.Definitions(
+        sensors=queue_sensors, resources=resources, executor=dg.in_process_executor, component_tree=tree
+    )
     return dg.Definitions.merge(pipelines, own)

@@ -1,7 +1,4 @@
-"""Dagster's own state of a stack: runs, events and sensor cursors, in the stack's folder.
-
-Here: the folder and its settings. Not here: what runs.
-"""
+"""The Dagster instance of a stack: runs, events and sensor cursors in the stack's folder, and their settings."""
 
 from __future__ import annotations
 
@@ -11,21 +8,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import dagster as dg
 
-from infra.local.files import write_atomic
-from infra.local.stack.state_folder import find_home
+from infra.files import write_atomic
+from infra.folders import state_folder
 
 _SETTINGS = """\
-# Written by cdc-lake. Nothing is reported to anybody; old ticks are removed.
+# Written by cdc-lake. Telemetry is off; old ticks are removed.
 telemetry:
   enabled: false
-# A run whose process was killed is marked as failed, so that its sensor goes on.
+# A run whose process was killed is marked as failed, so that its sensor can launch the next one.
 run_monitoring:
   enabled: true
   poll_interval_seconds: 20
   start_timeout_seconds: 180
   max_runtime_seconds: 7200
-# At most so many runs of one pool at once (spark: landing and applying; spark_checks: comparing whole tables): each of
-# them has a Spark session. Counted by run, because a step that was killed would keep its slot.
+# The maximum number of concurrent runs of a pool (spark: landing and applying; spark_checks: comparing whole tables),
+# because each has a Spark session. Counted by run, because a step that was killed would keep its slot.
 concurrency:
   pools:
     granularity: run
@@ -37,17 +34,17 @@ retention:
 
 
 def dagster_home(home: Path | None = None) -> Path:
-    """The folder for DAGSTER_HOME, made with its settings if it is missing."""
-    folder = find_home(home).path / "dagster"
+    """Return the folder for DAGSTER_HOME; create it, or update its settings, if needed."""
+    folder = state_folder(home) / "dagster"
     folder.mkdir(parents=True, exist_ok=True)
     settings = folder / "dagster.yaml"
-    if not settings.exists() or settings.read_text() != _SETTINGS:
+    if not settings.exists() or settings.read_text(encoding="utf-8") != _SETTINGS:
         write_atomic(settings, _SETTINGS)
     return folder
 
 
 def instance() -> dg.DagsterInstance:
-    """The instance that the UI shows too."""
+    """Return the instance, which `cdc-lake dev` uses too."""
     import dagster as dg  # noqa: PLC0415 - dagster_home() does not need it
 
     return dg.DagsterInstance.from_config(str(dagster_home()))

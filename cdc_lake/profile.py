@@ -1,6 +1,6 @@
-"""The profile: which systems the resources stand for (`CDC_LAKE_PROFILE`, `local` by default).
+"""The profile: the systems that the resources connect to (`CDC_LAKE_PROFILE`, `local` by default).
 
-Here: binding. The code above the resources is the same in every profile. Not here: the resources themselves.
+Code that uses the resources is the same in every profile.
 """
 
 from __future__ import annotations
@@ -11,17 +11,16 @@ from typing import Any
 
 import dagster as dg
 
-from cdc_lake import profile_local
 from cdc_lake.pipeline.automation import run_host
 from resources.errors import ResourceError
 from resources.spark.job_interface import SparkJobs
 
 
 def resources() -> dict[str, Any]:
-    """The resources by the names that assets ask for.
+    """Return the resources by the names of the assets' parameters.
 
-    Secrets are bound as environment variables, which the local profile sets for its own process. Raises ResourceError
-    for a profile that does not exist, or whose settings are missing.
+    Secrets are referenced as environment variables, which the local profile sets for its own process. Raises
+    ResourceError for a profile that does not exist, or whose settings are missing.
     """
     profile = os.environ.get("CDC_LAKE_PROFILE", "local")
     if profile not in PROFILES:
@@ -32,12 +31,12 @@ def resources() -> dict[str, Any]:
 
 
 def resolved() -> Mapping[str, Any]:
-    """The resources for use outside of a run, with their environment variables looked up; Spark runs in runs only."""
+    """Return the resources except Spark for use outside of a run, with the values of their environment variables."""
     return {name: _looked_up(resource) for name, resource in resources().items() if name != "spark"}
 
 
 def spark() -> SparkJobs:
-    """Spark for use outside of a run."""
+    """Return Spark for use outside of a run."""
     found = _looked_up(resources()["spark"])
     if not isinstance(found, SparkJobs):
         raise TypeError(f"the profile's Spark is a {type(found).__name__}")
@@ -45,40 +44,49 @@ def spark() -> SparkJobs:
 
 
 def bound() -> Mapping[str, dg.ConfigurableResource[Any]]:
-    """The resources for the code location, by the same names: each run and each tick of a sensor looks them up anew.
+    """Return the resources for the code location, by the same names; each run and sensor tick resolves them again.
 
-    A code location is loaded once, often before the first `cdc-lake up`: what it read then would stay. Dagster's
-    pages show their names only. Raises ResourceError for a profile that does not exist.
+    A code location is loaded once, often before the first `cdc-lake up`, and would keep the addresses of that time.
+    Dagster's pages show only the resources' names. Raises ResourceError for a profile that does not exist.
     """
     return {name: AsOfNow(name=name) for name in resources()}
 
 
 class AsOfNow(dg.ConfigurableResource[Any]):
-    """A resource of the profile, with the addresses and keys that it has when a run or a tick begins."""
+    """A resource of the profile, with the addresses and keys at the start of a run or tick."""
 
     name: str
 
-    def create_resource(self, context: dg.InitResourceContext) -> Any:  # noqa: ANN401 - each has a class of its own
-        """The resource; the run that it is for says on which machine it is."""
+    def create_resource(self, context: dg.InitResourceContext) -> Any:  # noqa: ANN401 - each resource has another class
+        """Return the resource, and tag the run with the name of this machine."""
         run_host.tag(context)
         return _looked_up(resources()[self.name])
 
 
 def _looked_up(resource: dg.ConfigurableResource[Any]) -> dg.ConfigurableResource[Any]:
-    """The resource with values in its environment variables' place. Dagster's own way makes an instance for each."""
+    """Return the resource with the values of its environment variables.
+
+    Dagster's own function would create a Dagster instance for each resource.
+    """
     values: dict[str, Any] = {name: value.get_value() for name, value in resource if isinstance(value, dg.EnvVar)}
     values |= {name: _looked_up(value) for name, value in resource if isinstance(value, dg.ConfigurableResource)}
     return resource.model_copy(update=values)
 
 
+def _local() -> dict[str, dg.ConfigurableResource[Any]]:
+    from cdc_lake import profile_local  # noqa: PLC0415 - the aws profile uses nothing of the local stack
+
+    return profile_local.resources()
+
+
 def _aws() -> dict[str, dg.ConfigurableResource[Any]]:
-    # EMR's, MSK's and QuickSight's modules take longer to import than all of the local profile.
-    from cdc_lake import profile_aws  # noqa: PLC0415 - as said
+    # The modules for EMR, MSK and QuickSight take longer to import than the whole local profile.
+    from cdc_lake import profile_aws  # noqa: PLC0415 - see above
 
     return profile_aws.resources()
 
 
 PROFILES: Mapping[str, Callable[[], dict[str, dg.ConfigurableResource[Any]]]] = {
-    "local": profile_local.resources,
+    "local": _local,
     "aws": _aws,
 }

@@ -1,7 +1,4 @@
-"""The local profile: the embedded stack, as `cdc-lake up` runs it.
-
-Here: which resource is which of its engines. Not here: choosing the profile (profile.py).
-"""
+"""The local profile: the resources of the local stack that `cdc-lake up` starts."""
 
 from __future__ import annotations
 
@@ -12,9 +9,10 @@ from typing import Any
 
 import dagster as dg
 
+from cdc_lake import jobs
 from cdc_lake.pipeline.publishing.html_pages import Pages
-from infra.local.artifacts.spark_classes import java_options
-from infra.local.errors import ArtifactsMissing, StackDown
+from infra.artifacts.spark_classes import java_options
+from infra.errors import ArtifactsMissing, StackDown
 from infra.local.stack.attach import load_endpoints
 from infra.local.stack.endpoints import CAPTURE_ROLE, CONNECT_USER, DATABASE, REGION, Endpoints
 from infra.local.stack.state_folder import find_home
@@ -23,45 +21,55 @@ from resources.aws.metrics import NoMetrics
 from resources.connect.kafka_connect import KafkaConnect
 from resources.deployment import Deployment
 from resources.glue.catalog import GlueCatalog
+from resources.kafka.registry import Registry
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres
 from resources.spark.local import LocalSpark
 
-JOBS = Path(__file__).parent / "jobs"
 CATALOG = "datalake"
 _HINT = "Run `cdc-lake up`."
-_FIRST_HINT = "The stack in {home} was never started: run `cdc-lake up` (CDC_LAKE_HOME names another folder)."
-_NOBODY = "nobody"  # with an empty key, boto3 would look for AWS credentials of the user's
-_ATTEMPTS = 6  # where a stack is there, its endpoint may be starting
-_NOWHERE = 9  # the discard port, where nothing listens: a connection before the first `up` fails with the hint
+_FIRST_HINT = "The stack in {home} was never started. Run `cdc-lake up` (CDC_LAKE_HOME names another folder)."
+_NO_CREDENTIALS = "nobody"  # with an empty key, boto3 would search for the user's AWS credentials
+_ATTEMPTS = 6  # the endpoint of an existing stack may be starting
+_CLOSED_PORT = 9  # the discard port, where nothing listens: a connection before the first `up` fails with the hint
 
 
 def resources() -> dict[str, dg.ConfigurableResource[Any]]:
-    """The resources by the names that assets ask for; before the first `cdc-lake up` they lead nowhere, and say so.
+    """Return the resources by the names of the assets' parameters.
 
-    Secrets are bound as environment variables, which this sets for its own process.
+    Before the first `cdc-lake up`, each request fails with a hint to run it. Secrets are referenced as environment
+    variables, which this function sets for its own process.
     """
     try:
         at: Endpoints | None = load_endpoints()
     except (StackDown, ArtifactsMissing):
-        at = None  # the definitions load all the same; what touches a system then says `cdc-lake up`
+        at = None  # the definitions load nevertheless; requests fail with a hint
     secrets = {
-        "CDC_LAKE_POSTGRES_PASSWORD": at.postgres_password.get_secret_value() if at else _NOBODY,
-        "CDC_LAKE_CONNECT_PASSWORD": at.connect_password.get_secret_value() if at else _NOBODY,
-        "CDC_LAKE_S3_ACCESS_KEY": at.s3_access_key if at else _NOBODY,
-        "CDC_LAKE_S3_SECRET_KEY": at.s3_secret_key.get_secret_value() if at else _NOBODY,
+        "CDC_LAKE_POSTGRES_PASSWORD": at.postgres_password.get_secret_value() if at else _NO_CREDENTIALS,
+        "CDC_LAKE_CONNECT_PASSWORD": at.connect_password.get_secret_value() if at else _NO_CREDENTIALS,
+        "CDC_LAKE_S3_ACCESS_KEY": at.s3_access_key if at else _NO_CREDENTIALS,
+        "CDC_LAKE_S3_SECRET_KEY": at.s3_secret_key.get_secret_value() if at else _NO_CREDENTIALS,
     }
+    if at and at.registry_authorization:
+        secrets["CDC_LAKE_REGISTRY_AUTHORIZATION"] = at.registry_authorization.get_secret_value()
     os.environ.update(secrets)
     return dict(_made(at, find_home().path))
 
 
-# Each tick of a sensor asks for each resource; among what is looked at for them are all of Spark's jars.
+def _registry(at: Endpoints | None) -> Registry | None:
+    """Return the registry; None if no pipeline has needed it yet."""
+    if at is None or at.registry_ccompat_url is None or at.registry_authorization is None:
+        return None
+    return Registry(url=at.registry_ccompat_url, authorization=dg.EnvVar("CDC_LAKE_REGISTRY_AUTHORIZATION"))
+
+
+# Cached, because each sensor tick creates all resources, which includes listing Spark's jars.
 @lru_cache(maxsize=1)
 def _made(at: Endpoints | None, home: Path) -> dict[str, dg.ConfigurableResource[Any]]:
     hint = _HINT if at else _FIRST_HINT.format(home=home)
     access, secret = dg.EnvVar("CDC_LAKE_S3_ACCESS_KEY"), dg.EnvVar("CDC_LAKE_S3_SECRET_KEY")
-    nowhere = f"http://127.0.0.1:{_NOWHERE}"
+    nowhere = f"http://127.0.0.1:{_CLOSED_PORT}"
     aws: dict[str, Any] = {
         "endpoint_url": at.aws_endpoint if at else nowhere,
         "region": at.region if at else REGION,
@@ -83,19 +91,23 @@ def _made(at: Endpoints | None, home: Path) -> dict[str, dg.ConfigurableResource
         profile="local",
         source_host=at.postgres_host if at else "127.0.0.1",
         password_reference=f"${{file:{at.connect_secrets_file}:postgres.password}}" if at else "",
+        registry_url=(at.registry_core_url or "") if at else "",
+        registry_authorization=f"${{file:{at.registry_secrets_file}:registry.authorization}}" if at else "",
         pages=str(at.home / "dashboards") if at else "",
     )
     return {
         "postgres": Postgres(
             host=at.postgres_host if at else "127.0.0.1",
-            port=at.postgres_port if at else _NOWHERE,
+            port=at.postgres_port if at else _CLOSED_PORT,
             user=at.postgres_user if at else "postgres",
             password=dg.EnvVar("CDC_LAKE_POSTGRES_PASSWORD"),
             database=DATABASE,
             capture_role=CAPTURE_ROLE,
             hint=hint,
         ),
-        "kafka": Kafka(bootstrap=at.kafka_bootstrap if at else f"127.0.0.1:{_NOWHERE}", hint=hint),
+        "kafka": Kafka(
+            bootstrap=at.kafka_bootstrap if at else f"127.0.0.1:{_CLOSED_PORT}", registry=_registry(at), hint=hint
+        ),
         "connect": KafkaConnect(
             url=at.connect_url if at else nowhere,
             user=CONNECT_USER,
@@ -106,8 +118,8 @@ def _made(at: Endpoints | None, home: Path) -> dict[str, dg.ConfigurableResource
         "spark": LocalSpark(
             java_home=str(at.java_home) if at else "",
             jars=str(at.spark_jars) if at else "",
-            properties=[str(JOBS / "spark.properties"), str(JOBS / "spark-local.properties")],
-            log4j=str(JOBS / "log4j2-local.properties"),
+            properties=[str(jobs.FOLDER / "spark.properties"), str(jobs.FOLDER / "spark-local.properties")],
+            log4j=str(jobs.FOLDER / "log4j2-local.properties"),
             java_options=java_options(at.java_home, at.spark_jars) if at else "",
             store=store,
             scratch=str(home / "spark") if at else "",

@@ -1,6 +1,6 @@
-"""The base model of mappings in YAML files, and its errors: by field, with what is allowed there.
+"""The base model of mappings in YAML files; its errors name the field and what is allowed there.
 
-Pipelines (cdc_lake/pipeline/spec.py) and dashboards (cdc_lake/dashboard/spec.py) are such mappings.
+Pipelines (cdc_lake/pipeline/spec.py) and dashboards (cdc_lake/dashboard/spec.py) use it.
 """
 
 from __future__ import annotations

@@ -3,36 +3,40 @@
 import hypothesis
 import pytest
 
-from cdc_lake_tests import durations
-from cdc_lake_tests.browser import browser, chromium
-from cdc_lake_tests.collection_order import pytest_collection_modifyitems, pytest_xdist_make_scheduler
-from cdc_lake_tests.durations import pytest_sessionstart
-from cdc_lake_tests.trial_counts import (
+from cdc_lake_tests.helpers.browser import browser, chromium
+from cdc_lake_tests.pytest_hooks import durations
+from cdc_lake_tests.pytest_hooks.collection_order import pytest_collection_modifyitems, pytest_xdist_make_scheduler
+from cdc_lake_tests.pytest_hooks.durations import pytest_sessionstart
+from cdc_lake_tests.pytest_hooks.skips import pytest_runtest_makereport
+from cdc_lake_tests.pytest_hooks.trial_counts import (
+    count_trials,
     print_summary,
     pytest_configure,
     pytest_sessionfinish,
     pytest_testnodedown,
-    tried,
 )
+
+pytest_plugins = ["pytester"]
 
 __all__ = [
     "browser",
     "chromium",
+    "count_trials",
     "pytest_collection_modifyitems",
     "pytest_configure",
+    "pytest_runtest_makereport",
     "pytest_sessionfinish",
     "pytest_sessionstart",
     "pytest_terminal_summary",
     "pytest_testnodedown",
     "pytest_xdist_make_scheduler",
-    "tried",
 ]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Print the trial counts; store them and the durations."""
+    """Print and store the trial counts and the durations."""
     print_summary(terminalreporter, config)
-    durations.store(terminalreporter, config)
+    durations.print_and_store(terminalreporter, config)
 
 
 # On a busy machine a first example exceeds any useful deadline.

@@ -28,13 +28,13 @@ _LEAST_BILLED = 10**7
 
 _ALLOW = "Allow the caller to read the table in Glue and its objects, and to write the bucket of the results."
 _ADVICE = (
-    ("TABLE_NOT_FOUND", "Materialise what makes that table, or name its database ({database} is taken otherwise)."),
-    ("SCHEMA_NOT_FOUND", "SHOW SCHEMAS lists the databases; {database} is taken where none is named."),
+    ("TABLE_NOT_FOUND", "Materialise the asset that writes that table, or name its database (default: {database})."),
+    ("SCHEMA_NOT_FOUND", "SHOW SCHEMAS lists the databases; a table without a database is looked up in {database}."),
     ("COLUMN_NOT_FOUND", "SHOW COLUMNS FROM the table lists its columns."),
     ("SYNTAX_ERROR", "Correct the statement: Athena's SQL is Trino's."),
     ("mismatched input", "Correct the statement: Athena's SQL is Trino's."),
     ("utput location", "Give the resource an output_location, s3://bucket/prefix/."),
-    ("output bucket", "Make the bucket of output_location, or name another. {hint}"),
+    ("output bucket", "Create the bucket of output_location, or name another. {hint}"),
     ("engine did not answer", "{hint}"),
     ("ccess denied", _ALLOW),
     ("ccess Denied", _ALLOW),
@@ -71,6 +71,7 @@ class QueryResult:
     """Name and Athena type of each column; empty for statements without rows."""
     rows: tuple[tuple[Any, ...], ...]
     query_id: str
+    """Empty if another engine answered."""
     bytes_scanned: int
     seconds: float
     """From the submission to the last row."""
@@ -104,7 +105,7 @@ class Athena(AwsResource):
     )
     poll_seconds: float = Field(default=0.25, gt=0)
     usd_per_tb: float | None = Field(
-        default=None, ge=0, description="The price of scanning a TB; None: no cost is told."
+        default=None, ge=0, description="The price of scanning a TB; None: no cost is reported."
     )
 
     _spent: Spent = PrivateAttr(default_factory=Spent)
@@ -167,8 +168,8 @@ class Athena(AwsResource):
             with self.explained(f"Asking {self._place}"), _unwrapped():
                 yield
         except AwsRequestFailed as error:
-            hint = error.hint or self._advice(error.said)
-            raise AthenaQueryFailed(sql, cursor.query_id, f"{error.code}: {error.said}", hint) from error
+            hint = error.hint or self._advice(error.aws_message)
+            raise AthenaQueryFailed(sql, cursor.query_id, f"{error.code}: {error.aws_message}", hint) from error
         except DatabaseError as error:
             raise AthenaQueryFailed(sql, cursor.query_id, str(error), self._advice(str(error))) from error
         except (_TooLate, dg.DagsterExecutionInterruptedError) as error:

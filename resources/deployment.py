@@ -17,13 +17,17 @@ class Deployment(dg.ConfigurableResource):  # type: ignore[type-arg]
     source_host: str
     """The database's host name in the Connect worker's network."""
     password_reference: str = Field(
-        description="How the worker looks the database's password up: a config provider's `${provider:path:key}`."
+        description="The worker's reference to the database's password: a config provider's `${provider:path:key}`."
     )
     exactly_once: Literal["required", "requested"] = Field(
         default="required",
         description="Whether a connector refuses to start on a worker without `exactly.once.source.support`.",
     )
     record_bytes: int = Field(default=RECORD_BYTES, description="The largest record that topics take.")
+    registry_url: str = Field(default="", description="The schema registry's URL for the Connect worker's converters.")
+    registry_authorization: str = Field(
+        default="", description="The worker's reference to the credentials of its converters for the registry."
+    )
     pages: str
     """The folder for generated dashboard pages."""
     snapshot_seconds: float = 1800.0

@@ -8,7 +8,7 @@ from dagster_aws.s3 import S3Resource
 from pydantic import Field, model_validator
 
 _CLIENT_ONLY = ("profile_name", "aws_session_token", "use_unsigned_session", "verify")
-"""Fields of S3Resource that jobs and Spark cannot follow: assets would use other credentials than they do."""
+"""Fields of S3Resource that only the boto3 client uses. With them, Spark's jobs and assets would differ in access."""
 
 
 class ObjectStore(S3Resource):
@@ -33,17 +33,20 @@ class ObjectStore(S3Resource):
         given = [name for name, default in defaults.items() if data.get(name, default) != default]
         if given:
             raise ValueError(
-                f"Cannot use {', '.join(given)} with the object store: Spark's jobs would not use it. Set a role, or "
-                "AWS_PROFILE and the like in the environment, for all of them."
+                f"Cannot set {', '.join(given)} on the object store: Spark's jobs do not read these fields. Give the "
+                "process an IAM role, or set AWS_PROFILE in the environment."
             )
         return data
 
     def get_object_to_set_on_execution_context(self) -> Self:
-        """Return the resource: `context.resources.store` is the same as the parameter `store`, not the client."""
+        """Return this resource, not the boto3 client, as `context.resources.store`."""
         return self
 
     def hadoop_secrets(self) -> dict[str, str]:
-        """Return Hadoop's properties with the keys; set them inside the JVM: its command line is world-readable."""
+        """Return the Hadoop properties with the access keys; empty on AWS.
+
+        Set them inside the JVM, because command lines are world-readable.
+        """
         if self.endpoint_url is None:
             return {}
         return {

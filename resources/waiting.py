@@ -13,7 +13,7 @@ Seen = TypeVar("Seen")
 
 
 def until(
-    look: Callable[[], Seen],
+    read: Callable[[], Seen],
     done: Callable[[Seen], bool],
     *,
     seconds: float,
@@ -21,10 +21,10 @@ def until(
     hint: str = "",
     pause_seconds: float = 0.1,
 ) -> Seen:
-    """Call `look` until `done` accepts its result; return that result. Exceptions of `look` are not caught.
+    """Call `read` until `done` accepts its result; return that result. Exceptions of `read` are not caught.
 
     Args:
-        look: returns the current state.
+        read: returns the current state.
         done: whether that state is the expected one.
         seconds: the timeout.
         what: completes "waited 30 s for …" in the error.
@@ -40,7 +40,7 @@ def until(
         retry=retry_if_result(lambda seen: not done(seen)),
     )
     try:
-        return waiting(look)
+        return waiting(read)
     except RetryError as error:
         last = error.last_attempt.result()
         raise WaitTimedOut(f"Waited {seconds:.0f} s for {what}. Last seen: {last}.", hint) from error

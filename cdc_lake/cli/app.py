@@ -9,32 +9,37 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from cdc_lake.cli import (
-    aws,
-    connectors,
-    demo,
-    dev,
-    dlq,
-    load,
-    migrate,
-    purge,
-    query,
-    raw,
-    reset,
-    resnapshot,
-    stack,
-    topic,
-    verify,
-)
+from cdc_lake.cli.aws import commands as aws
+from cdc_lake.cli.data import dlq, query, raw, table, topic
+from cdc_lake.cli.local_stack import demo, dev, stack
+from cdc_lake.cli.pipeline import connectors, maintenance, migrate, reset, resnapshot, verify
 from cdc_lake.cli.printable import printable
+from cdc_lake.cli.samples import load
 
 DEBUG_VARIABLE = "CDC_LAKE_DEBUG"
-COMMANDS = (stack, load, topic, raw, dlq, query, demo, reset, resnapshot, migrate, purge, verify, connectors, aws, dev)
+COMMANDS = (
+    stack,
+    load,
+    topic,
+    raw,
+    dlq,
+    query,
+    table,
+    demo,
+    reset,
+    resnapshot,
+    migrate,
+    maintenance,
+    verify,
+    connectors,
+    aws,
+    dev,
+)
 """Modules with a function `register(app)`."""
 
 app = typer.Typer(
     name="cdc-lake",
-    help="Change data capture from PostgreSQL into a lake, on this machine.",
+    help="Change data capture from PostgreSQL into a data lake, on this machine or on AWS.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,

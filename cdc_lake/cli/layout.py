@@ -13,7 +13,7 @@ from rich.text import Text
 PIPED = 10**9
 """Width of output to a pipe or file: lines are never folded."""
 _GAP = 2
-_NARROWEST = 16
+_MIN_WIDTH = 16
 # A name or path may be folded after these characters.
 _PIECE = re.compile(r"[^\s/,;:=._+-]*[\s/,;:=._+-]+|[^\s/,;:=._+-]+")
 
@@ -57,7 +57,7 @@ def grid(console: Console, columns: Sequence[Column], rows: Sequence[Sequence[Te
     """Return a table without borders that fits the console: the widest columns are folded."""
     texts = [[Text(str(column.header)), *cells] for column, *cells in zip(columns, *rows, strict=True)]
     widths = [max(text.cell_len for text in column) for column in texts]
-    while sum(widths) + _GAP * (len(widths) - 1) > console.width and max(widths) > _NARROWEST:
+    while sum(widths) + _GAP * (len(widths) - 1) > console.width and max(widths) > _MIN_WIDTH:
         widths[widths.index(max(widths))] -= 1
     table = Table(*columns, box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
     for column, width in zip(table.columns, widths, strict=True):

@@ -1,4 +1,4 @@
-"""Restrict commands to the local profile, which has the embedded stack."""
+"""Restrict commands to the local profile, which has the local stack."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def local_only(command: Callable[P, None], instead: str = "") -> Callable[P, Non
     """Wrap a command so that it fails in other profiles; `instead` is a sentence with the alternative."""
 
     @functools.wraps(command)
-    def refused_elsewhere(*arguments: P.args, **options: P.kwargs) -> None:
+    def run_if_local(*arguments: P.args, **options: P.kwargs) -> None:
         if profile() != "local":
             name = command.__name__
             raise ResourceError(
@@ -31,4 +31,4 @@ def local_only(command: Callable[P, None], instead: str = "") -> Callable[P, Non
             )
         command(*arguments, **options)
 
-    return refused_elsewhere
+    return run_if_local

@@ -10,7 +10,7 @@ import json
 import re
 import sys
 
-# Control characters of ASCII and Latin-1 but newline and tab, controls of the writing direction, lone surrogates.
+# ASCII and Latin-1 control characters except newline and tab, writing direction controls, lone surrogates.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 

@@ -20,7 +20,7 @@ class ManifestGapError(ContractError):
 
 
 class TopicRecreatedError(ContractError):
-    """The topic has another id than the landed one, or lost records that were landed."""
+    """The topic's id differs from the one in the manifests, or the topic lost records that were landed."""
 
 
 class SourceBrokenError(ContractError):
@@ -39,6 +39,10 @@ class SnapshotNotAppliedError(ContractError):
     """The lake table has not applied the snapshot that a sweep compares its rows with."""
 
 
+class TableIncompleteError(ContractError):
+    """The topic does not have all rows of a table yet, which is being added to a running pipeline."""
+
+
 class RaceLostError(ContractError):
     """Another attempt committed first. The caller starts again from the new end of the chain."""
 
@@ -52,7 +56,7 @@ class ObjectDamagedError(ContractError):
 
 
 class ForeignObjectError(ContractError):
-    """An object below a sink connector's prefix was not written by that connector."""
+    """An object below a sink connector's prefix has another name or content than that connector writes."""
 
 
 class UnreadableEventError(ContractError):
@@ -76,7 +80,7 @@ class LeaseLostError(ContractError):
 
 
 class SchemaUnexplainedError(ContractError):
-    """Records have a field that is in no captured schema version."""
+    """Records, or the source table, have columns that differ from the captured schema versions."""
 
 
 class SchemaChangeError(ContractError):
@@ -93,6 +97,10 @@ class TableAheadError(ContractError):
 
 class UnsupportedTypeError(ContractError):
     """A source column has a name or type that the lake cannot hold."""
+
+
+class SchemaRegistryError(ContractError):
+    """The schema registry did not answer in time, or did not return what was requested."""
 
 
 class TooManyDeadLettersError(ContractError):

@@ -21,8 +21,12 @@ VARIABLE = "CDC_LAKE_FAILPOINTS"
 REGISTRY: Mapping[str, str] = {
     "source.before_schema": "identity, heartbeat and publication are set at the source, its schema is not captured",
     "source.after_schema": "the schema is captured, the materialisation is not reported",
+    "topic.after_join": "new tables are recorded beside the epoch, the connector does not capture them",
+    "topic.after_halt": "the connector, which does not capture new tables, is stopped",
     "topic.before_connector": "the topics exist, the connector is not configured",
     "topic.after_connector": "the connector is configured, its snapshot is not awaited",
+    "topic.after_signal": "the connector is to read a new table, its end is not awaited",
+    "topic.after_joined": "Kafka has a new table's rows, no manifest opens the epoch for it",
     "land.before_object": "on an executor: a raw object is complete and not put",
     "land.after_object": "on an executor: a raw object is put, no manifest lists it",
     "land.before_dead_letters": "the raw objects are put, the batch's dead letters are not",
@@ -48,7 +52,7 @@ REGISTRY: Mapping[str, str] = {
     "resnapshot.after_epoch": "the epoch has begun, no manifest opens it",
     "resnapshot.after_opening": "manifests open the epoch in each chain, the connector is stopped",
     "resnapshot.after_connector": "the connector runs, its snapshot is not complete",
-    "resnapshot.before_sweep": "a table has the snapshot, and still the rows that the snapshot left out",
+    "resnapshot.before_sweep": "a table has the snapshot's rows, and still the rows that the snapshot lacks",
     "resnapshot.after_sweep": "a table's sweep is committed, the epoch is not complete",
     "reset.after_connector": "the connector and its offsets are deleted, its slot is not",
     "reset.after_slot": "the replication slot is deleted, the topics are not",
@@ -86,7 +90,7 @@ _lock = threading.Lock()
 def reached(name: str) -> None:
     """Mark a failpoint of the registry: does nothing unless CDC_LAKE_FAILPOINTS names it.
 
-    Raises FailpointReached for the action `raise`, ValueError where CDC_LAKE_FAILPOINTS is not valid.
+    Raises FailpointReached for the action `raise`, ValueError if CDC_LAKE_FAILPOINTS is not valid.
     """
     text = os.environ.get(VARIABLE)
     if not text:
@@ -111,7 +115,7 @@ def _parse_part(part: str) -> tuple[str, Armed]:
     name, equals, rest = part.partition("=")
     action, at, count = rest.partition("@")
     if name not in REGISTRY:
-        raise ValueError(f"{VARIABLE}: there is no failpoint {name!r}; there are: {', '.join(REGISTRY)}")
+        raise ValueError(f"{VARIABLE}: there is no failpoint {name!r}. Failpoints: {', '.join(REGISTRY)}")
     if not equals or action not in set(Action) or (at and not (count.isdecimal() and int(count) > 0)):
         raise ValueError(f"{VARIABLE}: {part!r} is not NAME=kill, NAME=pause or NAME=raise, with @TIMES or without")
     return name, Armed(Action(action), int(count) if at else 1)

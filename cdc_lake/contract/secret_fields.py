@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 from pydantic import AfterValidator, PlainSerializer, PlainValidator, SerializationInfo, ValidationInfo
 
 SOURCE_PASSWORD = "source-password"  # noqa: S105 - a name
+REGISTRY_AUTHORIZATION = "registry-authorization"
 _SECRET_SETTING = re.compile(r"password|secret|jaas|credential|passphrase|private", re.IGNORECASE)
 
 
@@ -25,15 +27,17 @@ class Secrets:
     look_up: Callable[[str], str]
 
 
-def _reference(_: str, info: SerializationInfo[Secrets]) -> dict[str, str | None]:
-    return {"secret": info.context.references.get(SOURCE_PASSWORD)}
+def _reference(name: str, secret: str, info: SerializationInfo[Secrets]) -> dict[str, str | None]:
+    return {"secret": info.context.references.get(name)} if secret else {}
 
 
-def _look_up(value: object, info: ValidationInfo[Secrets]) -> str:
+def _look_up(name: str, value: object, info: ValidationInfo[Secrets]) -> str:
     match value:
+        case {} if not value:
+            return ""
         case {"secret": None}:
             raise ValueError(
-                f"there is no reference to the secret {SOURCE_PASSWORD!r}; store it in Secrets Manager, and name it in "
+                f"there is no reference to the secret {name!r}; store it in Secrets Manager, and name it in "
                 "the resource that starts jobs"
             )
         case {"secret": str(reference)}:
@@ -51,8 +55,17 @@ def _without_secrets(settings: Mapping[str, str]) -> Mapping[str, str]:
 RoleKey = Annotated[str | None, PlainSerializer(lambda _: None)]
 """Not written: the job takes credentials from its role or its environment."""
 
-SourcePassword = Annotated[str, PlainSerializer(_reference), PlainValidator(_look_up)]
-"""Written as a reference to the secret."""
+SourcePassword = Annotated[
+    str, PlainSerializer(partial(_reference, SOURCE_PASSWORD)), PlainValidator(partial(_look_up, SOURCE_PASSWORD))
+]
+"""Written as a reference to the secret, which may be empty."""
+
+RegistryAuthorization = Annotated[
+    str,
+    PlainSerializer(partial(_reference, REGISTRY_AUTHORIZATION)),
+    PlainValidator(partial(_look_up, REGISTRY_AUTHORIZATION)),
+]
+"""As SourcePassword."""
 
 OpenSettings = Annotated[Mapping[str, str], AfterValidator(_without_secrets)]
 """Settings that are written in plain text; a setting whose name suggests a secret is rejected."""

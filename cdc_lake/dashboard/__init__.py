@@ -1,7 +1,7 @@
 """Dashboards: declared in YAML, rendered as one self-contained HTML page and a PNG of each chart.
 
-The package runs no queries: the caller passes a function that does. `cdc_lake.dashboard.render` is imported only where
-a page is rendered, because its libraries take time to import.
+The package runs no queries: the caller passes a function that does. Import `cdc_lake.dashboard.render` only to render a
+page, because its libraries take time to import.
 
     spec = load_dashboard(Path("customers.yaml"))
     html = render(spec, query, datetime.now(UTC), "Pipeline northwind").html

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from enum import StrEnum
 
-MISSING = "–"  # noqa: RUF001 - an en dash, shown where there is no value
+MISSING = "–"  # noqa: RUF001 - an en dash, shown instead of a missing value
 
 
 class Format(StrEnum):

@@ -23,8 +23,8 @@ from cdc_lake.dashboard.charts import ASSETS, VEGA_LITE, config
 from cdc_lake.dashboard.formats import exact
 from cdc_lake.dashboard.queries import Record, texts
 from cdc_lake.dashboard.spec import DashboardSpec, Visual
-from infra.local.artifacts.cache import cache_folder
-from infra.local.files import write_atomic
+from infra.files import write_atomic
+from infra.folders import cache_folder
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from cdc_lake.dashboard.queries import Record
 from cdc_lake.dashboard.spec import Visual
 
 WIDTH = 640
-"""Pixels of the plot, without axes and columns of text beside it."""
+"""Width of the plot in pixels, without axes and text columns."""
 
 
 def preview(visual: Visual, records: Sequence[Record], title: str, message: str, currency: str) -> bytes:

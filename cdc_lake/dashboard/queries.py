@@ -35,11 +35,14 @@ def fetch(query: Query, declared: QuerySpec, what: str) -> list[Record]:
     result = query(declared.sql)
     columns = result.columns
     if missing := [name for name in declared.columns if name not in columns]:
-        raise DashboardError(f"{what}: the query does not return {', '.join(missing)}; it returns {', '.join(columns)}")
+        raise DashboardError(
+            f"Cannot render {what}: the query does not return {', '.join(missing)}; it returns {', '.join(columns)}. "
+            "Correct the SQL or the declared columns."
+        )
     if extra := [name for name in columns if name not in declared.columns]:
         raise DashboardError(
-            f"{what}: the query returns {', '.join(extra)}, which the YAML does not declare. Declare it, or remove it"
-            f" from the SELECT. Declared: {', '.join(declared.columns)}"
+            f"Cannot render {what}: the query returns {', '.join(extra)}, which the YAML does not declare. Declare it, "
+            f"or remove it from the SELECT. Declared: {', '.join(declared.columns)}."
         )
     records: list[Record] = [dict(zip(columns, row, strict=True)) for row in result.rows]
     for number, record in enumerate(records, start=1):
@@ -47,12 +50,12 @@ def fetch(query: Query, declared: QuerySpec, what: str) -> list[Record]:
             try:
                 readable(record[name], column.format, "")
             except ValueError as error:
-                raise DashboardError(f"{what}: row {number}, column {name}: {error}") from error
+                raise DashboardError(f"Cannot render {what}: row {number}, column {name}: {error}") from error
     return records
 
 
 def fetch_one(query: Query, declared: QuerySpec | None, what: str) -> Record:
-    """Return the only row of a query, with None in each column if there is none; an empty record without a query.
+    """Return the only row of a query; None in each column for an empty result, and an empty record without a query.
 
     Raises DashboardError for more than one row, and as `fetch` does.
     """
@@ -60,7 +63,10 @@ def fetch_one(query: Query, declared: QuerySpec | None, what: str) -> Record:
         return {}
     records = fetch(query, declared, what)
     if len(records) > 1:
-        raise DashboardError(f"{what}: the query returns {len(records)} rows, and exactly one is needed")
+        raise DashboardError(
+            f"Cannot render {what}: the query returns {len(records)} rows, and exactly one is needed. Aggregate in the "
+            "SQL."
+        )
     return records[0] if records else dict.fromkeys(declared.columns)
 
 

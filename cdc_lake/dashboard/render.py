@@ -35,15 +35,15 @@ def render(spec: DashboardSpec, query: Query, rendered_at: datetime, source_note
     `query` raises.
     """
     if rendered_at.tzinfo is None:
-        raise ValueError("rendered_at has no time zone; pass for example datetime.now(UTC)")
+        raise ValueError("Cannot render: rendered_at has no time zone. Pass for example datetime.now(UTC).")
     key_figures = fetch_one(query, spec.key_figures, "key_figures")
     panels, previews = list[Panel](), dict[str, bytes]()
     for visual in spec.visuals:
         records = fetch(query, visual, f"visual {visual.name}")
         if len(records) > MAX_ROWS:
             raise DashboardError(
-                f"visual {visual.name}: the query returns {len(records):,} rows, and a chart can show {MAX_ROWS:,};"
-                " aggregate in the SQL"
+                f"Cannot draw visual {visual.name}: the query returns {len(records):,} rows, and a chart can show "
+                f"{MAX_ROWS:,}. Aggregate in the SQL."
             )
         record = fetch_one(query, visual.values, f"values of visual {visual.name}")
         values = {**texts(spec.key_figures, key_figures, spec.currency), **texts(visual.values, record, spec.currency)}
@@ -55,6 +55,8 @@ def render(spec: DashboardSpec, query: Query, rendered_at: datetime, source_note
                 previews[visual.name] = preview(visual, records, panel.title, message, spec.currency)
             except ValueError as error:
                 reason = " ".join(str(error).splitlines()[:2])
-                raise DashboardError(f"visual {visual.name}: Vega-Lite cannot draw the chart: {reason}") from error
+                raise DashboardError(
+                    f"Cannot draw visual {visual.name}: Vega-Lite rejects the chart: {reason}"
+                ) from error
     html = write_page(spec, key_figures, panels, rendered_at, source_note)
     return Rendered(html, previews, {panel.visual.name: len(panel.records) for panel in panels})

@@ -192,7 +192,7 @@ def load_dashboard(path: Path) -> DashboardSpec:
     except OSError as error:
         raise DashboardError(f"Cannot read the dashboard {path}: {error.strerror}.") from error
     except yaml.YAMLError as error:
-        raise DashboardError(f"{path} is not valid YAML: {error}") from error
+        raise DashboardError(f"Cannot read {path}: it is not valid YAML: {error}") from error
     try:
         return DashboardSpec.model_validate(content, context={"folder": path.parent})
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""The SQL of a dashboard's YAML: where it is read from, and what it may read."""
+"""Read a dashboard's SQL, and check that it reads only the declared dataset."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def check_select(sql: str, database: str, dataset: str) -> None:
 
 
 def qualified(sql: str, database: str) -> str:
-    """Return checked SQL without comments, with `database` before each table that has none."""
+    """Return checked SQL without comments, with `database` before each unqualified table."""
     tree = sqlglot.parse_one(sql, read="athena")
     ctes = _ctes(tree)
     for table in tree.find_all(exp.Table):

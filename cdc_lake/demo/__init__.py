@@ -1,1 +1,1 @@
-"""The demo: Northwind from an empty database to the dashboard, three changes, and the checks of the results."""
+"""The demos of the sample pipelines: from an empty database to the dashboard, then changes and their results."""

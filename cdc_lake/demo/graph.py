@@ -34,23 +34,33 @@ class Graph:
         self._instance = instance
         self._keys = sorted(self._job.asset_layer.executable_asset_keys, key=lambda key: tuple(key.path))
 
-    def stage(self, name: str) -> list[dg.AssetKey]:
-        """Return the assets of one stage."""
-        return [key for key in self._keys if key.path[1] == name]
+    def stage(self, name: str, table: str | None = None) -> list[dg.AssetKey]:
+        """Return the assets of one stage, or those of one table."""
+        keys = [key for key in self._keys if key.path[1] == name]
+        return keys if table is None else [key for key in keys if self._table(key) == table]
 
-    def materialise(self, *stages: str) -> Materialised:
-        """Materialise stages with their checks. Raises ContractError with the failed step and its cause."""
-        keys: Sequence[dg.AssetKey] = [key for stage in stages for key in self.stage(stage)]
-        result = self._job.execute_in_process(
-            instance=self._instance, asset_selection=keys, raise_on_error=False, run_config=_QUIET
-        )
+    def _table(self, key: dg.AssetKey) -> str | None:
+        return self._job.asset_layer.asset_graph.get(key).tags.get("table")
+
+    def materialise(self, *stages: str, table: str | None = None, light: bool = False) -> Materialised:
+        """Materialise stages, of all tables or of one, with all their checks; with `light` with the light ones only.
+
+        Raises ContractError with the failed step and its cause.
+        """
+        keys: Sequence[dg.AssetKey] = [key for stage in stages for key in self.stage(stage, table)]
+        checks = {key for key in self._job.asset_layer.asset_graph.asset_check_keys if key.asset_key in keys}
+        # Without a selection of checks, Dagster adds those that the job itself leaves out.
+        job = self._job.get_subset(asset_selection=set(keys), asset_check_selection=checks if light else None)
+        result = job.execute_in_process(instance=self._instance, raise_on_error=False, run_config=_QUIET)
         for event in result.all_events:
             error = event.step_failure_data.error if event.is_step_failure else None
             # A failed blocking check is not an error here: `checks` contains it, and downstream steps were skipped.
             if event.is_step_failure and not (error and error.cls_name == _BLOCKED):
                 cause = error.cause if error is not None and error.cause is not None else error
                 message = "no message" if cause is None else cause.message.strip()
-                raise ContractError(f"step {event.step_key} of pipeline {self.pipeline} failed: {message}")
+                raise ContractError(
+                    f"Cannot materialise pipeline {self.pipeline}: step {event.step_key} failed: {message}"
+                )
         evaluations = result.get_asset_check_evaluations()
         named = {f"{found.asset_key.to_user_string()}:{found.check_name}": found for found in evaluations}
         return Materialised(

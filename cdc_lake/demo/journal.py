@@ -11,8 +11,8 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from infra.local.errors import StackError
-from infra.local.files import write_atomic
+from infra.errors import StackError
+from infra.files import PRIVATE, write_atomic
 
 
 class DemoRunningError(StackError):
@@ -27,7 +27,7 @@ def exclusive(path: Path) -> Iterator[None]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with FileLock(path.with_suffix(".lock")).acquire(timeout=0):
+        with FileLock(path.with_suffix(".lock"), mode=PRIVATE).acquire(timeout=0):
             yield
     except Timeout:
         raise DemoRunningError(

@@ -1,23 +1,21 @@
-"""The demo's steps, from an empty database to the summary."""
+"""The steps of a demo, from an empty database to the summary."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Any, Protocol
 
-from cdc_lake.demo import stories
+from cdc_lake import profile
+from cdc_lake.demo import verification
+from cdc_lake.demo.demos import PipelineDemo
 from cdc_lake.demo.graph import Graph
 from cdc_lake.demo.journal import Journal
-from cdc_lake.demo.observe import Observer
-from cdc_lake.pipeline.naming import STAGES, Flow, location
+from cdc_lake.demo.scene import RunStory, Scene
+from cdc_lake.pipeline.bucket_location import location
+from cdc_lake.pipeline.naming import STAGES, Flow
 from cdc_lake.pipeline.operations.reset import reset
-from cdc_lake.samples import loader
-from cdc_lake.samples.errors import LoadError
-
-_AFTER_SOURCE = STAGES[1:]
 
 
 class Show(Protocol):
@@ -31,7 +29,7 @@ class Show(Protocol):
 
 
 class Demo:
-    """The demo of one pipeline on the sample database."""
+    """The demo of one pipeline on its sample database."""
 
     def __init__(
         self,
@@ -41,12 +39,13 @@ class Demo:
         journal: Journal,
         show: Show,
         sql_dir: Path | None,
+        sample: PipelineDemo,
     ) -> None:
         self._flow, self._resources, self._make_graph = flow, resources, graph
         self._journal, self._show, self._sql_dir = journal, show, sql_dir
+        self._sample = sample
         self._store = location(resources["store"]).store()
-        self._observer = Observer(flow.tables[0], resources, self._store)
-        self._dataset = PurePath(flow.spec.datasets[0]).stem
+        self._scene = Scene(flow, resources, self._store)
         self._graph: Graph | None = None
 
     def run(self) -> dict[str, Any]:
@@ -58,20 +57,21 @@ class Demo:
             _keep(checks, self._step(stage, f"materialising {stage}", partial(self._materialise, stage)))
         counts = self._step("counts", "counting rows of each stage", self._counts)
         results = {}
-        for name, story in (("shipped", stories.ship), ("inserted", stories.insert), ("deleted", stories.delete)):
-            found = self._step(f"story {name}", f"story: an order is {name}", partial(self._story, story))
+        for name, (what, story) in self._sample.stories.items():
+            found = self._step(f"story {name}", f"story: {what}", partial(self._story, story))
             _keep(checks, found["checks"])
             results[name] = found["seen"]
+        verified = self._step("verify", "comparing source and lake", self._verify) if self._sample.verify else {}
         failed = {name: why for name, why in checks.items() if why is not None}
         dashboards = [
             self._resources["dashboards"].address(self._flow.name, PurePath(file).stem)
             for file in self._flow.spec.dashboards
         ]
         return {
-            "stages": counts["stages"],
-            "records": counts["records"],
+            **counts,
             "stories": results,
             "checks": {"passed": len(checks) - len(failed), "failed": len(failed), "faults": failed},
+            **({"verify": verified} if verified else {}),
             "seconds": self._journal.seconds(),
             "dashboard": dashboards[0] if dashboards else None,
         }
@@ -84,10 +84,11 @@ class Demo:
 
     def _reset(self) -> list[str]:
         bound = self._resources
+        self._sample.prepare(self._scene.observer.login)  # the reset drops the slot in this database
         removed = list(
             reset(
                 self._flow,
-                bound["postgres"],
+                self._flow.source_postgres(bound["postgres"]),
                 bound["kafka"],
                 bound["connect"],
                 bound["glue"],
@@ -96,38 +97,53 @@ class Demo:
                 bound["dashboards"],
             )
         )
-        with closing(self._observer.login.connect()) as connection:
-            loader.unload(connection)
+        self._sample.unload(self._scene.observer.login)
         return removed
 
     def _load(self) -> dict[str, int]:
-        with closing(self._observer.login.connect()) as connection:
-            loader.unload(connection)  # if this step was interrupted after its commit
-        report = loader.load(self._observer.login, self._sql_dir)
-        if report.own_outbox:
-            raise LoadError(
-                f"Cannot run the demo with the scripts in {self._sql_dir}: they create their own outbox, and "
-                "the demo needs the sample's outbox, which also contains deletes. Leave out the script that creates "
-                f"{loader.OUTBOX}, or load the scripts with `cdc-lake load --sql-dir` and capture "
-                "them with another pipeline."
-            )
-        return dict(report.tables)
+        self._sample.unload(self._scene.observer.login)  # if this step was interrupted after its commit
+        return dict(self._sample.load(self._scene.observer.login, self._sql_dir))
 
-    def _materialise(self, *stages: str) -> dict[str, str | None]:
+    def _materialise(self, *stages: str, table: str | None = None, light: bool = False) -> dict[str, str | None]:
         """Materialise the stages; return why each check failed, None if it passed."""
         if self._graph is None:
             self._graph = self._make_graph()
-        done = self._graph.materialise(*stages)
+        done = self._graph.materialise(*stages, table=table, light=light)
         return {name: None if passed else done.failed[name] for name, passed in done.checks.items()}
 
     def _counts(self) -> dict[str, Any]:
-        counts = self._observer.counts(self._dataset)
-        return {"stages": dict(counts.stages), "records": dict(counts.records)}
+        """Return the counts of each table, of each dataset, and those of all tables with the first dataset."""
+        found = {name: observer.counts() for name, observer in self._scene.observers.items()}
+        datasets = {
+            name: self._scene.observer.rows(self._flow.catalog, name)
+            for name in (PurePath(file).stem for file in self._flow.spec.datasets)
+        }
+        stages = _sums([counts.stages for counts in found.values()])
+        return {
+            "stages": {**stages, "dataset": next(iter(datasets.values()))} if datasets else stages,
+            "records": _sums([counts.records for counts in found.values()]),
+            "tables": {
+                name: {"stages": dict(counts.stages), "records": dict(counts.records)} for name, counts in found.items()
+            },
+            "datasets": datasets,
+        }
 
-    def _story(self, story: Callable[[Observer, Callable[[], None]], stories.Story]) -> dict[str, Any]:
+    def _story(self, story: RunStory) -> dict[str, Any]:
         checks: dict[str, str | None] = {}
-        seen = story(self._observer, lambda: _keep(checks, self._materialise(*_AFTER_SOURCE)))
+
+        def run_stages(*stages: str, table: str | None = None, light: bool = False) -> None:
+            _keep(checks, self._materialise(*stages, table=table, light=light))
+
+        seen = story(self._scene, run_stages)
         return {"seen": seen, "checks": checks}
+
+    def _verify(self) -> dict[str, dict[str, Any]]:
+        return verification.compare(self._flow, self._resources, profile.spark())
+
+
+def _sums(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """Return the sum for each stage, over tables."""
+    return {stage: sum(each[stage] for each in counts) for stage in counts[0]}
 
 
 def _keep(checks: dict[str, str | None], found: Mapping[str, str | None]) -> None:

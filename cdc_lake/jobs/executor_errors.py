@@ -33,7 +33,7 @@ def contract_errors() -> Iterator[None]:
 
 
 def contract_error_in(text: str) -> errors.ContractError | None:
-    """Return the ContractError at the end of a traceback's text, None for another error."""
+    """Return the ContractError at the end of a traceback's text; None for another error."""
     for match in reversed(list(_RAISED.finditer(text))):
         kind = getattr(errors, match["name"], None)
         if isinstance(kind, type) and issubclass(kind, errors.ContractError):

@@ -9,9 +9,16 @@ import dagster as dg
 from pydantic import BaseModel
 
 from cdc_lake.pipeline.assets import dashboard, dataset, lake, raw, source, topic
-from cdc_lake.pipeline.automation import dataset_refresh, health_sensor, purge_schedule, sensor_intervals, sensors
+from cdc_lake.pipeline.automation import dataset_refresh, maintenance_schedules
 from cdc_lake.pipeline.automation.jobs import Jobs
-from cdc_lake.pipeline.automation.sensor_intervals import SensorIntervals
+from cdc_lake.pipeline.automation.sensors import (
+    apply_sensor,
+    connector_sensor,
+    health_sensor,
+    land_sensor,
+    sensor_intervals,
+)
+from cdc_lake.pipeline.automation.sensors.sensor_intervals import SensorIntervals
 from cdc_lake.pipeline.checks import all_checks, check_schedule, tiers
 from cdc_lake.pipeline.checks.upstream_checks import upstream_of
 from cdc_lake.pipeline.loading import flow as flow_of
@@ -52,7 +59,8 @@ def build(flow: Flow, intervals: SensorIntervals = SensorIntervals()) -> dg.Defi
     jobs = Jobs(flow, checks)
     required = tiers.of_content(checks)
     datasets, dashboards = upstream_of("dataset", required), upstream_of("dashboard", required)
-    assets = [stage.build(table) for table in flow.tables for stage in (source, topic, raw, lake)]
+    assets = [stage.build(table) for table in flow.tables for stage in (source, topic, raw)]
+    assets += [lake.build(table) for table in flow.lake_tables]
     assets += [dataset.build(flow, file, datasets) for file in flow.spec.datasets]
     assets += [dashboard.build(flow, file, dashboards) for file in flow.spec.dashboards]
     refresh = []
@@ -62,11 +70,13 @@ def build(flow: Flow, intervals: SensorIntervals = SensorIntervals()) -> dg.Defi
         assets=assets,
         asset_checks=checks,
         sensors=[
-            *sensors.build(flow, jobs, intervals),
+            connector_sensor.build(flow, jobs, intervals.connector_seconds),
+            land_sensor.build(flow, jobs, intervals.listing_seconds),
+            apply_sensor.build(flow, jobs, intervals.listing_seconds),
             health_sensor.build(flow),
             *refresh,
             *check_schedule.build(flow, jobs),
         ],
-        jobs=[*jobs.definitions.values(), *purge_schedule.jobs(flow)],
-        schedules=purge_schedule.schedules(flow),
+        jobs=[*jobs.definitions.values(), *maintenance_schedules.jobs(flow)],
+        schedules=maintenance_schedules.schedules(flow),
     )

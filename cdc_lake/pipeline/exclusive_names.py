@@ -9,7 +9,7 @@ from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline.naming import Flow
 
 
-def require_apart(flows: Iterable[Flow]) -> None:
+def require_exclusive(flows: Iterable[Flow]) -> None:
     """Raise ContractError if two pipelines own the same topic or catalog entry.
 
     The message names both pipelines, what they share, and the field to change.
@@ -20,8 +20,8 @@ def require_apart(flows: Iterable[Flow]) -> None:
             owner = owners.setdefault((kind, name), flow.name)
             if owner != flow.name:
                 raise ContractError(
-                    f"pipelines {owner} and {flow.name} would both own {kind} {name}, and resetting one would break "
-                    f"the other: give {flow.name} another {field}"
+                    f"Cannot load pipelines {owner} and {flow.name}: both would own {kind} {name}, and a reset of one "
+                    f"would delete it for the other. Give {flow.name} another {field}."
                 )
 
 
@@ -29,9 +29,8 @@ def _owned(flow: Flow) -> Iterator[tuple[str, str, str]]:
     """Yield kind, name and YAML field of each topic and catalog entry that a pipeline creates."""
     for topic in (*(table.topic for table in flow.tables), flow.heartbeat_topic):
         yield "topic", topic, "stream.prefix"
-    catalog = flow.spec.catalog
-    for table in flow.tables:
-        yield "catalog entry", f"{catalog}.{table.name}", "catalog"
-        yield "catalog entry", f"{catalog}.{table.view}", "catalog"
+    for table in flow.lake_tables:
+        for name in table.catalog_entries:
+            yield "catalog entry", f"{table.database}.{name}", "targets.database"
     for file in flow.spec.datasets:
-        yield "catalog entry", f"{catalog}.{PurePath(file).stem}", "catalog"
+        yield "catalog entry", f"{flow.catalog}.{PurePath(file).stem}", "targets.database"

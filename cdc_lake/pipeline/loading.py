@@ -8,12 +8,10 @@ import yaml
 from pydantic import ValidationError
 
 from cdc_lake.contract.errors import ContractError
+from cdc_lake.pipeline.avro_pipelines import DEFS, FILE
 from cdc_lake.pipeline.naming import Flow
 from cdc_lake.pipeline.spec import PipelineSpec
 from cdc_lake.yaml_model import error_lines
-
-DEFS = Path(__file__).parents[1] / "defs"
-FILE = "defs.yaml"
 
 
 def names(defs: Path = DEFS) -> list[str]:
@@ -25,11 +23,13 @@ def load(name: str, defs: Path = DEFS) -> Flow:
     """Load one pipeline. Raises ContractError if no pipeline has this name, or if its YAML is not valid."""
     path = defs / name / FILE
     if name not in names(defs):
-        raise ContractError(f"there is no pipeline {name!r}; there are: {', '.join(names(defs)) or 'none'}")
+        raise ContractError(
+            f"Cannot load pipeline {name!r}: it does not exist. Existing pipelines: {', '.join(names(defs)) or 'none'}."
+        )
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
-        raise ContractError(f"{path} is not YAML: {error}") from error
+        raise ContractError(f"Cannot read {path} as YAML: {error}") from error
     if not isinstance(content, dict) or not isinstance(content.get("attributes"), dict):
         raise ContractError(f"{path} is not valid: attributes: missing; give a mapping with the pipeline's fields")
     try:
@@ -40,7 +40,7 @@ def load(name: str, defs: Path = DEFS) -> Flow:
 
 
 def flow(spec: PipelineSpec, folder: Path) -> Flow:
-    """Return the pipeline of a spec and its folder.
+    """Return the pipeline that a spec and its folder define.
 
     Raises ContractError if the two have different names: commands find a pipeline by its folder.
     """

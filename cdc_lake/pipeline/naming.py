@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import NewType
 
 import dagster as dg
 
+from cdc_lake.contract.asset_names import asset_name, lake_table_name
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.store import S3Location
-from cdc_lake.contract.schema.special_values import ValueRules
+from cdc_lake.contract.schema.value_rules import ValueRules
 from cdc_lake.jobs.apply.upsert import UpsertSpec
 from cdc_lake.jobs.maintenance.purge import PurgeSpec
-from cdc_lake.pipeline.spec import HEARTBEAT_TABLE, PipelineSpec, TableSpec, seconds
+from cdc_lake.pipeline.spec import (
+    DEFAULT_TARGET,
+    HEARTBEAT_TABLE,
+    NOTIFICATIONS,
+    SIGNAL_TABLE,
+    PipelineSpec,
+    TableSpec,
+    TargetSpec,
+    seconds,
+)
 from resources.deployment import RECORD_BYTES
-from resources.errors import Unreachable
-from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres
 
 PURPOSE = "cdc_lake/purpose"
@@ -33,9 +40,11 @@ SPARK_POOL = "spark"
 VERIFY_POOL = "spark_checks"
 """The pool of checks that run Spark: separate, so that checks never delay the next commit."""
 
-_CONNECT_SECONDS = 5.0
-
 _MAX_REQUEST_SIZE = "producer.override.max.request.size"
+
+
+SourcePostgres = NewType("SourcePostgres", Postgres)
+"""The Postgres resource with the database that a pipeline captures; Flow.source_postgres() returns it."""
 
 
 def connector_name(pipeline: str) -> str:
@@ -68,12 +77,35 @@ class Flow:
     @property
     def heartbeat_topic(self) -> str:
         """The topic of the heartbeat table's changes."""
-        return f"{self.spec.stream.prefix}.{self.spec.source.schema_}.{HEARTBEAT_TABLE}"
+        return self._topic(HEARTBEAT_TABLE)
+
+    @property
+    def signal_table(self) -> str:
+        """The table with signals to the connector; each pipeline has its own, since a connector obeys all signals."""
+        return f"{SIGNAL_TABLE}_{self.name}"
+
+    @property
+    def signal_topic(self) -> str:
+        """The topic of the signal table's changes; this project never reads it."""
+        return self._topic(self.signal_table)
+
+    @property
+    def notification_topic(self) -> str:
+        """The topic in which the connector reports the progress of incremental snapshots."""
+        return self._topic(NOTIFICATIONS)
+
+    @property
+    def own_topics(self) -> tuple[str, ...]:
+        """The topics that the connector writes, apart from those of tables."""
+        return self.heartbeat_topic, self.connector_heartbeat_topic, self.signal_topic, self.notification_topic
 
     @property
     def connector_heartbeat_topic(self) -> str:
         """The topic that Debezium creates for its own heartbeats; this project never reads it."""
         return f"__debezium-heartbeat.{self.spec.stream.prefix}"
+
+    def _topic(self, name: str) -> str:
+        return f"{self.spec.stream.prefix}.{self.spec.source.schema_}.{name}"
 
     @property
     def freshness_policy(self) -> dg.FreshnessPolicy:
@@ -99,40 +131,57 @@ class Flow:
             "max.message.bytes": connector.get(_MAX_REQUEST_SIZE, str(RECORD_BYTES)),
         }
 
+    @property
+    def catalog(self) -> str:
+        """The Glue database of the first target, which also has the datasets."""
+        return self.spec.targets[0].database
+
     @cached_property
     def tables(self) -> tuple[TableFlow, ...]:
-        """The pipeline's tables, in the order of the YAML."""
-        return tuple(TableFlow(self, table) for table in self.spec.tables)
+        """The pipeline's tables in the first target, in the order of the YAML."""
+        return tuple(TableFlow(self, table, self.spec.targets[0]) for table in self.spec.tables)
 
-    def at_source(self, postgres: Postgres) -> Postgres:
-        """Return the resource, connected to the database that this pipeline captures."""
-        return postgres.model_copy(update={"database": self.spec.source.database})
+    @cached_property
+    def lake_tables(self) -> tuple[TableFlow, ...]:
+        """The pipeline's tables in all targets: a table's targets follow one another."""
+        return tuple(each for table in self.tables for each in table.in_targets)
+
+    def source_postgres(self, postgres: Postgres) -> SourcePostgres:
+        """Return the resource for the database that this pipeline captures.
+
+        Assets, checks, sensors and commands call it once, with the resource that Dagster gives them.
+        """
+        return SourcePostgres(postgres.model_copy(update={"database": self.spec.source.database}))
 
     def key(self, stage: str, name: str) -> dg.AssetKey:
         """Return the asset key `[<pipeline>, <stage>, <name>]`."""
         return dg.AssetKey([self.name, stage, name])
 
-    def beside(self, file: str, field: str) -> Path:
-        """Return the path of a file beside the YAML. Raises ContractError if it does not exist."""
+    def file_path(self, file: str, field: str) -> Path:
+        """Return the path of a file in the pipeline's folder. Raises ContractError if it does not exist."""
         path = self.folder / file
         if not path.is_file():
             raise ContractError(
                 f"{self.folder / 'defs.yaml'} is not valid: {field}: there is no file {file} in {self.folder.name}/; "
-                "write it, or leave it out"
+                "create it, or remove it from the YAML"
             )
         return path
 
     def sql(self, file: str, field: str) -> str:
-        """Return the text of an SQL file beside the YAML, without its final semicolon. Raises as beside() does."""
-        return self.beside(file, field).read_text(encoding="utf-8").strip().rstrip(";")
+        """Return the text of an SQL file without its final semicolon. Raises as file_path() does."""
+        return self.file_path(file, field).read_text(encoding="utf-8").strip().rstrip(";")
 
 
 @dataclass(frozen=True)
 class TableFlow:
-    """One table of a pipeline: its spec, and its names in each stage."""
+    """One table of a pipeline in one of its targets: the specs, and the names in each stage.
+
+    Stages before the lake do not depend on the target.
+    """
 
     pipeline: Flow
     spec: TableSpec
+    target: TargetSpec
 
     @property
     def name(self) -> str:
@@ -150,18 +199,57 @@ class TableFlow:
         return f"{self.pipeline.spec.stream.prefix}.{self.source_table}"
 
     @property
+    def in_targets(self) -> tuple[TableFlow, ...]:
+        """This table in each target."""
+        return tuple(replace(self, target=target) for target in self.pipeline.spec.targets)
+
+    @property
+    def database(self) -> str:
+        """The Glue database of the target."""
+        return self.target.database
+
+    @property
+    def lake_table(self) -> str:
+        """The lake table's name within the pipeline: with the target, if that is not `lake`."""
+        return lake_table_name(self.name, self._target)
+
+    @property
+    def catalog_table(self) -> str:
+        """The table in the catalog that Athena and Trino read: of a merge-on-read table, its base files."""
+        return f"{self.name}_ro" if self.target.table_type == "mor" else self.name
+
+    @property
     def view(self) -> str:
-        """The view without the rows that are deleted at the source."""
-        return f"{self.name}_current"
+        """The view of catalog_table without the rows that are deleted at the source."""
+        return f"{self.catalog_table}_current"
+
+    @property
+    def catalog_entries(self) -> tuple[str, ...]:
+        """The names of the view and of the table, or tables, in the catalog; the view depends on a table."""
+        merged = (f"{self.name}_rt",) if self.target.table_type == "mor" else ()
+        return (self.view, self.catalog_table, *merged)
 
     @property
     def lake_prefix(self) -> str:
         """The Hudi table's prefix in the bucket."""
-        return object_names.lake_prefix(self.pipeline.name, self.name)
+        return object_names.lake_prefix(self.pipeline.name, self.lake_table)
+
+    @property
+    def lease_key(self) -> str:
+        """The key of the lake table's writer lease."""
+        return object_names.lease_key(self.pipeline.name, self.lake_table)
+
+    @property
+    def _target(self) -> str:
+        return "" if self.target.name == DEFAULT_TARGET else self.target.name
+
+    def asset(self, stage: str) -> str:
+        """Return the name of the table's asset of a stage, as Dagster shows it."""
+        return asset_name(self.pipeline.name, stage, self.name, self._target if stage == "lake" else "")
 
     def key(self, stage: str) -> dg.AssetKey:
         """Return the key of the table's asset of a stage."""
-        return self.pipeline.key(stage, self.name)
+        return dg.AssetKey.from_user_string(self.asset(stage))
 
     def tags(self, stage: str) -> dict[str, str]:
         """Return the tags of the table's asset of a stage."""
@@ -175,6 +263,10 @@ class TableFlow:
             topic=self.topic,
             source_table=self.source_table,
             table=self.name,
+            target=self._target,
+            table_type=self.target.table_type,
+            history_hours=seconds(self.spec.history) // 3600,
+            nullify=self.target.deletes == "nullify",
             key=tuple(self.spec.key),
             partition_by=tuple(self.spec.partition_by),
             values=ValueRules(self.spec.values.infinity, self.spec.values.nan),
@@ -185,23 +277,3 @@ class TableFlow:
     def purge_spec(self, location: S3Location, owner: str) -> PurgeSpec:
         """Return the spec of the purge job for this table."""
         return PurgeSpec(self.upsert_spec(location, owner), seconds(self.pipeline.spec.replay_window))
-
-
-def location(store: ObjectStore) -> S3Location:
-    """Return the bucket's location in the form that the contract and the jobs use.
-
-    Opens a TCP connection to the endpoint first. Raises Unreachable with the resource's hint if that fails: boto3 would
-    retry for half a minute, and its error would not say what to do.
-    """
-    if store.endpoint_url is not None:
-        at = urlsplit(store.endpoint_url)
-        try:
-            with socket.create_connection((at.hostname or "", at.port or 443), timeout=_CONNECT_SECONDS):
-                pass
-        except OSError as error:
-            raise Unreachable(
-                f"The object store at {store.endpoint_url} does not answer ({error}).", store.hint
-            ) from error
-    return S3Location(
-        store.bucket, store.endpoint_url, store.region_name, store.aws_access_key_id, store.aws_secret_access_key
-    )

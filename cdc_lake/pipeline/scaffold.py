@@ -9,7 +9,7 @@ import yaml
 from pydantic import ValidationError
 
 from cdc_lake.contract.errors import ContractError
-from cdc_lake.pipeline.loading import FILE
+from cdc_lake.pipeline.avro_pipelines import FILE
 from cdc_lake.pipeline.spec import PipelineSpec
 from cdc_lake.yaml_model import error_lines
 
@@ -20,7 +20,6 @@ type: {type}
 attributes:
   name: {name}  # the folder's name
   source:
-    kind: log  # or outbox
     database: {name}
     schema: public
     tables: [{name}]
@@ -36,10 +35,12 @@ class PipelineScaffolder(dg.Scaffolder):
     """Writes the YAML of a pipeline with one table."""
 
     def scaffold(self, request: dg.ScaffoldRequest[Any]) -> None:
-        """Write defs.yaml. Raises ContractError if the folder's name is not a pipeline name, or the file exists."""
+        """Write defs.yaml. Raises ContractError if the folder's name is not a pipeline name, or if the file exists."""
         name, file = request.target_path.name, request.target_path / FILE
         if request.scaffold_format != "yaml":
-            raise ContractError(f"Cannot scaffold pipeline {name}: it is one YAML file. Leave out --format.")
+            raise ContractError(
+                f"Cannot scaffold pipeline {name} as {request.scaffold_format}: a pipeline is YAML. Omit --format."
+            )
         if request.append or file.exists():
             raise ContractError(f"Cannot scaffold pipeline {name}: {file} exists. Choose another folder.")
         text = _YAML.format(type=request.type_name, name=name)
@@ -49,4 +50,4 @@ class PipelineScaffolder(dg.Scaffolder):
             raise ContractError(
                 f"Cannot scaffold pipeline {name!r}: {next(error_lines(error))}. Choose another folder's name."
             ) from None
-        file.write_text(text)
+        file.write_text(text, encoding="utf-8")

@@ -14,10 +14,12 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.sinks.sink_names import Layout
 from cdc_lake.jobs.adoption.listing import Sink
+from cdc_lake.jobs.landing.record_formats import LandingFormat, StreamFormat
 from cdc_lake.yaml_model import YamlModel, field_error
 
 HEARTBEAT_TABLE = "cdc_heartbeat"
-"""The table that a pipeline creates in the source's schema: no captured table may have its name."""
+SIGNAL_TABLE, NOTIFICATIONS = "cdc_signal", "cdc_notifications"
+"""The beginning of the name of a pipeline's signal table, and the end of that of its connector's notifications."""
 _PERIODS = {"hourly": "1h", "daily": "1d"}
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
@@ -56,12 +58,14 @@ Duration = Annotated[
 ]
 SqlFile = Annotated[
     str,
-    _matching(r"[a-z_][a-z0-9_]*\.sql", "name a .sql file beside the YAML, in lower-case letters, digits and '_'"),
+    _matching(r"[a-z_][a-z0-9_]*\.sql", "name a .sql file of the YAML's folder, in lower-case letters, digits and '_'"),
 ]
 SqlFiles = Annotated[list[SqlFile], AfterValidator(_unique)]
 YamlFile = Annotated[
     str,
-    _matching(r"[a-z_][a-z0-9_]*\.yaml", "name a .yaml file beside defs.yaml, in lower-case letters, digits and '_'"),
+    _matching(
+        r"[a-z_][a-z0-9_]*\.yaml", "name a .yaml file of the YAML's folder, in lower-case letters, digits and '_'"
+    ),
 ]
 YamlFiles = Annotated[list[YamlFile], AfterValidator(_unique)]
 Owner = Annotated[
@@ -79,22 +83,30 @@ def seconds(duration: str) -> int:
 class SourceSpec(YamlModel):
     """The PostgreSQL tables to capture, and their publication."""
 
-    kind: Literal["outbox", "log"] = Field(
-        description="outbox (a table that triggers fill) or log (the tables themselves)"
-    )
     database: Identifier = Field(description="the database's name")
     schema_: Identifier = Field(alias="schema", description="the schema of the tables")
     tables: Identifiers = Field(min_length=1, description="the tables to capture, at least one")
     publication: Identifier = Field(description="the publication's name; created if it is missing")
-    checks: SqlFiles = Field(default_factory=list, description="SELECTs on the source; each row they return is a fault")
+    checks: SqlFiles = Field(default_factory=list, description="SELECTs on the source that must return no rows")
 
 
 class StreamSpec(YamlModel):
-    """The Kafka topics: their prefix, the format of their records, and their partitions."""
+    """The Kafka topics: the prefix of their names, their partitions, and the format of their records."""
 
     prefix: Identifier = Field(description="the first part of the topics' names")
-    format: Literal["json"] = Field(default="json", description="json")
     partitions: Annotated[Count, Field(le=64)] = Field(default=1, description="partitions of a topic, 1 to 64")
+    format: StreamFormat = Field(default="json", description="json, or avro with the schemas in a registry")
+    registry: Literal["apicurio", "confluent"] | None = Field(
+        default=None, description="apicurio or confluent: whose converter writes Avro; the deployment has its URL"
+    )
+
+    @model_validator(mode="after")
+    def _registry_for_avro(self) -> Self:
+        if self.format == "avro" and self.registry is None:
+            raise field_error(type(self).__name__, "registry", None, "name it, apicurio or confluent, for format avro")
+        if self.format == "json" and self.registry is not None:
+            raise field_error(type(self).__name__, "registry", self.registry, "leave it out, or use format: avro")
+        return self
 
 
 class SinkSpec(YamlModel):
@@ -124,7 +136,8 @@ class SinkSpec(YamlModel):
 class LandingSpec(YamlModel):
     """When and how raw objects are written."""
 
-    format: Literal["json"] = Field(default="json", description="json")
+    format: LandingFormat = Field(default="json", description="json (lines) or avro (object container files)")
+
     flush_seconds: Count = Field(default=60, description="land waiting records after this many seconds")
     flush_records: Count = Field(default=50, description="land as soon as this many records are waiting")
     records_per_object: Count = Field(default=100_000, description="the largest number of records in one object")
@@ -152,21 +165,44 @@ class ValuesSpec(YamlModel):
     )
 
 
+def _hours(duration: str) -> str:
+    if seconds(duration) % 3600:
+        raise ValueError("use whole hours: 1h, 12h or 7d")
+    return duration
+
+
 class TableSpec(YamlModel):
     """One lake table."""
 
     name: Identifier = Field(description="the table's name, as at the source")
     key: Identifiers = Field(min_length=1, description="the primary key's columns, at least one")
-    ordering: Literal["lsn"] = Field(default="lsn", description="lsn")
-    table_type: Literal["cow"] = Field(default="cow", description="cow")
-    deletes: Literal["soft", "hard"] = Field(
-        default="soft", description="soft (keep the tombstones) or hard (purge them after the replay window)"
-    )
     partition_by: Identifiers = Field(
         default_factory=list,
         description="partition columns; leave empty unless the table is larger than tens of GB",
     )
+    history: Annotated[Duration, AfterValidator(_hours)] = Field(
+        default="1h", description="how long earlier states of the table can be read, in whole hours, such as 1h or 7d"
+    )
     values: ValuesSpec = Field(default_factory=ValuesSpec, description="a mapping with infinity and nan")
+
+
+DEFAULT_TARGET = "lake"
+"""The target whose tables have names without the target."""
+
+
+class TargetSpec(YamlModel):
+    """One set of lake tables, fed by the pipeline's topics: a table for each table of the pipeline."""
+
+    name: Identifier = Field(description="the target's name, such as lake")
+    database: Identifier = Field(description="the Glue database")
+    table_type: Literal["cow", "mor"] = Field(
+        default="cow", description="cow (copy-on-write: fast to read) or mor (merge-on-read: fast to write)"
+    )
+    deletes: Literal["soft", "nullify", "hard"] = Field(
+        default="soft",
+        description="soft (a deleted row keeps its last values), nullify (it keeps its key and partition) or hard (it "
+        "is purged after the replay window)",
+    )
 
 
 def _off(given: object) -> object:
@@ -205,13 +241,17 @@ class PipelineSpec(YamlModel):
     """A whole pipeline: the `attributes` of its YAML."""
 
     name: Identifier = Field(description="the pipeline's name, which is the name of its folder")
-    description: str = Field(default="", description="what the pipeline is for")
+    description: str = Field(default="", description="the purpose of the pipeline")
     owners: list[Owner] = Field(default_factory=lambda: ["team:data"], description="team:NAME or e-mail addresses")
-    source: SourceSpec = Field(description="a mapping with kind, database, schema, tables, publication")
+    source: SourceSpec = Field(description="a mapping with database, schema, tables, publication")
     stream: StreamSpec = Field(description="a mapping with prefix")
     landing: LandingSpec = Field(default_factory=LandingSpec, description="when and how raw objects are written")
     tables: list[TableSpec] = Field(min_length=1, description="a list with the name and key of each table")
-    catalog: Identifier = Field(default="datalake", description="the Glue database")
+    targets: list[TargetSpec] = Field(
+        default_factory=lambda: [TargetSpec(name=DEFAULT_TARGET, database="datalake")],
+        min_length=1,
+        description="a list with the name and Glue database of each set of lake tables",
+    )
     datasets: SqlFiles = Field(default_factory=list, description="SELECTs over the lake's tables; each becomes a view")
     dashboards: YamlFiles = Field(default_factory=list, description="dashboards over the datasets")
     checks: ChecksSpec = Field(default_factory=ChecksSpec, description="a mapping with verify_every")
@@ -232,9 +272,17 @@ class PipelineSpec(YamlModel):
             raise self._invalid("tables", names, f"name each table once: {', '.join(repeated)} appears more than once")
         if set(names) != set(captured):
             raise self._invalid("tables", names, f"name the tables of source.tables, which are {', '.join(captured)}")
-        if HEARTBEAT_TABLE in names:
-            raise self._invalid("tables", names, f"{HEARTBEAT_TABLE} is the pipeline's own table; leave it out")
-        taken = {entry for name in names for entry in (name, f"{name}_current")}
+        for own in (HEARTBEAT_TABLE, f"{SIGNAL_TABLE}_{self.name}", NOTIFICATIONS):
+            if own in names:
+                raise self._invalid("tables", names, f"{own} is the pipeline's own table; leave it out")
+        for field in ("name", "database"):
+            if repeated := _repeated(getattr(target, field) for target in self.targets):
+                raise self._invalid("targets", repeated, f"give each target a {field} of its own")
+        if self.landing.format == "avro" and self.stream.format != "avro":
+            raise self._invalid("landing", "format: avro", "use it with stream.format avro, whose schemas it stores")
+        if self.landing.sink is not None and self.stream.format == "avro":
+            raise self._invalid("landing", "sink", "land Avro with the land job: leave the sink out")
+        taken = {f"{name}{suffix}" for name in names for suffix in ("", "_current", "_ro", "_ro_current", "_rt")}
         if clash := sorted(taken & {PurePath(file).stem for file in self.datasets}):
             raise self._invalid("datasets", clash, f"{clash[0]}.sql would replace a lake table or its view; rename it")
         return self

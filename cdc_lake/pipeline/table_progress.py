@@ -17,18 +17,17 @@ from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import Manifest
 from cdc_lake.contract.objects.store import ObjectStore, S3Location
-from cdc_lake.contract.source import stream_progress as sightings
-from cdc_lake.contract.source.epochs import Epoch, Epochs, Start
+from cdc_lake.contract.source.epochs import Epochs, Start
 from cdc_lake.contract.table import timeline
 from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.contract.table.lease import Claim
-from cdc_lake.jobs.landing.land import LandSpec
-from cdc_lake.pipeline.naming import Flow, TableFlow
-from cdc_lake.pipeline.source_health import stored_offset, topic_state
+from cdc_lake.jobs.landing.land import LandSpec, recreated_error
+from cdc_lake.pipeline.naming import Flow, SourcePostgres, TableFlow
+from cdc_lake.pipeline.registry_location import registry_location
+from cdc_lake.pipeline.source_health import stored_offset, stream_continuity, topic_state
 from cdc_lake.pipeline.source_health.topic_state import TopicState
 from resources.connect.connector_interface import Connectors
 from resources.kafka.resource import Kafka
-from resources.postgres.resource import Postgres
 
 _HEARTBEAT_SECONDS = 1.0
 
@@ -52,16 +51,20 @@ def landing(table: TableFlow, kafka: Kafka, location: S3Location, claim: Claim |
     """Read where a topic's chain ends, and then where the topic ends.
 
     In this order, records that another run lands in between are not reported as lost, and no record of a topic that a
-    reset deletes gets into the next chain. `claim` is the landing lease that the caller holds. Raises what
-    topic_state.now() and Chain.head() raise.
+    reset deletes gets into the next chain. `claim` is the landing lease that the caller holds. Raises
+    TopicRecreatedError for another topic than the epoch's, TableIncompleteError for a table that is being added, and
+    what topic_state.now() and Chain.head() raise.
     """
     store = location.store()
     chain = Chain(store, table.pipeline.name, table.topic)
     head = chain.head()
-    state = topic_state.now(kafka, table)
+    state = topic_state.now(kafka, table, store)
     # After the topic's ends: an epoch that begins later has no records before these ends that are still to be landed.
     epoch = Epochs(store, table.pipeline.name).current()
-    acknowledged = _acknowledged(store, table.pipeline, epoch)
+    stream_continuity.require_complete(table, epoch)
+    start = None if epoch is None else epoch.starts.get(table.topic)
+    if start is not None and start.topic_id != state.topic_id:
+        raise recreated_error(table.pipeline.name, table.topic, start.topic_id, state.topic_id)
     spec = LandSpec(
         location=location,
         pipeline=table.pipeline.name,
@@ -72,18 +75,20 @@ def landing(table: TableFlow, kafka: Kafka, location: S3Location, claim: Claim |
         chain=chain.id,
         head=0 if head is None else head.number,
         kafka=kafka.spark_options(),
-        watermark=state.passed(table.pipeline, epoch, acknowledged),
+        watermark=state.passed(table.pipeline, epoch),
         epoch=0 if epoch is None else epoch.number,
         claim=claim,
         records_per_object=table.pipeline.spec.landing.records_per_object,
         record_bytes=table.pipeline.spec.landing.record_bytes,
         dead_letter_limit=table.pipeline.spec.dead_letter_limit,
+        landing=table.pipeline.spec.landing.format,
+        registry=registry_location(kafka, table.pipeline),
     )
     return Landing(chain, head, state, spec)
 
 
 def barrier(
-    postgres: Postgres,
+    postgres: SourcePostgres,
     kafka: Kafka,
     connect: Connectors,
     flow: Flow,
@@ -106,7 +111,7 @@ def barrier(
     beaten = polled = time.monotonic()
     acknowledged = stored_offset.acknowledged(flow, connect)
 
-    def look() -> Watermark | None:
+    def newest_heartbeat() -> Watermark | None:
         nonlocal beaten, polled, acknowledged
         if time.monotonic() - polled >= poll_seconds:
             running()
@@ -115,28 +120,50 @@ def barrier(
         if time.monotonic() - beaten >= _HEARTBEAT_SECONDS:
             postgres.beat(schema)
             beaten = time.monotonic()
-        return topic_state.newest_beat(kafka, flow, since, acknowledged)
+        return topic_state.newest_heartbeat(kafka, flow, since, acknowledged)
 
     waited = Retrying(
-        retry=retry_if_result(lambda beat: beat is None or beat.lsn < lsn),
+        retry=retry_if_result(lambda found: found is None or found.lsn < lsn),
         stop=stop_after_delay(seconds),
         wait=wait_fixed(0.1),
     )
     try:
-        found = waited(look)
+        found = waited(newest_heartbeat)
     except RetryError as error:
-        seen = topic_state.newest_beat(kafka, flow, since)
+        seen = topic_state.newest_heartbeat(kafka, flow, since)
         newest = "none" if seen is None else str(seen.lsn)
         if acknowledged is not None:
             newest += f"; Connect has stored the offset of LSN {acknowledged}"
         raise ContractError(
-            f"connector {flow.connector} did not write the heartbeat at LSN {lsn} to {flow.heartbeat_topic} within "
-            f"{seconds:.0f} s (newest there: {newest}): look at `cdc-lake logs connect` "
-            "and at the connector's status, then materialise the topic again"
+            f"Cannot read up to LSN {lsn}: connector {flow.connector} did not write the heartbeat at that LSN to "
+            f"{flow.heartbeat_topic} within {seconds:.0f} s (newest there: {newest}). Read `cdc-lake logs connect` and "
+            "the connector's status, then materialise the topic again."
         ) from error
     if found is None:
         raise AssertionError("the wait ends with a heartbeat or an error")
     return found
+
+
+def barrier_while_running(
+    postgres: SourcePostgres,
+    kafka: Kafka,
+    connect: Connectors,
+    flow: Flow,
+    seconds: float,
+    poll_seconds: float,
+    since: Start | None = None,
+) -> Watermark:
+    """Wait as barrier() does. Raises what Connectors.wait_running() raises if the connector fails meanwhile."""
+    return barrier(
+        postgres,
+        kafka,
+        connect,
+        flow,
+        seconds,
+        since=since,
+        running=lambda: connect.wait_running(flow.connector),
+        poll_seconds=poll_seconds,
+    )
 
 
 def behind(head: Manifest | None, state: TopicState) -> int:
@@ -166,36 +193,32 @@ def _landed_to(store: ObjectStore, table: TableFlow, head: Manifest | None, stat
     epoch = Epochs(store, table.pipeline.name).current()
     if epoch is not None and head is not None and epoch.number != head.epoch:
         return before
-    return state.passed(table.pipeline, epoch, _acknowledged(store, table.pipeline, epoch)) or before
+    return state.passed(table.pipeline, epoch) or before
 
 
 def streamed_watermark(store: ObjectStore, table: TableFlow, state: TopicState) -> Watermark | None:
     """Return the watermark of the records in Kafka."""
-    epoch = Epochs(store, table.pipeline.name).current()
-    return state.streamed(table.pipeline, epoch, _acknowledged(store, table.pipeline, epoch))
-
-
-def _acknowledged(store: ObjectStore, flow: Flow, epoch: Epoch | None) -> int | None:
-    return None if epoch is None else sightings.acknowledged(store, flow.name, epoch.number)
+    return state.streamed(table.pipeline, Epochs(store, table.pipeline.name).current())
 
 
 def lake_watermark(store: ObjectStore, table: TableFlow, state: TopicState) -> Watermark | None:
     """Return the watermark of the applied records: raw's watermark if all landed records are applied."""
-    applied = checkpoint(store, table)
+    return applied_watermark(store, table, state, timeline.last_commit(store, table.lake_prefix))
+
+
+def applied_watermark(
+    store: ObjectStore, table: TableFlow, state: TopicState, commit: timeline.Commit | None
+) -> Watermark | None:
+    """Return lake_watermark() for a table whose newest commit is `commit`."""
+    applied = None if commit is None else commit.checkpoint
     head = Chain(store, table.pipeline.name, table.topic).head(applied.manifest if applied else 0)
     if (applied.manifest if applied else 0) == (head.number if head else 0):
         return _landed_to(store, table, head, state)
     return None if applied is None else applied.watermark
 
 
-def checkpoint(store: ObjectStore, table: TableFlow) -> timeline.Checkpoint | None:
-    """Return the lake table's checkpoint; None before its first commit."""
-    commit = timeline.last_commit(store, table.lake_prefix)
-    return None if commit is None else commit.checkpoint
-
-
 def lake_commits(store: ObjectStore, flow: Flow) -> dict[str, str]:
-    """Return the instant of the newest commit of each lake table that has one, by table name."""
+    """Return the instant of the newest commit of each lake table of the first target that has one, by table name."""
     commits = ((table.name, timeline.last_commit(store, table.lake_prefix)) for table in flow.tables)
     return {name: commit.instant for name, commit in commits if commit is not None}
 

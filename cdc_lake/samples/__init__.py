@@ -1,4 +1,1 @@
-"""Sample databases: what is in them, the outbox that makes them capturable, and the loader.
-
-Not here: anything that reads a change stream. A sample ends at the commit in PostgreSQL.
-"""
+"""The sample database: its data, the outbox from which its changes are captured, and the loader."""

@@ -1,7 +1,4 @@
-"""How a sample reaches a PostgreSQL server.
-
-Not here: the embedded stack's own server (infra/local) and the resource that the assets use (resources).
-"""
+"""Connect to the PostgreSQL server that a sample is loaded into. Assets use resources/postgres/resource.py instead."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ CONNECT_TIMEOUT_SECONDS = 10
 
 @dataclass(frozen=True)
 class ConnectionParameters:
-    """One database on one server, and whose rights to use there."""
+    """A database on a server, and the login."""
 
     host: str
     port: int
@@ -29,9 +26,9 @@ class ConnectionParameters:
         return f"database {self.dbname} on {self.host}:{self.port} as user {self.user}"
 
     def connect(self) -> connection:
-        """An open connection of its own.
+        """Open a connection.
 
-        Raises LoadError if the server can't be reached, refuses the user, or has no such database.
+        Raises LoadError if the server cannot be reached, rejects the user, or does not have the database.
         """
         try:
             return psycopg2.connect(
@@ -45,16 +42,16 @@ class ConnectionParameters:
                 client_encoding="UTF8",
             )
         except psycopg2.OperationalError as error:
-            said = str(error).strip()
-            raise LoadError(f"Can't connect to {self}: {said}\n{_what_to_do(said)}") from error
+            message = str(error).strip()
+            raise LoadError(f"Cannot connect to {self}: {message}\n{_advice(message)}") from error
 
 
-def _what_to_do(said: str) -> str:
-    """libpq gives no error code for a connection that failed, so the advice goes by its words."""
-    if "password" in said:
-        return "Check the user and the password (PGPASSWORD, where it is set, is used instead of asking)."
-    if "database" in said and "does not exist" in said:
+def _advice(message: str) -> str:
+    """Return what to do about a failed connection. libpq gives no error code, so the message's words decide."""
+    if "password" in message:
+        return "Check the user and the password (if PGPASSWORD is set, it is used instead of a prompt)."
+    if "database" in message and "does not exist" in message:
         return "Create the database first, or name another with --dbname."
-    if "pg_hba.conf" in said:
-        return "The server's pg_hba.conf does not let this user in from here."
-    return "Check --host and --port, and that the server runs and listens there."
+    if "pg_hba.conf" in message:
+        return "Allow this user and address in the server's pg_hba.conf."
+    return "Check --host and --port, and that the server is running and listens there."

@@ -1,4 +1,4 @@
-"""Puts a sample database into a server, and takes it away again: all of it or nothing."""
+"""Load the sample database into a server, and remove it again, each in one transaction."""
 
 from __future__ import annotations
 
@@ -9,46 +9,45 @@ from pathlib import Path
 import psycopg2
 from psycopg2 import errorcodes, sql
 from psycopg2.extensions import connection, cursor
-from psycopg2.extras import execute_values
 
+from cdc_lake.samples import sample_tables, server
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake.samples.errors import LoadError
 from cdc_lake.samples.northwind import OUTBOX_SQL, SCHEMA_SQL
 from cdc_lake.samples.northwind.generate import dataset
-from cdc_lake.samples.script_run import Progress, creates_schema, run, use_schema
+from cdc_lake.samples.sample_tables import Progress
+from cdc_lake.samples.script_run import creates_schema, run, use_schema
 from cdc_lake.samples.sql_script import read_folder
 
 SCHEMA = "datalake"
 PUBLICATION = "cdc_publication"
 OUTBOX = "cdc_events"
 MARK = "The sample database of cdc-lake"
-"""The schema's comment; without it `unload` touches nothing."""
+"""The schema's comment, without which `unload` drops nothing."""
 
 OUTBOX_READS = (
     "categories", "customers", "employees", "employee_territories", "order_details", "orders", "products", "region",
     "shippers", "suppliers", "territories",
 )  # fmt: skip
-OLDEST_SERVER = 120000
-"""server_version_num of the oldest PostgreSQL that the outbox's triggers and SQL are meant for."""
 
 
 @dataclass(frozen=True)
 class LoadReport:
-    """What was loaded."""
+    """The result of a load."""
 
     tables: tuple[tuple[str, int], ...]
-    """Each table of the schema, the outbox last, and its number of rows."""
+    """The name and number of rows of each table of the schema, the outbox last."""
     wal_level: str
-    """The server's; changes can be captured at `logical` only."""
+    """The server's setting; changes can be captured only with `logical`."""
     seconds: float
     own_outbox: bool = False
-    """Whether the scripts brought an outbox of their own, so that ours was not added."""
+    """Whether the scripts created an outbox, so that the sample's was not added."""
     roles: tuple[str, ...] = ()
     """The roles that were created, without login, because the scripts grant rights to them."""
 
     @property
     def outbox_rows(self) -> int:
-        """The rows of cdc_events: one an order."""
+        """The number of rows of cdc_events, one for each order."""
         return dict(self.tables)[OUTBOX]
 
 
@@ -57,15 +56,14 @@ def load(
     sql_dir: Path | None = None,
     progress: Progress | None = None,
 ) -> LoadReport:
-    """Make schema datalake with the generated data, or with the scripts of sql_dir, then the outbox.
+    """Create schema datalake from generated data, or from the scripts of `sql_dir`, and add the outbox.
 
-    Scripts that create cdc_events keep theirs: neither our outbox nor our triggers are added.
-    Returns what was loaded. Raises LoadError, and leaves the database as it was, if the schema or the
-    publication is there already, the server can't be reached, or a script fails.
+    If the scripts create cdc_events, the sample's outbox and triggers are not added. Raises LoadError, and leaves the
+    database unchanged, if the schema or the publication exists, the server cannot be reached, or a script fails.
     """
     started = time.monotonic()
-    progress = progress or _unseen
-    scripts = read_folder(sql_dir) if sql_dir else ()  # refused before anything is asked of the server
+    progress = progress or no_progress
+    scripts = read_folder(sql_dir) if sql_dir else ()  # scripts are rejected before the server is used
     conn = parameters.connect()
     roles: list[str] = []
     try:
@@ -82,21 +80,20 @@ def load(
             if not own_outbox:
                 _add_outbox(cur, progress)
             cur.execute(sql.SQL("COMMENT ON SCHEMA {} IS {}").format(sql.Identifier(SCHEMA), sql.Literal(MARK)))
-            tables = _count(cur)
+            tables = sample_tables.count(cur, SCHEMA, _tables(cur))
         _commit(conn, parameters)
     except psycopg2.Error as error:
-        raise LoadError(f"Loading into {parameters} failed: {str(error).strip()}\nNothing was loaded.") from error
+        raise LoadError(f"Cannot load into {parameters}: {str(error).strip()}\nNothing was loaded.") from error
     finally:
         conn.close()
     return LoadReport(tables, wal_level, time.monotonic() - started, own_outbox, tuple(roles))
 
 
 def unload(conn: connection) -> bool:
-    """Drop what `load` made, in one transaction: the schema with all that is in it, and the publication.
+    """Drop the schema with all its objects, and the publication, in one transaction; return whether they existed.
 
-    A search_path of the database that is this schema alone, as scripts may set it, is reset. Roles stay: they
-    belong to the server. Returns False if there was nothing to drop. Raises LoadError if the schema is not one
-    that `load` made.
+    Resets the database's search_path if it is only this schema, as scripts may set it. Keeps roles, which belong to the
+    server. Raises LoadError if `load` did not create the schema.
     """
     with conn, conn.cursor() as cur:
         mark = _mark(cur)
@@ -104,8 +101,8 @@ def unload(conn: connection) -> bool:
             return False
         if mark != MARK:
             raise LoadError(
-                f"Schema {SCHEMA} was not made by `cdc-lake load`, so it is left alone. "
-                f"If it may go: DROP SCHEMA {SCHEMA} CASCADE."
+                f"Cannot remove the sample: schema {SCHEMA} was not created by `cdc-lake load`. Nothing was changed. "
+                f"If it is not needed any more: DROP SCHEMA {SCHEMA} CASCADE."
             )
         cur.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(sql.Identifier(PUBLICATION)))
         cur.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(SCHEMA)))
@@ -119,12 +116,12 @@ def unload(conn: connection) -> bool:
     return True
 
 
-def _unseen(_what: str, _done: int, _total: int) -> None:
-    """The progress of a load that nobody watches."""
+def no_progress(_what: str, _done: int, _total: int) -> None:
+    """Show no progress."""
 
 
 def _mark(cur: cursor) -> str | None:
-    """The comment of the schema, empty if it has none; None if there is no schema."""
+    """Return the schema's comment, "" without a comment; None if the schema does not exist."""
     cur.execute(
         "SELECT coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace WHERE nspname = %s", (SCHEMA,)
     )
@@ -133,43 +130,39 @@ def _mark(cur: cursor) -> str | None:
 
 
 def _prepare(cur: cursor, parameters: ConnectionParameters) -> str:
-    """Check that nothing is in the way. Returns the server's wal_level."""
-    version = cur.connection.server_version
-    if version < OLDEST_SERVER:
-        raise LoadError(f"The server is PostgreSQL {version // 10000}; the sample needs {OLDEST_SERVER // 10000}.")
+    """Check that the sample can be loaded; return the server's wal_level."""
+    wal_level = server.require_supported(cur, parameters)
     mark = _mark(cur)
     if mark is not None:
-        raise _already(mark, parameters)
+        raise _schema_exists(mark, parameters)
     cur.execute("SELECT 1 FROM pg_publication WHERE pubname = %s", (PUBLICATION,))
     if cur.fetchone():
         raise LoadError(
-            f"Publication {PUBLICATION} is already in {parameters}; nothing was changed. "
-            f"If nobody needs it: DROP PUBLICATION {PUBLICATION}."
+            f"Cannot load into {parameters}: publication {PUBLICATION} exists already. Nothing was changed. "
+            f"If it is not needed any more: DROP PUBLICATION {PUBLICATION}."
         )
-    cur.execute("SHOW wal_level")
-    row = cur.fetchone()
-    return str(row[0]) if row else ""
+    return wal_level
 
 
 def _ensure_schema(cur: cursor, parameters: ConnectionParameters) -> None:
-    """The schema, where no script has created it."""
+    """Create the schema if no script has created it."""
     if _mark(cur) is not None:
         return
     try:
         cur.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(SCHEMA)))
     except psycopg2.Error as error:
-        # UNIQUE_VIOLATION: another load was first, by a moment
+        # UNIQUE_VIOLATION: another load created it at the same moment
         if error.pgcode in (errorcodes.DUPLICATE_SCHEMA, errorcodes.UNIQUE_VIOLATION):
-            raise _already(MARK, parameters) from error
+            raise _schema_exists(MARK, parameters) from error
         raise
 
 
-def _already(mark: str, parameters: ConnectionParameters) -> LoadError:
-    found = f"Schema {SCHEMA} is already in {parameters}; nothing was changed."
+def _schema_exists(mark: str, parameters: ConnectionParameters) -> LoadError:
+    found = f"Cannot load into {parameters}: schema {SCHEMA} exists already. Nothing was changed."
     if mark != MARK:
-        return LoadError(f"{found} It is not the sample's: load into another database.")
+        return LoadError(f"{found} It is not the sample's schema: load into another database.")
     return LoadError(
-        f"{found} To load the sample anew, drop the old one: "
+        f"{found} To load the sample again, drop the existing one: "
         f"DROP PUBLICATION IF EXISTS {PUBLICATION}; DROP SCHEMA {SCHEMA} CASCADE."
     )
 
@@ -177,18 +170,11 @@ def _already(mark: str, parameters: ConnectionParameters) -> LoadError:
 def _load_generated(cur: cursor, progress: Progress) -> None:
     use_schema(cur, SCHEMA)
     cur.execute(SCHEMA_SQL.read_text(encoding="utf-8"))
-    tables = dataset()
-    for done, table in enumerate(tables, start=1):
-        statement = sql.SQL("INSERT INTO {} ({}) VALUES %s").format(
-            sql.Identifier(SCHEMA, table.name), sql.SQL(", ").join(map(sql.Identifier, table.columns))
-        )
-        if table.rows:
-            execute_values(cur, statement, table.rows, page_size=1000)
-        progress("generated data", done, len(tables))
+    sample_tables.insert(cur, SCHEMA, dataset(), progress)
 
 
 def _tables(cur: cursor) -> list[str]:
-    """The schema's tables, the outbox last; without cdc_events_pending, which is unlogged and empty."""
+    """Return the schema's tables, the outbox last, without cdc_events_pending, which is unlogged and empty."""
     cur.execute(
         "SELECT relname FROM pg_class WHERE relnamespace = %s::regnamespace AND relkind IN ('r', 'p') "
         "AND relpersistence = 'p' ORDER BY relname = %s, relname",
@@ -198,7 +184,7 @@ def _tables(cur: cursor) -> list[str]:
 
 
 def _has_own_outbox(cur: cursor) -> bool:
-    """Whether the scripts made the outbox. Raises LoadError if they made it and no publication for it."""
+    """Return whether the scripts created an outbox. Raises LoadError if they did, but did not publish it."""
     if OUTBOX not in _tables(cur):
         return False
     cur.execute(
@@ -208,8 +194,8 @@ def _has_own_outbox(cur: cursor) -> bool:
     if not cur.fetchone():
         raise LoadError(
             f"Cannot load the scripts: they create {SCHEMA}.{OUTBOX}, but no publication for it. Add "
-            f"CREATE PUBLICATION {PUBLICATION} FOR TABLE {OUTBOX}, or leave out the table: then ours is added. "
-            "Nothing was loaded."
+            f"CREATE PUBLICATION {PUBLICATION} FOR TABLE {OUTBOX}, or remove the table, so that the sample's outbox is "
+            "added. Nothing was loaded."
         )
     return True
 
@@ -221,19 +207,12 @@ def _add_outbox(cur: cursor, progress: Progress) -> None:
     missing = sorted(set(OUTBOX_READS) - set(_tables(cur)))
     if missing:
         raise LoadError(
-            f"After the scripts, schema {SCHEMA} has no table {', '.join(missing)}. Scripts run with search_path "
-            f"{SCHEMA}: create Northwind's tables without a schema's name, or in {SCHEMA}. Nothing was loaded."
+            f"Cannot add the outbox: after the scripts, schema {SCHEMA} has no table {', '.join(missing)}. Scripts run "
+            f"with search_path {SCHEMA}: create Northwind's tables without a schema name, or in {SCHEMA}. Nothing was "
+            "loaded."
         )
     cur.execute(OUTBOX_SQL.read_text(encoding="utf-8"))
     progress("outbox", 1, 1)
-
-
-def _count(cur: cursor) -> tuple[tuple[str, int], ...]:
-    counts = []
-    for name in _tables(cur):
-        cur.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(SCHEMA, name)))
-        counts.append((name, int((cur.fetchone() or (0,))[0])))
-    return tuple(counts)
 
 
 def _commit(conn: connection, parameters: ConnectionParameters) -> None:
@@ -241,6 +220,6 @@ def _commit(conn: connection, parameters: ConnectionParameters) -> None:
         conn.commit()
     except psycopg2.OperationalError as error:
         raise LoadError(
-            f"The connection to {parameters} was lost while committing: {str(error).strip()}\n"
-            f"Either everything was loaded or nothing: look whether schema {SCHEMA} is there."
+            f"The connection to {parameters} was lost during the commit: {str(error).strip()}\n"
+            f"Either everything was loaded or nothing: check whether schema {SCHEMA} exists."
         ) from error

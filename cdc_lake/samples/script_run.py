@@ -1,24 +1,21 @@
-"""Runs the scripts of a folder in the loader's transaction, in schema datalake.
+"""Run the scripts of a folder in the loader's transaction, in schema datalake.
 
-A folder may create the schema itself, grant rights to a role and set its database's search_path, as the folder
-data/sql of the data lake demo does whose outbox the sample's follows.
-Not here: reading and cutting scripts (sql_script.py), and the outbox (loader.py).
+Scripts may create the schema, grant rights to a role and set the database's search_path, as the folder data/sql of the
+data lake demo does, on which the sample's outbox is modelled. sql_script.py reads the scripts.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import psycopg2
 from psycopg2 import sql
 from psycopg2.extensions import cursor
 
 from cdc_lake.samples.errors import LoadError
+from cdc_lake.samples.sample_tables import Progress
 from cdc_lake.samples.sql_script import Script, Statement
-
-Progress = Callable[[str, int, int], None]
-"""Called with what is being loaded, how much of it is done, and how much there is."""
 
 _NAME = r'("[^"]+"|[\w$]+)'
 _CREATE_SCHEMA = re.compile(rf"CREATE\s+SCHEMA\s+(?:IF\s+NOT\s+EXISTS\s+)?{_NAME}", re.IGNORECASE)
@@ -29,17 +26,17 @@ _NO_ROLES = {"public", "current_role", "current_user", "session_user"}
 
 
 def use_schema(cur: cursor, schema: str) -> None:
-    """Undo what a script may have set, so that each starts alike, in this schema and nowhere else."""
+    """Reset the session's settings, so that each script starts with the same ones, and set search_path."""
     cur.execute("SET SESSION AUTHORIZATION DEFAULT")
     cur.execute("RESET ALL")
-    # Without public: a script's DROP TABLE IF EXISTS must not find somebody else's table.
+    # Without public: a script's DROP TABLE IF EXISTS must not find tables outside of the schema.
     cur.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(schema)))
 
 
 def creates_schema(script: Script, schema: str) -> bool:
-    """Whether the script has a CREATE SCHEMA for this schema."""
-    made = (_CREATE_SCHEMA.match(statement.text) for statement in script.statements)
-    return any(_folded(found.group(1)) == schema for found in made if found)
+    """Return whether the script contains a CREATE SCHEMA for this schema."""
+    created = (_CREATE_SCHEMA.match(statement.text) for statement in script.statements)
+    return any(_folded(found.group(1)) == schema for found in created if found)
 
 
 def run(cur: cursor, script: Script, schema: str, progress: Progress) -> list[str]:
@@ -62,7 +59,7 @@ def run(cur: cursor, script: Script, schema: str, progress: Progress) -> list[st
                 f"{script.path}, line {_line(statement, error)}: {str(error).strip()}\nNothing was loaded."
             ) from error
         if cur.connection.get_parameter_status("client_encoding") != "UTF8":
-            # A script may declare an encoding of its own; it has been read into UTF-8 by now.
+            # A script may set another encoding, but its text is UTF-8 by now.
             cur.execute("SET client_encoding TO 'UTF8'")
         if done % 100 == 0 or done == total:
             progress(script.path.name, done, total)
@@ -71,17 +68,17 @@ def run(cur: cursor, script: Script, schema: str, progress: Progress) -> list[st
 
 def _refuse_another_database(cur: cursor, script: Script, statement: Statement) -> None:
     found = _ALTER_DATABASE.match(statement.text)
-    here = cur.connection.info.dbname
-    if found and _folded(found.group(1)) != here:
+    target = cur.connection.info.dbname
+    if found and _folded(found.group(1)) != target:
         name = _folded(found.group(1))
         raise LoadError(
-            f"Cannot load {script.path}, line {statement.line}: it changes database {name}, and the load goes into "
-            f"{here}. Load into {name} (--dbname), or change the name in the script. Nothing was loaded."
+            f"Cannot load {script.path}, line {statement.line}: it changes database {name}, but is loaded into "
+            f"{target}. Load into {name} (--dbname), or change the name in the script. Nothing was loaded."
         )
 
 
 def _create_missing_roles(cur: cursor, statement: Statement) -> Iterator[str]:
-    """A server elsewhere has other roles: one without login lets the grant succeed and opens nothing."""
+    """Create the roles that a GRANT names and the server lacks, without login; yield their names."""
     found = _GRANT.match(statement.text)
     names = found.group(1).split(",") if found else []
     for name in (_folded(re.sub(r"^\s*GROUP\s+", "", each, flags=re.IGNORECASE)) for each in names):
@@ -101,12 +98,12 @@ def _is_role(cur: cursor, name: str) -> bool:
 
 
 def _folded(name: str) -> str:
-    """An identifier as PostgreSQL stores it."""
+    """Return an identifier as PostgreSQL stores it."""
     name = name.strip()
     return name[1:-1] if name.startswith('"') else name.lower()
 
 
 def _line(statement: Statement, error: psycopg2.Error) -> int:
-    """Where PostgreSQL points to, or where the statement starts if it points nowhere."""
+    """Return the line of the error's position, or the statement's first line if the error has no position."""
     position = int(error.diag.statement_position or 1)
     return statement.line + statement.text.count("\n", 0, position - 1)

@@ -1,7 +1,7 @@
-"""Reads a folder of SQL scripts and cuts them into statements: an error without a position then has a line, too.
+"""Read a folder of SQL scripts and split them into statements, so that every error has a line number.
 
-A script is for the server alone: what only psql runs (backslash commands, COPY data in the script) and what would end
-the loader's transaction is refused. The server reports every other error. script_run.py runs the statements.
+Statements that only psql can run (backslash commands, COPY data in the script), and those that would end the loader's
+transaction, are rejected. The server reports all other errors. script_run.py runs the statements.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 
 from cdc_lake.samples.errors import LoadError
 
-# PostgreSQL's lexical rules (manual, 4.1). A comment may contain one; a word may contain "$", so that a$b$c is a name.
-# A quoted text or a comment that does not end takes the rest of the script.
+# PostgreSQL's lexical rules (manual, 4.1). A comment may contain another; a word may contain "$": a$b$c is a name.
+# An unterminated quoted text or comment extends to the end of the script.
 _TOKEN = re.compile(
     r"""(?P<blank> \s+ | --[^\n]* | /\*(?:/\*(?:(?!\*/).)*\*/|(?!/\*|\*/).)*\*/ )
       | (?P<quoted> /\*.* | [eE]'(?:[^'\\]|\\.|'')*'? | '[^']*'? | "[^"]*"?
@@ -25,15 +25,15 @@ _TOKEN = re.compile(
 )
 _REFUSED = {
     r"(BEGIN|START|COMMIT|END|ABORT|ROLLBACK(?!.* TO\b)|PREPARE TRANSACTION)\b": (
-        "the load is one transaction of its own. Take this statement out."
+        "the load is one transaction. Remove this statement."
     ),
-    r"COPY .*\bFROM STDIN\b": "COPY … FROM stdin can't be loaded. Export the data as INSERTs (pg_dump --inserts).",
+    r"COPY .*\bFROM STDIN\b": "COPY … FROM stdin is not supported. Export the data as INSERTs (pg_dump --inserts).",
     r"SET .*\bSTANDARD_CONFORMING_STRINGS\b.* OFF$": (
         "standard_conforming_strings = off is not supported. Write such strings as E'…'."
     ),
-    r".*\\": "a psql command (\\…). Only SQL can be loaded; take it out.",
+    r".*\\": "a psql command (\\…). Only SQL is supported. Remove the command.",
 }
-"""By the words of a statement, in upper case and without what is quoted."""
+"""The reason for rejecting a statement, by a pattern of its unquoted words in upper case."""
 
 
 @dataclass(frozen=True)
@@ -53,15 +53,15 @@ class Script:
 
 
 def read_folder(folder: Path) -> tuple[Script, ...]:
-    """The *.sql files of the folder in the order of their names.
+    """Return the *.sql files of the folder, ordered by name.
 
-    Raises LoadError, with file and line, if there are none or one of them can't be loaded.
+    Raises LoadError, with file and line, if the folder has no such file or a file cannot be loaded.
     """
     if not folder.is_dir():
-        raise LoadError(f"{folder} is not a folder. Give the folder that holds your .sql scripts.")
+        raise LoadError(f"{folder} is not a folder. Name the folder that contains your .sql scripts.")
     paths = sorted(path for path in folder.iterdir() if path.suffix == ".sql" and path.is_file())
     if not paths:
-        raise LoadError(f"There is no .sql file in {folder}. Give the folder that holds your .sql scripts.")
+        raise LoadError(f"There is no .sql file in {folder}. Name the folder that contains your .sql scripts.")
     return tuple(_read(path) for path in paths)
 
 
@@ -69,21 +69,21 @@ def _read(path: Path) -> Script:
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise LoadError(f"{path} can't be read: {error.strerror}.") from error
+        raise LoadError(f"Cannot read {path}: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise LoadError(f"{path}, line {line}: not UTF-8. Convert the file to UTF-8.") from error
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise LoadError(f"{path}, line {line}: a NUL byte, which PostgreSQL's text can't hold.")
+        raise LoadError(f"{path}, line {line}: a NUL byte, which PostgreSQL's text cannot contain.")
     return Script(path, tuple(split(text, path)))
 
 
 def split(text: str, path: Path) -> Iterator[Statement]:
-    """Yield the statements of a script. Raises LoadError at the first that is refused; `path` is for its message."""
+    """Yield the statements of a script. Raises LoadError at the first rejected one; `path` is for the message."""
     start: int | None = None
     words: list[str] = []
-    parentheses = blocks = 0  # a semicolon in a rule's (…; …) or in BEGIN ATOMIC … END ends nothing
+    parentheses = blocks = 0  # a semicolon in a rule's (…; …) or in BEGIN ATOMIC … END does not end the statement
     for token in _TOKEN.finditer(text):
         kind, value = token.lastgroup, token.group().upper()
         if kind == "blank":

@@ -1,8 +1,7 @@
-"""The sample's two stories: an order is shipped; an order comes in line by line, and is deleted again.
+"""The demo's changes at the source: ship an order; insert an order line by line; delete it.
 
-Each change is what an application would do, and returns what it did, so that a caller can follow it downstream.
-They work on the generated data and on the original scripts alike.
-Not here: waiting for the changes to arrive anywhere.
+Each function makes the change as an application would, and returns it, so that the caller can follow it downstream.
+They work on the generated data and on the original Northwind scripts.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class ShippedOrder:
 
 @dataclass(frozen=True)
 class OrderLine:
-    """A line as it was inserted."""
+    """An inserted line."""
 
     product_id: int
     unit_price: Decimal
@@ -44,7 +43,7 @@ class OrderLine:
 
 @dataclass(frozen=True)
 class InsertedOrder:
-    """An order and its lines, each inserted and committed by itself: an event for each."""
+    """An order and its lines, each inserted in a separate transaction: one event each."""
 
     order_id: int
     customer_id: str
@@ -52,13 +51,13 @@ class InsertedOrder:
 
     @property
     def events(self) -> int:
-        """The outbox events that this made: the first has no items, each other one more than that before it."""
+        """The number of outbox events: the first has no items, and each further one has one more item."""
         return 1 + len(self.lines)
 
 
 @dataclass(frozen=True)
 class DeletedOrder:
-    """An order that was deleted with its lines: one event, the delete, which still shows the lines."""
+    """An order that was deleted with its lines: one delete event, which contains the lines."""
 
     order_id: int
     lines: int
@@ -66,34 +65,33 @@ class DeletedOrder:
 
 
 def ship_order(conn: connection, order_id: int = 11077, shipped: date = SHIPPED_LATE) -> ShippedOrder:
-    """Set the order's shipped_date, in a transaction of its own.
-
-    Raises LoadError if there is no such order.
-    """
+    """Set the order's shipped_date in one transaction. Raises LoadError if the order does not exist."""
     with conn, conn.cursor() as cur:
         cur.execute("SELECT shipped_date FROM datalake.orders WHERE order_id = %s FOR UPDATE", (order_id,))
         row = cur.fetchone()
         if row is None:
-            raise LoadError(f"There is no order {order_id} in datalake.orders to ship. Load the sample database first.")
+            raise LoadError(
+                f"Cannot ship order {order_id}: it is not in datalake.orders. Load the sample database first."
+            )
         cur.execute("UPDATE datalake.orders SET shipped_date = %s WHERE order_id = %s", (shipped, order_id))
     return ShippedOrder(order_id, row[0], shipped)
 
 
 def insert_order_with_lines(conn: connection, order_id: int = 11075, *, resume: bool = False) -> InsertedOrder:
-    """Insert an order, then three lines, each in a statement and a transaction of its own.
+    """Insert an order, then three lines, each in a separate transaction.
 
-    Customer, employee and shipper are those of the latest order, the products the first three. With `resume`,
-    what an earlier call committed before it was cut off stays, and the rest is inserted.
-    Raises LoadError if the order is there already (without `resume`) or the sample is not loaded.
+    Customer, employee and shipper are those of the latest order; the products are the first three. With `resume`, rows
+    that an interrupted call has inserted are kept, and the others are inserted. Raises LoadError if the order exists
+    (without `resume`) or the sample is not loaded.
     """
     with conn, conn.cursor() as cur:
         cur.execute("SELECT customer_id::text FROM datalake.orders WHERE order_id = %s", (order_id,))
-        there = cur.fetchone()
-        if there and not resume:
+        existing = cur.fetchone()
+        if existing and not resume:
             raise LoadError(
-                f"Order {order_id} is already in datalake.orders. Delete it first, or load the sample anew."
+                f"Cannot insert order {order_id}: it is in datalake.orders. Delete it, or load the sample again."
             )
-        customer_id = str(there[0]) if there else _insert_order(cur, order_id)
+        customer_id = str(existing[0]) if existing else _insert_order(cur, order_id)
         cur.execute(
             "SELECT product_id, round(unit_price::numeric, 2) FROM datalake.products ORDER BY product_id LIMIT %s",
             (len(QUANTITIES),),
@@ -127,14 +125,14 @@ def _insert_order(cur: cursor, order_id: int) -> str:
     )
     row = cur.fetchone()
     if row is None:
-        raise LoadError("There is no order in datalake.orders to take after. Load the sample database first.")
+        raise LoadError("Cannot insert an order: datalake.orders is empty. Load the sample database first.")
     return str(row[0])
 
 
 def delete_order(conn: connection, order_id: int = 11075, *, resume: bool = False) -> DeletedOrder:
     """Delete the order and its lines in one statement, as a foreign key with ON DELETE CASCADE would.
 
-    Raises LoadError if there is no such order; with `resume`, an earlier call may have deleted it.
+    Raises LoadError if the order does not exist, except with `resume`: an interrupted call may have deleted it.
     """
     with conn, conn.cursor() as cur:
         cur.execute(
@@ -147,5 +145,5 @@ def delete_order(conn: connection, order_id: int = 11075, *, resume: bool = Fals
         )
         orders, lines = cur.fetchone() or (0, 0)
         if not orders and not resume:
-            raise LoadError(f"There is no order {order_id} in datalake.orders to delete.")
+            raise LoadError(f"Cannot delete order {order_id}: it is not in datalake.orders.")
     return DeletedOrder(order_id, lines)

@@ -12,15 +12,15 @@ from cdc_lake.webserver.requests import OwnPagesOnly
 
 
 def application(*arguments: Any, **options: Any) -> Starlette:  # noqa: ANN401 - those of Dagster's function
-    """Dagster's application, with the middleware outermost."""
-    made = create_app_from_workspace_process_context(*arguments, **options)
-    made.add_middleware(OwnPagesOnly)
-    return made
+    """Return Dagster's application, with the middleware outermost."""
+    app = create_app_from_workspace_process_context(*arguments, **options)
+    app.add_middleware(OwnPagesOnly)
+    return app
 
 
 def main() -> None:
-    """Serve until the process is ended."""
-    # The function that the command makes its application by: it has no other place for a middleware.
+    """Run the server until the process ends."""
+    # The command creates its application with this function, and has no other place to add a middleware.
     cli.create_app_from_workspace_process_context = application  # type: ignore[attr-defined]
     cli.main()  # type: ignore[no-untyped-call]
 

@@ -1,7 +1,7 @@
-"""The command `dagster` whose `dev` starts our web server: `python -m cdc_lake.webserver.dev dev ARGUMENT…`.
+"""The command `dagster`, whose `dev` starts cdc_lake.webserver: `python -m cdc_lake.webserver.dev dev ARGUMENT…`.
 
-`dagster dev` starts `python -m dagster_webserver` and has no option for another one. So the function that it starts
-its processes by is wrapped here; daemon and code server are started as they are.
+`dagster dev` starts `python -m dagster_webserver` and has no option to start another server. This module therefore
+wraps the function that starts its processes; the daemon and the code server are not changed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _start = dev.open_ipc_subprocess  # type: ignore[attr-defined]
 
 
 def start(command: Sequence[str], **options: Any) -> Popen[Any]:  # noqa: ANN401 - Popen's
-    """Start a process of `dagster dev`, the web server by our module."""
+    """Start a process of `dagster dev`, with cdc_lake.webserver as the web server."""
     process: Popen[Any] = _start(
         ["cdc_lake.webserver" if part == "dagster_webserver" else part for part in command], **options
     )

@@ -1,7 +1,4 @@
-"""The ASGI middleware that refuses requests of foreign web pages.
-
-Here: the rules for Host, Origin and GraphQL over HTTP. Not here: the server that they are added to (__main__.py).
-"""
+"""The ASGI middleware that rejects requests of other web pages, by Host, Origin and GraphQL's content type."""
 
 from __future__ import annotations
 
@@ -18,18 +15,19 @@ _GRAPHQL_TYPES = frozenset({"application/json", "application/graphql"})
 
 
 class OwnPagesOnly:
-    """Passes on what Dagster's own pages and programs send; answers 400 or 403 to the rest, websockets included.
+    """Pass on requests of Dagster's own pages and of programs; answer others, also websockets, with 400 or 403.
 
-    - Host is a name of the loopback, with any port: a page that rebinds its own name to the loopback sends that name.
-    - Origin, where there is one, is our own.
-    - GraphQL is sent by POST as JSON: a link or an image of any page can send a GET, and without an Origin.
+    - Host must be a name of the loopback interface, with any port: a page that rebinds its own name to the loopback
+      address sends that name.
+    - Origin, if present, must be this server's.
+    - GraphQL must be sent by POST as JSON: a link or an image of any page can send a GET without an Origin.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = TrustedHostMiddleware(app, _HOSTS, www_redirect=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or have it answered."""
+        """Reject the request, or pass it to the application."""
         fault = _fault(HTTPConnection(scope)) if scope["type"] in {"http", "websocket"} else None
         answer = self._app if fault is None else PlainTextResponse(fault, status_code=403)
         await answer(scope, receive, send)
@@ -46,7 +44,7 @@ def _fault(request: HTTPConnection) -> str | None:
 
 
 def _is_page_or_json(request: HTTPConnection) -> bool:
-    """Whether it sends JSON, or asks for GraphiQL's page, for which Dagster runs nothing."""
+    """Return whether the request sends JSON, or requests GraphiQL's page, for which Dagster runs no operation."""
     if request.scope["method"] == "POST":
         return request.headers.get("content-type", "").partition(";")[0].strip().lower() in _GRAPHQL_TYPES
     return "text/html" in request.headers.get("accept", "")

@@ -1,4 +1,4 @@
-"""The AWS services of the aws profile that the embedded stack does not have, for tests of that profile.
+"""The AWS services of the aws profile that the local stack does not have, for tests of that profile.
 
 They answer from a stack's systems: MSK Connect (kafkaconnect/) from its Connect worker, EMR and EMR Serverless (emr/)
 by spark-submit, QuickSight (quicksight/) from Trino; moto has Secrets Manager, STS and CloudWatch. The server, the

@@ -57,7 +57,7 @@ class RestService:
         return [body]
 
     def _answer(self, environ: Environ) -> dict[str, Any]:
-        # The path as the client sent it: in PATH_INFO the slashes of an ARN cannot be told from the path's own.
+        # The path as the client sent it: PATH_INFO does not distinguish the slashes of an ARN from those of the path.
         path, _, query = str(environ.get("REQUEST_URI") or environ["PATH_INFO"]).partition("?")
         method = environ["REQUEST_METHOD"]
         for route in _routes(self._service):

@@ -1,4 +1,4 @@
-"""An AWS account over a stack: the variables of the aws profile, and what infra/aws deploys before a pipeline runs.
+"""An emulated AWS account on a stack: the variables of the aws profile, and the resources that infra/aws deploys.
 
 The pipeline creates connector, tables, queries and QuickSight's objects.
 """

@@ -1,4 +1,4 @@
-"""A whole stack for the end-to-end tests, in a state folder of its own, driven by the command line as people do."""
+"""Fixtures of the end-to-end tests: a whole stack in its own state folder, driven by the command line."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from typing import Any
 import psycopg2
 import pytest
 
-from cdc_lake_tests.collection_order import group
 from cdc_lake_tests.e2e.dagster_ui import Ui, running_ui
-from cdc_lake_tests.local_stack import scratch_home
+from cdc_lake_tests.helpers.local_stack import scratch_home
+from cdc_lake_tests.helpers.markdown_blocks import blocks
+from cdc_lake_tests.pytest_hooks.collection_order import group
 from infra.local.stack.attach import load_endpoints
 from infra.local.stack.stack import Stack
 from infra.local.stack.state_folder import StackHome
@@ -28,23 +29,23 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(autouse=True)
 def _together(request: pytest.FixtureRequest, worker_id: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Tests of one group go on from one another: spread over processes they would need their stack twice."""
-    ours = group(request.node.nodeid)
-    claim = tmp_path_factory.getbasetemp().parent / f"{ours} of {os.getppid()}"
+    """Require that the tests of a group run in one process, since they continue each other on one stack."""
+    name = group(request.node.nodeid)
+    claim = tmp_path_factory.getbasetemp().parent / f"{name} of {os.getppid()}"
     with suppress(FileExistsError), claim.open("x") as first:
         first.write(worker_id)
-    assert claim.read_text() == worker_id, f"the tests of {ours} are spread over processes"
+    assert claim.read_text() == worker_id, f"the tests of {name} are spread over processes"
 
 
 @dataclass(frozen=True)
 class CommandLine:
-    """`cdc-lake` and others on one stack."""
+    """`cdc-lake` and other programs on one stack."""
 
     stack: Stack
     environment: dict[str, str]
 
     def run(self, *command: str, timeout: float = 600, ok: bool = True) -> subprocess.CompletedProcess[str]:
-        """Run a program of the virtual environment; fails the test on another exit code than 0, unless not `ok`."""
+        """Run a program of the virtual environment; with `ok`, fail on an exit code other than 0."""
         done = subprocess.run(
             [str(BIN / command[0]), *command[1:]],
             env=self.environment,
@@ -55,12 +56,27 @@ class CommandLine:
             check=False,
         )
         if ok:
-            said = f"{done.stdout}\n{done.stderr}"
-            assert done.returncode == 0, f"{' '.join(command)} ended with {done.returncode}:\n{said}"
+            output = f"{done.stdout}\n{done.stderr}"
+            assert done.returncode == 0, f"{' '.join(command)} ended with {done.returncode}:\n{output}"
         return done
 
+    def run_page(self, page: str) -> tuple[list[str], str]:
+        """Run the `sh` blocks of a page below docs/ in one shell, unchanged; return the blocks and the output."""
+        commands = [block.text for block in blocks((ROOT / "docs" / page).read_text()) if block.language == "sh"]
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", "\n".join(commands)],
+            cwd=ROOT,
+            env={**self.environment, "PATH": f"{BIN}:{self.environment['PATH']}"},
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return commands, done.stdout
+
     def start(self, *command: str) -> subprocess.Popen[str]:
-        """Start a program of the virtual environment and leave it running; its output is dropped."""
+        """Start a program of the virtual environment, without waiting for it; its output is discarded."""
         return subprocess.Popen(
             [str(BIN / command[0]), *command[1:]],
             env=self.environment,
@@ -72,14 +88,19 @@ class CommandLine:
         )
 
     def query(self, sql: str) -> list[dict[str, Any]]:
-        """Rows of an Athena query through `cdc-lake query`."""
+        """Run an Athena query by `cdc-lake query`, and return its rows."""
         rows: list[dict[str, Any]] = json.loads(self.run("cdc-lake", "query", sql, "--format", "json").stdout)
         return rows
 
-    def ask_source(self, sql: str) -> list[tuple[Any, ...]]:
-        """Rows of a statement at the source, which is committed."""
+    def query_source(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run and commit a statement at the source, and return its rows."""
         at = load_endpoints(self.stack.home.path)
-        login = {"host": at.postgres_host, "port": at.postgres_port, "user": at.postgres_user, "dbname": "devdb"}
+        login: dict[str, Any] = {
+            "host": at.postgres_host,
+            "port": at.postgres_port,
+            "user": at.postgres_user,
+            "dbname": "devdb",
+        }
         password = at.postgres_password.get_secret_value()
         with (
             closing(psycopg2.connect(**login, password=password)) as connection,
@@ -90,15 +111,15 @@ class CommandLine:
             return cursor.fetchall()
 
 
-# Not the whole session, of which other tests may be a part, beside which the stack would run on.
+# Not session scope: the stack would keep running during the tests of other packages.
 @pytest.fixture(scope="package")
 def cli() -> Iterator[CommandLine]:
-    """The command line on a running stack."""
+    """Return the command line on a running stack."""
     own = ("CDC_LAKE_HOME", "CDC_LAKE_PORT_", "DAGSTER_HOME")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(own)}
     with scratch_home() as home:
-        # By the command, as people do: what this process started itself would stay a zombie when it is killed, and
-        # PostgreSQL takes a zombie for a running server.
+        # Started by the command: a killed child of this process would stay a zombie, which PostgreSQL takes for a
+        # running server.
         found = CommandLine(Stack(StackHome(home)), {**inherited, "CDC_LAKE_HOME": str(home)})
         try:
             found.run("cdc-lake", "up")
@@ -109,7 +130,7 @@ def cli() -> Iterator[CommandLine]:
 
 @pytest.fixture(scope="package")
 def demo(cli: CommandLine) -> dict[str, Any]:
-    """The summary of a demo from nothing."""
+    """Run the demo on the new stack, and return its summary."""
     done = cli.run("cdc-lake", "demo", "--json", ok=False)
     assert done.stdout, done.stderr
     summary: dict[str, Any] = json.loads(done.stdout)
@@ -118,7 +139,7 @@ def demo(cli: CommandLine) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def ui(cli: CommandLine, demo: dict[str, Any]) -> Iterator[Ui]:
-    """`cdc-lake dev` after a demo, for one module: its sensors would launch runs beside the other tests."""
+    """Run `cdc-lake dev` after a demo, for one module, since its sensors would launch runs during other tests."""
     assert demo["exit_code"] == 0
     with running_ui(cli) as found:
         yield found

@@ -1,4 +1,4 @@
-"""Dagster's UI and daemon on the end-to-end stack, as `cdc-lake dev` starts them."""
+"""Dagster's UI and daemon on the end-to-end stack, started by `cdc-lake dev`."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ import httpx
 import psutil
 from tenacity import Retrying, retry_if_exception_type, retry_if_result, stop_after_delay, wait_fixed
 
-from cdc_lake.cli.session import END_SECONDS, REST_SECONDS
+from cdc_lake.cli.local_stack.session import END_SECONDS, REST_SECONDS
 
 if TYPE_CHECKING:  # conftest.py imports this module
     from cdc_lake_tests.e2e.conftest import CommandLine
 
 
 class Ui:
-    """The UI's address, and the GraphQL that its pages use."""
+    """The UI's address, and its GraphQL API."""
 
     def __init__(self, port: int) -> None:
         self.address = f"http://127.0.0.1:{port}"
 
     def ask(self, query: str, **variables: object) -> dict[str, Any]:
-        """The answer's data. Raises HTTPError while nobody answers."""
+        """Run a GraphQL query, and return its data. Raises HTTPError while the server does not answer."""
         body = {"query": query, "variables": variables}
         answer = httpx.post(f"{self.address}/graphql", json=body, timeout=30, trust_env=False).raise_for_status()
         data: dict[str, Any] = answer.json()["data"]
@@ -35,7 +35,7 @@ class Ui:
 
 @contextmanager
 def running_ui(cli: CommandLine) -> Iterator[Ui]:
-    """`cdc-lake dev` on the stack, answering, on a free port; ended as by Ctrl-C, with all that it started."""
+    """Run `cdc-lake dev` on the stack on a free port, and interrupt it after the block; no process may be left."""
     with closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -62,8 +62,8 @@ def _left(cli: CommandLine) -> list[str]:
     return found
 
 
-def until(ask: Callable[[], Any], good: Callable[[Any], bool], seconds: float, *errors: type[Exception]) -> Any:  # noqa: ANN401 - whatever is asked for
-    """The first good answer; fails after `seconds`."""
+def until(ask: Callable[[], Any], good: Callable[[Any], bool], seconds: float, *errors: type[Exception]) -> Any:  # noqa: ANN401 - the answer's type
+    """Return the first good answer; fail after `seconds`."""
     again = retry_if_result(lambda answer: not good(answer))
     return Retrying(
         retry=again | retry_if_exception_type(errors) if errors else again,

@@ -1,4 +1,4 @@
-"""Northwind with the aws profile, against AWS's APIs over a stack: the same counts as the demo, and verify is clean.
+"""Northwind with the aws profile and emulated AWS APIs: the same counts as the demo, and a clean verification.
 
 The program is the one that `make aws-smoke` runs in an account. It uses boto3 and PyAthena only: plugin and connector
 by `kafkaconnect`, jobs by `emr-serverless` and then by `emr`, the database's login from Secrets Manager, the broker's
@@ -16,27 +16,28 @@ import pytest
 from cdc_lake_tests.aws_api.served import AwsApi, aws_api, client
 from cdc_lake_tests.e2e.aws_account import ACCOUNT, variables
 from cdc_lake_tests.e2e.conftest import CommandLine
-from cdc_lake_tests.e2e.test_demo import check
+from cdc_lake_tests.e2e.demo_summary import assert_demo_is_complete
+from cdc_lake_tests.pytest_hooks.long_test_sizes import full_only
 from infra.local.stack.attach import load_endpoints
 
 
 @pytest.fixture(scope="module")
 def aws(cli: CommandLine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AwsApi]:
-    """AWS's APIs over the stack."""
+    """Run the emulated AWS APIs on the stack."""
     with aws_api(load_endpoints(cli.stack.home.path), tmp_path_factory.mktemp("aws")) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def serverless(cli: CommandLine, aws: AwsApi) -> CommandLine:
-    """The command line with the aws profile and EMR Serverless."""
+    """Return the command line with the aws profile and EMR Serverless."""
     return CommandLine(cli.stack, variables(cli, aws, "emr-serverless"))
 
 
 @pytest.fixture(scope="module")
 def summary(serverless: CommandLine) -> dict[str, Any]:
-    """The summary of the smoke test."""
-    # The demo of another test module has left its connector, which only the local profile can remove.
+    """Run the smoke test, and return its summary."""
+    # The demo of another test module left its connector, which only the local profile can remove.
     CommandLine(serverless.stack, {**serverless.environment, "CDC_LAKE_PROFILE": "local"}).run(
         "cdc-lake", "reset", "northwind", "--yes"
     )
@@ -47,10 +48,12 @@ def summary(serverless: CommandLine) -> dict[str, Any]:
 
 
 @pytest.mark.timeout(1500)
-def test_the_smoke(summary: dict[str, Any]) -> None:
-    check(summary)
+def test_the_smoke_test_has_the_counts_of_the_demo(summary: dict[str, Any]) -> None:
+    assert_demo_is_complete(summary)
     assert summary["account"] == ACCOUNT
-    assert [found["clean"] for found in summary["verify"].values()] == [True]
+    [verified] = summary["verify"].values()
+    assert verified["clean"] is True
+    assert verified["compared"] > 800
     assert {"reset", "load", "source", "topic", "raw", "lake", "dataset", "dashboard", "verify", "total"} <= summary[
         "seconds"
     ].keys()
@@ -69,23 +72,17 @@ def test_everything_was_created_by_aws_apis(summary: dict[str, Any], aws: AwsApi
     assert dashboard["id"].startswith("cdc-lake-northwind")
 
 
-def test_verify_is_clean(summary: dict[str, Any], serverless: CommandLine) -> None:
-    assert summary
-    found = json.loads(serverless.run("cdc-lake", "verify", "northwind", "--json").stdout)
-    assert found["clean"] is True
-    assert found["tables"]["cdc_events"]["source_rows"] > 800
-
-
-def test_the_next_change_by_steps_of_a_cluster(summary: dict[str, Any], cli: CommandLine, aws: AwsApi) -> None:
+@full_only
+def test_steps_of_an_emr_cluster_apply_the_next_change(summary: dict[str, Any], cli: CommandLine, aws: AwsApi) -> None:
     assert summary
     steps = CommandLine(cli.stack, variables(cli, aws, "emr"))
-    ((day,),) = cli.ask_source(
+    ((day,),) = cli.query_source(
         "update datalake.orders set required_date = required_date + 1 where order_id = 10350 "
         "returning required_date::text"
     )
     steps.run("dagster", "asset", "materialize", "--select", 'group:"northwind"', "-m", "cdc_lake.definitions")
-    in_the_lake = "SELECT CAST(required_date AS varchar) AS day FROM cdc_events WHERE order_id = 10350"
-    assert steps.query(in_the_lake) == [{"day": day}]
+    day_in_lake = "SELECT CAST(required_date AS varchar) AS day FROM cdc_events WHERE order_id = 10350"
+    assert steps.query(day_in_lake) == [{"day": day}]
     assert json.loads(steps.run("cdc-lake", "verify", "northwind", "--json").stdout)["clean"] is True
     runs = list(aws.steps.all.values())
     assert {run.state for run in runs} == {"SUCCEEDED"}

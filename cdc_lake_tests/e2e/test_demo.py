@@ -1,4 +1,4 @@
-"""The demo: counts by stage, the two stories, all checks green; the same each time, with other people's scripts too."""
+"""The demo: counts by stage, the stories, and passed checks; the same again, also with a folder of SQL scripts."""
 
 from __future__ import annotations
 
@@ -11,35 +11,24 @@ import pytest
 
 from cdc_lake.pipeline.loading import load
 from cdc_lake_tests.e2e.conftest import CommandLine
-from cdc_lake_tests.long_test_sizes import full_only
-from cdc_lake_tests.sql_scripts import write_scripts
+from cdc_lake_tests.e2e.demo_summary import assert_demo_is_complete
+from cdc_lake_tests.helpers.sql_scripts import write_scripts
+from cdc_lake_tests.pytest_hooks.long_test_sizes import full_only
 from cdc_lake_tests.unit.dashboard.page_reader import Page
 
-COUNTS = {"source": 829, "topic": 829, "raw": 829, "lake": 829, "dataset": 2152}
 
-
-def check(summary: dict[str, Any]) -> None:
-    assert summary["stages"] == COUNTS
-    assert summary["checks"]["failed"] == 0, summary["checks"]["faults"]
-    assert {name: story["ok"] for name, story in summary["stories"].items()} == {
-        "shipped": True,
-        "inserted": True,
-        "deleted": True,
-    }, summary["stories"]
-
-
-def test_from_nothing(demo: dict[str, Any]) -> None:
-    check(demo)
+def test_the_demo_has_its_counts_and_passes_all_checks(demo: dict[str, Any]) -> None:
+    assert_demo_is_complete(demo)
     assert demo["exit_code"] == 0
-    assert "log level" not in demo["stderr"], "Spark's JVM talks between the lines of progress"
+    assert "log level" not in demo["stderr"], "Spark's JVM prints between the lines of progress"
     assert demo["records"] == {"topic": 829, "raw": 829}
-    # Every check of the graph has run: each has a result by then.
+    # Every check of the graph has run and has a result.
     assert demo["checks"]["passed"] == 19
     assert Path(demo["dashboard"]).is_file()
     assert {"setup", "up", "source", "topic", "raw", "lake", "dataset", "dashboard", "total"} <= demo["seconds"].keys()
 
 
-def test_stories_tell_what_was_seen(demo: dict[str, Any]) -> None:
+def test_the_stories_report_their_changes_in_every_stage(demo: dict[str, Any]) -> None:
     shipped, inserted, deleted = (demo["stories"][name] for name in ("shipped", "inserted", "deleted"))
     assert (shipped["events"], shipped["records_in_raw"]) == (1, 2)
     assert (shipped["shipped_date_in_raw"], shipped["shipped_date_in_lake"]) == (10392, "1998-06-15")
@@ -47,13 +36,13 @@ def test_stories_tell_what_was_seen(demo: dict[str, Any]) -> None:
     assert (deleted["items_in_dataset"], deleted["deleted_in_lake"]) == (0, True)
 
 
-def question() -> str:
-    """The dataset's question to the source."""
+def source_query() -> str:
+    """Return the dataset's query on the source."""
     return (load("northwind").folder / "order_items.source.sql").read_text().strip().rstrip(";")
 
 
 def test_dataset_equals_the_source_line_by_line(demo: dict[str, Any], cli: CommandLine) -> None:
-    source = cli.ask_source(f"{question()} order by order_id, product_id")
+    source = cli.query_source(f"{source_query()} order by order_id, product_id")
     lake = cli.query(
         "SELECT customer_id, order_id, product_id, discount, quantity, unit_price, revenue FROM order_items "
         "ORDER BY order_id, product_id"
@@ -87,10 +76,10 @@ REFERRED = """
 
 @pytest.mark.usefixtures("demo")
 @pytest.mark.parametrize(("field", "groups"), [("category_name", 8), ("country", 10)])
-def test_revenue_by_what_the_documents_describe(cli: CommandLine, field: str, groups: int) -> None:
-    """By category and by the supplier's country: the lake has one table, the source joins three for it."""
-    source = cli.ask_source(
-        f"select {field}, sum(revenue) from ({question()}) as line join {REFERRED} using (product_id) group by 1"
+def test_revenue_by_fields_of_the_documents_equals_the_source(cli: CommandLine, field: str, groups: int) -> None:
+    """By category and by the supplier's country: fields of one table in the lake, and joins of three at the source."""
+    source = cli.query_source(
+        f"select {field}, sum(revenue) from ({source_query()}) as line join {REFERRED} using (product_id) group by 1"
     )
     lake = cli.query(REVENUE_BY.format(field=field))
     assert len(source) == groups
@@ -98,27 +87,26 @@ def test_revenue_by_what_the_documents_describe(cli: CommandLine, field: str, gr
 
 
 def test_page_equals_the_source(demo: dict[str, Any], cli: CommandLine) -> None:
-    """The exact values in the page's table of revenue, customer by customer."""
     table = Page(Path(demo["dashboard"]).read_text()).tables["revenue_by_customer-table"]
     heads = [cell.strip() for cell in table[0]]
     customer, revenue, orders = (heads.index(name) for name in ("Customer", "Revenue", "Orders"))
     shown = {row[customer].strip(): (Decimal(row[revenue].strip()), int(row[orders])) for row in table[1:]}
-    source = cli.ask_source(
-        f"select customer_id, sum(revenue), count(distinct order_id) from ({question()}) as line group by customer_id",
+    source = cli.query_source(
+        "select customer_id, sum(revenue), count(distinct order_id) "
+        f"from ({source_query()}) as line group by customer_id",
     )
     assert shown == {name: (total, count) for name, total, count in source}
 
 
 def test_dots_of_the_page_equal_the_source(demo: dict[str, Any], cli: CommandLine) -> None:
-    """Where each dot stands: both averages are rounded to four places."""
     table = Page(Path(demo["dashboard"]).read_text()).tables["quantity_and_revenue-table"]
     heads = [cell.strip() for cell in table[0]]
     names = ("Customer", "Average quantity per order line", "Average revenue per order line", "Orders")
     customer, quantity, revenue, orders = (heads.index(name) for name in names)
     shown = {row[customer].strip(): row for row in table[1:]}
-    source = cli.ask_source(
+    source = cli.query_source(
         "select customer_id, avg(quantity)::float8, round(avg(revenue), 4), count(distinct order_id) "
-        f"from ({question()}) as line group by customer_id",
+        f"from ({source_query()}) as line group by customer_id",
     )
     assert shown.keys() == {row[0] for row in source}
     for name, average_quantity, average_revenue, count in source:
@@ -130,10 +118,9 @@ def test_dots_of_the_page_equal_the_source(demo: dict[str, Any], cli: CommandLin
 @full_only
 @pytest.mark.timeout(900)
 @pytest.mark.usefixtures("demo")
-def test_again_with_scripts(cli: CommandLine, tmp_path: Path) -> None:
-    """The demo starts its own pipeline over, here with a folder of SQL scripts, and ends with the same counts."""
+def test_a_second_demo_with_scripts_has_the_same_counts(cli: CommandLine, tmp_path: Path) -> None:
     write_scripts(tmp_path)
     again = json.loads(cli.run("cdc-lake", "demo", "--json", "--sql-dir", str(tmp_path)).stdout)
-    check(again)
+    assert_demo_is_complete(again)
     before_the_first_asset = sum(again["seconds"][name] for name in ("setup", "up", "reset", "load"))
     assert before_the_first_asset < 30

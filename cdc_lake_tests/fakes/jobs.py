@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
 
-from cdc_lake.contract.objects import json_lines
+from cdc_lake.contract.objects import raw_format
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import LandedObject, LastRecord, Manifest
 from cdc_lake.contract.objects.object_names import ObjectName
@@ -18,8 +18,8 @@ from cdc_lake.contract.source.topic_records import fingerprint
 from cdc_lake.contract.table import timeline
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.landing import land as landing
-from cdc_lake_tests.fakes.kafka import FakeKafka
-from cdc_lake_tests.memory_store import MemoryStore
+from cdc_lake_tests.fakes.source.kafka import FakeKafka
+from cdc_lake_tests.helpers.memory_store import MemoryStore
 from resources.kafka.records import Message
 from resources.spark.job_interface import JobRun
 
@@ -28,7 +28,7 @@ class FakeSpark:
     """Runs the given functions instead of the jobs."""
 
     def __init__(self, jobs: Mapping[Any, Callable[[Any], Any]]) -> None:
-        self._jobs = jobs
+        self.jobs = dict(jobs)
         self._last: JobRun | None = None
         self.warmed = 0
         self.elsewhere: JobRun | None = None
@@ -36,7 +36,7 @@ class FakeSpark:
 
     def run(self, job: Callable[..., Any], spec: Any) -> Any:  # noqa: ANN401 - as the resource's
         """See LocalSpark."""
-        found = self._jobs[job](spec)
+        found = self.jobs[job](spec)
         if self.elsewhere is not None:
             self._last = replace(self.elsewhere, job=job.__module__.rpartition(".")[2])
         return found
@@ -48,6 +48,9 @@ class FakeSpark:
     def last_run(self) -> JobRun | None:
         """See EmrJobs."""
         return self._last
+
+    def cancel(self) -> None:
+        """See EmrJobs."""
 
     def stop(self) -> None:
         """See EmrJobs."""
@@ -91,9 +94,10 @@ def _last(messages: list[Message]) -> LastRecord | None:
 
 def apply(bucket: MemoryStore, spec: upsert.UpsertSpec) -> upsert.UpsertReport:
     """Run the upsert job: a commit with the checkpoint, and one file."""
-    new = upsert.new_manifests(bucket, spec)
     before = timeline.last_commit(bucket, spec.prefix)
-    instant = f"2026{1 if before is None else int(before.instant) - 20260000 + 1:04d}"
+    new = upsert.new_manifests(bucket, spec, before)
+    number = 1 if before is None else int(before.instant[:8]) - 20260000 + 1
+    instant = f"2026{number:04d}000000000"
     checkpoint = timeline.Checkpoint(
         topic=spec.topic,
         topic_id=new[-1].topic_id,
@@ -106,14 +110,15 @@ def apply(bucket: MemoryStore, spec: upsert.UpsertSpec) -> upsert.UpsertReport:
     bucket.write(f"{spec.prefix}.hoodie/{instant}.commit", json.dumps(body).encode())
     bucket.write(f"{spec.prefix}newest.parquet", b"x" * 100)
     events = sum(manifest.records for manifest in new)
-    return upsert.UpsertReport(instant, len(new), events, events, events, 0, 0, 100, 1, 0.1)
+    commit = timeline.Commit(instant, checkpoint, events, events, 0, 100, 1)
+    return upsert.UpsertReport(commit, len(new), events, events, seconds=0.1)
 
 
 def _put(bucket: MemoryStore, spec: landing.LandSpec, records: list[tuple[int, int, bytes]]) -> LandedObject:
     partition, first, last = records[0][0], records[0][1], records[-1][1]
-    body = json_lines.join_lines([value for _, _, value in records])
+    body = raw_format.join_lines([value for _, _, value in records])
     key = ObjectName(
-        spec.pipeline, spec.topic, partition, first, last, json_lines.EXTENSION, spec.epoch, spec.chain
+        spec.pipeline, spec.topic, partition, first, last, raw_format.EXTENSION, spec.epoch, spec.chain
     ).key
     runs = [list(group) for _, group in groupby(enumerate(records), lambda one: one[1][1] - one[0])]
     return LandedObject(

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
+from threading import RLock
 from typing import Any, cast
 
 import sqlglot
@@ -37,29 +38,32 @@ class Sql:
         self.dialect = dialect
         self.statements: list[str] = []
         self._db = sqlite3.connect(":memory:", check_same_thread=False)
+        self._lock = RLock()  # tables of a run are materialised in threads
         self._db.create_aggregate("sum", 1, _ExactSum)  # type: ignore[arg-type]  # its stub wants an int
 
     def make(self, schema: str, table: str, columns: Sequence[str], rows: Sequence[Sequence[object]] = ()) -> None:
         """Create a table with rows, and its schema if missing; replace an existing table."""
-        if schema not in {row[1] for row in self._db.execute("PRAGMA database_list")}:
-            self._db.execute(f"ATTACH ':memory:' AS \"{schema}\"")
-        name = f'"{schema}"."{table}"'
-        self._db.execute(f"DROP TABLE IF EXISTS {name}")
-        self._db.execute(f"CREATE TABLE {name} ({', '.join(_quoted(columns))})")
-        values = [[str(value) if isinstance(value, Decimal) else value for value in row] for row in rows]
-        self._db.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(columns))})", values)
+        with self._lock:
+            if schema not in {row[1] for row in self._db.execute("PRAGMA database_list")}:
+                self._db.execute(f"ATTACH ':memory:' AS \"{schema}\"")
+            name = f'"{schema}"."{table}"'
+            self._db.execute(f"DROP TABLE IF EXISTS {name}")
+            self._db.execute(f"CREATE TABLE {name} ({', '.join(_quoted(columns))})")
+            values = [[str(value) if isinstance(value, Decimal) else value for value in row] for row in rows]
+            self._db.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(columns))})", values)
 
     def run(self, statement: str) -> tuple[list[str], list[Row]]:
         """Run a statement. Return its columns and rows."""
         self.statements.append(statement)
         tree = sqlglot.parse_one(statement, read=self.dialect)
-        if isinstance(tree, exp.Create) and tree.args.get("replace"):
-            self._db.execute(f"DROP {tree.kind} IF EXISTS {tree.this.sql('sqlite')}")
-            tree.set("replace", False)
         for counted in list(tree.find_all(exp.CountIf)):  # in SQLite a sum, which is NULL without rows
             counted.replace(exp.Count(this=exp.case().when(counted.this, "1")))
-        cursor = self._db.execute(tree.sql("sqlite"))
-        return [column[0] for column in cursor.description or ()], cursor.fetchall()
+        with self._lock:
+            if isinstance(tree, exp.Create) and tree.args.get("replace"):
+                self._db.execute(f"DROP {tree.kind} IF EXISTS {tree.this.sql('sqlite')}")
+                tree.set("replace", False)
+            cursor = self._db.execute(tree.sql("sqlite"))
+            return [column[0] for column in cursor.description or ()], cursor.fetchall()
 
 
 def _quoted(names: Sequence[str]) -> Iterator[str]:

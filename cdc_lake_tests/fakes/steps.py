@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 
-class CutOff(Exception):  # noqa: N818 - it says what happens to whoever meets it
+class CutOff(Exception):  # noqa: N818 - a simulated event, not an error
     """Simulates the death of the process."""
 
 

@@ -1,4 +1,4 @@
-"""What the tests of faults work on: one stack with the sample database, writers on it, and a judge of the result."""
+"""The environment of the fault tests: one stack with the sample database, writers, and checks of the result."""
 
 from __future__ import annotations
 
@@ -13,33 +13,34 @@ from typing import Any
 
 from psycopg2.extensions import connection
 
-from cdc_lake.contract.objects import dead_letters, json_lines
+from cdc_lake.contract.objects import dead_letters, raw_format
 from cdc_lake.contract.objects.dead_letters import DeadLetter
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.loading import load
-from cdc_lake.pipeline.naming import TableFlow, location
+from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.profile import resolved
 from cdc_lake.samples.connection import ConnectionParameters
-from cdc_lake_tests import row_comparison
 from cdc_lake_tests.e2e.conftest import CommandLine
-from cdc_lake_tests.faults.writer_actions import PIPELINE
-from cdc_lake_tests.faults.writer_process import Writer
+from cdc_lake_tests.faults.writers.writer_actions import PIPELINE
+from cdc_lake_tests.faults.writers.writer_process import Writer
+from cdc_lake_tests.helpers import row_comparison
 
 FAULTS = ("missing", "extra", "different", "doubled")
-"""What `cdc-lake verify` counts of rows that are not the same on both sides."""
+"""The counts of `cdc-lake verify` for rows that differ."""
 
 
 @dataclass(frozen=True)
 class Bench:
-    """A running stack with Northwind loaded; `folder` is for logs and what else a test writes."""
+    """A running stack with the Northwind sample; `folder` is for logs and other files of the tests."""
 
     cli: CommandLine
     folder: Path
 
     @property
     def table(self) -> TableFlow:
-        """The pipeline's one table."""
+        """Return the pipeline's only table."""
         return load(PIPELINE).tables[0]
 
     @property
@@ -49,24 +50,24 @@ class Bench:
 
     @property
     def resources(self) -> Mapping[str, Any]:
-        """The resources at their present addresses."""
+        """Return the resources at their current addresses."""
         return resolved()
 
     def writer(self, **environment: str) -> Writer:
-        """A new process that works on this stack."""
+        """Start a process that works on this stack."""
         return Writer({**self.cli.environment, **environment}, self.folder / "writers.log")
 
     def login(self) -> ConnectionParameters:
-        """The way into the sample database."""
+        """Return the connection parameters of the sample database."""
         server = self.resources["postgres"]
         return ConnectionParameters(server.host, server.port, server.database, server.user, server.password)
 
     def source(self) -> connection:
-        """A connection to the sample database."""
+        """Open a connection to the sample database."""
         return self.login().connect()
 
     def change(self, number: int) -> int:
-        """Change some orders at the source, a line each of another kind, and delete one; how many were changed."""
+        """Update orders, update the lines of another order, delete a third one; return the number of changed orders."""
         with closing(self.source()) as db, db, db.cursor() as cursor:
             cursor.execute(
                 "update datalake.orders set required_date = order_date + %s where order_id %% 40 = %s",
@@ -80,8 +81,8 @@ class Bench:
             cursor.execute("delete from datalake.orders where order_id = %s", (10900 + number,))
         return changed + 2
 
-    def judge_raw(self) -> None:
-        """Every committed record of the topic is landed exactly once, as it was sent, or is a dead letter."""
+    def check_raw(self) -> None:
+        """Require that every committed record of the topic is landed unchanged, once, or is a dead letter."""
         topic, kafka = self.table.topic, self.resources["kafka"]
         sent = {(message.partition, message.offset): _digest(message.value) for message in kafka.peek(topic)}
         store = self.store
@@ -89,16 +90,16 @@ class Bench:
             ((item.partition, offset), _digest(value))
             for manifest in table_progress.manifests(store, self.table)
             for item in manifest.objects
-            for offset, value in json_lines.records(store, item)
+            for offset, value in raw_format.records(store, item)
         ]
-        twice = [place for place, count in Counter(place for place, _ in landed).items() if count > 1]
-        assert not twice, f"landed more than once: {twice}"
+        duplicated = [place for place, count in Counter(place for place, _ in landed).items() if count > 1]
+        assert not duplicated, f"landed more than once: {duplicated}"
         letters = (*self.dead_letters(), *dead_letters.letters(store, PIPELINE, closed=True))
         dead = {(letter.partition, letter.offset) for letter in letters if letter.object is None}
         assert dict(landed) == {place: value for place, value in sent.items() if place not in dead}
 
-    def judge_lake(self) -> None:
-        """The lake equals the source by content, and has each key once."""
+    def check_lake(self) -> None:
+        """Require that the lake has the content of the source, and each key once."""
         bound = self.resources
         found = row_comparison.compare(
             self.table,
@@ -111,27 +112,27 @@ class Bench:
         )
         assert found.equal, found
         assert found.changed_since == 0, f"{found.changed_since} changes were not applied"
-        name = f'"{self.table.pipeline.spec.catalog}"."{self.table.name}"'
+        name = f'"{self.table.database}"."{self.table.name}"'
         rows, keys = bound["athena"].query(f"SELECT count(*), count(DISTINCT order_id) FROM {name}").rows[0]
         assert rows == keys, f"{rows} rows of {keys} keys"
 
     def verify(self) -> Counter[str]:
-        """`cdc-lake verify` finds no difference; its counts."""
+        """Require that `cdc-lake verify` finds no difference, and return its counts."""
         done = self.cli.run("cdc-lake", "verify", PIPELINE, "--json", ok=False)
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
         tables = json.loads(done.stdout)["tables"].values()
         return Counter({name: sum(table[name] for table in tables) for name in ("compared", *FAULTS)})
 
     def dead_letters(self) -> list[DeadLetter]:
-        """The pipeline's open dead letters."""
+        """Return the pipeline's open dead letters."""
         return list(dead_letters.letters(self.store, PIPELINE))
 
     def drop_dead_letters(self) -> None:
-        """Close them all."""
+        """Close all dead letters."""
         for letter in self.dead_letters():
             dead_letters.close(self.store, PIPELINE, letter, "dropped", None)
 
 
 def _digest(value: bytes | None) -> bytes | None:
-    """What is kept of a record for comparison: a long run has more of them than memory."""
+    """Return the hash of a record, since the records of a long run do not fit into memory."""
     return None if value is None else hashlib.sha256(value).digest()

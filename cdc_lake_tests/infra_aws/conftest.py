@@ -11,26 +11,34 @@ from typing import Any
 
 import pytest
 
-from infra.aws.sizes.size_models import EmrCluster
+from infra.aws.sizes.size_models import EmrCluster, Registry
 from infra.aws.sizes.sizes import Size, size
 
 HAS_CDK = importlib.util.find_spec("aws_cdk") is not None
-collect_ignore_glob = [] if HAS_CDK else ["test_*.py"]
+collect_ignore_glob = [] if HAS_CDK else ["test_*.py", "*/test_*.py"]
 SIZES = ("dev", "small", "production")
+CREDENTIALS = "shared/registry"
+"""The name of the secret with the credentials of REGISTRY."""
+REGISTRY = Registry(
+    url="https://registry.example.com/apis/ccompat/v7",
+    converter_url="https://registry.example.com/apis/registry/v2",
+    secret=CREDENTIALS,
+    converter_member="user_info",
+)
 PLUGIN = "arn:aws:kafkaconnect:us-east-1:123456789012:custom-plugin/debezium-0a1b/0-1@2"
 
 
 @dataclass(frozen=True)
 class Synthesized:
-    """An environment's templates by the stack's part: `network`, `database`…"""
+    """An environment's templates by stack: `network`, `database`…"""
 
     size: Size
     templates: dict[str, dict[str, Any]]
     needs: dict[str, set[str]]
-    """The stacks that each has to be deployed after."""
+    """By stack: the stacks that must be deployed before it."""
 
     def of(self, part: str, kind: str) -> dict[str, dict[str, Any]]:
-        """The properties of a stack's resources of a kind, by logical id."""
+        """Return the properties of a stack's resources of a type, by logical id."""
         return {
             name: resource.get("Properties", {})
             for name, resource in self.templates[part]["Resources"].items()
@@ -38,19 +46,19 @@ class Synthesized:
         }
 
     def one(self, part: str, kind: str) -> dict[str, Any]:
-        """The properties of the one resource of its kind."""
+        """Return the properties of the only resource of a type."""
         [found] = self.of(part, kind).values()
         return found
 
     def resources(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """Every resource of every stack: where it is, its type, the whole of it."""
+        """Yield every resource of every stack: its stack and logical id, its type, its template."""
         for part, template in self.templates.items():
             for name, resource in template["Resources"].items():
                 yield f"{part}/{name}", resource["Type"], resource
 
 
 def synthesize(chosen: Size, folder: Path) -> Synthesized:
-    """The templates of an environment."""
+    """Synthesize the templates of an environment."""
     from infra.aws.app import application, build
 
     app = application(folder)
@@ -74,31 +82,31 @@ def synthesize(chosen: Size, folder: Path) -> Synthesized:
 
 @pytest.fixture(scope="session")
 def environments(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Synthesized]:
-    """Every environment of sizes.yaml."""
+    """Return every environment of sizes.yaml, synthesized."""
     return {name: synthesize(size(name), tmp_path_factory.mktemp(name)) for name in SIZES}
 
 
 @pytest.fixture(params=SIZES)
 def environment(request: pytest.FixtureRequest, environments: dict[str, Synthesized]) -> Synthesized:
-    """Each environment in turn."""
+    """Return each environment, one per test."""
     return environments[request.param]
 
 
 @pytest.fixture
 def dev(environments: dict[str, Synthesized]) -> Synthesized:
-    """The smallest."""
+    """Return the smallest environment."""
     return environments["dev"]
 
 
 @pytest.fixture
 def production(environments: dict[str, Synthesized]) -> Synthesized:
-    """The largest."""
+    """Return the largest environment."""
     return environments["production"]
 
 
 @pytest.fixture(scope="session")
 def variant(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
-    """An environment with everything chosen the other way round."""
+    """Return an environment with the opposite of every choice in `dev`."""
     base = size("dev")
     kafka = base.kafka.model_copy(update={"kind": "serverless"})
     database = base.database.model_copy(update={"read_by_spark": False})
@@ -120,6 +128,8 @@ def variant(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
             "database": database,
             "pipelines": ("northwind", "pagila_query"),
             "topic_prefixes": ("msk", "pagila"),
+            "glue_databases": ("datalake", "pagila_cow", "pagila_mor"),
+            "registry": REGISTRY,
             "alarm_email": "someone@example.com",
         }
     )

@@ -1,4 +1,4 @@
-"""The SQL that a person runs after the database stack, on a PostgreSQL that is as RDS is: its admin is no superuser."""
+"""The SQL script to run after the database stack, on a PostgreSQL whose admin is not a superuser, as in RDS."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SQL = Path(str(infra.aws.__file__)).parent / "sql" / "replication.sql"
 AS_ON_RDS = """
 CREATE ROLE rds_replication;
 CREATE ROLE app LOGIN;
-CREATE ROLE stranger LOGIN;
+CREATE ROLE other LOGIN;
 CREATE ROLE admin LOGIN CREATEROLE;
 GRANT rds_replication, app TO admin WITH ADMIN OPTION;
 ALTER DATABASE postgres OWNER TO admin;
@@ -34,14 +34,14 @@ ALTER TABLE datalake.orders OWNER TO app;
 
 @dataclass(frozen=True)
 class Server:
-    """A bare PostgreSQL, reached through a socket in its own folder."""
+    """A PostgreSQL server that listens on a socket in its own folder."""
 
     folder: Path
 
     def run(
         self, *arguments: str, user: str = "postgres", password: str | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """What psql does with the arguments."""
+        """Run psql with these arguments."""
         command = [str(binaries() / "psql"), "-h", str(self.folder), "-U", user, "-d", "postgres", "-X", "-q", "-At"]
         return subprocess.run(
             [*command, "-v", "ON_ERROR_STOP=1", *arguments],
@@ -54,11 +54,11 @@ class Server:
     def script(
         self, password: str | None, user: str = "admin", schema: str = "datalake"
     ) -> subprocess.CompletedProcess[str]:
-        """The script, as the admin runs it."""
+        """Run the script as the admin, or as another user."""
         return self.run("-v", f"schema={schema}", "-f", str(SQL), user=user, password=password)
 
     def verifier(self) -> str:
-        """The stored password's verifier."""
+        """Return the stored verifier of the replication user's password."""
         return self.run("-c", f"SELECT rolpassword FROM pg_authid WHERE rolname = '{REPLICATION_USER}'").stdout
 
 
@@ -75,17 +75,17 @@ def server() -> Iterator[Server]:
         start = [control, "-D", str(data), "-o", options, "-l", str(folder / "log"), "-w", "start"]
         subprocess.run(start, user=user, cwd="/", check=True, stdout=subprocess.DEVNULL)
         try:
-            made = Server(folder)
-            prepared = made.run("-c", AS_ON_RDS)
+            started = Server(folder)
+            prepared = started.run("-c", AS_ON_RDS)
             assert prepared.returncode == 0, prepared.stderr
-            yield made
+            yield started
         finally:
             subprocess.run([control, "-D", str(data), "-m", "immediate", "stop"], user=user, cwd="/", check=True)
     finally:
         shutil.rmtree(folder)
 
 
-def test_the_user_may_replicate_and_make_what_the_source_asset_makes(server: Server) -> None:
+def test_the_user_may_replicate_and_create_what_the_source_asset_creates(server: Server) -> None:
     ran = server.script("it's a secret")
     assert ran.returncode == 0, ran.stderr
     roles = f"SELECT rolname FROM pg_roles WHERE pg_has_role('{REPLICATION_USER}', oid, 'USAGE') ORDER BY 1"
@@ -99,7 +99,7 @@ def test_the_user_may_replicate_and_make_what_the_source_asset_makes(server: Ser
     assert made.returncode == 0, made.stderr
 
 
-def test_where_there_is_no_schema_the_user_may_make_it_and_the_script_does_not(server: Server) -> None:
+def test_a_missing_schema_is_not_created_but_the_user_may_create_it(server: Server) -> None:
     ran = server.script("x", schema="unmade")
     assert ran.returncode == 0, ran.stderr
     there = "SELECT nspname FROM pg_namespace WHERE nspname = 'unmade'"
@@ -113,7 +113,7 @@ def test_where_there_is_no_schema_the_user_may_make_it_and_the_script_does_not(s
         server.run("-c", "DROP SCHEMA IF EXISTS unmade CASCADE")
 
 
-def test_in_an_empty_schema_of_somebody_elses_the_user_may_make_tables(server: Server) -> None:
+def test_the_user_may_create_tables_in_an_empty_schema_of_another_owner(server: Server) -> None:
     server.run("-c", "CREATE SCHEMA emptied AUTHORIZATION admin")
     try:
         ran = server.script("x", schema="emptied")
@@ -124,7 +124,7 @@ def test_in_an_empty_schema_of_somebody_elses_the_user_may_make_tables(server: S
         server.run("-c", "DROP SCHEMA emptied CASCADE")
 
 
-def test_again_sets_the_password_that_is_in_the_secret_now(server: Server) -> None:
+def test_a_second_run_sets_the_current_password_of_the_secret(server: Server) -> None:
     before = server.script("first") and server.verifier()
     again = server.script("second")
     assert again.returncode == 0, again.stderr
@@ -132,16 +132,18 @@ def test_again_sets_the_password_that_is_in_the_secret_now(server: Server) -> No
     assert server.verifier() != before
 
 
-def test_the_password_is_in_no_log_as_the_parameter_group_sets_it(server: Server) -> None:
+def test_the_password_is_not_in_the_log(server: Server) -> None:
     server.script("planted-for-the-log")
     assert "planted-for-the-log" not in (server.folder / "log").read_text()
-    loud = server.run("-c", "SET log_statement = 'all'", "-c", "SELECT 'planted-beside'")
-    assert loud.returncode == 0
-    assert "planted-beside" in (server.folder / "log").read_text(), "this log would not have shown it"
+    logged = server.run("-c", "SET log_statement = 'all'", "-c", "SELECT 'planted-beside'")
+    assert logged.returncode == 0
+    assert "planted-beside" in (server.folder / "log").read_text(), (
+        "the log does not contain statements even with log_statement = 'all'"
+    )
 
 
-def test_a_fault_stops_it(server: Server) -> None:
-    ran = server.script("x", user="stranger")
+def test_the_script_stops_at_an_error(server: Server) -> None:
+    ran = server.script("x", user="other")
     assert ran.returncode != 0
     assert "permission denied" in ran.stderr
 

@@ -1,4 +1,4 @@
-"""What integration tests share: engines that take long to start."""
+"""Fixtures for several packages of integration tests: engines that take long to start."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 import pytest
 
-from cdc_lake_tests.local_stack import running_stack, scratch_home
+from cdc_lake_tests.helpers.local_stack import running_stack, scratch_home
 from infra.local.stack.attach import load_endpoints
 from infra.local.stack.endpoints import Endpoints
 from infra.local.stack.stack import Stack
@@ -26,7 +26,7 @@ class QueryStack:
     at: Endpoints
 
     def athena(self, database: str, **more: Any) -> Athena:  # noqa: ANN401 - the resource's own fields
-        """Athena in a database."""
+        """Return a client of the Athena emulator for a database."""
         return Athena(
             endpoint_url=self.at.aws_endpoint,
             access_key=self.at.s3_access_key,
@@ -38,11 +38,11 @@ class QueryStack:
         )
 
     def repair(self) -> None:
-        """Start again what was killed."""
+        """Restart killed components."""
         self.stack.up(QUERY_COMPONENTS)
 
     def pid(self, component: str) -> int:
-        """The process of a component."""
+        """Return the process id of a component."""
         found = next(each.pid for each in self.stack.status() if each.name == component)
         assert found is not None
         return found
@@ -56,6 +56,6 @@ class QueryStack:
 
 @pytest.fixture(scope="package")
 def query_stack() -> Iterator[QueryStack]:
-    """The engines behind Athena, running."""
+    """Run the engines behind Athena."""
     with scratch_home() as home, running_stack(home, QUERY_COMPONENTS) as stack:
         yield QueryStack(stack, load_endpoints(home))

@@ -1,4 +1,4 @@
-"""Dagster's own settings of a stack, as Dagster reads them."""
+"""The settings in dagster.yaml of a stack, as Dagster reads them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import dagster as dg
 from cdc_lake.instance import dagster_home
 
 
-def test_runs_of_a_pool_are_bounded_by_run(tmp_path: Path) -> None:
-    """Slots of steps outlive a run that was killed; runs that are over do not count."""
+def test_pools_limit_the_number_of_runs(tmp_path: Path) -> None:
+    """Slots of steps would outlive a killed run; a finished run does not count."""
     with dg.DagsterInstance.from_config(str(dagster_home(tmp_path))) as instance:
         pools = instance.get_concurrency_config().pool_config
     assert pools.pool_granularity is not None

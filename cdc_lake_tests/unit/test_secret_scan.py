@@ -16,14 +16,14 @@ KEY = f'AWS = "AKIA{"".join(secrets.choice("ABCDEFGHIJ") for _ in range(16))}"\n
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """A git repository with this one's baseline."""
+    """A git repository with a copy of our baseline."""
     subprocess.run(("git", "init", "--quiet"), cwd=tmp_path, check=True)
     (tmp_path / ".secrets.baseline").write_text((ROOT / ".secrets.baseline").read_text())
     return tmp_path
 
 
 def hook() -> str:
-    """The command of the pre-commit hook."""
+    """Return the command of the pre-commit hook."""
     config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
     [entry] = [each["entry"] for each in config["repos"][0]["hooks"] if each["id"] == "secrets"]
     return str(entry)

@@ -1,7 +1,7 @@
-"""`python -m infra.aws.app [--size NAME] [--out DIR]`: the CDK application, synthesized.
+"""`python -m infra.aws.app [--size NAME] [--out DIR]`: synthesizes the CDK application.
 
-`cdk` runs it by cdk.json and says the size as context (`-c size=small`); by itself it needs neither `cdk` nor AWS, but
-Node.js, in which the CDK's libraries are written.
+`cdk` runs it as cdk.json defines, with the size as context (`-c size=small`). Without `cdk` it requires no access to
+AWS, but Node.js, in which the CDK's libraries are written.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from infra.aws.sizes.sizes import Size, SizesError, size
 from infra.aws.stacks.alarms import AlarmsStack
 from infra.aws.stacks.catalog import CatalogStack
 from infra.aws.stacks.connect import ConnectStack
-from infra.aws.stacks.dagster import DagsterStack
+from infra.aws.stacks.dagster.stack import DagsterStack
 from infra.aws.stacks.database import DatabaseStack
 from infra.aws.stacks.network import NetworkStack
 from infra.aws.stacks.object_events import EventsStack
 from infra.aws.stacks.quicksight import QuickSightStack
+from infra.aws.stacks.shared.stack_set import StackSet
 from infra.aws.stacks.spark import SparkStack
-from infra.aws.stacks.stack_set import Parts
 from infra.aws.stacks.storage import StorageStack
 from infra.aws.stacks.streaming import StreamingStack
 
 _DEFAULT = "dev"
 _FLAGS = {
-    "@aws-cdk/core:validateAgainstDefaultRules": True,  # what CloudFormation would refuse is an error already here
-    "@aws-cdk/core:checkSecretUsage": True,  # a secret in a property that is shown is an error
-    "@aws-cdk/aws-iam:minimizePolicies": True,  # statements of equal resources become one
+    "@aws-cdk/core:validateAgainstDefaultRules": True,  # report what CloudFormation would reject
+    "@aws-cdk/core:checkSecretUsage": True,  # reject secrets in properties that are not secret
+    "@aws-cdk/aws-iam:minimizePolicies": True,  # merge statements with equal resources
 }
-"""Here and not in cdk.json, which only `cdk` reads: what is checked has to be what is deployed."""
+"""Not in cdk.json, which only `cdk` reads: `make infra` has to check the same templates as are deployed."""
 
 
 def application(folder: Path | None = None) -> App:
-    """An empty application, which puts its templates into the folder (cdk's own without)."""
+    """Return an empty application that writes its templates to the folder; None: cdk's default."""
     return App(outdir=str(folder) if folder else None, analytics_reporting=False, context=_FLAGS)
 
 
-def build(app: App, chosen: Size) -> Parts:
-    """Every stack of an environment, in the order in which they are deployed."""
+def build(app: App, chosen: Size) -> StackSet:
+    """Create all stacks of an environment, in the order of their deployment."""
     network = NetworkStack(app, chosen)
     events = EventsStack(app, chosen)
     storage = StorageStack(app, chosen, events)
@@ -52,23 +52,23 @@ def build(app: App, chosen: Size) -> Parts:
     connect = ConnectStack(app, chosen, database, streaming, storage)
     spark = SparkStack(app, chosen, network, database, streaming, storage, catalog)
     quicksight = QuickSightStack(app, chosen, storage, catalog)
-    parts = Parts(network, events, storage, catalog, database, streaming, connect, spark, quicksight)
-    DagsterStack(app, chosen, parts)
+    stacks = StackSet(network, events, storage, catalog, database, streaming, connect, spark, quicksight)
+    DagsterStack(app, chosen, stacks)
     AlarmsStack(app, chosen, database, streaming, events)
-    return parts
+    return stacks
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Synthesize, and return the exit code: 2 where the size can't be used."""
+    """Synthesize; return the exit code, which is 2 if the size is not valid."""
     parser = argparse.ArgumentParser(prog="python -m infra.aws.app", description="Synthesize an environment's stacks.")
     parser.add_argument(
-        "--size", help=f"an entry of infra/aws/sizes/sizes.yaml; `{_DEFAULT}`, or cdk's context, without"
+        "--size", help=f"an entry of infra/aws/sizes/sizes.yaml; default: cdk's context, or `{_DEFAULT}`"
     )
-    parser.add_argument("--out", type=Path, help="the folder for the templates; cdk's own without")
-    asked = parser.parse_args(arguments)
-    app = application(asked.out)
+    parser.add_argument("--out", type=Path, help="the folder for the templates; default: cdk's")
+    args = parser.parse_args(arguments)
+    app = application(args.out)
     try:
-        build(app, size(asked.size or app.node.try_get_context("size") or _DEFAULT))
+        build(app, size(args.size or app.node.try_get_context("size") or _DEFAULT))
     except SizesError as error:
         print(error, file=sys.stderr)
         return 2

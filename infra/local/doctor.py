@@ -13,10 +13,10 @@ from typing import Literal
 
 import psutil
 
-from infra.local.artifacts import artifacts, java, maven
-from infra.local.artifacts.cache import cache_folder
+from infra.artifacts import artifacts, java, maven
+from infra.errors import StackError
+from infra.folders import cache_folder
 from infra.local.components.postgres import binaries
-from infra.local.errors import StackError
 from infra.local.postgres_account import require_access, unprivileged_user
 from infra.local.stack.component import Component
 from infra.local.stack.ports import PREFERRED, holder, is_free, variable
@@ -122,7 +122,9 @@ def _postgres_user(home: StackHome) -> Check:
             return Check("PostgreSQL's user", "ok", "the one who calls")
         require_access(user, [programs / "postgres", _nearest(home.path)])
     except StackError as error:
-        return Check("PostgreSQL's user", "missing", str(error).partition(":")[0], str(error).partition(": ")[2])
+        _, _, reason = str(error).partition(": ")
+        cause, _, advice = reason.partition(". ")
+        return Check("PostgreSQL's user", "missing", cause, advice)
     return Check("PostgreSQL's user", "ok", f"{user}, because root may not run it")
 
 

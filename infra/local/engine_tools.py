@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from infra.local.errors import StackError
+from infra.errors import StackError
 from infra.local.stack.component import Launch
 from infra.local.stack.process import end, spawn
 
@@ -31,5 +31,5 @@ def run_tool(launch: Launch, component: str, home: Path, seconds: float = 120) -
     if code != 0:
         what = f"ended with code {code}" if code is not None else f"was not done after {seconds:.0f} s"
         tail = "\n".join(text.strip().splitlines()[-15:])
-        raise StackError(f"{component}: {Path(launch.argv[0]).name} {what}:\n{tail}")
+        raise StackError(f"Cannot prepare {component}: {Path(launch.argv[0]).name} {what}:\n{tail}")
     return text

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from infra.local.artifacts.class_path import ClassPath
+from infra.artifacts.class_path import ClassPath
 from infra.local.stack.component import TEMPORARY
 
 COMMON = (
@@ -27,13 +27,16 @@ def temporary_option(folder: Path) -> str:
 
 
 def java_command(
-    path: ClassPath, main: str, arguments: Sequence[str], heap: str, options: Sequence[str] = ()
+    path: ClassPath, main: str, arguments: Sequence[str], heap: str, options: Sequence[str] = (), *, tool: bool = False
 ) -> tuple[str, ...]:
-    """Return the command that runs the class `main` from the class path with a heap of at most `heap`."""
+    """Return the command that runs the class `main` from the class path with a heap of at most `heap`.
+
+    A tool does not use the engine's class archive: it would create it, with its own few classes.
+    """
     folders = os.pathsep.join(f"{folder}/*" for folder in path.folders)
     return (
         str(path.java / "bin" / "java"),
-        *path.options(),
+        *(() if tool else path.options()),
         *COMMON,
         f"-Xmx{heap}",
         *options,

@@ -8,7 +8,7 @@ import stat
 import subprocess
 from pathlib import Path
 
-from infra.local.errors import StackError
+from infra.errors import StackError
 
 USER_VARIABLE = "CDC_LAKE_PG_USER"
 USUAL = ("postgres", "nobody")
@@ -30,8 +30,8 @@ def unprivileged_user() -> str | None:
         if account.pw_uid != 0:
             return name
     raise StackError(
-        f"PostgreSQL does not run as root, and there is no unprivileged user {named or ' or '.join(USUAL)}: "
-        f"set {USER_VARIABLE} to an existing one, or run cdc-lake as another user"
+        f"Cannot run PostgreSQL as root: there is no unprivileged user {named or ' or '.join(USUAL)}. "
+        f"Set {USER_VARIABLE} to an existing one, or run cdc-lake as another user."
     )
 
 
@@ -50,9 +50,9 @@ def require_access(user: str, paths: list[Path]) -> None:
         if reached.returncode != 0:
             closed = first_closed(path, account.pw_uid, account.pw_gid) or path
             raise StackError(
-                f"PostgreSQL runs as user {user} here (it refuses root), and {user} can't enter {closed}, "
-                f"which it needs for {path}: `chmod o+x {closed}`, or set {USER_VARIABLE} to a user who can, "
-                "or move the checkout and the state folder (CDC_LAKE_HOME) to where everybody may pass"
+                f"Cannot run PostgreSQL as user {user} (it refuses root): {user} can't enter {closed}, which "
+                f"PostgreSQL needs for {path}. Run `chmod o+x {closed}`, or set {USER_VARIABLE} to a user with access, "
+                "or move the checkout and the state folder (CDC_LAKE_HOME) to a folder that every user can enter."
             )
 
 

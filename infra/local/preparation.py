@@ -6,18 +6,19 @@ import time
 
 from rich.console import Console
 
-from infra.local.artifacts import spark_classes, stack_classes
-from infra.local.artifacts.artifacts import JAVAS, MODULES, ensure, ensure_java
-from infra.local.components import all_components
+from infra.artifacts.artifacts import JAVAS, MODULES, REGISTRY_MODULES, ensure, ensure_java
+from infra.errors import StackError
+from infra.local.components import all_components, needed_components
 from infra.local.doctor import examine
-from infra.local.errors import StackError
-from infra.local.progress_display import ConsoleSetup, ConsoleWatch
+from infra.local.progress_display import ConsoleProgress, ConsoleSetup
 from infra.local.stack.stack import Stack
 from infra.local.stack.state_folder import find_home
 
 
-def prepare(console: Console) -> dict[str, float]:
+def prepare(console: Console, *, registry: bool = False) -> dict[str, float]:
     """Check the machine, fetch what is missing, and start the stack; return the seconds of `setup` and `up`.
+
+    `registry`: with the schema registry, which pipelines with Avro need.
 
     Raises StackError that names everything that is missing, before anything is started.
     """
@@ -26,21 +27,20 @@ def prepare(console: Console) -> dict[str, float]:
     if faults:
         raise StackError("; ".join(f"{check.name}: {check.found}: {check.todo}" for check in faults))
     started = time.monotonic()
-    fetch(console)
+    fetch(console, registry=registry)
     fetched = time.monotonic()
-    with ConsoleWatch(console) as watch:
-        Stack(home).up(None, watch)
+    with ConsoleProgress(console) as progress:
+        Stack(home).up(needed_components(registry=registry), progress)
     return {"setup": round(fetched - started, 2), "up": round(time.monotonic() - fetched, 2)}
 
 
-def fetch(console: Console) -> None:
+def fetch(console: Console, *, registry: bool = False) -> None:
     """Fetch everything that the stack and the jobs run into the cache folder; complete parts are kept.
 
-    Raises StackError that names what cannot be fetched. A class archive that cannot be created is only a warning.
+    `registry`: the schema registry too.
+
+    Raises StackError that names what cannot be fetched.
     """
     with ConsoleSetup(console) as progress:
         ensure_java(JAVAS, progress)
-        ensure(MODULES, progress)
-        warnings = [classes.ensure(progress) for classes in (spark_classes, stack_classes)]
-    for warning in filter(None, warnings):
-        console.print(warning, highlight=False, soft_wrap=True)
+        ensure((*MODULES, *REGISTRY_MODULES) if registry else MODULES, progress)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class Watch(Protocol):
+class StackProgress(Protocol):
     """Receives the progress of `up` and `down`; called from several threads."""
 
     def doing(self, component: str, what: str) -> None:
@@ -18,7 +18,7 @@ class Watch(Protocol):
         """Show a message to the user."""
 
 
-class Silent:
+class SilentProgress:
     """Ignores all progress."""
 
     def doing(self, component: str, what: str) -> None:

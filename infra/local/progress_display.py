@@ -16,14 +16,14 @@ from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElaps
 NAME_WIDTH = 10
 
 
-class ConsoleWatch:
-    """Shows `up` and `down`; a context manager and a Watch."""
+class ConsoleProgress:
+    """Shows `up` and `down`; a context manager and a StackProgress."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._live = console.is_terminal
         self._tasks: dict[str, TaskID] = {}
-        self._progress = Progress(
+        self._bars = Progress(
             SpinnerColumn(finished_text="[green]✓"),
             TextColumn(f"{{task.fields[component]:<{NAME_WIDTH}}}"),
             TextColumn("{task.description}"),
@@ -33,24 +33,24 @@ class ConsoleWatch:
 
     def __enter__(self) -> Self:
         if self._live:
-            self._progress.start()
+            self._bars.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._live:
-            self._progress.stop()
+            self._bars.stop()
 
     def doing(self, component: str, what: str) -> None:
         """Show the step on the component's line."""
         if self._live:
-            self._progress.update(self._task(component), description=what)
+            self._bars.update(self._task(component), description=what)
 
     def done(self, component: str, result: str, seconds: float) -> None:
         """Finish the component's line."""
         if self._live:
-            self._progress.update(self._task(component), description=result, completed=1)
+            self._bars.update(self._task(component), description=result, completed=1)
         else:
             self._console.print(f"{component:<{NAME_WIDTH}} {result} ({seconds:.1f} s)", highlight=False)
 
@@ -60,7 +60,7 @@ class ConsoleWatch:
 
     def _task(self, component: str) -> TaskID:
         if component not in self._tasks:
-            self._tasks[component] = self._progress.add_task("", total=1, component=component)
+            self._tasks[component] = self._bars.add_task("", total=1, component=component)
         return self._tasks[component]
 
 
@@ -68,19 +68,19 @@ class ConsoleSetup:
     """Shows what is being fetched, with the size so far; a context manager and a SetupProgress."""
 
     def __init__(self, console: Console) -> None:
-        self._watch = ConsoleWatch(console)
+        self._progress = ConsoleProgress(console)
         self._ended: Event | None = None
         self._thread: Thread | None = None
 
     def __enter__(self) -> Self:
-        self._watch.__enter__()
+        self._progress.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stop()
-        self._watch.__exit__(kind, error, trace)
+        self._progress.__exit__(kind, error, trace)
 
     def started(self, name: str, measure: Callable[[], int]) -> None:
         """Start a line, whose size is measured twice a second."""
@@ -88,16 +88,16 @@ class ConsoleSetup:
 
         def follow() -> None:
             while not ended.wait(0.5):
-                self._watch.doing(name, f"fetching, {megabytes(measure())} so far")
+                self._progress.doing(name, f"fetching, {megabytes(measure())} so far")
 
-        self._watch.doing(name, "fetching")
+        self._progress.doing(name, "fetching")
         self._ended, self._thread = ended, Thread(target=follow, daemon=True)
         self._thread.start()
 
     def finished(self, name: str, size: int, seconds: float) -> None:
         """Finish the line with size and time."""
         self._stop()
-        self._watch.done(name, f"in the cache, {megabytes(size)}", seconds)
+        self._progress.done(name, f"in the cache, {megabytes(size)}", seconds)
 
     def _stop(self) -> None:
         if self._ended is not None and self._thread is not None:

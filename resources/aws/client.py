@@ -1,4 +1,8 @@
-"""The base class of the resources that call AWS APIs: endpoint, credentials, retries, errors."""
+"""The base class of the resources that call AWS APIs: endpoint, credentials, retries, errors.
+
+A resource for another service is a module in `resources/aws`, or a package in `resources`, whose class extends
+AwsResource. `cdc_lake/profile_aws.py` gives it its name in Dagster.
+"""
 
 from __future__ import annotations
 
@@ -115,4 +119,4 @@ class AwsResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             yield
         except (ClientError, Boto3Error, BotoCoreError) as error:
             place = self.endpoint_url or f"AWS in {self.region}"
-            raise errors.told(error, action, place, attempts=self.attempts, hint=self.hint) from error
+            raise errors.converted(error, action, place, attempts=self.attempts, hint=self.hint) from error

@@ -53,14 +53,14 @@ _WITHOUT_IDENTITY = (
 class AwsRequestFailed(ResourceError):  # noqa: N818 - named as all exceptions in resources/errors.py
     """An AWS service rejected a request."""
 
-    def __init__(self, message: str, code: str, said: str, hint: str = "") -> None:
-        """`code` and `said` are AWS's own error code and message."""
+    def __init__(self, message: str, code: str, aws_message: str, hint: str = "") -> None:
+        """`code` and `aws_message` are AWS's own error code and message."""
         super().__init__(message, hint)
         self.code = code
-        self.said = said
+        self.aws_message = aws_message
 
 
-def told(
+def converted(
     error: ClientError | Boto3Error | BotoCoreError, action: str, place: str, *, attempts: int, hint: str
 ) -> ResourceError:
     """Return the ResourceError for an error of boto3.
@@ -83,17 +83,17 @@ def told(
         return AccessRefused(message, "Sign in again (`aws sso login`), or set AWS_PROFILE.")
     if isinstance(error, _SILENT):
         return Unreachable(f"{action} failed: {place} does not answer ({error}).", hint)
-    said = " ".join(str(error).split())
-    return AwsRequestFailed(f"{action} failed at {place}: {said}", type(error).__name__, said)
+    text = " ".join(str(error).split())
+    return AwsRequestFailed(f"{action} failed at {place}: {text}", type(error).__name__, text)
 
 
 def _refusal(error: ClientError, failed: str, attempts: int) -> ResourceError:
     code = error.response.get("Error", {}).get("Code", "")
-    said = error.response.get("Error", {}).get("Message", "") or str(error)
-    message = f"{failed}: {code}: {said}"
+    text = error.response.get("Error", {}).get("Message", "") or str(error)
+    message = f"{failed}: {code}: {text}"
     if code in EXPIRED:
         return AccessRefused(message, "The credentials have expired: get new ones, then run it again.")
     if code in REFUSED:
         return AccessRefused(message, "Check the credentials and what they allow (infra/aws has the policies).")
     advice = f"All {attempts} attempts were throttled: run it again later, or raise the resource's `attempts`."
-    return AwsRequestFailed(message, code, said, advice if code in THROTTLED else "")
+    return AwsRequestFailed(message, code, text, advice if code in THROTTLED else "")

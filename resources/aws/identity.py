@@ -21,5 +21,5 @@ class Sts(AwsResource):
     def identity(self) -> Identity:
         """Return the identity of the credentials; the call needs no permission."""
         with self.explained("Asking whose the AWS credentials are (sts get-caller-identity)"):
-            told = self.client("sts").get_caller_identity()
-        return Identity(account=told["Account"], arn=told["Arn"])
+            found = self.client("sts").get_caller_identity()
+        return Identity(account=found["Account"], arn=found["Arn"])

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def same(wanted: Any, runs: Any) -> bool:  # noqa: ANN401 - parts of requests
+def matches(desired: Any, actual: Any) -> bool:  # noqa: ANN401 - parts of requests
     """Return whether the actual object has all requested members; descriptions also have members of AWS's own.
 
     The order of strings in a list does not matter.
     """
-    if isinstance(wanted, Mapping):
-        return isinstance(runs, Mapping) and all(same(value, runs.get(name)) for name, value in wanted.items())
-    if isinstance(wanted, list):
-        if not isinstance(runs, list) or len(wanted) != len(runs):
+    if isinstance(desired, Mapping):
+        return isinstance(actual, Mapping) and all(matches(value, actual.get(name)) for name, value in desired.items())
+    if isinstance(desired, list):
+        if not isinstance(actual, list) or len(desired) != len(actual):
             return False
-        plain = all(isinstance(each, str) for each in wanted)
-        pairs = zip(sorted(wanted), sorted(runs), strict=True) if plain else zip(wanted, runs, strict=True)
-        return all(same(one, other) for one, other in pairs)
-    return bool(wanted == runs)
+        plain = all(isinstance(each, str) for each in desired)
+        pairs = zip(sorted(desired), sorted(actual), strict=True) if plain else zip(desired, actual, strict=True)
+        return all(matches(one, other) for one, other in pairs)
+    return bool(desired == actual)

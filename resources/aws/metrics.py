@@ -19,14 +19,14 @@ UNITS: Mapping[str, str] = {WATERMARK_AGE: "Seconds", UNLANDED: "Count"}
 class Metrics(Protocol):
     """Publishes metrics."""
 
-    def put(self, pipeline: str, figures: Mapping[str, float]) -> None:
+    def put(self, pipeline: str, values: Mapping[str, float]) -> None:
         """Publish the current values of a pipeline's metrics; the names are those of UNITS."""
 
 
 class NoMetrics(dg.ConfigurableResource):  # type: ignore[type-arg]
     """Publishes nothing (implements Metrics): in the local profile, Dagster's asset checks are the alarms."""
 
-    def put(self, pipeline: str, figures: Mapping[str, float]) -> None:
+    def put(self, pipeline: str, values: Mapping[str, float]) -> None:
         """See Metrics."""
 
 
@@ -34,16 +34,16 @@ class CloudWatchMetrics(AwsResource):
     """Custom metrics in CloudWatch (implements Metrics)."""
 
     namespace: str = NAMESPACE
-    environment: str = Field(min_length=1, description="The dimension that tells deployments in one account apart.")
+    environment: str = Field(min_length=1, description="The dimension that distinguishes deployments in one account.")
 
-    def put(self, pipeline: str, figures: Mapping[str, float]) -> None:
+    def put(self, pipeline: str, values: Mapping[str, float]) -> None:
         """See Metrics. Raises Unreachable, AccessRefused or AwsRequestFailed."""
-        if not figures:
+        if not values:
             return
         dimensions = [{"Name": "Environment", "Value": self.environment}, {"Name": "Pipeline", "Value": pipeline}]
         data = [
             {"MetricName": name, "Dimensions": dimensions, "Value": value, "Unit": UNITS[name]}
-            for name, value in figures.items()
+            for name, value in values.items()
         ]
-        with self.explained(f"Putting {', '.join(figures)} of {self.environment}/{pipeline} into {self.namespace}"):
+        with self.explained(f"Putting {', '.join(values)} of {self.environment}/{pipeline} into {self.namespace}"):
             self.client("cloudwatch").put_metric_data(Namespace=self.namespace, MetricData=data)

@@ -52,7 +52,7 @@ class DatabaseSecret(AwsResource):
             found = _Kept.logins.get(self._key)
         return found or self._read()
 
-    def signed_in(self, use: Callable[[SecretLogin], Used]) -> Used:
+    def use_login(self, use: Callable[[SecretLogin], Used]) -> Used:
         """Return the result of `use` with the login.
 
         If `use` raises AccessRefused and the secret has changed since it was read, `use` is called once more. Raises
@@ -91,7 +91,7 @@ class DatabaseSecret(AwsResource):
         client = self.client("secretsmanager")
         try:
             with self.explained(f"Reading the secret {self.secret_id}"):
-                told = client.get_secret_value(SecretId=self.secret_id)
+                found = client.get_secret_value(SecretId=self.secret_id)
         except AwsRequestFailed as error:
             if error.code == "ResourceNotFoundException":
                 raise SecretUnusable(
@@ -99,7 +99,7 @@ class DatabaseSecret(AwsResource):
                     "Put the login into it: JSON with username and password.",
                 ) from error
             raise
-        login = self._parsed(told.get("SecretString"))
+        login = self._parsed(found.get("SecretString"))
         with _Kept.lock:
             _Kept.logins[self._key] = login
         return login
@@ -108,15 +108,16 @@ class DatabaseSecret(AwsResource):
         if not text:
             raise SecretUnusable(f"The secret {self.secret_id} is binary or empty.", "Store the login as text.")
         try:
-            told = json.loads(text)
+            members = json.loads(text)
         except ValueError:
-            told = None
-        if not isinstance(told, dict):
+            members = None
+        if not isinstance(members, dict):
             return SecretLogin(None, text)
-        password, username = told.get("password"), told.get("username")
+        password, username = members.get("password"), members.get("username")
         if not isinstance(password, str) or not password:
             raise SecretUnusable(
-                f"The secret {self.secret_id} has no password; it has {', '.join(sorted(told)) or 'nothing'}.",
+                f"Cannot read the password of secret {self.secret_id}: the member password is missing or "
+                f"empty (members: {', '.join(sorted(members)) or 'none'}).",
                 "Its JSON needs the members username and password.",
             )
         return SecretLogin(username if isinstance(username, str) else None, password)

@@ -75,17 +75,17 @@ class Sqs(AwsResource):
         return refused
 
     def dead_letters(self) -> DeadLetterQueue | None:
-        """Return the dead-letter queue and its number of messages, None if the queue has none."""
+        """Return the dead-letter queue and its number of messages, None if no dead-letter queue is configured."""
         policy = self._attributes(self.queue_url, "RedrivePolicy").get("RedrivePolicy")
         if policy is None:
             return None
-        told = json.loads(policy)
-        arn = told["deadLetterTargetArn"]
+        redrive = json.loads(policy)
+        arn = redrive["deadLetterTargetArn"]
         account, name = arn.split(":")[4:6]
         with self.explained(f"Looking up {arn}"):
             url = self.client("sqs").get_queue_url(QueueName=name, QueueOwnerAWSAccountId=account)["QueueUrl"]
         held = self._attributes(url, "ApproximateNumberOfMessages")["ApproximateNumberOfMessages"]
-        return DeadLetterQueue(arn, int(told["maxReceiveCount"]), int(held))
+        return DeadLetterQueue(arn, int(redrive["maxReceiveCount"]), int(held))
 
     def _receive(self, wait: int) -> list[Message]:
         hidden = {} if self.visibility_seconds is None else {"VisibilityTimeout": self.visibility_seconds}

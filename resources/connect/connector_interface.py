@@ -50,7 +50,7 @@ class ConnectorStatus:
     state: str
     tasks: tuple[TaskStatus, ...]
     trace: str | None = None
-    tasks_told: bool = True
+    tasks_known: bool = True
     """Whether `tasks` are known: MSK Connect reports them only as metrics, some minutes late."""
 
     @property
@@ -60,7 +60,7 @@ class ConnectorStatus:
 
     def is_running(self, tasks: int = 1) -> bool:
         """Return whether the connector and at least `tasks` tasks exist, and all are RUNNING."""
-        if not self.tasks_told:
+        if not self.tasks_known:
             return self.state == RUNNING
         states = {self.state, *(task.state for task in self.tasks)}
         return states == {RUNNING} and len(self.tasks) >= tasks
@@ -68,7 +68,7 @@ class ConnectorStatus:
     def __str__(self) -> str:
         """Return the state in one line, with the causes of failures."""
         cause = f": {_last_cause(self.trace)}" if self.state == FAILED else ""
-        if not self.tasks_told:
+        if not self.tasks_known:
             return f"{self.name} is {self.state}{cause}"
         tasks = [f"task {t.id} {t.state}" + (f": {t.cause}" if t.state == FAILED else "") for t in self.tasks]
         return f"{self.name} is {self.state}{cause}, {'; '.join(tasks) or 'no tasks'}"
@@ -92,7 +92,7 @@ class Connectors(Protocol):
         If this requires that the connector exists, it is created with `config`; put() starts it.
         """
 
-    def tells_offsets(self, name: str) -> bool:
+    def reports_offsets(self, name: str) -> bool:
         """Return whether offsets() can report the connector's offsets; self-managed Connect requires that it exists."""
 
     def offsets(self, name: str) -> tuple[dict[str, object], ...]:

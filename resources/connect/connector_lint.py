@@ -90,4 +90,4 @@ class Settings:
             if not name.startswith((*self.connect.families, *known.families)):
                 near = get_close_matches(name, settings, 1)
                 meant = f"; is {near[0]} meant?" if near else ""
-                yield f"{name} is no setting of {known.connector_class} that is known here ({known.source}){meant}"
+                yield f"{name} is not a known setting of {known.connector_class} ({known.source}){meant}"

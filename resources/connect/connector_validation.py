@@ -1,7 +1,8 @@
 """Validates connector files by their own plugin on a Connect worker, with the placeholders filled.
 
-A setting whose placeholder has a made-up value is not judged, since its errors say nothing about the file. If a
-database setting has one, no database setting is judged: Debezium reports any failure to connect at `database.hostname`.
+Errors of a setting whose placeholder has a made-up value are ignored, since they do not concern the file. If a database
+setting has one, the errors of all database settings are ignored: Debezium reports any failure to connect at
+`database.hostname`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from resources.connect.connector_config import placeholders, placeholders_of, render
+from resources.connect.config_template import placeholders, placeholders_of, render
 from resources.connect.kafka_connect import KafkaConnect
 
 CLASS = "connector.class"
@@ -38,18 +39,18 @@ _MISSPELT = 0.85
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """The plugin's judgement of a file."""
+class ValidationResult:
+    """The plugin's validation of a file."""
 
     faults: tuple[str, ...]
     """One sentence each."""
-    not_judged: tuple[str, ...]
+    unchecked: tuple[str, ...]
     """Settings with made-up values whose errors are ignored."""
     undefined: tuple[str, ...] = ()
     """Settings that the plugin does not define and that resemble none that it does; a plugin may read more settings."""
 
 
-def judge(connect: KafkaConnect, path: Path, known: Mapping[str, str]) -> Verdict:
+def validate_file(connect: KafkaConnect, path: Path, known: Mapping[str, str]) -> ValidationResult:
     """Validate the file by the plugin on the worker; placeholders that are not in `known` get made-up values.
 
     Raises:
@@ -68,7 +69,7 @@ def judge(connect: KafkaConnect, path: Path, known: Mapping[str, str]) -> Verdic
         if setting not in made_up
         for error in dict.fromkeys(errors)  # Debezium repeats some
     ]
-    # A defined name can be a pattern after a literal prefix, or stand for all names that begin with it and a dot.
+    # A defined name can be a pattern after a literal prefix, or the prefix of all names that begin with it and a dot.
     families = tuple(name.partition("(")[0] if "(" in name else f"{name}." for name in found.defined)
     undefined = []
     for setting in sorted(config.keys() - found.defined - found.errors.keys()):
@@ -77,5 +78,5 @@ def judge(connect: KafkaConnect, path: Path, known: Mapping[str, str]) -> Verdic
             faults.append(f"{setting} is no setting of {config[CLASS]}; is {near[0]} meant?")
         elif not setting.startswith(_HANDED_ON):
             undefined.append(setting)
-    not_judged = tuple(setting for setting in found.errors if setting in made_up)
-    return Verdict(tuple(faults), not_judged, tuple(undefined))
+    unchecked = tuple(setting for setting in found.errors if setting in made_up)
+    return ValidationResult(tuple(faults), unchecked, tuple(undefined))

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from resources.connect.connector_interface import FAILED, ConnectorStatus, PutOutcome
 from resources.connect.rest_client import Rest
-from resources.connect.rest_responses import OffsetsPage, Plugin, StatusPage, ValidationPage
+from resources.connect.rest_responses import OffsetsResponse, Plugin, StatusResponse, ValidationResponse
 from resources.errors import ConnectorFailed, ConnectorMissing
 from resources.waiting import until
 
@@ -24,20 +24,31 @@ class Validation:
     """The plugin's validation result for a configuration."""
 
     errors: Mapping[str, tuple[str, ...]]
-    """By setting."""
+    """The error messages, by name of the setting."""
     defined: frozenset[str]
-    """The settings that the plugin defines."""
+    """The settings that the plugin and Connect define."""
 
 
 class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """A Kafka Connect cluster with its REST interface (implements `connector_interface.Connectors`)."""
+    """A Kafka Connect cluster with its REST interface (implements `connector_interface.Connectors`).
+
+    Usage:
+
+        connect = KafkaConnect(url="http://127.0.0.1:8083")
+        connect.put("orders", {"connector.class": "io.debezium.connector.postgresql.PostgresConnector", …})
+    """
 
     url: str
-    user: str = Field(default="", description="Empty for workers that ask for no password.")
+    user: str = Field(default="", description="Empty for workers that require no password.")
     password: str = Field(default="", repr=False, description="Bind an EnvVar: a literal is shown in Dagster's UI.")
     hint: str = Field(default="", description="A sentence that is appended to connection errors.")
-    timeout_seconds: float = Field(default=30.0, gt=0, description="Of one request.")
-    rebalance_seconds: float = Field(default=60.0, gt=0, description="How long to wait out 409 answers.")
+    timeout_seconds: float = Field(default=30.0, gt=0, description="Timeout of one request.")
+    rebalance_seconds: float = Field(
+        default=60.0,
+        gt=0,
+        description="How long a request is retried while the workers start or rebalance (HTTP 409 or 503), "
+        "and how long a connector may take to stop or to be deleted.",
+    )
 
     @property
     def _rest(self) -> Rest:
@@ -77,22 +88,22 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     def plugins(self) -> frozenset[str]:
         """Return the connector classes that the worker can run."""
-        return frozenset(Plugin.model_validate(each).kind for each in self._rest.plugins())
+        return frozenset(Plugin.model_validate(each).class_name for each in self._rest.plugins())
 
     def validate_config(self, connector_class: str, config: Mapping[str, str]) -> Validation:
-        """Return the plugin's validation of `config`; there are no errors if it would accept it.
+        """Return the plugin's validation of `config`, without errors if the plugin would accept it.
 
         Debezium's validation connects to the database.
         """
         plugin = connector_class.rsplit(".", 1)[-1]
         body = {"name": "validation", **config, "connector.class": connector_class}
-        page = ValidationPage.model_validate(self._rest.validate(plugin, body))
-        return Validation(page.errors(), page.names())
+        response = ValidationResponse.model_validate(self._rest.validate(plugin, body))
+        return Validation(response.errors(), response.names())
 
     def status(self, name: str) -> ConnectorStatus | None:
-        """Return the state of connector and tasks, None if there is no connector of that name."""
+        """Return the state of the connector and its tasks, None if there is no connector of that name."""
         answer = self._rest.status(name)
-        return StatusPage.model_validate(answer).status() if answer is not None else None
+        return StatusResponse.model_validate(answer).status() if answer is not None else None
 
     def wait_running(self, name: str, tasks: int = 1, timeout_seconds: float = 120.0) -> ConnectorStatus:
         """Wait until the connector and at least `tasks` tasks exist and all are RUNNING.
@@ -104,7 +115,7 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
         """
         failed_since: float | None = None
 
-        def look() -> ConnectorStatus:
+        def current() -> ConnectorStatus:
             nonlocal failed_since
             status = self._present(name)
             if status.state != FAILED and not status.failed_tasks:
@@ -112,14 +123,14 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
             elif failed_since is None:
                 failed_since = monotonic()
             elif monotonic() - failed_since >= SETTLE_SECONDS:
-                raise ConnectorFailed(f"Connector {status}. Mend the cause, then restart it.")
+                raise ConnectorFailed(f"Connector {status}. Fix the cause, then restart it.")
             return status
 
         return until(
-            look,
+            current,
             lambda status: status.is_running(tasks),
             seconds=timeout_seconds,
-            what=f"connector {name} to run with {tasks} task(s)",
+            what=f"connector {name} to run with {tasks} {'task' if tasks == 1 else 'tasks'}",
             hint=self.hint,
         )
 
@@ -139,19 +150,19 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
         self._rest.restart_failed(name)
         return tuple(task.id for task in status.failed_tasks)
 
-    def tells_offsets(self, name: str) -> bool:
+    def reports_offsets(self, name: str) -> bool:
         """Return whether the connector exists: Connect reports the offsets of existing connectors only."""
         return self.get(name) is not None
 
     def offsets(self, name: str) -> tuple[dict[str, object], ...]:
         """Return the connector's stored source offsets, by source partition."""
-        return OffsetsPage.model_validate(self._rest.offsets(name)).stored()
+        return OffsetsResponse.model_validate(self._rest.offsets(name)).stored()
 
     def halt(self, name: str, config: Mapping[str, str]) -> None:
         """Create the connector if it does not exist, and stop it: its offsets can then be read and deleted.
 
         Raises:
-            ConnectorConfigInvalid: there was none, and the plugin rejects the configuration.
+            ConnectorConfigInvalid: the connector does not exist and the plugin rejects the configuration.
         """
         if self.get(name) is None:
             self._rest.create_stopped(name, {"name": name, **config})
@@ -168,7 +179,7 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
         replication slot.
 
         Returns:
-            whether there was one.
+            whether the connector existed.
         """
         if self.get(name) is None:
             return False

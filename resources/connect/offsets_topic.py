@@ -76,16 +76,16 @@ class StoredOffsets:
             return
 
     def _is_of(self, connector: str, key: bytes) -> bool:
-        told = self._json(key)
-        if not isinstance(told, list) or len(told) != 2:
+        found = self._json(key)
+        if not isinstance(found, list) or len(found) != 2:
             raise self._unreadable(key)
-        return bool(told[0] == connector)
+        return bool(found[0] == connector)
 
     def _read(self, value: bytes) -> dict[str, object]:
-        told = self._json(value)
-        if not isinstance(told, dict):
+        offset = self._json(value)
+        if not isinstance(offset, dict):
             raise self._unreadable(value)
-        return told
+        return offset
 
     def _json(self, text: bytes) -> object:
         try:

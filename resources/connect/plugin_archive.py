@@ -71,21 +71,22 @@ class _Jar:
 def build(
     name: str, folder: Path | None, sources: Iterable[Path], out: Path, provider: str | None = CONFIG_PROVIDER
 ) -> PluginArchive:
-    """Pack the jars of `folder` (with subfolders) and of `sources` (jars, and vendors' zips) into a zip in `out`.
+    """Pack the jars of `folder` (with subfolders) and of `sources` into a zip in `out`.
 
     The file is `<name>-<digest>.zip`. A jar that is in several sources is packed once.
 
     Args:
         name: lower case letters, digits and hyphens: MSK Connect allows no underscore.
         folder: a plugin's folder, as on a worker's plugin.path; None: only the sources.
-        sources: more jars, and zips whose jars are taken from any of their folders.
+        sources: more jars; folders, such as that of the Avro converter, and vendors' zips, whose jars are taken from
+            any of their subfolders.
         out: the folder for the zip, created if it is missing.
         provider: the class of the config provider in the worker configuration, which a jar has to contain; None: the
             worker configuration has no provider.
 
     Raises:
-        PluginInvalid: there is no jar; a source is not a jar or zip, or has no jar; two different jars have one name;
-            no jar has `provider`.
+        PluginInvalid: there is no jar; a source is not a jar, zip or folder, or has no jar; two different jars have one
+            name; no jar has `provider`.
     """
     if not re.fullmatch(r"[a-z0-9](-?[a-z0-9])*", name):
         raise PluginInvalid(f"A plugin can't be named {name!r}: lower case letters, digits and single hyphens only.")
@@ -117,16 +118,27 @@ def _in_folder(folder: Path | None) -> list[_Jar]:
 
 
 def _in_source(source: Path) -> list[_Jar]:
+    if source.is_dir():
+        if not (jars := _in_folder(source)):
+            raise PluginInvalid(
+                f"Cannot add the folder {source} to the plugin: it has no jar.", "Add the jars' folder."
+            )
+        return jars
     if not source.is_file():
-        raise PluginInvalid(f"{source} is not there, so that it can't be added to a plugin.")
+        raise PluginInvalid(f"Cannot add {source} to the plugin: the file does not exist.")
     if not zipfile.is_zipfile(source):
-        raise PluginInvalid(f"{source} is neither a jar nor a zip.", "Add a jar, or the zip that a vendor packs.")
+        raise PluginInvalid(
+            f"Cannot add {source} to the plugin: it is neither a jar nor a zip.",
+            "Add a jar, or the zip that a vendor packs.",
+        )
     if source.suffix == ".jar":
         return [_Jar(source.name, source, None)]
     with zipfile.ZipFile(source) as archive:
         members = sorted(each for each in archive.namelist() if each.endswith(".jar"))
     if not members:
-        raise PluginInvalid(f"{source} has no jar.", "Add the zip that a vendor packs for Kafka Connect.")
+        raise PluginInvalid(
+            f"Cannot add {source} to the plugin: it has no jar.", "Add the zip that a vendor packs for Kafka Connect."
+        )
     return [_Jar(PurePosixPath(member).name, source, member) for member in members]
 
 
@@ -136,8 +148,8 @@ def _chosen(jars: Iterable[_Jar]) -> list[_Jar]:
         same = chosen.setdefault(jar.name, jar)
         if same is not jar and same.digest() != jar.digest():
             raise PluginInvalid(
-                f"{jar.name} of {jar.source} is another one than that of {same.source}.",
-                "Both can't be at the root of one zip: make a plugin of each.",
+                f"Cannot build the plugin: {jar.name} of {jar.source} differs from that of {same.source}.",
+                "A zip has one file of each name at its root. Build a separate plugin from each source.",
             )
     return [chosen[name] for name in sorted(chosen)]
 
@@ -148,7 +160,7 @@ def _has_class(jar: _Jar, name: str) -> bool:
         with jar.opened() as file, zipfile.ZipFile(file) as archive:
             return entry in archive.namelist()
     except zipfile.BadZipFile as error:
-        raise PluginInvalid(f"{jar.name} of {jar.source} is broken: {error}.", "Fetch it again.") from error
+        raise PluginInvalid(f"Cannot read {jar.name} of {jar.source}: {error}.", "Fetch it again.") from error
 
 
 def _pack(jars: Iterable[_Jar], path: Path) -> None:

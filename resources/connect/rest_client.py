@@ -32,7 +32,7 @@ class Rest:
         return [str(name) for name in self._request("GET", "/connectors").json()]
 
     def config(self, name: str) -> dict[str, str] | None:
-        """Return a connector's configuration, None if there is none of that name."""
+        """Return a connector's configuration, None if the connector does not exist."""
         answer = self._request("GET", f"{_path(name)}/config", HTTPStatus.NOT_FOUND)
         return None if answer.status_code == HTTPStatus.NOT_FOUND else dict(answer.json())
 
@@ -58,7 +58,7 @@ class Rest:
         return self._request("PUT", f"/connector-plugins/{quote(plugin)}/config/validate", body=config).json()
 
     def status(self, name: str) -> object | None:
-        """Return a connector's status, None if there is none of that name."""
+        """Return a connector's status, None if the connector does not exist."""
         answer = self._request("GET", f"{_path(name)}/status", HTTPStatus.NOT_FOUND)
         return None if answer.status_code == HTTPStatus.NOT_FOUND else answer.json()
 
@@ -121,11 +121,13 @@ class Rest:
         except RetryError as error:
             last: httpx.Response = error.last_attempt.result()
             raise ConnectRequestFailed(
-                f"Kafka Connect isn't ready after {self.rebalance_seconds:.0f} s: {what}: {_message(last)}.", self.hint
+                f"Cannot complete {what}: Kafka Connect was still starting or rebalancing after "
+                f"{self.rebalance_seconds:.0f} s ({_message(last)}).",
+                self.hint,
             ) from error
         if answer.status_code == HTTPStatus.UNAUTHORIZED:
-            who = f"user {self.login[0]} and this password" if self.login else "requests without a password"
-            raise AccessRefused(f"Cannot use Kafka Connect: {self.url} refuses {who}.", self.hint)
+            why = f"rejects the login of user {self.login[0]}" if self.login else "requires a password"
+            raise AccessRefused(f"Cannot use Kafka Connect: {self.url} {why}.", self.hint)
         if answer.is_success or answer.status_code in accepted:
             return answer
         raise ConnectRequestFailed(f"Kafka Connect refuses {what}: {answer.status_code} {_message(answer)}", self.hint)
@@ -135,8 +137,8 @@ def _rebalances(answer: httpx.Response) -> bool:
     """Return whether the worker is rebalancing; for some requests it answers 500 with a message that says so."""
     if _exists(answer):
         return False
-    said = answer.status_code == HTTPStatus.INTERNAL_SERVER_ERROR and "rebalance" in _message(answer)
-    return said or answer.status_code in _LATER
+    rebalancing = answer.status_code == HTTPStatus.INTERNAL_SERVER_ERROR and "rebalance" in _message(answer)
+    return rebalancing or answer.status_code in _LATER
 
 
 def _exists(answer: httpx.Response) -> bool:

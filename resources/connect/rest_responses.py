@@ -17,8 +17,8 @@ class _Task(_State):
     id: int
 
 
-class StatusPage(BaseModel):
-    """GET /connectors/NAME/status."""
+class StatusResponse(BaseModel):
+    """The response of GET /connectors/NAME/status: the state of a connector and its tasks."""
 
     name: str
     connector: _State
@@ -35,8 +35,8 @@ class _Offset(BaseModel):
     offset: dict[str, object] | None
 
 
-class OffsetsPage(BaseModel):
-    """GET /connectors/NAME/offsets."""
+class OffsetsResponse(BaseModel):
+    """The response of GET /connectors/NAME/offsets: the stored source offsets of a connector."""
 
     offsets: list[_Offset]
 
@@ -52,18 +52,18 @@ class _Value(BaseModel):
 
 class _Config(BaseModel):
     definition: dict[str, object] | None = None
-    """None for a setting with an error that the plugin does not define."""
+    """None if neither the plugin nor Connect defines this setting; it then has an error."""
     value: _Value
 
 
 class Plugin(BaseModel):
-    """An element of GET /connector-plugins."""
+    """An element of the response of GET /connector-plugins: a plugin that the worker has."""
 
-    kind: str = Field(alias="class")
+    class_name: str = Field(alias="class")
 
 
-class ValidationPage(BaseModel):
-    """PUT /connector-plugins/CLASS/config/validate."""
+class ValidationResponse(BaseModel):
+    """The response of PUT /connector-plugins/CLASS/config/validate: each setting with its definition and errors."""
 
     configs: list[_Config]
 

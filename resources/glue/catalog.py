@@ -32,7 +32,7 @@ class GlueCatalog(AwsResource):
         wanted = {"Name": name, "LocationUri": location} if location else {"Name": name}
         client = self.client("glue")
         # Read first: most callers may read the catalog but need no permission to create databases.
-        with self.explained(f"Making the Glue database {name}"):
+        with self.explained(f"Creating the Glue database {name}"):
             try:
                 client.get_database(Name=name)
             except client.exceptions.EntityNotFoundException:
@@ -49,7 +49,7 @@ class GlueCatalog(AwsResource):
         return tuple(sorted(found, key=lambda each: each.name))
 
     def get_table(self, database: str, name: str) -> TableDefinition | None:
-        """Return the table or view, None if there is none of that name or no such database."""
+        """Return the table or view, None if it or its database does not exist."""
         try:
             with self.explained(f"Reading the Glue table {database}.{name}"):
                 return TableDefinition.from_glue(
@@ -92,7 +92,7 @@ class GlueCatalog(AwsResource):
             The number of created partitions.
         """
         client, wanted_folders = self.client("glue"), sorted(set(folders))
-        with self.explained(f"Making partitions of the Glue table {definition.full_name}"):
+        with self.explained(f"Creating partitions of the Glue table {definition.full_name}"):
             present = _present(client, definition, [partition_values(each) for each in wanted_folders])
             missing = [each for each in wanted_folders if tuple(partition_values(each)) not in present]
             for start in range(0, len(missing), _PARTITIONS_A_CALL):
@@ -135,7 +135,8 @@ def _present(client: Any, definition: TableDefinition, values: list[list[str]]) 
 def _refuse_unless_there(definition: TableDefinition, fault: Mapping[str, Any]) -> None:
     """Raise for a partition that Glue did not create, unless another run has created it."""
     detail = fault.get("ErrorDetail", {})
-    code, said = detail.get("ErrorCode", ""), detail.get("ErrorMessage", "")
+    code, reason = detail.get("ErrorCode", ""), detail.get("ErrorMessage", "")
     if code != _EXISTS:
         values = ", ".join(fault.get("PartitionValues", []))
-        raise AwsRequestFailed(f"Glue did not make partition ({values}) of {definition.full_name}: {said}.", code, said)
+        message = f"Glue did not create partition ({values}) of {definition.full_name}: {reason}."
+        raise AwsRequestFailed(message, code, reason)

@@ -24,7 +24,7 @@ _BASE_FILES_ONLY = "hoodie.query.as.ro.table"
 # Spark's limit for a table parameter's value: the default of spark.sql.sources.schemaStringLengthThreshold.
 _SCHEMA_PART = 4000
 # Parameters that engines set when they write; not part of a definition.
-_ENGINES_OWN = frozenset({"transient_lastDdlTime"})
+_SET_BY_ENGINES = frozenset({"transient_lastDdlTime"})
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class GlueColumn:
 
 @dataclass(frozen=True)
 class TableDefinition:
-    """A table of the catalog; equal definitions are the same table to every engine.
+    """A table of the catalog. Every engine reads tables with equal definitions in the same way.
 
     Raises:
         ValueError: a database or table name that Glue would change, or a duplicate column.
@@ -60,12 +60,13 @@ class TableDefinition:
         """Raise ValueError if Glue would store the definition differently."""
         for name in (self.database, self.name):
             if not name or name != name.lower():
-                raise ValueError(f"Glue stores names in lower case; call {name!r} {name.lower()!r} in the catalog.")
+                raise ValueError(f"Cannot define {name!r}: Glue stores names in lower case. Use {name.lower()!r}.")
         names = [each.name.lower() for each in (*self.columns, *self.partition_keys)]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(
-                f"{self.database}.{self.name} has columns that differ in case only, or not at all: {', '.join(twice)}."
+                f"Cannot define table {self.database}.{self.name}: duplicate columns {', '.join(twice)} (Glue ignores "
+                "case)."
             )
 
     @property
@@ -116,7 +117,7 @@ class TableDefinition:
             output_format=storage.get("OutputFormat") or "",
             serde=serde.get("SerializationLibrary") or "",
             serde_parameters=serde.get("Parameters") or {},
-            parameters={key: value for key, value in parameters.items() if key not in _ENGINES_OWN},
+            parameters={key: value for key, value in parameters.items() if key not in _SET_BY_ENGINES},
             table_type=table.get("TableType") or "",
         )
 
@@ -140,15 +141,15 @@ def hudi_table(
 
     merge_on_read() derives the two tables of a merge-on-read table from it.
 
-    Athena, Trino and Hive read it by its formats, Spark by `spark.sql.sources.*`. Hudi's five meta columns precede
-    `columns`, which are in the order of the table's schema and without the partition keys.
+    Athena, Trino and Hive read it by its input and output formats, Spark by `spark.sql.sources.*`. Hudi's five meta
+    columns precede `columns`, which are in the order of the table's schema and without the partition keys.
 
     Args:
         database: the Glue database, in lower case.
         name: the table's name in the catalog, in lower case.
         location: the base path; an s3a:// URI is written as s3://, which all engines support.
         columns: name, Hive type and comment of each column.
-        partition_keys: the columns that are folders.
+        partition_keys: the columns whose values are folder names.
         spark_schema: the table's schema as Spark's JSON, all columns in order, for Spark with this catalog.
         comment: a description of the table.
     """

@@ -105,7 +105,7 @@ class Broker:
         Without this check, librdkafka retries a refused connection until the request's timeout.
 
         Raises:
-            Unreachable: none does within a few attempts.
+            Unreachable: no address does within a few attempts.
         """
         attempts = Retrying(
             stop=stop_after_attempt(3), wait=wait_fixed(0.3), retry=retry_if_exception_type(OSError), reraise=True

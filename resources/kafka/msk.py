@@ -57,16 +57,15 @@ class Msk(AwsResource):
 
         Raises ListenerMissing, with the listeners that the cluster has.
         """
-        told = self._told("get_bootstrap_brokers", "Asking for the bootstrap brokers of")
-        found = told.get(_LISTENERS[access])
-        if found:
+        found = self._call("get_bootstrap_brokers", "Asking for the bootstrap brokers of")
+        brokers = found.get(_LISTENERS[access])
+        if brokers:
             # MSK returns the brokers in varying order.
-            return ",".join(sorted(str(found).split(",")))
-        others = [each for each, member in _LISTENERS.items() if told.get(member)]
+            return ",".join(sorted(str(brokers).split(",")))
+        others = [each for each, member in _LISTENERS.items() if found.get(member)]
         if not others:
             raise ListenerMissing(
-                f"The cluster {self.cluster_arn} has no brokers yet, or none any more; its state is"
-                f" {self.describe().state}.",
+                f"The cluster {self.cluster_arn} has no brokers at the moment; its state is {self.describe().state}.",
                 "Wait until it is ACTIVE.",
             )
         raise ListenerMissing(
@@ -76,28 +75,28 @@ class Msk(AwsResource):
 
     def describe(self) -> Cluster:
         """Return the cluster's description."""
-        told = self._told("describe_cluster_v2", "Describing")["ClusterInfo"]
-        provisioned = told.get("Provisioned", {})
-        reason = told.get("StateInfo", {})
+        found = self._call("describe_cluster_v2", "Describing")["ClusterInfo"]
+        provisioned = found.get("Provisioned", {})
+        reason = found.get("StateInfo", {})
         return Cluster(
-            arn=told["ClusterArn"],
-            name=told["ClusterName"],
-            state=told["State"],
-            serverless=told["ClusterType"] == "SERVERLESS",
+            arn=found["ClusterArn"],
+            name=found["ClusterName"],
+            state=found["State"],
+            serverless=found["ClusterType"] == "SERVERLESS",
             kafka_version=provisioned.get("CurrentBrokerSoftwareInfo", {}).get("KafkaVersion"),
             brokers=provisioned.get("NumberOfBrokerNodes"),
             reason=": ".join(filter(None, (reason.get("Code"), reason.get("Message")))) or None,
         )
 
-    def _told(self, call: str, action: str) -> dict[str, Any]:
+    def _call(self, method: str, action: str) -> dict[str, Any]:
         client = self.client("kafka")
         try:
             with self.explained(f"{action} the MSK cluster {self.cluster_arn}"):
-                return dict(getattr(client, call)(ClusterArn=self.cluster_arn))
+                return dict(getattr(client, method)(ClusterArn=self.cluster_arn))
         except AwsRequestFailed as error:
             if error.code in _WRONG_ARN:
                 raise ClusterMissing(
-                    f"There is no MSK cluster {self.cluster_arn} in {self.region}: {error.said}.",
+                    f"There is no MSK cluster {self.cluster_arn} in {self.region}: {error.aws_message}.",
                     "`aws kafka list-clusters-v2` lists those of the region.",
                 ) from error
             raise

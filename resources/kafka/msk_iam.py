@@ -1,4 +1,4 @@
-"""IAM authentication for MSK, for our Kafka clients and for Java's."""
+"""IAM authentication for MSK, for librdkafka (Python) and Java clients."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ TokenSource = Callable[[str], Token]
 """librdkafka's `oauth_cb`; its argument is `sasl.oauthbearer.config`, which is empty."""
 
 HINT = (
-    "A broker says of a refused identity no more than that it closes the connection: look whether the identity's policy"
-    " allows kafka-cluster:Connect on the cluster, and its security group port 9098."
+    "A broker closes the connection of an identity that it rejects, without a reason: check that the identity's"
+    " policy allows kafka-cluster:Connect on the cluster, and that the cluster's security group allows port 9098."
 )
 CLIENT = {"security.protocol": "SASL_SSL", "sasl.mechanisms": "OAUTHBEARER"}
 """librdkafka's settings other than the token."""
@@ -32,17 +32,17 @@ JAVA_CLIENT = {
     "sasl.client.callback.handler.class": "software.amazon.msk.auth.iam.IAMClientCallbackHandler",
 }
 """Settings of Kafka's Java client; the classes are in the `all` jar of software.amazon.msk:aws-msk-iam-auth."""
-_SECONDS = 900
+_TOKEN_SECONDS = 900
 _AGENT = "cdc-lake"
 _ACTION = "kafka-cluster:Connect"
-_ADVICE = "Give the process a role, or set AWS_PROFILE."
+_CREDENTIALS_HINT = "Give the process a role, or set AWS_PROFILE."
 
 
 class IamTokens:
     """Creates tokens for the identity that boto3 finds in the environment (implements TokenSource)."""
 
     def __init__(self, region: str) -> None:
-        """`region` is the cluster's: it rejects tokens for other regions."""
+        """`region` is the cluster's region; brokers reject tokens for other regions."""
         self._region = region
         self._session: boto3.Session | None = None
 
@@ -52,16 +52,16 @@ class IamTokens:
             found = self._boto().get_credentials()
             frozen = None if found is None else found.get_frozen_credentials()
         except BotoCoreError as error:
-            raise AccessRefused(f"There are no AWS credentials for MSK: {error}.", _ADVICE) from error
+            raise AccessRefused(f"There are no AWS credentials for MSK: {error}.", _CREDENTIALS_HINT) from error
         if frozen is None:
-            raise AccessRefused("There are no AWS credentials for MSK.", _ADVICE)
+            raise AccessRefused("There are no AWS credentials for MSK.", _CREDENTIALS_HINT)
         request = AWSRequest("GET", f"https://kafka.{self._region}.amazonaws.com/", params={"Action": _ACTION})
-        SigV4QueryAuth(frozen, "kafka-cluster", self._region, expires=_SECONDS).add_auth(request)
+        SigV4QueryAuth(frozen, "kafka-cluster", self._region, expires=_TOKEN_SECONDS).add_auth(request)
         signed = str(request.url)
         made = datetime.strptime(parse_qs(urlsplit(signed).query)["X-Amz-Date"][0], "%Y%m%dT%H%M%S%z")
         # Brokers log the user agent; it is not signed.
         token = base64.urlsafe_b64encode(f"{signed}&User-Agent={_AGENT}".encode()).decode().rstrip("=")
-        return token, made.timestamp() + _SECONDS
+        return token, made.timestamp() + _TOKEN_SECONDS
 
     def _boto(self) -> boto3.Session:
         # One session for all tokens: it caches and renews a role's temporary credentials.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from confluent_kafka import IsolationLevel, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # stubs forget it
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # not in the stubs
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from resources.errors import LeaderMoving, TopicMissing
@@ -73,6 +73,7 @@ def _partitions(broker: Broker, admin: AdminClient, topic: str) -> Iterable[Topi
     found = describe(broker, admin, topic)
     if found is None:
         raise TopicMissing(
-            f"Kafka at {broker.bootstrap} has no topic {topic}. `cdc-lake topic ls` shows those that are there."
+            f"Cannot read the offsets of topic {topic}: Kafka at {broker.bootstrap} has no topic {topic}. "
+            "`cdc-lake topic ls` lists the topics."
         )
     return [TopicPartition(topic, partition) for partition in range(found.partitions)]

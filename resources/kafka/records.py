@@ -86,15 +86,15 @@ def _raw(broker: Broker, topic: str, ranges: Ranges, *, read_committed: bool) ->
         return
     with closing(broker.consumer(read_committed=read_committed)) as consumer:
         consumer.assign([TopicPartition(topic, partition, ranges[partition][0]) for partition in ends])
-        heard = monotonic()
+        last_record_at = monotonic()
         while ends:
             batch = consumer.consume(num_messages=BATCH, timeout=0.1)
             if batch:
-                heard = monotonic()
-            elif monotonic() - heard > broker.timeout_seconds:
+                last_record_at = monotonic()
+            elif monotonic() - last_record_at > broker.timeout_seconds:
                 raise WaitTimedOut(
-                    f"Topic {topic}: no record for {broker.timeout_seconds:.0f} s, though partition"
-                    f" {', '.join(map(str, ends))} isn't read to its end.",
+                    f"Cannot read topic {topic} to its end: Kafka sent no record for {broker.timeout_seconds:.0f} s. "
+                    f"Incomplete: partition {', '.join(map(str, ends))}.",
                     broker.hint,
                 )
             for message in batch:

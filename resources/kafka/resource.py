@@ -20,6 +20,7 @@ from resources.kafka.client import Broker
 from resources.kafka.msk import Msk
 from resources.kafka.msk_iam import IamTokens, TokenSource
 from resources.kafka.records import Message, Ranges
+from resources.kafka.registry import Registry
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -43,16 +44,17 @@ class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
     {0: 829}
     """
 
-    bootstrap: str = Field(default="", description="host:port of one or more brokers; else `cluster` is asked.")
+    bootstrap: str = Field(default="", description="host:port of one or more brokers; empty: `cluster`'s.")
     cluster: Msk | None = Field(default=None, description="The MSK cluster, where `bootstrap` is empty.")
     security: Literal["plaintext", "iam"] = Field(
         default="plaintext",
-        description="iam: over TLS, with the AWS credentials of the environment. Other ways are a matter of settings.",
+        description="iam: over TLS, with the AWS credentials of the environment. For other methods, use `settings`.",
     )
-    region: str = Field(default="us-east-1", description="The cluster's, for iam.")
+    region: str = Field(default="us-east-1", description="The cluster's region, for iam.")
     settings: dict[str, str] = Field(
         default_factory=dict, repr=False, description="More settings of librdkafka, such as those of SASL."
     )
+    registry: Registry | None = Field(default=None, description="The registry of the schemas of records in Avro.")
     hint: str = Field(default="", description="A sentence that is appended to connection errors.")
     timeout_seconds: float = Field(default=10.0, gt=0)
 

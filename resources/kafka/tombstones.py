@@ -17,21 +17,22 @@ def write(broker: Broker, topic: str, keys: Iterable[tuple[int, bytes]]) -> int:
     """
     failed: list[KafkaError] = []
 
-    def told(error: KafkaError | None, _: Message) -> None:
+    def on_delivery(error: KafkaError | None, _: Message) -> None:
         if error is not None:
             failed.append(error)
 
-    about = f"end keys of topic {topic}"
+    about = f"write tombstones to topic {topic}"
     producer, count = broker.producer(), 0
     with broker.explaining(about):
         for partition, key in keys:
-            producer.produce(topic, key=key, value=None, partition=partition, on_delivery=told)
+            producer.produce(topic, key=key, value=None, partition=partition, on_delivery=on_delivery)
             count += 1
         left = producer.flush(broker.timeout_seconds)
         if failed:
             raise KafkaException(failed[0])
     if left:
         raise WaitTimedOut(
-            f"Topic {topic}: {left} of {count} keys were not ended within {broker.timeout_seconds:.0f} s.", broker.hint
+            f"Topic {topic}: {left} of {count} tombstones were not acknowledged within {broker.timeout_seconds:.0f} s.",
+            broker.hint,
         )
     return count

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stubs forget the re-exports
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the stubs lack the re-exports
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
@@ -53,16 +53,16 @@ def ensure(
         return TopicChange("created", wait_for(broker, admin, name))
     if found.partitions != partitions:
         raise TopicContractBroken(
-            f"Topic {name} has {found.partitions} partitions, {partitions} are asked for. Repartitioning would put"
-            f" the changes of one key into two partitions, out of order. Ask for {found.partitions}, or start the"
-            " pipeline over once everything has landed."
+            f"Cannot change topic {name} from {found.partitions} to {partitions} partitions: the changes of a key would"
+            f" be in two partitions, out of order. Set the number of partitions to {found.partitions}, or reset the"
+            " pipeline once all records have landed."
         )
     current = settings(broker, admin, name)
     if current["cleanup.policy"] != wanted["cleanup.policy"]:
         raise TopicContractBroken(
             f"Topic {name} has cleanup.policy={current['cleanup.policy']}, not {wanted['cleanup.policy']}:"
-            " compaction may have removed records that haven't landed. Start the pipeline over, or set the policy"
-            " by hand if you know that nothing is missing."
+            " compaction may have removed records that haven't landed. Reset the pipeline, or set the policy by hand if"
+            " you know that nothing is missing."
         )
     changes = {key: value for key, value in wanted.items() if _is_change(key, current.get(key), value)}
     if not changes:
@@ -106,7 +106,7 @@ def wait_for(broker: Broker, admin: AdminClient, name: str) -> TopicInfo:
         lambda: describe(broker, admin, name),
         lambda seen: seen is not None,
         seconds=3 * broker.timeout_seconds,
-        what=f"topic {name} to show up",
+        what=f"topic {name} to appear",
     )
     if found is None:
         raise TopicMissing(f"Topic {name} was deleted a moment ago.")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from confluent_kafka import TopicCollection
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stubs forget the re-exports
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the stubs lack the re-exports
     AdminClient,
     ConfigResource,
     ResourceType,
@@ -39,7 +39,7 @@ def names(broker: Broker, admin: AdminClient) -> tuple[str, ...]:
 
 
 def describe(broker: Broker, admin: AdminClient, name: str) -> TopicInfo | None:
-    """Return the topic, None if there is none of that name."""
+    """Return the topic, None if it does not exist."""
     request = admin.describe_topics(TopicCollection([name]), request_timeout=broker.timeout_seconds)[name]
     try:
         description = broker.answer(request, f"describe topic {name}")

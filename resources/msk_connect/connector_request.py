@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from resources.aws.matching import same
+from resources.aws.matching import matches
 from resources.errors import ConnectorConfigInvalid
 
 Request = dict[str, Any]
@@ -68,7 +68,7 @@ def wanted(settings: ConnectSettings, name: str, config: Mapping[str, str], boot
     plugin = next((each for each in settings.plugins if each.connector_class == kind), None)
     if plugin is None:
         raise ConnectorConfigInvalid(
-            f"Connector {name} asks for class {kind or '(none)'}, for which no custom plugin is given; there are"
+            f"Connector {name} has the class {kind or '(none)'}, for which no custom plugin is given; there are"
             f" plugins for {', '.join(each.connector_class for each in settings.plugins) or 'none'}."
         )
     worker = worker_of(settings, name)
@@ -90,7 +90,7 @@ def wanted(settings: ConnectSettings, name: str, config: Mapping[str, str], boot
 
 
 def worker_of(settings: ConnectSettings, name: str) -> WorkerConfiguration:
-    """Return the connector's worker configuration. Raises ConnectorConfigInvalid if it has none."""
+    """Return the connector's worker configuration. Raises ConnectorConfigInvalid if it is not configured."""
     found = settings.worker_configurations.get(name)
     if found is None:
         raise ConnectorConfigInvalid(
@@ -107,7 +107,7 @@ def offsets_topic(arn: str, properties: str) -> str:
     if not found:
         raise ConnectorConfigInvalid(
             f"The worker configuration {arn} names no offset.storage.topic: MSK Connect would invent one for each"
-            " connector, and one that is made again would start over. Make another one that does."
+            " connector, and a re-created one would start over. Create another configuration that names it."
         )
     return found
 
@@ -126,25 +126,25 @@ def _capacity(settings: ConnectSettings) -> Request:
     }
 
 
-def must_be_made_anew(wanted: Request, runs: Mapping[str, Any]) -> tuple[str, ...]:
+def unchangeable_differences(wanted: Request, actual: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of the differences that UpdateConnector cannot change."""
-    differ = [name for name in (*_FIXED, *_FIXED_TOO) if not same(wanted[name], runs.get(name))]
-    if _CLUSTER in differ and _is_one_cluster(wanted[_CLUSTER], runs.get(_CLUSTER)):
+    differ = [name for name in (*_FIXED, *_FIXED_TOO) if not matches(wanted[name], actual.get(name))]
+    if _CLUSTER in differ and _is_one_cluster(wanted[_CLUSTER], actual.get(_CLUSTER)):
         differ.remove(_CLUSTER)
-    other_class = wanted["connectorConfiguration"][_CLASS] != runs["connectorConfiguration"].get(_CLASS)
+    other_class = wanted["connectorConfiguration"][_CLASS] != actual["connectorConfiguration"].get(_CLASS)
     return (*differ, *([_CLASS] if other_class else []))
 
 
-def _is_one_cluster(wanted: Mapping[str, Any], runs: Mapping[str, Any] | None) -> bool:
+def _is_one_cluster(wanted: Mapping[str, Any], actual: Mapping[str, Any] | None) -> bool:
     """Return whether both have the same cluster and network.
 
     For a cluster with more brokers, MSK returns three of them, not always the same.
     """
-    ours, theirs = (dict((each or {}).get("apacheKafkaCluster", {})) for each in (wanted, runs))
+    ours, theirs = (dict((each or {}).get("apacheKafkaCluster", {})) for each in (wanted, actual))
     brokers = [set(str(each.pop("bootstrapServers", "")).split(",")) - {""} for each in (ours, theirs)]
-    return same(ours, theirs) and bool(brokers[0] & brokers[1])
+    return matches(ours, theirs) and bool(brokers[0] & brokers[1])
 
 
-def worker_changes(wanted: Request, runs: Mapping[str, Any]) -> Request:
+def worker_changes(wanted: Request, actual: Mapping[str, Any]) -> Request:
     """Return the worker settings that differ and can be updated in place."""
-    return {name: wanted[name] for name in IN_PLACE if name in wanted and not same(wanted[name], runs.get(name))}
+    return {name: wanted[name] for name in IN_PLACE if name in wanted and not matches(wanted[name], actual.get(name))}

@@ -21,7 +21,7 @@ _PERIOD_SECONDS = 60
 
 
 def tasks(cloudwatch: Any, connector: str, since: datetime, log_group: str) -> tuple[TaskStatus, ...] | None:  # noqa: ANN401
-    """Return the connector's tasks by the newest counts after `since`; None if CloudWatch has none.
+    """Return the connector's tasks by the newest counts after `since`; None if CloudWatch has no counts.
 
     Ids are consecutive numbers, since the metrics contain no task ids. In the minute in which a task fails, it can also
     be counted as running. Raises what boto3 raises.
@@ -29,14 +29,14 @@ def tasks(cloudwatch: Any, connector: str, since: datetime, log_group: str) -> t
     now = datetime.now(UTC)
     # CloudWatch's times are whole seconds; the first whole minute can contain an earlier count.
     start = max(since.replace(microsecond=0) + timedelta(seconds=1), now - _WINDOW)
-    told = cloudwatch.get_metric_data(
+    metrics = cloudwatch.get_metric_data(
         StartTime=start,
         EndTime=now + timedelta(seconds=_PERIOD_SECONDS),
         ScanBy="TimestampDescending",
         MetricDataQueries=[_query(name, connector) for name in COUNTED.values()],
     )
     counts = {}
-    for each in told["MetricDataResults"]:
+    for each in metrics["MetricDataResults"]:
         counted = zip(each["Timestamps"], each["Values"], strict=True)
         fresh = [value for at, value in counted if at >= start.replace(microsecond=0)]
         if fresh:
@@ -50,5 +50,5 @@ def tasks(cloudwatch: Any, connector: str, since: datetime, log_group: str) -> t
 
 def _query(metric: str, connector: str) -> dict[str, Any]:
     dimensions = [{"Name": DIMENSION, "Value": connector}]
-    told = {"Namespace": NAMESPACE, "MetricName": metric, "Dimensions": dimensions}
-    return {"Id": metric.lower(), "MetricStat": {"Metric": told, "Period": _PERIOD_SECONDS, "Stat": "Maximum"}}
+    found = {"Namespace": NAMESPACE, "MetricName": metric, "Dimensions": dimensions}
+    return {"Id": metric.lower(), "MetricStat": {"Metric": found, "Period": _PERIOD_SECONDS, "Stat": "Maximum"}}

@@ -32,7 +32,7 @@ class MskPlugins(AwsResource):
     s3_endpoint_url: str | None = Field(default=None, description="Another address for S3 than AWS's.")
     tags: dict[str, str] = Field(default_factory=dict)
     poll_seconds: float = Field(default=5.0, gt=0)
-    change_seconds: float = Field(default=900.0, gt=0, description="How long making a plugin may take.")
+    change_seconds: float = Field(default=900.0, gt=0, description="How long the creation of a plugin may take.")
 
     def ensure(self, archive: Path) -> str:
         """Return the ARN of the ACTIVE plugin with the archive's name; uploads and creates what is missing.
@@ -65,7 +65,7 @@ class MskPlugins(AwsResource):
                 client.upload_file(str(archive), self.bucket, key)
 
     def _made(self, name: str, key: str) -> Mapping[str, Any]:
-        with self.explained(f"Making the custom plugin {name} of s3://{self.bucket}/{key}"):
+        with self.explained(f"Creating the custom plugin {name} of s3://{self.bucket}/{key}"):
             client = self.client("kafkaconnect")
             bucket = f"arn:{client.meta.partition}:s3:::{self.bucket}"
             client.create_custom_plugin(
@@ -76,18 +76,20 @@ class MskPlugins(AwsResource):
             )
         found = self._settled(name)
         if found is None:
-            raise PluginFailed(f"The custom plugin {name} was deleted while it was made.", "Upload it again.")
+            raise PluginFailed(
+                f"The custom plugin {name} was deleted while MSK Connect was creating it.", "Upload it again."
+            )
         if found["customPluginState"] != "ACTIVE":
             why = found.get("stateDescription", {}).get("message", "MSK Connect does not say why")
             raise PluginFailed(
                 f"The custom plugin {found['customPluginArn']} of s3://{self.bucket}/{key} is"
                 f" {found['customPluginState']}: {why}.",
-                "Mend the cause, then upload it again: the failed plugin is replaced.",
+                "Fix the cause, then upload it again: the failed plugin is replaced.",
             )
         return found
 
     def _delete(self, name: str, arn: str) -> None:
-        with self.explained(f"Deleting the custom plugin {arn}, which could not be made"):
+        with self.explained(f"Deleting the custom plugin {arn}, which could not be created"):
             self.client("kafkaconnect").delete_custom_plugin(customPluginArn=arn)
         self._settled(name)
 
@@ -97,7 +99,7 @@ class MskPlugins(AwsResource):
             lambda: self._described(name),
             lambda found: found is None or found["customPluginState"] not in _UNDER_WAY,
             seconds=self.change_seconds,
-            what=f"what is under way at custom plugin {name} to end",
+            what=f"the change of custom plugin {name} to end",
             hint=self.hint,
             pause_seconds=self.poll_seconds,
         )

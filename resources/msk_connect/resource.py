@@ -32,7 +32,7 @@ class MskConnect(AwsResource):
     kafka: Kafka
     """The cluster of the connectors and of their offsets topics."""
     poll_seconds: float = Field(default=10.0, gt=0)
-    change_seconds: float = Field(default=1800.0, gt=0, description="How long making or changing a connector may take.")
+    change_seconds: float = Field(default=1800.0, gt=0, description="The timeout of a connector's creation or change.")
 
     _topics: dict[str, str] = PrivateAttr(default_factory=dict)
 
@@ -56,7 +56,7 @@ class MskConnect(AwsResource):
         if found is None:
             self._create(wanted)
             return "created"
-        if found["connectorState"] == FAILED or connector_request.must_be_made_anew(wanted, found):
+        if found["connectorState"] == FAILED or connector_request.unchangeable_differences(wanted, found):
             self._remove(name, found["connectorArn"])
             self._create(wanted)
             return "updated"
@@ -84,9 +84,9 @@ class MskConnect(AwsResource):
         if found is None:
             return None
         why = found.get("stateDescription", {})
-        said = ": ".join(filter(None, (why.get("code"), why.get("message"))))
+        reason = ": ".join(filter(None, (why.get("code"), why.get("message")))) or None
         tasks = self._tasks(found)
-        return ConnectorStatus(name, found["connectorState"], tasks or (), said or None, tasks_told=tasks is not None)
+        return ConnectorStatus(name, found["connectorState"], tasks or (), reason, tasks_known=tasks is not None)
 
     def wait_running(self, name: str, tasks: int = 1, timeout_seconds: float = 1800.0) -> ConnectorStatus:  # noqa: ARG002
         """Wait until the connector is RUNNING, and its tasks too once they are known.
@@ -96,19 +96,19 @@ class MskConnect(AwsResource):
             ConnectorFailed: the connector is FAILED, or CloudWatch has counted a failed task; with the cause.
         """
 
-        def look() -> ConnectorStatus:
+        def current() -> ConnectorStatus:
             status = self.status(name)
             if status is None:
                 raise ConnectorMissing(f"MSK Connect in {self.region} has no connector {name}. Deploy it first.")
             if status.state == FAILED or status.failed_tasks:
                 raise ConnectorFailed(
-                    f"Connector {status}. Mend the cause (the log group {self.settings.log_group} has all of it), then"
+                    f"Connector {status}. Fix the cause (see the log group {self.settings.log_group}), then"
                     " deploy it again."
                 )
             return status
 
         return until(
-            look,
+            current,
             lambda status: status.is_running(),
             seconds=timeout_seconds,
             what=f"connector {name} to run",
@@ -143,7 +143,7 @@ class MskConnect(AwsResource):
         """
         self.delete(name, offsets=False)
 
-    def tells_offsets(self, name: str) -> bool:  # noqa: ARG002
+    def reports_offsets(self, name: str) -> bool:  # noqa: ARG002
         """Return True: the offsets are in a topic, whether the connector exists or not."""
         return True
 
@@ -167,9 +167,9 @@ class MskConnect(AwsResource):
         if name not in self._topics:
             arn = connector_request.worker_of(self.settings, name).arn
             with self.explained(f"Describing the worker configuration {arn}"):
-                told = self.client("kafkaconnect").describe_worker_configuration(workerConfigurationArn=arn)
+                found = self.client("kafkaconnect").describe_worker_configuration(workerConfigurationArn=arn)
             # Configurations have one revision only so far.
-            properties = b64decode(told["latestRevision"]["propertiesFileContent"]).decode()
+            properties = b64decode(found["latestRevision"]["propertiesFileContent"]).decode()
             self._topics[name] = connector_request.offsets_topic(arn, properties)
         return StoredOffsets(self.kafka, self._topics[name])
 
@@ -217,13 +217,13 @@ class MskConnect(AwsResource):
             lambda: self._describe(name),
             lambda found: found is None or found["connectorState"] in _SETTLED,
             seconds=self.change_seconds,
-            what=f"what is under way at connector {name} to end",
+            what=f"the change of connector {name} to end",
             hint=self.hint,
             pause_seconds=self.poll_seconds,
         )
 
     def _create(self, wanted: Mapping[str, Any]) -> None:
-        with self.explained(f"Making the connector {wanted['connectorName']}"):
+        with self.explained(f"Creating the connector {wanted['connectorName']}"):
             self.client("kafkaconnect").create_connector(**wanted)
 
     def _tag(self, arn: str) -> bool:
@@ -248,12 +248,12 @@ class MskConnect(AwsResource):
         with self.explained(f"Calling {call} for the connector {name}"):
             arn = getattr(client, call)(**parameters)["connectorOperationArn"]
 
-        def look() -> dict[str, Any]:
+        def current() -> dict[str, Any]:
             with self.explained(f"Describing the operation {arn}"):
                 return dict(client.describe_connector_operation(connectorOperationArn=arn))
 
         done = until(
-            look,
+            current,
             lambda found: not found["connectorOperationState"].endswith(_UNDER_WAY),
             seconds=self.change_seconds,
             what=f"operation {arn} of connector {name} to end",
@@ -265,6 +265,6 @@ class MskConnect(AwsResource):
         ):
             why = done.get("errorInfo", {}).get("message", "MSK Connect does not say why")
             raise ConnectorFailed(
-                f"Connector {name}: {call} ended with {done['connectorOperationState']}: {why}. What ran before still"
-                f" runs; the log group {self.settings.log_group} has the rest."
+                f"Connector {name}: {call} ended with {done['connectorOperationState']}: {why}. The previous"
+                f" configuration still runs; see the log group {self.settings.log_group}."
             )

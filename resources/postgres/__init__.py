@@ -1,1 +1,1 @@
-"""PostgreSQL: the Dagster resource, and what it reads and changes in a server."""
+"""PostgreSQL: the Dagster resource, and the queries and statements that it runs on a server."""

@@ -1,4 +1,4 @@
-"""Opening a connection to PostgreSQL, and what its refusals mean."""
+"""Opens connections to PostgreSQL and converts connection errors to ResourceErrors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _REFUSALS = ("authentication failed", "no pg_hba.conf entry", "no password suppl
 
 @dataclass(frozen=True)
 class Login:
-    """Where and as whom to connect."""
+    """Host, user and timeouts of a connection."""
 
     host: str
     port: int
@@ -29,8 +29,8 @@ def open_connection(login: Login, database: str) -> Connection:
     """Return a new connection.
 
     Raises:
-        Unreachable: nobody answered.
-        AccessRefused: the server refuses the user or the password.
+        Unreachable: the server did not answer.
+        AccessRefused: the server rejects the user or the password.
         DatabaseMissing: the server has no such database.
     """
     try:
@@ -49,12 +49,12 @@ def open_connection(login: Login, database: str) -> Connection:
 
 
 def _explained(error: psycopg2.OperationalError, login: Login, database: str) -> ResourceError:
-    # A connection that failed carries no SQLSTATE: libpq's text is all there is.
+    # A failed connection has no SQLSTATE, so the cause is recognised by libpq's text.
     text = str(error).strip()
     reason = text.splitlines()[0] if text else "no reason given"
     server = f"PostgreSQL at {login.host}:{login.port}"
     if f'database "{database}" does not exist' in text:
-        return DatabaseMissing(f"{server} has no database {database}.", login.hint)
+        return DatabaseMissing(f"{server} has no database {database}: create it, and the tables to capture.")
     if any(refusal in text for refusal in _REFUSALS):
         return AccessRefused(f"{server} refuses user {login.user}: {reason}.", login.hint)
     return Unreachable(f"{server} can't be reached: {reason}.", login.hint)

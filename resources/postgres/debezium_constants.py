@@ -1,4 +1,4 @@
-"""A constant of a PostgreSQL type as Debezium would spell it in a record."""
+"""Converts a constant of a PostgreSQL type to the text that Debezium writes in a record."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from psycopg2 import sql
 from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg2 names its class in lower case
 
 _MICROS = "(extract(epoch from v) * {unit})::bigint::text"
-_SPELLINGS = {
+_EXPRESSIONS = {
     "date": "(v - date '1970-01-01')::text",
     "timestamp without time zone": _MICROS,
     "time without time zone": _MICROS,
@@ -19,34 +19,34 @@ _SPELLINGS = {
 }
 _ARRAY = "to_json(v)::text"
 _SAME = "format('%s', v)"
-# What Debezium words in ways of its own.
-_UNKNOWN = frozenset({"time with time zone", "interval", "bit", "hstore"})
+# Types for which Debezium has its own formats.
+_UNSUPPORTED = frozenset({"time with time zone", "interval", "bit", "hstore"})
 _PLAIN_ELEMENTS = frozenset({"smallint", "integer", "bigint", "boolean", "text", "character varying", "uuid"})
 _ARGUMENTS = re.compile(r"\((\d+)[^)]*\)")
 
 
-def spelled(connection: Connection, type_name: str, text: str) -> str | None:
-    """Return a value's text in a record; None where only Debezium can tell.
+def debezium_text(connection: Connection, type_name: str, text: str) -> str | None:
+    """Return the value's text in a record; None for types and values whose text in Debezium is not known here.
 
     Args:
         connection: to any database that has the type.
-        type_name: with its modifier, domains followed, such as `timestamp(3) without time zone` or `integer[]`.
+        type_name: with its modifier, domains resolved, such as `timestamp(3) without time zone` or `integer[]`.
         text: the value as PostgreSQL writes it.
     """
     bare = re.sub(r"\([^)]*\)", "", type_name)
-    if bare in _UNKNOWN or text in {"infinity", "-infinity"}:
+    if bare in _UNSUPPORTED or text in {"infinity", "-infinity"}:
         return None
     if bare.endswith("[]"):
         if bare[:-2] not in _PLAIN_ELEMENTS:
             return None
         expression = _ARRAY
     else:
-        expression = _SPELLINGS.get(bare, _SAME)
+        expression = _EXPRESSIONS.get(bare, _SAME)
     found = _ARGUMENTS.search(type_name)
     unit = 1000 if found and int(found[1]) <= 3 else 1_000_000
     with connection.cursor() as cursor:
         cursor.execute("set timezone to 'UTC'")
-        # The type's name comes from PostgreSQL's own format_type(), which quotes it.
+        # The type's name is the result of PostgreSQL's format_type(), which quotes it.
         statement = sql.SQL("select {} from (select {}::{} as v) c").format(
             sql.SQL(expression.replace("{unit}", str(unit))), sql.Literal(text), sql.SQL(type_name)
         )

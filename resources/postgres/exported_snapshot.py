@@ -1,8 +1,8 @@
-"""A consistent point of a PostgreSQL database, held open so that others can read at it.
+"""Exports a snapshot of a PostgreSQL database and holds it open, so that other connections can read at the same point.
 
-Why it is one point: a transaction in REPEATABLE READ sees the database as of its first statement, whatever commits
-after that, and pg_current_snapshot() tells in it exactly what it sees. pg_export_snapshot() lets other connections
-take the same snapshot for as long as this transaction lives
+A transaction in REPEATABLE READ sees the database as of its first statement, without later commits, and
+pg_current_snapshot() describes exactly what it sees. pg_export_snapshot() lets other connections take the same snapshot
+until this transaction ends
 (https://www.postgresql.org/docs/current/functions-admin.html#FUNCTIONS-SNAPSHOT-SYNCHRONIZATION).
 """
 
@@ -19,7 +19,7 @@ from resources.errors import ResourceError
 from resources.postgres import lsn, slots, table_queries
 from resources.postgres.resource import Postgres
 
-# A point is held while others read, and for longer than a statement or a transaction is commonly let live.
+# The snapshot is held while others read, which can take longer than the server's usual timeouts.
 _NO_LIMITS = """
 select set_config(name, '0', false) from pg_settings
  where name in ('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout',
@@ -36,23 +36,23 @@ select array(select pg_relation_filenode(relid)::bigint from pg_partition_tree(%
  where c.oid = %(oid)s
 """
 _TID_RANGES_FROM = 140000
-"""server_version_num from which on a range of ctid is read without reading the rest of the table."""
+"""The first server_version_num that reads a range of ctid without reading the rest of the table."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What pg_current_snapshot() tells, in 64-bit ids of top-level transactions."""
+    """The result of pg_current_snapshot(), in 64-bit ids of top-level transactions."""
 
     xmin: int
-    """All below have ended."""
+    """All transactions below have ended."""
     xmax: int
-    """None from here on has ended."""
+    """No transaction from here on had ended."""
     in_progress: frozenset[int]
-    """Those between the two that have not ended."""
+    """The transactions between the two that had not ended."""
 
     @classmethod
     def parse(cls, text: str) -> Snapshot:
-        """The snapshot behind `xmin:xmax:xip,xip,…`. Raises ValueError for another text."""
+        """Parse `xmin:xmax:xip,xip,…`. Raises ValueError for another text."""
         try:
             xmin, xmax, listed = text.split(":")
             found = cls(int(xmin), int(xmax), frozenset(int(each) for each in listed.split(",") if each))
@@ -65,28 +65,28 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class TableFiles:
-    """Where a table's rows lie. A statement that rewrites or truncates the table changes `nodes`."""
+    """A table's files. A statement that rewrites or truncates the table changes `nodes`."""
 
     nodes: tuple[int, ...]
     pages: int | None
-    """How many pages ranges of ctid can divide; None where the table has to be read in one."""
+    """The number of pages, if the table can be read in ranges of ctid; None if it has to be read in one scan."""
 
 
 @dataclass(frozen=True)
 class ConsistentPoint:
-    """A point while it is held."""
+    """A point of the database, valid while its snapshot is held."""
 
     snapshot_id: str
     """For `SET TRANSACTION SNAPSHOT`."""
     snapshot: Snapshot
     lsn: int
-    """Where the WAL stood once the snapshot was taken: whatever committed before it was seen lies before this."""
+    """The end of the WAL after the snapshot was taken; transactions that the snapshot sees committed before this."""
     horizon: int
     """The slot's restart_lsn before the snapshot was taken; 0 without a slot."""
     connection: Connection = field(repr=False)
 
     def files(self, schema: str, table: str) -> TableFiles:
-        """The table's files at this moment (the catalog is not read at the point). Raises TableMissing."""
+        """Return the table's files at this moment, not at the point. Raises TableMissing."""
         oid = table_queries.table_oid(self.connection, schema, table)
         with self.connection.cursor() as cursor:
             cursor.execute(_FILES, {"oid": oid})
@@ -98,31 +98,31 @@ class ConsistentPoint:
 
 @contextmanager
 def consistent_point(postgres: Postgres, slot: str) -> Iterator[ConsistentPoint]:
-    """Take a point and hold it during the block; `slot` is the replication slot that the changes stream through.
+    """Take a snapshot and hold it during the block; `slot` is the replication slot that streams the changes.
 
-    Raises what Postgres.connect() raises, and ResourceError where the server is a standby or ends the connection.
+    Raises what Postgres.connect() raises, and ResourceError if the server is a standby or ends the connection.
     """
     with postgres.connect() as connection:
         try:
-            yield _taken(connection, slot)
+            yield _take(connection, slot)
             with connection.cursor() as cursor:
                 cursor.execute("rollback")
         except Error as error:
             reason = str(error).strip().partition("\n")[0]
             raise ResourceError(
-                f"The consistent point in {connection.info.dbname} was lost: {reason}. Nothing was changed.",
-                "Run it again; if it stays so, look whether the server ends long transactions.",
+                f"Cannot hold the snapshot of database {connection.info.dbname}: {reason}. Nothing was changed.",
+                "Run it again; if it fails again, check whether the server ends long transactions.",
             ) from error
 
 
-def _taken(connection: Connection, slot: str) -> ConsistentPoint:
-    # Before the snapshot: a slot's restart_lsn only moves on, and only past transactions that have ended.
+def _take(connection: Connection, slot: str) -> ConsistentPoint:
+    # Read before the snapshot: a slot's restart_lsn only advances, and only past transactions that have ended.
     found = slots.slot(connection, slot)
     with connection.cursor() as cursor:
         cursor.execute("select pg_is_in_recovery()")
         if (cursor.fetchone() or (True,))[0]:
             raise ResourceError(
-                f"The server of database {connection.info.dbname} is a standby: it exports no snapshots.",
+                f"Cannot export a snapshot: the server of database {connection.info.dbname} is a standby.",
                 "Name the primary in the profile.",
             )
         cursor.execute(_NO_LIMITS)

@@ -1,4 +1,4 @@
-"""What the role that connectors sign in as may do with tables."""
+"""Grants privileges on tables to the role that connectors sign in as."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg
 
 from resources.errors import AccessRefused
 
-Right = Literal["select", "insert", "update"]
+Privilege = Literal["select", "insert", "update", "delete"]
 
 
-def grant(connection: Connection, role: str, tables: Iterable[tuple[str, str]], rights: Sequence[Right]) -> None:
-    """Give the role these rights to the tables (schema and name), and the use of their schemas, where it lacks them.
+def grant(
+    connection: Connection, role: str, tables: Iterable[tuple[str, str]], privileges: Sequence[Privilege]
+) -> None:
+    """Grant the role missing privileges on the tables (schema and name), and usage of their schemas.
 
     Raises:
-        AccessRefused: there is no such role, or the login may not grant this.
+        AccessRefused: there is no such role, or the user may not grant this.
     """
     wanted = tuple(tables)
     try:
@@ -28,17 +30,17 @@ def grant(connection: Connection, role: str, tables: Iterable[tuple[str, str]], 
                     parts = (sql.Identifier(schema), sql.Identifier(role))
                     cursor.execute(sql.SQL("grant usage on schema {} to {}").format(*parts))
             for table in wanted:
-                for right in rights:
-                    # Of what is there already nothing is written: each grant is a change of the catalog.
+                for privilege in privileges:
+                    # Existing privileges are not granted again: each grant is a change of the catalog.
                     cursor.execute(
-                        "select has_table_privilege(%s, format('%%I.%%I', %s, %s), %s)", (role, *table, right)
+                        "select has_table_privilege(%s, format('%%I.%%I', %s, %s), %s)", (role, *table, privilege)
                     )
                     if cursor.fetchone() == (False,):
                         parts = (sql.Identifier(*table), sql.Identifier(role))
-                        cursor.execute(sql.SQL(f"grant {right} on {{}} to {{}}").format(*parts))
+                        cursor.execute(sql.SQL(f"grant {privilege} on {{}} to {{}}").format(*parts))
     except (errors.UndefinedObject, errors.InsufficientPrivilege) as error:
         names = ", ".join(".".join(table) for table in wanted)
         raise AccessRefused(
-            f"Cannot let role {role} {', '.join(rights)} {names}: {str(error).strip().splitlines()[0]}.",
-            "Make the role, or let the pipeline's login own the tables (docs/security.md).",
+            f"Cannot grant {', '.join(privileges)} on {names} to role {role}: {str(error).strip().splitlines()[0]}.",
+            "Create the role, or make the pipeline's user the owner of the tables (docs/security.md).",
         ) from error

@@ -26,5 +26,5 @@ def to_text(position: int) -> str:
         ValueError: the position is negative or has more than 64 bits.
     """
     if not 0 <= position < 1 << 64:
-        raise ValueError(f"{position} is not an LSN: it has to fit 64 bits without a sign")
+        raise ValueError(f"{position} is not an LSN: an LSN is an unsigned 64-bit number")
     return f"{position >> 32:X}/{position & 0xFFFFFFFF:X}"

@@ -1,4 +1,4 @@
-"""Publications: which tables' changes a replication slot hands out."""
+"""Reads, creates and extends publications, which define the tables whose changes are streamed."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ class PublicationInfo:
     name: str
     tables: tuple[Table, ...]
     all_tables: bool
-    held_back: tuple[str, ...]
-    """Operations that it doesn't publish, of insert, update and delete."""
-    narrowed: tuple[Table, ...]
-    """Tables of which it publishes only some rows or columns."""
+    unpublished: tuple[str, ...]
+    """Those of insert, update and delete that it does not publish."""
+    filtered: tuple[Table, ...]
+    """Tables with a row filter or a column list."""
 
 
 @dataclass(frozen=True)
 class PublicationChange:
-    """What `ensure_publication` did."""
+    """The result of `ensure_publication`."""
 
     action: Literal["created", "extended", "unchanged"]
     added: tuple[Table, ...]
 
 
 def publication(connection: Connection, name: str) -> PublicationInfo | None:
-    """Return the publication, None if there is none of that name."""
+    """Return the publication, None if it does not exist."""
     with connection.cursor() as cursor:
         cursor.execute(
             "select puballtables, pubinsert, pubupdate, pubdelete from pg_publication where pubname = %s", (name,)
@@ -46,7 +46,7 @@ def publication(connection: Connection, name: str) -> PublicationInfo | None:
         row = cursor.fetchone()
         if row is None:
             return None
-        # Reading through to_jsonb, because row filters and column lists came with PostgreSQL 15.
+        # Through to_jsonb, because the columns for row filters and column lists exist from PostgreSQL 15 on.
         cursor.execute(
             "select t.schemaname::text, t.tablename::text,"
             " exists (select from pg_publication p join pg_publication_rel r on r.prpubid = p.oid"
@@ -62,17 +62,17 @@ def publication(connection: Connection, name: str) -> PublicationInfo | None:
         name=name,
         tables=tuple((schema, table) for schema, table, _ in rows),
         all_tables=bool(row[0]),
-        held_back=tuple(operation for operation, published in operations if not published),
-        narrowed=tuple((schema, table) for schema, table, narrowed in rows if narrowed),
+        unpublished=tuple(operation for operation, published in operations if not published),
+        filtered=tuple((schema, table) for schema, table, filtered in rows if filtered),
     )
 
 
 def ensure_publication(connection: Connection, name: str, tables: Iterable[Table]) -> PublicationChange:
-    """Make the publication cover the tables; tables that it has besides are left in it.
+    """Create the publication, or add missing tables to it; other tables stay in it.
 
     Raises:
         TableMissing: one of the tables doesn't exist.
-        PublicationConflict: the publication exists, and holds back operations, rows or columns of them.
+        PublicationConflict: the publication exists and does not publish all operations, rows and columns of them.
     """
     wanted = tuple(dict.fromkeys(tables))
     for schema, table in wanted:
@@ -81,14 +81,14 @@ def ensure_publication(connection: Connection, name: str, tables: Iterable[Table
     if found is None:
         _run(connection, "create publication {} for table {}", name, wanted)
         return PublicationChange("created", wanted)
-    if found.held_back:
+    if found.unpublished:
         raise PublicationConflict(
-            f"Publication {name} doesn't publish {', '.join(found.held_back)}. Set it:"
+            f"Publication {name} doesn't publish {', '.join(found.unpublished)}. Set it:"
             f" ALTER PUBLICATION {name} SET (publish = 'insert, update, delete'), or name another publication."
         )
-    if narrowed := [f"{schema}.{table}" for schema, table in wanted if (schema, table) in found.narrowed]:
+    if filtered := [f"{schema}.{table}" for schema, table in wanted if (schema, table) in found.filtered]:
         raise PublicationConflict(
-            f"Publication {name} has a row filter or a column list on {', '.join(narrowed)}: changes would be"
+            f"Publication {name} has a row filter or a column list on {', '.join(filtered)}: changes would be"
             " missing. Remove it with ALTER PUBLICATION … SET TABLE, or name another publication."
         )
     missing = tuple(table for table in wanted if table not in found.tables)

@@ -1,4 +1,4 @@
-"""PostgreSQL, as a Dagster resource: it opens connections for the functions of this package."""
+"""PostgreSQL as a Dagster resource; its methods are functions of the other modules in this folder."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ from resources.aws.secrets import DatabaseSecret, SecretLogin
 from resources.errors import Unreachable
 from resources.postgres import (
     grants,
-    heartbeat_table,
     publications,
     server_identity,
     slots,
     table_columns,
     table_queries,
+    transactions,
     truncate_trigger,
 )
 from resources.postgres.connection import Login, open_connection
+from resources.postgres.own_tables import heartbeat_table, own_table, signal_table
+from resources.postgres.own_tables.own_table import OwnTable
 from resources.postgres.publications import PublicationChange, Table
 from resources.postgres.table_columns import TableCatalog
 
@@ -35,7 +37,7 @@ T = TypeVar("T")
 def _connected(
     function: Callable[Concatenate[Connection, P], T], *, autocommit: bool = True
 ) -> Callable[Concatenate[Postgres, P], T]:
-    """Return a function of a connection as a method that opens a connection for it."""
+    """Convert a function of a connection to a method that opens the connection."""
 
     @wraps(function)
     def method(self: Postgres, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -57,16 +59,16 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
     port: int = 5432
     user: str
     password: str = Field(default="", repr=False, description="Bind an EnvVar: a literal is shown in Dagster's UI.")
-    secret: DatabaseSecret | None = Field(default=None, description="Where the login is looked up instead.")
+    secret: DatabaseSecret | None = Field(default=None, description="A secret with the login, instead of `user`.")
     database: str
     capture_role: str = Field(
         default="",
-        description="The role that connectors sign in as, which is granted what they need; empty: the login's own.",
+        description="The role that connectors sign in as; it is granted what they need. Empty: `user`.",
     )
     hint: str = Field(default="", description="A sentence that is appended to connection errors.")
     connect_timeout_seconds: int = Field(default=5, gt=1, description="libpq rounds 1 up to 2.")
     statement_timeout_seconds: float = Field(default=300.0, gt=0)
-    attempts: int = Field(default=3, gt=0, description="How often to try a connection that isn't answered.")
+    attempts: int = Field(default=3, gt=0, description="How often a connection is tried if the server does not answer.")
 
     @contextmanager
     def connect(self, database: str | None = None, *, autocommit: bool = True) -> Iterator[Connection]:
@@ -75,8 +77,8 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
         Without autocommit the block is one transaction: committed at its end, rolled back if it raises.
 
         Raises:
-            Unreachable: nobody answered.
-            AccessRefused: the server refuses the user or the password.
+            Unreachable: the server did not answer.
+            AccessRefused: the server rejects the user or the password.
             DatabaseMissing: the server has no such database.
         """
         retrying = Retrying(
@@ -89,7 +91,7 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
         def opened(found: SecretLogin | None = None) -> Connection:
             return retrying(open_connection, self._login(found), database or self.database)
 
-        with closing(opened() if self.secret is None else self.secret.signed_in(opened)) as connection:
+        with closing(opened() if self.secret is None else self.secret.use_login(opened)) as connection:
             if autocommit:
                 connection.autocommit = True
                 yield connection
@@ -98,16 +100,16 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
                     yield connection
 
     def login(self) -> Login:
-        """Return the current login, for callers that connect themselves. Raises what reading a secret raises."""
+        """Return the current login, for callers that connect themselves. Raises what DatabaseSecret.login() raises."""
         return self._login(None if self.secret is None else self.secret.login())
 
     def _login(self, found: SecretLogin | None = None) -> Login:
-        # Outside of Dagster nobody has resolved the EnvVar.
+        # Outside of Dagster, EnvVars are not resolved.
         password = self.password.get_value() if isinstance(self.password, dg.EnvVar) else self.password
         return Login(
             host=self.host,
             port=self.port,
-            # A secret that is rotated between two users names the one whose password it has.
+            # With rotation between two users, the secret contains the current user.
             user=self.user if found is None else found.username or self.user,
             password=(password or "") if found is None else found.password,
             connect_timeout_seconds=self.connect_timeout_seconds,
@@ -116,7 +118,7 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
         )
 
     columns = _connected(table_columns.columns)
-    untellable_dates = _connected(table_columns.untellable_dates)
+    unsupported_dates = _connected(table_columns.unsupported_dates)
     publishes_generated = _connected(table_columns.publishes_generated)
     has_values = _connected(table_columns.has_values)
 
@@ -132,31 +134,30 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
     slot = _connected(slots.slot)
     drop_slot = _connected(slots.drop_slot)
     beat = _connected(heartbeat_table.beat)
+    request_snapshot = _connected(signal_table.request_snapshot)
+    next_xid = _connected(transactions.next_xid)
+    oldest_open_xid = _connected(transactions.oldest_open_xid)
 
     def current_lsn(self) -> int:
         """Return the end of the WAL."""
         return self.identity().lsn
 
     def catalog(self, schema: str, table: str) -> TableCatalog:
-        """Return columns, key and storage of the table as of one moment; raise TableMissing if there is none."""
+        """Return columns, key and storage of the table as of one moment; raise TableMissing if it does not exist."""
         with self.connect(autocommit=False) as connection:
             connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
             return table_columns.catalog(connection, schema, table)
 
     def ensure_publication(self, name: str, tables: Iterable[Table]) -> PublicationChange:
-        """Make the publication cover the tables, and let the capture role read them; return what was done to it."""
+        """Create or extend the publication, and grant the capture role SELECT on the tables; return the change."""
         wanted = tuple(tables)
         with self.connect(autocommit=False) as connection:
-            done = publications.ensure_publication(connection, name, wanted)
+            change = publications.ensure_publication(connection, name, wanted)
             if self.capture_role:
                 grants.grant(connection, self.capture_role, wanted, ["select"])
-        return done
+        return change
 
-    def ensure_heartbeat(self, schema: str) -> bool:
-        """Create `<schema>.cdc_heartbeat` if it is missing, and let the capture role write it; return if it was."""
+    def ensure_own_table(self, schema: str, table: OwnTable) -> bool:
+        """Create a table of the pipeline's own if it is missing, and let the capture role use it; return if it was."""
         with self.connect(autocommit=False) as connection:
-            made = heartbeat_table.ensure_heartbeat(connection, schema)
-            if self.capture_role:
-                heartbeat = (schema, heartbeat_table.TABLE)
-                grants.grant(connection, self.capture_role, [heartbeat], ["select", "insert", "update"])
-        return made
+            return own_table.ensure(connection, schema, table, self.capture_role)

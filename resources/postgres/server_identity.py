@@ -1,4 +1,4 @@
-"""What tells that a server, or a publication, is still the one that it was."""
+"""Identities of a server and of a publication, to detect that one was replaced or re-created."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ class ServerIdentity:
     system_identifier: str
     """The number that initdb gave it; base backups and replicas have the same one."""
     timeline: int
-    """Rises whenever a server starts to write after a recovery: a backup restored to a point in time, a promotion."""
+    """Increases whenever a server starts to write after a recovery: point-in-time recovery, promotion."""
     lsn: int
-    """Where its WAL ends."""
+    """The end of its WAL."""
 
 
 @dataclass(frozen=True)
 class PublicationIdentity:
-    """A publication as the catalog's row numbers tell it: made again, or with a table put in again, it has others."""
+    """The catalog's ids of a publication: they change if it is re-created, or if a table is removed and added again."""
 
     oid: int
     version: str
-    """The transaction that wrote the publication's row: another one after any change of its settings."""
+    """The transaction that wrote the publication's row (xmin); it differs after any change of the settings."""
     tables: Mapping[str, int]
-    """The number of each table's membership, by `schema.table`; 0 where all tables are published."""
+    """The oid of each table's membership, by `schema.table`; 0 if all tables are published."""
 
 
 def server(connection: Connection) -> ServerIdentity:
@@ -47,7 +47,7 @@ def server(connection: Connection) -> ServerIdentity:
 
 
 def publication(connection: Connection, name: str) -> PublicationIdentity | None:
-    """Return the identity of the publication, None if there is none of that name."""
+    """Return the identity of the publication, None if it does not exist."""
     with connection.cursor() as cursor:
         cursor.execute("select oid::bigint, xmin::text from pg_publication where pubname = %s", (name,))
         row = cursor.fetchone()

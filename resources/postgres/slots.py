@@ -1,4 +1,4 @@
-"""Replication slots: how far a consumer has read the WAL, and what the server keeps for it."""
+"""Reads and drops replication slots: the consumer's position in the WAL, and the WAL that the server keeps for it."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ class SlotInfo:
     database: str
     active: bool
     restart_lsn: int | None
-    """The oldest WAL that it still needs; None once it was invalidated."""
+    """The start of the WAL that it still needs; None if it was invalidated."""
     confirmed_flush_lsn: int | None
-    """Everything committed before this was confirmed by the consumer."""
+    """The consumer has confirmed everything that was committed before this."""
     retained_bytes: int | None
-    """The WAL that is kept for it, in bytes."""
+    """The size of the WAL that the server keeps for it."""
     wal_status: str | None
     """reserved, extended, unreserved or lost (pg_replication_slots)."""
     invalidation_reason: str | None
-    """Why the server gave it up; such a slot never works again."""
+    """Why the server invalidated it, which is final."""
 
 
-# Through to_jsonb: the column invalidation_reason is there from PostgreSQL 17 on. Before, only `lost` says it.
+# Through to_jsonb: the column invalidation_reason exists from PostgreSQL 17 on. Before, only wal_status shows it.
 _SLOT = """
 select s.slot_name::text, s.plugin::text, s.database::text, s.active, s.restart_lsn::text,
        s.confirmed_flush_lsn::text, pg_wal_lsn_diff(pg_current_wal_lsn(), s.restart_lsn)::bigint, s.wal_status,
@@ -43,7 +43,7 @@ select s.slot_name::text, s.plugin::text, s.database::text, s.active, s.restart_
 
 
 def slot(connection: Connection, name: str) -> SlotInfo | None:
-    """Return the logical replication slot, None if there is none of that name."""
+    """Return the logical replication slot, None if it does not exist."""
     with connection.cursor() as cursor:
         cursor.execute(_SLOT, (name,))
         row = cursor.fetchone()
@@ -63,17 +63,17 @@ def slot(connection: Connection, name: str) -> SlotInfo | None:
 
 
 def drop_slot(connection: Connection, name: str, timeout_seconds: float = 30.0) -> bool:
-    """Drop the slot, ending the connection that reads from it; return whether there was one.
+    """Drop the slot, and terminate the connection that reads from it; return whether the slot existed.
 
     Raises:
-        SlotBusy: a consumer took it again and again until the time was up.
+        SlotBusy: a consumer reconnected repeatedly until the timeout.
     """
     if slot(connection, name) is None:
         return False
     attempts = Retrying(
         stop=stop_after_delay(timeout_seconds),
         wait=wait_fixed(0.1),
-        # Between the walsender's end and the drop a consumer may have come back: try again until the bound.
+        # Between the walsender's end and the drop, a consumer may have reconnected: retry until the timeout.
         retry=retry_if_exception_type(pg_errors.ObjectInUse) | retry_if_result(lambda done: not done),
     )
     try:
@@ -87,7 +87,7 @@ def drop_slot(connection: Connection, name: str, timeout_seconds: float = 30.0) 
 
 
 def _drop_once(connection: Connection, name: str) -> bool:
-    """End the walsender, if there is one, else drop the slot; return whether the slot is gone."""
+    """Terminate the walsender if there is one, otherwise drop the slot; return whether the slot is gone."""
     with connection.cursor() as cursor:
         cursor.execute("select active_pid from pg_replication_slots where slot_name = %s", (name,))
         row = cursor.fetchone()

@@ -1,4 +1,4 @@
-"""The columns of a PostgreSQL table and their types, as the catalog has them."""
+"""Reads a PostgreSQL table's columns and their types from the catalog."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 from psycopg2 import sql
 from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg2 names its class in lower case
 
-from resources.postgres import debezium_constants
+from resources.postgres.debezium_constants import debezium_text
 from resources.postgres.table_queries import key_is_deferrable, primary_key, table_oid
 
 TypeKind = Literal["base", "array", "composite", "domain", "enum", "pseudo", "range", "multirange"]
@@ -24,9 +24,9 @@ _KINDS: dict[str, TypeKind] = {
     "m": "multirange",
 }
 
-# A domain is followed to the type below it, however many lie between, and an array to its elements, but no domain
-# below an array: Debezium tells such elements otherwise. The modifier that counts is the one nearest to the column.
-# An array's own type is the one that its elements' type names as typarray: int2vector is none. A numeric's modifier is
+# Resolves domains, also nested ones, to their base type, and arrays to their element type. Domains below an array are
+# not resolved, since Debezium writes such elements in another format. The modifier nearest to the column applies.
+# An array type is one that its element type names in typarray, which excludes int2vector. A numeric's modifier is
 # decoded as in numerictypmodin() of PostgreSQL's numeric.c.
 _COLUMNS = """
 with recursive chain as (
@@ -73,38 +73,38 @@ select a.attname,
 
 @dataclass(frozen=True)
 class ColumnInfo:
-    """One column of a table, as the catalog has it."""
+    """One column of a table."""
 
     name: str
     type_name: str
     """The declared type with its modifier, such as `numeric(6,2)` or the name of a domain."""
     base_type: str
-    """The type without modifiers and with domains followed to what they are made of, such as `numeric`."""
+    """The type without modifiers and with domains resolved, such as `numeric`."""
     nullable: bool
     position: int
-    """The attribute number: it has holes where columns were dropped, and never changes."""
+    """The attribute number: it never changes; numbers of dropped columns are not reused."""
     numeric_precision: int | None
-    """Digits in all; None for other types and for numeric without a precision."""
+    """The total number of digits; None for other types and for numeric without a precision."""
     numeric_scale: int | None
     default: str | None
     """The default's expression in SQL; None for a generated column."""
     kind: TypeKind
     generated: bool
-    """Generated columns aren't published unless the publication says so (PostgreSQL 18), and virtual ones never."""
+    """Stored generated columns are published if the publication has that option (PostgreSQL 18), virtual ones never."""
     resolved_type: str | None = None
-    """The type with its modifier, domains above arrays followed, as `numeric(6,2)` or `integer[]`; None: type_name."""
+    """The type with its modifier, domains above arrays resolved, as `numeric(6,2)` or `integer[]`; None: type_name."""
     element_kind: TypeKind = "base"
-    """The kind of what is below domains and arrays."""
+    """The kind of the type below domains and arrays."""
     virtual: bool = False
-    """Whether it is generated when it is read, and not stored."""
+    """Whether it is computed when it is read, and not stored."""
     missing: str | None = None
-    """What rows that are older than the column show, as PostgreSQL writes it: ALTER TABLE … ADD COLUMN … DEFAULT keeps
-    it here and rewrites no row. None where they show NULL, and where the table was rewritten since."""
+    """The value in rows that are older than the column, as PostgreSQL's text: ALTER TABLE … ADD COLUMN … DEFAULT stores
+    it in the catalog and rewrites no row. None where it is NULL, and where the table was rewritten since."""
 
 
 @dataclass(frozen=True)
 class Storage:
-    """Which table it is, and which file holds it: another oid is another table, another file a rewritten one."""
+    """The identity of a table and of its file: a re-created table has another oid, a rewritten one another file."""
 
     oid: int
     filenode: int | None
@@ -113,23 +113,23 @@ class Storage:
 
 @dataclass(frozen=True)
 class TableCatalog:
-    """What the catalog says of a table at one moment."""
+    """The catalog's description of a table at one moment."""
 
     columns: tuple[ColumnInfo, ...]
     key: tuple[str, ...]
-    """The primary key's columns, none if there is none."""
+    """The primary key's columns; empty if there is no primary key."""
     storage: Storage
     missing: Mapping[str, str] = field(default_factory=dict)
-    """By column: what rows that are older than it show, as Debezium would spell it; only what can be told."""
+    """By column: the value in rows that are older than it, as Debezium's text, where that text is known."""
     children: tuple[str, ...] = ()
-    """Partitions and tables that inherit, in which rows of this one stand."""
+    """Partitions and inheriting tables, which contain rows of this one."""
     deferrable: bool = False
     """Whether the primary key is deferrable (table_queries.key_is_deferrable())."""
     row_security: bool = False
-    """Whether policies hide rows of it from the user who asks (row_security_active())."""
+    """Whether policies hide rows of it from the connection's user (row_security_active())."""
 
 
-_UNTELLABLE = """
+_UNSUPPORTED_DATES = """
     coalesce(bool_or(
         isfinite({0}) and ({0} < date '0001-01-01' or {0} between date '1582-10-05' and date '1582-10-14')
     ), false)
@@ -171,13 +171,13 @@ def storage(connection: Connection, schema: str, table: str) -> Storage:
 
 
 def catalog(connection: Connection, schema: str, table: str) -> TableCatalog:
-    """Return everything about the table, of one moment where the connection is in a REPEATABLE READ transaction.
+    """Return the table's description, of one moment if the connection is in a REPEATABLE READ transaction.
 
     Raises TableMissing if there is no such table.
     """
     found = columns(connection, schema, table)
-    spelled = {
-        column.name: debezium_constants.spelled(connection, column.resolved_type or column.type_name, column.missing)
+    texts = {
+        column.name: debezium_text(connection, column.resolved_type or column.type_name, column.missing)
         for column in found
         if column.missing is not None
     }
@@ -185,7 +185,7 @@ def catalog(connection: Connection, schema: str, table: str) -> TableCatalog:
         columns=found,
         key=primary_key(connection, schema, table),
         storage=storage(connection, schema, table),
-        missing={name: text for name, text in spelled.items() if text is not None},
+        missing={name: text for name, text in texts.items() if text is not None},
         children=_children(connection, schema, table),
         deferrable=key_is_deferrable(connection, schema, table),
         row_security=_row_security(connection, schema, table),
@@ -208,24 +208,25 @@ def _children(connection: Connection, schema: str, table: str) -> tuple[str, ...
         return tuple(name for (name,) in cursor)
 
 
-def untellable_dates(connection: Connection, schema: str, table: str) -> tuple[str, ...]:
-    """Return the columns of type date with days that Debezium's snapshot tells as others (a scan): those before the
-    year 1, infinity aside, and those that Java's old calendar leaves out.
+def unsupported_dates(connection: Connection, schema: str, table: str) -> tuple[str, ...]:
+    """Return the columns of type date that contain days which Debezium's snapshot writes as other days.
+
+    These are days before the year 1, except infinity, and the days that Java's old calendar omits. Scans the table.
     """
     names = [column.name for column in columns(connection, schema, table) if column.base_type == "date"]
     if not names:
         return ()
-    asked = sql.SQL(", ").join(sql.SQL(_UNTELLABLE).format(sql.Identifier(name)) for name in names)
+    expressions = sql.SQL(", ").join(sql.SQL(_UNSUPPORTED_DATES).format(sql.Identifier(name)) for name in names)
     with connection.cursor() as cursor:
-        cursor.execute(sql.SQL("select {} from {}").format(asked, sql.Identifier(schema, table)))
+        cursor.execute(sql.SQL("select {} from {}").format(expressions, sql.Identifier(schema, table)))
         row = cursor.fetchone() or ()
     return tuple(name for name, early in zip(names, row, strict=True) if early)
 
 
 def publishes_generated(connection: Connection, publication: str) -> bool:
-    """Return whether the publication has the values of stored generated columns (PostgreSQL 18)."""
+    """Return whether the publication contains the values of stored generated columns (PostgreSQL 18)."""
     with connection.cursor() as cursor:
-        # Older servers have no such column of the catalog.
+        # The catalog's column exists from PostgreSQL 18 on.
         cursor.execute(
             "select coalesce(to_jsonb(p) ->> 'pubgencols' = 's', false) from pg_publication p where pubname = %s",
             (publication,),
@@ -235,7 +236,7 @@ def publishes_generated(connection: Connection, publication: str) -> bool:
 
 
 def has_values(connection: Connection, schema: str, table: str, column: str) -> bool:
-    """Return whether any row has a value in the column (a scan where none has)."""
+    """Return whether any row has a value in the column; scans the table if no row has."""
     with connection.cursor() as cursor:
         cursor.execute(
             sql.SQL("select exists (select from {} where {} is not null)").format(

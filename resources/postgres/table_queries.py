@@ -1,4 +1,4 @@
-"""One table of a PostgreSQL database: whether it is there, its key, its rows, its replica identity."""
+"""Queries about one PostgreSQL table: existence, primary key, row count, replica identity."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def table_oid(connection: Connection, schema: str, table: str) -> int:
 
 
 def primary_key(connection: Connection, schema: str, table: str) -> tuple[str, ...]:
-    """Return the key's columns in the key's order, none if the table has no primary key."""
+    """Return the primary key's columns in the key's order; empty if there is no primary key."""
     with connection.cursor() as cursor:
         cursor.execute(
             "select a.attname from pg_index i"
@@ -48,10 +48,10 @@ def primary_key(connection: Connection, schema: str, table: str) -> tuple[str, .
 
 
 def key_is_deferrable(connection: Connection, schema: str, table: str) -> bool:
-    """Return whether the primary key is checked at the end of a statement or transaction only.
+    """Return whether the primary key is checked only at the end of a statement or transaction.
 
-    Such a key lets one statement give a row the key that another row still has (`set id = id + 1`). Its changes are
-    then written in an order that, key by key, ends with the delete of the row that lost the key.
+    With such a key, a statement can give a row the key that another row still has (`set id = id + 1`). The changes of a
+    key then end with the delete of its previous row, although the key exists.
     """
     with connection.cursor() as cursor:
         cursor.execute(
@@ -63,7 +63,7 @@ def key_is_deferrable(connection: Connection, schema: str, table: str) -> bool:
 
 
 def row_count(connection: Connection, schema: str, table: str) -> int:
-    """Count the table's rows (a scan; the statistics' estimate would be no count)."""
+    """Count the table's rows with a scan; the statistics only have an estimate."""
     table_oid(connection, schema, table)
     with connection.cursor() as cursor:
         cursor.execute(sql.SQL("select count(*) from {}").format(sql.Identifier(schema, table)))
@@ -72,14 +72,14 @@ def row_count(connection: Connection, schema: str, table: str) -> int:
 
 
 def replica_identity(connection: Connection, schema: str, table: str) -> ReplicaIdentity:
-    """Return what an UPDATE or DELETE of the table puts into the WAL of the old row."""
+    """Return the replica identity: which columns of the old row an UPDATE or DELETE writes to the WAL."""
     with connection.cursor() as cursor:
         cursor.execute(
             "select relreplident::text from pg_class where oid = %s", (table_oid(connection, schema, table),)
         )
         row = cursor.fetchone()
     if row is None:
-        raise TableMissing(f"Table {schema}.{table} was dropped a moment ago.")
+        raise TableMissing(f"Table {schema}.{table} has just been dropped.")
     return _IDENTITIES[row[0]]
 
 

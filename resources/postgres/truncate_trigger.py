@@ -1,7 +1,7 @@
-"""TRUNCATE, refused on captured tables: Debezium's flattened events have no place for it.
+"""Rejects TRUNCATE on captured tables with a trigger: Debezium's flattened events cannot represent it.
 
-A TRUNCATE removes every row without a change of any, so that the lake would keep them all. A trigger on the table
-refuses it for every role and form: by CASCADE from another table, or as a replica (the trigger fires always).
+A TRUNCATE removes all rows without a change event for each, so the lake would keep them. The trigger rejects it for
+every role, also by CASCADE from another table and with session_replication_role = replica (ENABLE ALWAYS).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg
 from resources.postgres.table_queries import table_oid
 
 TRIGGER = "cdc_lake_refuse_truncate"
-"""The name of trigger and function; the function is in the table's schema."""
+"""The name of the trigger and of its function, which is in the table's schema."""
 
 _FUNCTION = """
 create or replace function {function}() returns trigger language plpgsql as $body$
@@ -25,7 +25,7 @@ begin
 end
 $body$
 """
-# A partition can be truncated by its own name, past its parent's trigger.
+# A partition can be truncated by its own name, which does not fire its parent's trigger.
 _MEMBERS = """
 with recursive member(oid) as (
     select %s::oid union select i.inhrelid from pg_inherits i join member m on i.inhparent = m.oid
@@ -40,14 +40,14 @@ order by n.nspname, c.relname
 
 
 def truncatable(connection: Connection, schema: str, table: str) -> list[tuple[str, str]]:
-    """Return schema and name of the table and its partitions that do not refuse TRUNCATE."""
+    """Return schema and name of those of the table and its partitions that do not reject TRUNCATE."""
     with connection.cursor() as cursor:
         cursor.execute(_MEMBERS, (table_oid(connection, schema, table), TRIGGER))
         return [(schema_name, name) for schema_name, name, guarded in cursor if not guarded]
 
 
 def refuse_truncate(connection: Connection, schema: str, table: str) -> bool:
-    """Make the table, and each partition of it, refuse TRUNCATE; return whether that was a change."""
+    """Create the trigger on the table and its partitions; return whether one was missing."""
     missing = truncatable(connection, schema, table)
     trigger = sql.Identifier(TRIGGER)
     for schema_name, name in missing:

@@ -58,7 +58,7 @@ class LastIngestion:
 
 
 def last(api: Api, data_set: str) -> LastIngestion | None:
-    """Return the newest ingestion, None if there is none; it is on the first page of QuickSight's list."""
+    """Return the newest ingestion, None before the first one; it is on the first page of QuickSight's list."""
     ingestions = api.call("list_ingestions", DATA_SET, data_set)["Ingestions"]
     if not ingestions:
         return None

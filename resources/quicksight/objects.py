@@ -126,7 +126,7 @@ class Api:
             raise QuickSightFailed(f"The {kind.words} {arn} was deleted during the change.", "Materialise again.")
         if failed(actual):
             raise QuickSightFailed(
-                f"The {kind.words} {arn} is {status(actual)}: {_reasons(actual)}.",
+                f"Cannot change {kind.words} {arn}: its status is {status(actual)} ({_reasons(actual)}).",
                 "Correct the template, or what the data source may read, then materialise again.",
             )
         return actual
@@ -168,7 +168,7 @@ def grants(kind: Kind, principal: str) -> list[dict[str, Any]]:
 
 
 def status(actual: Mapping[str, Any]) -> str:
-    """Return the status of a described object; empty for a data set, which has none."""
+    """Return the status of a described object; empty for a data set, which has no status."""
     return str(actual.get("Status") or actual.get("Version", {}).get("Status", ""))
 
 

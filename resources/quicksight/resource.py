@@ -20,7 +20,7 @@ from botocore.exceptions import ClientError
 from pydantic import Field
 
 from resources.aws.client import AwsRequestFailed, AwsResource
-from resources.aws.matching import same
+from resources.aws.matching import matches
 from resources.connect.connector_interface import PutOutcome
 from resources.errors import ResourceError
 from resources.quicksight import ingestions
@@ -97,7 +97,7 @@ class QuickSight(AwsResource):
         if actual is None:
             self._create(api, DATA_SOURCE, id_, **desired, Type=_TYPE)
             api.succeeded(DATA_SOURCE, id_)
-        elif failed(actual) or not same(desired, actual) or _role(actual) != self.role_arn:
+        elif failed(actual) or not matches(desired, actual) or _role(actual) != self.role_arn:
             api.call("update_data_source", DATA_SOURCE, id_, **desired)
             api.succeeded(DATA_SOURCE, id_)
             return self._granted(api, DATA_SOURCE, id_, "updated")
@@ -111,7 +111,7 @@ class QuickSight(AwsResource):
         if actual is None:
             response = self._create(api, DATA_SET, id_, **desired)
             return self._granted(api, DATA_SET, id_, "created", ingestion_id=response.get("IngestionId"))
-        if same(desired, actual):
+        if matches(desired, actual):
             return self._granted(api, DATA_SET, id_, "unchanged")
         response = api.call("update_data_set", DATA_SET, id_, **desired)
         return self._granted(api, DATA_SET, id_, "updated", ingestion_id=response.get("IngestionId"))

@@ -1,1 +1,1 @@
-"""Spark: jobs in this process, on an EMR cluster, or on EMR Serverless."""
+"""Runs Spark jobs in this process, on an EMR cluster, or on EMR Serverless."""

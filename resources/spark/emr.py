@@ -14,18 +14,24 @@ from resources.spark.job_interface import JobRun
 _FINAL = frozenset({"COMPLETED", "CANCELLED", "FAILED", "INTERRUPTED"})
 
 
-_UNSURE = frozenset({"InternalFailure", "InternalServerError", "InternalServerException", "ServiceUnavailable"})
-"""Answers that leave it open whether a step was added."""
+_UNCERTAIN = frozenset({"InternalFailure", "InternalServerError", "InternalServerException", "ServiceUnavailable"})
+"""Error codes after which a step may have been added."""
 
 
 class EmrSteps(EmrJobs):
-    """Steps `spark-submit` by command-runner.jar, in client mode: a step that is cancelled takes the driver with it,
-    and its log is the driver's. In cluster mode YARN would go on with the job.
+    """Runs each job as a step, `spark-submit` in client mode by command-runner.jar.
+
+    In client mode, cancelling a step ends the driver, and the step's log is the driver's. In cluster mode, YARN would
+    continue the job.
     """
 
     cluster_id: str
-    role_arn: str | None = Field(default=None, description="The steps' runtime role, where the cluster has them.")
-    python: str = Field(description="The interpreter on the cluster's machines that has our packages' requirements.")
+    role_arn: str | None = Field(
+        default=None, description="The steps' runtime role, if the cluster supports runtime roles."
+    )
+    python: str = Field(
+        description="The Python interpreter on the cluster's machines that has our packages' requirements."
+    )
 
     _logs: str | None = PrivateAttr(default=None)
 
@@ -46,51 +52,49 @@ class EmrSteps(EmrJobs):
             "ActionOnFailure": "CONTINUE",
             "HadoopJarStep": {"Jar": "command-runner.jar", "Args": [*args, *submission.arguments]},
         }
-        asked: dict[str, Any] = {"JobFlowId": self.cluster_id, "Steps": [step]}
+        request: dict[str, Any] = {"JobFlowId": self.cluster_id, "Steps": [step]}
         if self.role_arn:
-            asked["ExecutionRoleArn"] = self.role_arn
-        step_id = self.patiently(lambda: self._added(asked, submission.name), unanswered=False)
+            request["ExecutionRoleArn"] = self.role_arn
+        step_id = self.with_retries(lambda: self._add_step(request, submission.name), idempotent=False)
         log, page = f"{logs}{step_id}/", console_links.emr_cluster(self.region, self.cluster_id)
         return JobRun(submission.job, step_id, "PENDING", "", log, console_links.objects(self.region, log), page)
 
-    def _added(self, asked: dict[str, Any], name: str) -> str:
-        """The id of a new step; of the one that was added all the same where the answer was lost."""
+    def _add_step(self, request: dict[str, Any], name: str) -> str:
+        """Add a step and return its id; if the response was lost, return the id of the step that was added."""
         try:
             with self.explained(f"Adding a step to the cluster {self.cluster_id}"):
-                return str(self.client("emr", attempts=1).add_job_flow_steps(**asked)["StepIds"][0])
+                return str(self.client("emr", attempts=1).add_job_flow_steps(**request)["StepIds"][0])
         except (Unreachable, AwsRequestFailed) as error:
-            if isinstance(error, AwsRequestFailed) and error.code not in _UNSURE:
+            if isinstance(error, AwsRequestFailed) and error.code not in _UNCERTAIN:
                 raise
-            found = self.patiently(lambda: self._named(name))
+            found = self.with_retries(lambda: self._step_of(name))
             if found is None:
                 raise
             return found
 
-    def _named(self, name: str) -> str | None:
+    def _step_of(self, name: str) -> str | None:
         with self.explained(f"Listing steps of the cluster {self.cluster_id}"):
             newest = self.client("emr").list_steps(ClusterId=self.cluster_id)["Steps"]
         return next((str(each["Id"]) for each in newest if each["Name"] == name), None)
 
-    def _look(self, run: JobRun) -> JobRun:
-        with self.explained(f"Describing {self._described(run)}"):
+    def _refreshed(self, run: JobRun) -> JobRun:
+        with self.explained(f"Describing {self._label(run)}"):
             step = self.client("emr").describe_step(ClusterId=self.cluster_id, StepId=run.id)["Step"]
         status = step["Status"]
         failure = status.get("FailureDetails", {})
-        said = (failure.get("Reason"), failure.get("Message"), status.get("StateChangeReason", {}).get("Message"))
-        found = replace(run, state=status["State"], reason=": ".join(filter(None, said)))
+        reasons = (failure.get("Reason"), failure.get("Message"), status.get("StateChangeReason", {}).get("Message"))
+        found = replace(run, state=status["State"], reason=": ".join(filter(None, reasons)))
         log = failure.get("LogFile")
         return replace(found, logs=log, log_url=console_links.objects(self.region, log)) if log else found
 
     def _cancel(self, run: JobRun) -> None:
-        with self.explained(f"Cancelling {self._described(run)}"):
-            told = self.client("emr").cancel_steps(
+        with self.explained(f"Cancelling {self._label(run)}"):
+            response = self.client("emr").cancel_steps(
                 ClusterId=self.cluster_id, StepIds=[run.id], StepCancellationOption="TERMINATE_PROCESS"
             )
-        for step in told["CancelStepsInfoList"]:
-            if step["Status"] == "FAILED":  # EMR refuses in an answer that is none of an error
-                raise JobFailed(
-                    f"{self._described(run)} was not cancelled: {step.get('Reason', 'EMR does not say why')}"
-                )
+        for step in response["CancelStepsInfoList"]:
+            if step["Status"] == "FAILED":  # not an error response
+                raise JobFailed(f"{self._label(run)} was not cancelled: {step.get('Reason', 'EMR gives no reason')}")
 
     def _is_final(self, state: str) -> bool:
         return state in _FINAL
@@ -98,13 +102,13 @@ class EmrSteps(EmrJobs):
     def _has_succeeded(self, state: str) -> bool:
         return state == "COMPLETED"
 
-    def _described(self, run: JobRun) -> str:
+    def _label(self, run: JobRun) -> str:
         return f"step {run.id} ({run.job}) of the EMR cluster {self.cluster_id} in {self.region}"
 
     def _log_folder(self) -> str:
-        """Where the cluster writes steps' logs; it is the same for all of them."""
+        """Return the folder in which the cluster writes the logs of all steps."""
         if self._logs is None:
-            cluster = self.patiently(self._cluster)
+            cluster = self.with_retries(self._cluster)
             at = str(cluster.get("LogUri") or "").replace("s3n://", "s3://", 1).rstrip("/")
             self._logs = (
                 f"{at}/{self.cluster_id}/steps/" if at else "the cluster's primary machine, /mnt/var/log/steps/"

@@ -1,8 +1,8 @@
-"""What a job on EMR runs: our packages, the program that spark-submit starts, and jars, in S3 by content.
+"""Uploads the code of jobs on EMR to S3: our packages, the program that spark-submit starts, and jars.
 
-An object's name has the hash of what it holds: it is uploaded once, never changed, and a run keeps the code that it was
-started with. The archive is the same bytes wherever and whenever it is made.
-Not here: Python and what our packages need, which the cluster has (docs/decisions/0021-jobs-on-emr.md).
+An object's name contains the hash of its content: it is uploaded once and never changed, and a run keeps the code that
+it was started with. The same packages result in the same archive. Python and the packages' requirements are installed
+on the cluster (docs/decisions/0021-jobs-on-emr.md).
 """
 
 import hashlib
@@ -19,14 +19,14 @@ from pydantic import Field
 from resources.errors import ResourceError
 from resources.spark.emr_job_files import JobFiles
 
-_LEFT_OUT = ("__pycache__", "*.pyc")
-_MADE = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can say
+_EXCLUDED = ("__pycache__", "*.pyc")
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date in the zip format
 _READABLE = 0o644 << 16
 
 
 @dataclass(frozen=True)
 class Code:
-    """Addresses of what was uploaded."""
+    """URIs of the uploaded objects."""
 
     entry: str
     archive: str
@@ -34,22 +34,20 @@ class Code:
 
 
 class EmrCode(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """Code and jars of the jobs."""
+    """The code and jars of the jobs."""
 
-    root: str = Field(description="The folder that has the packages.")
+    root: str = Field(description="The folder with the packages.")
     packages: list[str] = Field(description="Folders and files below it that the jobs import.")
     entry: str = Field(description="The program that spark-submit starts, a file.")
-    jars: str = Field(description="The folder of jars that the jobs add to Spark's own, the same as LocalSpark's.")
+    jars: str = Field(description="The folder of jars that the jobs need in addition to Spark's, as LocalSpark's.")
     without: list[str] = Field(
         default=["hadoop-aws-*.jar", "aws-java-sdk-*.jar", "jmespath-*.jar", "ion-java-*.jar", "jackson-*.jar"],
-        description="Names of those that EMR has itself, in its own versions: S3A and what it needs.",
+        description="Patterns of jars to leave out because EMR has its own versions: S3A and its dependencies.",
     )
-    more_jars: list[str] = Field(
-        default=[], description="Further jars, files: what Kafka signs in to MSK with, and others."
-    )
+    more_jars: list[str] = Field(default=[], description="More jars, as files: the IAM library for MSK, and others.")
 
     def upload(self, files: JobFiles) -> Code:
-        """Put what is not there yet. Raises ResourceError where there is nothing to put, and what JobFiles raises."""
+        """Upload missing objects; return all URIs. Raises ResourceError if files are missing, and as JobFiles."""
         packed = archive(Path(self.root), self.packages)
         entry = Path(self.entry).read_bytes()
         names = f"code/{_hash(entry)}/{Path(self.entry).name}", f"code/{_hash(packed)}/code.zip"
@@ -66,34 +64,37 @@ class EmrCode(dg.ConfigurableResource):  # type: ignore[type-arg]
     def _jars(self) -> Sequence[Path]:
         found = sorted(Path(self.jars).glob("*.jar"))
         if not self.jars or not found:
-            raise ResourceError(f"there are no jars for Spark in {self.jars or 'no folder'!r}.", "Fetch them first.")
+            raise ResourceError(
+                f"Cannot run jobs on EMR: there are no jars for Spark in {self.jars or 'no folder'!r}.",
+                "Fetch them first.",
+            )
         kept = [jar for jar in found if not any(fnmatch(jar.name, pattern) for pattern in self.without)]
         return [*kept, *map(Path, self.more_jars)]
 
 
 def archive(root: Path, packages: Sequence[str]) -> bytes:
-    """A zip of packages below a folder, not compressed: the same bytes for the same files, whatever the zlib.
+    """Return an uncompressed zip of packages below a folder; its bytes depend on the files only, not on zlib's version.
 
-    Raises ResourceError where a package has no file.
+    Raises ResourceError if a package has no file.
     """
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_STORED) as packed:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as packed:
         for path in sorted(each for package in packages for each in _files(root, package)):
-            member = zipfile.ZipInfo(path.relative_to(root).as_posix(), _MADE)
+            member = zipfile.ZipInfo(path.relative_to(root).as_posix(), _EPOCH)
             member.external_attr = _READABLE
-            member.create_system = 3  # Unix, wherever it is made
+            member.create_system = 3  # Unix, on every platform
             packed.writestr(member, path.read_bytes())
-    return made.getvalue()
+    return buffer.getvalue()
 
 
 def _files(root: Path, package: str) -> Iterator[Path]:
     at = root / package
     found = [at] if at.is_file() else [path for path in at.rglob("*") if path.is_file()]
     if not found:
-        raise ResourceError(f"there is nothing to pack in {at}.")
+        raise ResourceError(f"Cannot pack the jobs' code: {at} contains no files.", "Install its package again.")
     for path in found:
         parts = path.relative_to(root).parts
-        if not any(fnmatch(part, pattern) for part in parts for pattern in _LEFT_OUT):
+        if not any(fnmatch(part, pattern) for part in parts for pattern in _EXCLUDED):
             yield path
 
 

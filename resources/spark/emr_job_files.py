@@ -1,4 +1,4 @@
-"""The S3 objects that a job on EMR is started with and answers by, as a Dagster resource."""
+"""The S3 objects of jobs on EMR, as a Dagster resource: code, jars, specs and reports."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from pydantic import Field
 from resources.aws.client import AwsRequestFailed, AwsResource
 
 _MISSING = frozenset({"404", "NoSuchKey", "NotFound"})
-# S3 answers a failed If-None-Match with 412, and with 409 while another conditional put of the key is under way.
-_THERE = frozenset({"PreconditionFailed", "ConditionalRequestConflict", "412", "409"})
+# S3 answers a failed If-None-Match with 412, and with 409 during another conditional put of the key.
+_EXISTS = frozenset({"PreconditionFailed", "ConditionalRequestConflict", "412", "409"})
 
 
 class JobFiles(AwsResource):
     """A folder of a bucket. Every method raises Unreachable, AccessRefused or AwsRequestFailed."""
 
     bucket: str
-    prefix: str = Field(default="spark/", description="Where everything is kept; it ends with a slash.")
-    scheme: str = Field(default="s3", description="Of the addresses that Spark is given; EMR's own is s3.")
+    prefix: str = Field(default="spark/", description="Prefix of all keys; it ends with a slash.")
+    scheme: str = Field(default="s3", description="The scheme of URIs for Spark; s3 is EMR's own file system.")
 
     def uri(self, name: str) -> str:
-        """The address of an object, for AWS and Spark."""
+        """Return the URI of an object, for AWS and Spark."""
         return f"{self.scheme}://{self.bucket}/{self.prefix}{name}"
 
     def put_new(self, name: str, body: bytes) -> bool:
-        """Put an object unless there is one of that name; whether it was put."""
+        """Create an object unless it exists; return whether it was created."""
         with self.explained(f"Writing {self.uri(name)}"):
             try:
                 self.client("s3").put_object(Bucket=self.bucket, Key=f"{self.prefix}{name}", Body=body, IfNoneMatch="*")
             except ClientError as error:
-                if error.response.get("Error", {}).get("Code") in _THERE:
+                if error.response.get("Error", {}).get("Code") in _EXISTS:
                     return False
                 raise
         return True
 
     def upload(self, name: str, path: Path) -> bool:
-        """Put a file that may be large, unless an object of that name and size is there; whether it was put.
+        """Upload a file of any size unless an object of that name and size exists; return whether it was uploaded.
 
-        The name has to tell the content: two who upload at once write the same.
+        The name has to identify the content, so that concurrent uploads write the same bytes.
         """
         if self.size(name) == path.stat().st_size:
             return False
@@ -48,7 +48,7 @@ class JobFiles(AwsResource):
         return True
 
     def size(self, name: str) -> int | None:
-        """How many bytes an object has, None where there is none."""
+        """Return the size of an object in bytes, None if it does not exist."""
         with self.explained(f"Looking for {self.uri(name)}"):
             try:
                 return int(
@@ -60,7 +60,7 @@ class JobFiles(AwsResource):
                 raise
 
     def read(self, name: str) -> bytes | None:
-        """What an object has, None where there is none."""
+        """Return the content of an object, None if it does not exist."""
         try:
             with self.explained(f"Reading {self.uri(name)}"):
                 body: bytes = (

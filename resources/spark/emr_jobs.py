@@ -1,4 +1,4 @@
-"""Jobs on EMR, whichever way they are started: from a spec to the report or the error that the job left."""
+"""The base class for jobs on EMR: uploads the spec, starts the run, waits, and reads the report or the error."""
 
 import logging
 import threading
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Submission:
-    """What is asked of EMR: a job by a name of its own, the code, the program's arguments, and Spark's settings."""
+    """A run to start: the job, a unique id, the code, the program's arguments, and Spark's settings."""
 
     job: str
     id: str
@@ -39,94 +39,102 @@ class Submission:
 
     @property
     def name(self) -> str:
-        """What the run is called; no other one is."""
+        """The unique name of the run."""
         return f"{self.job}-{self.id}"
 
 
 class EmrJobs(AwsResource):
     """Spark jobs on EMR (implements job_interface.SparkJobs).
 
-    run() raises what the job raised; JobFailed where it ended without saying why; WaitTimedOut; and Unreachable,
-    AccessRefused or AwsRequestFailed where AWS does not comply.
+    run() raises what the job raised; JobFailed if it ended without a report or an error; WaitTimedOut; and Unreachable,
+    AccessRefused or AwsRequestFailed if a request fails.
     """
 
     files: JobFiles
     code: EmrCode
     texts: dg.ResourceDependency[JobTexts]
-    properties: list[str] = Field(description="Files with Spark's settings; later ones win.")
+    properties: list[str] = Field(description="Files with Spark's settings; later ones take precedence.")
     settings: dict[str, str] = Field(
         default={},
-        description="More of Spark's settings. `spark.cdc_lake.kafka.<option>` is one of its Kafka source: for MSK with"
-        " IAM security.protocol, sasl.mechanism, sasl.jaas.config and sasl.client.callback.handler.class.",
+        description="More of Spark's settings. `spark.cdc_lake.kafka.<option>` sets an option of its Kafka source: for"
+        " MSK with IAM security.protocol, sasl.mechanism, sasl.jaas.config and sasl.client.callback.handler.class.",
     )
     secrets: dict[str, str] = Field(
-        default={}, description="ARNs of secrets in Secrets Manager by what specs call them: source-password."
+        default={}, description="ARNs of secrets in Secrets Manager, by their names in specs: source-password."
     )
     poll_seconds: float = Field(default=10.0, gt=0)
     patience_seconds: float = Field(
-        default=600.0, gt=0, description="For how long a call is repeated that AWS throttles or does not answer."
+        default=600.0, gt=0, description="How long a call is retried that AWS throttles or does not answer."
     )
-    run_seconds: float = Field(default=86_400.0, gt=0, description="How long a job may take, its wait for a place too.")
+    run_seconds: float = Field(
+        default=86_400.0, gt=0, description="How long a job may take, including its time in the queue."
+    )
 
     _lock: Any = PrivateAttr(default_factory=threading.Lock)
     _uploaded: Code | None = PrivateAttr(default=None)
-    _last: JobRun | None = PrivateAttr(default=None)
+    _thread: Any = PrivateAttr(default_factory=threading.local)
+    _cancelled: Any = PrivateAttr(default_factory=threading.Event)
 
     def run(self, job: Callable[[Any, S], R], spec: S) -> R:
-        """Run a job and return its report; it is cancelled where the wait for it ends before it does."""
+        """Run a job and return its report. If the wait ends before the job, the job is cancelled."""
         name = self.texts.name(job)
         submission = self._submission(name, self.texts.request(job, spec, self.secrets))
-        run = self._last = self._start(submission)
-        _log.info("%s runs the job %s; its log will be in %s", run.id, name, run.logs)
+        run = self._thread.last = self._start(submission)
+        _log.info("Run %s of the job %s has started; its log will be in %s", run.id, name, run.logs)
         try:
             ended = self._ended(run)
-        except BaseException as error:  # an interruption, too: nobody waits for the job any more
+        except BaseException as error:  # also an interruption: without this process, the run has no reader
             self._give_up(run, error)
             raise
         report: R = self._report(job, ended, _report_name(submission))
         return report
 
     def warm(self) -> None:
-        """Upload code and jars beside what the caller goes on with; what fails there fails again in run()."""
+        """Upload code and jars in a thread; run() repeats the upload if it fails and raises the error."""
         threading.Thread(target=self._warm, name="spark-warming", daemon=True).start()
 
     def last_run(self) -> JobRun | None:
-        """The newest run, with its state as told last."""
-        return self._last
+        """Return the newest run of this thread, with its last known state."""
+        last: JobRun | None = getattr(self._thread, "last", None)
+        return last
+
+    def cancel(self) -> None:
+        """Cancel the runs of all threads at their next poll, and refuse further ones."""
+        self._cancelled.set()
 
     def stop(self) -> None:
-        """Nothing: this process keeps nothing of Spark."""
+        """Do nothing: this process has no Spark session."""
 
     @abstractmethod
     def _start(self, submission: Submission) -> JobRun:
-        """Ask for the run."""
+        """Start the run."""
 
     @abstractmethod
-    def _look(self, run: JobRun) -> JobRun:
-        """The run as it is now."""
+    def _refreshed(self, run: JobRun) -> JobRun:
+        """Return the run with its current state."""
 
     @abstractmethod
     def _cancel(self, run: JobRun) -> None:
-        """Ask for the run's end."""
+        """Request the cancellation of the run."""
 
     @abstractmethod
     def _is_final(self, state: str) -> bool:
-        """Whether a run stays in this state."""
+        """Return whether this state is final."""
 
     @abstractmethod
     def _has_succeeded(self, state: str) -> bool:
-        """Whether the program ended with 0."""
+        """Return whether the program ended with exit code 0."""
 
     @abstractmethod
-    def _described(self, run: JobRun) -> str:
-        """The run in an error: what it is, and where."""
+    def _label(self, run: JobRun) -> str:
+        """Return the run's description for errors: its kind, id and place."""
 
-    def patiently(self, call: Callable[[], R], unanswered: bool = True) -> R:
-        """Repeat a call that is throttled, or not answered if it may be made twice; with jitter, and not for ever."""
+    def with_retries(self, call: Callable[[], R], idempotent: bool = True) -> R:
+        """Retry a call that is throttled or, if it is idempotent, not answered, for up to patience_seconds."""
 
         def transient(error: BaseException) -> bool:
             throttled = isinstance(error, AwsRequestFailed) and error.code in THROTTLED
-            return throttled or (unanswered and isinstance(error, Unreachable))
+            return throttled or (idempotent and isinstance(error, Unreachable))
 
         repeated = Retrying(
             retry=retry_if_exception(transient),
@@ -139,8 +147,8 @@ class EmrJobs(AwsResource):
     def _warm(self) -> None:
         try:
             self._code()
-        except Exception:  # noqa: BLE001 - run() is told
-            _log.debug("The jobs' code could not be uploaded ahead", exc_info=True)
+        except Exception:  # noqa: BLE001 - run() raises it
+            _log.debug("Cannot upload the jobs' code ahead of the first job", exc_info=True)
 
     def _code(self) -> Code:
         with self._lock:
@@ -155,44 +163,47 @@ class EmrJobs(AwsResource):
         spec = f"runs/{found.name}/spec.json"
         self.files.put_new(spec, request.encode())
         arguments = ("--spec", self.files.uri(spec), "--report", self.files.uri(_report_name(found)))
-        told = ("--job", job, *arguments, "--region", self.region)
-        return Submission(job, run_id, found.code, told, settings)
+        options = ("--job", job, *arguments, "--region", self.region)
+        return Submission(job, run_id, found.code, options, settings)
 
     def _ended(self, run: JobRun) -> JobRun:
-        def look() -> JobRun:
-            self._last = self.patiently(lambda: self._look(run))
-            return self._last
+        def current() -> JobRun:
+            if self._cancelled.is_set():
+                raise JobFailed(f"{self._label(run)} was cancelled, because the run that started it was interrupted.")
+            last: JobRun = self.with_retries(lambda: self._refreshed(run))
+            self._thread.last = last
+            return last
 
         return until(
-            look,
+            current,
             lambda found: self._is_final(found.state),
             seconds=self.run_seconds,
-            what=f"{self._described(run)} to end",
+            what=f"{self._label(run)} to end",
             hint=self.hint,
             pause_seconds=self.poll_seconds,
         )
 
     def _give_up(self, run: JobRun, why: BaseException) -> None:
-        """Cancel the run; where that fails, the error that is under way says so."""
+        """Cancel the run; if that fails, add a note to the error that is being raised."""
         try:
             self._cancel(run)
-        except Exception as error:  # noqa: BLE001 - the cause of giving up is raised, with this beside it
-            why.add_note(f"{self._described(run)} could not be cancelled and may still run: {error}")
+        except Exception as error:  # noqa: BLE001 - the original error is raised, with this note
+            why.add_note(f"{self._label(run)} could not be cancelled and may still run: {error}")
         else:
-            why.add_note(f"{self._described(run)} was asked to end.")
+            why.add_note(f"{self._label(run)} is being cancelled.")
 
     def _report(self, job: Callable[..., Any], run: JobRun, name: str) -> Any:  # noqa: ANN401
         left = self.files.read(name)
         error = None if left is None else self.texts.error(left.decode())
         if left is not None and error is None and self._has_succeeded(run.state):
             return self.texts.report(job, left.decode())
-        said = f"{self._described(run)} ended as {run.state}: {run.reason or 'EMR does not say why'}"
+        message = f"{self._label(run)} ended as {run.state}: {run.reason or 'EMR gives no reason'}"
         if left is None:
-            said += f". It left nothing at {self.files.uri(name)}"
+            message += f". It wrote no report to {self.files.uri(name)}"
         elif error is None:
-            said += f". Its report is written all the same, at {self.files.uri(name)}: what it did is done"
+            message += f". Its work is complete, according to its report at {self.files.uri(name)}"
         pages = "".join(f" {page}" for page in (run.log_url, run.console_url) if page)
-        failure = JobFailed(f"{said}.", f"Its log is in {run.logs}, some minutes after the end.{pages}")
+        failure = JobFailed(f"{message}.", f"Its log is in {run.logs} some minutes after the end.{pages}")
         if error is None:
             raise failure
         raise error from failure

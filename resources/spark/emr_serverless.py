@@ -10,19 +10,22 @@ from resources.spark.emr_jobs import EmrJobs, Submission
 from resources.spark.job_interface import JobRun
 
 _FINAL = frozenset({"SUCCESS", "FAILED", "CANCELLED"})
-_SHORTEST_MINUTES = 5  # of AWS's
+_SHORTEST_MINUTES = 5  # AWS's minimum
 
 
 class EmrServerlessSpark(EmrJobs):
-    """Job runs of an application. Settings go as the classification spark-defaults, where values may have spaces."""
+    """Runs each job as a job run of an application.
+
+    Settings are passed as the classification spark-defaults, which allows spaces in values.
+    """
 
     application_id: str
     role_arn: str = Field(description="The role that the jobs run under.")
     log_uri: str = Field(description="The folder that logs are written to: s3://…")
     environment: str | None = Field(
         default=None,
-        description="An archive with Python and our packages' requirements (venv-pack), s3://…; without it the"
-        " application's image has them.",
+        description="An archive with Python and our packages' requirements (venv-pack), s3://…; None: they are in"
+        " the application's image.",
     )
     tags: dict[str, str] = Field(default={})
 
@@ -35,9 +38,9 @@ class EmrServerlessSpark(EmrJobs):
             "sparkSubmitParameters": parameters,
         }
         defaults = {"classification": "spark-defaults", "properties": {**submission.settings, **self._python()}}
-        asked = {
+        request = {
             "applicationId": self.application_id,
-            "clientToken": submission.id,  # a call that is repeated starts one run
+            "clientToken": submission.id,  # makes a repeated call start one run only
             "executionRoleArn": self.role_arn,
             "jobDriver": {"sparkSubmit": driver},
             "configurationOverrides": {
@@ -51,9 +54,9 @@ class EmrServerlessSpark(EmrJobs):
 
         def start() -> str:
             with self.explained(f"Starting the job {submission.job} on the application {self.application_id}"):
-                return str(self.client("emr-serverless").start_job_run(**asked)["jobRunId"])
+                return str(self.client("emr-serverless").start_job_run(**request)["jobRunId"])
 
-        run_id = self.patiently(start)
+        run_id = self.with_retries(start)
         logs = f"{self.log_uri.rstrip('/')}/applications/{self.application_id}/jobs/{run_id}/SPARK_DRIVER/"
         pages = console_links.objects(self.region, logs), console_links.emr_serverless(self.region)
         return JobRun(submission.job, run_id, "SUBMITTED", "", logs, *pages)
@@ -69,15 +72,15 @@ class EmrServerlessSpark(EmrJobs):
             "spark.executorEnv.PYSPARK_PYTHON": python,
         }
 
-    def _look(self, run: JobRun) -> JobRun:
-        with self.explained(f"Describing {self._described(run)}"):
+    def _refreshed(self, run: JobRun) -> JobRun:
+        with self.explained(f"Describing {self._label(run)}"):
             found = self.client("emr-serverless").get_job_run(applicationId=self.application_id, jobRunId=run.id)[
                 "jobRun"
             ]
         return replace(run, state=found["state"], reason=found.get("stateDetails", ""))
 
     def _cancel(self, run: JobRun) -> None:
-        with self.explained(f"Cancelling {self._described(run)}"):
+        with self.explained(f"Cancelling {self._label(run)}"):
             self.client("emr-serverless").cancel_job_run(applicationId=self.application_id, jobRunId=run.id)
 
     def _is_final(self, state: str) -> bool:
@@ -86,5 +89,5 @@ class EmrServerlessSpark(EmrJobs):
     def _has_succeeded(self, state: str) -> bool:
         return state == "SUCCESS"
 
-    def _described(self, run: JobRun) -> str:
+    def _label(self, run: JobRun) -> str:
         return f"job run {run.id} ({run.job}) of the EMR Serverless application {self.application_id} in {self.region}"

@@ -1,4 +1,4 @@
-"""Running Spark jobs, wherever Spark is: what assets need of it."""
+"""The interface that assets use to run Spark jobs, in this process or remotely."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class JobRun:
-    """A job that runs or ran elsewhere: which, what AWS calls it, its state as told last, and where its log is."""
+    """A remote run of a job: its id at AWS, its last known state, and the place of its log."""
 
     job: str
     id: str
     state: str
     reason: str
     logs: str
-    """The address of a folder; EMR writes there some minutes later."""
+    """The URI of a folder; EMR writes the log there some minutes later."""
     log_url: str = ""
-    """Where people read it; empty where it is in no place that has a page."""
+    """The console's page of the log; empty if the console does not show the log."""
     console_url: str = ""
-    """Where people look at the run."""
+    """The console's page of the run."""
 
 
 @runtime_checkable
@@ -31,30 +31,33 @@ class SparkJobs(Protocol):
     """Runs jobs `run(session, spec) -> report`."""
 
     def run(self, job: Callable[[Any, S], R], spec: S) -> R:
-        """Run a job and return its report. Raises what the job raises, ResourceError where Spark can't run it."""
+        """Run a job and return its report. Raises what the job raises, ResourceError if Spark cannot run it."""
 
     def warm(self) -> None:
-        """Make ready for a job what can be made ready beside what the caller goes on with. Raises nothing."""
+        """Prepare for the first job in the background. Raises nothing."""
 
     def last_run(self) -> JobRun | None:
-        """The newest run of a job that run() started elsewhere; None where jobs run in this process."""
+        """Return the newest remote run of this thread; None if jobs run in this process."""
+
+    def cancel(self) -> None:
+        """Cancel the jobs that other threads of this process run: their calls of run() raise."""
 
     def stop(self) -> None:
-        """End what this process keeps of Spark, if it keeps anything."""
+        """End this process's Spark session, if there is one."""
 
 
 @runtime_checkable
 class JobTexts(Protocol):
-    """Jobs by name; their specs, reports and errors as texts. None of these texts has a secret."""
+    """Converts jobs to names, and specs, reports and errors to and from text. The texts contain no secrets."""
 
     def name(self, job: Callable[..., Any]) -> str:
-        """What the job is called where it runs. Raises ValueError for one that can't run elsewhere."""
+        """Return the job's name. Raises ValueError for a job that cannot run remotely."""
 
     def request(self, job: Callable[..., Any], spec: object, secrets: Mapping[str, str]) -> str:
-        """The spec, with references to secrets by name in their place. Raises where it can't be carried."""
+        """Return the spec as text, with secrets replaced by references. Raises if it cannot be serialized."""
 
     def report(self, job: Callable[..., Any], text: str) -> Any:  # noqa: ANN401 - each job has a class of its own
-        """The report of a job that succeeded. Raises where the text is none."""
+        """Return the report of a successful job. Raises if the text is not a report."""
 
     def error(self, text: str) -> Exception | None:
-        """What the job raised, None where the text is a report."""
+        """Return the error that the job raised, None if the text is a report."""

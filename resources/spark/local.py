@@ -1,4 +1,4 @@
-"""Spark, as a Dagster resource: runs a job `run(session, spec) -> report`."""
+"""Spark in this process, as a Dagster resource: runs jobs `run(session, spec) -> report`."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ R = TypeVar("R")
 
 _STANDARD_ERROR = 2
 _S3A = "s3a"
-"""S3A's part of the folder for temporary files."""
-_ASKED_OFTEN = ("functions", "PythonUtils")
-"""What PySpark asks the JVM for by name whenever a column is made, and the JVM looks for in all of some 300 jars: 1.3
-ms each time, 0.3 s of each upsert. What is an attribute of the view is not asked for again."""
+"""S3A's subfolder of the folder for temporary files."""
+_CACHED_CLASSES = ("functions", "PythonUtils")
+"""Classes that PySpark looks up by name for each column that it creates; the JVM searches some 300 jars: 1.3 ms each
+time, 0.3 s of each upsert. A class that is set as an attribute of the view is not looked up again."""
 _log = logging.getLogger(__name__)
 
 
 class _Process:
-    """What this process has of Spark: one session at a time, in one JVM."""
+    """The Spark state of this process: one session at a time, in one JVM."""
 
     lock = threading.RLock()
     session: SparkSession | None = None
     scratch: Path | None = None
-    """Of the first session, and of all: the JVM has one folder for temporary files."""
+    """The folder for temporary files of all sessions: the JVM has one only."""
     warming: threading.Thread | None = None
 
 
@@ -49,47 +49,55 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     java_home: str
     jars: str
-    """The folder of jars that the jobs add to Spark's own."""
+    """The folder of jars that the jobs need in addition to Spark's."""
     properties: list[str]
-    """Files with Spark's settings (`key value` a line, as spark-submit reads them); later ones win."""
+    """Files with Spark's settings (`key value` a line, as spark-submit reads them); later ones take precedence."""
     store: ObjectStore
     scratch: str = ""
-    """The folder for what Spark keeps on disk while it works; the system's temporary folder where it is left out."""
+    """The folder for Spark's temporary files; empty: the system's temporary folder."""
     log4j: str = ""
-    """The JVM's log settings, a log4j2 properties file; Spark's own where it is left out."""
+    """The JVM's log settings, a log4j2 properties file; empty: Spark's own."""
     java_options: str = ""
-    """What the JVM is told besides the properties' own options."""
+    """JVM options in addition to those in the properties."""
     hint: str = ""
 
     def run(self, job: Callable[[SparkSession, S], R], spec: S) -> R:
-        """Run a job and return its report. Raises what the job raises, JarsMissing where Spark can't start."""
-        return job(self.session(), spec)
+        """Run a job and return its report. Raises what the job raises, and ResourceError if there are no jars."""
+        session = self.session()
+        # Jobs of several threads share the cores, instead of one after another.
+        session.sparkContext.setLocalProperty("spark.scheduler.pool", threading.current_thread().name)
+        return job(session, spec)
 
     def warm(self) -> None:
-        """Start the session and a Python worker beside what the caller goes on with; the first job finds them ready.
+        """Start the session and a Python worker in a thread, for the first job.
 
-        What fails here fails again, and is raised, where the session is asked for.
+        Raises nothing: session() repeats a failed start and raises the error.
         """
         with _Process.lock:
             if _Process.session is None and _Process.warming is None:
-                # No daemon: an interpreter that ends in the middle of Spark's start leaves its noise behind.
+                # Not a daemon: an interpreter that exits during Spark's start would print stack traces.
                 _Process.warming = threading.Thread(target=self._warm, name="spark-warming")
                 _Process.warming.start()
 
     def last_run(self) -> JobRun | None:
-        """None: jobs run in this process."""
+        """Return None: jobs run in this process."""
         return None
+
+    def cancel(self) -> None:
+        """See SparkJobs."""
+        if _Process.session is not None:
+            _Process.session.sparkContext.cancelAllJobs()
 
     def _warm(self) -> None:
         try:
             self.session().range(0, 1, 1, 1).mapInArrow(_same, "id bigint").collect()
         except Exception:  # noqa: BLE001 - session() raises the error to its caller
-            _log.debug("Spark could not be started ahead", exc_info=True)
+            _log.debug("Cannot start Spark ahead of the first job", exc_info=True)
         finally:
             _Process.warming = None
 
     def session(self) -> SparkSession:
-        """The process's session."""
+        """Return the process's session, which is started if necessary."""
         with _Process.lock:
             _Process.session = self._started()
             return _Process.session
@@ -97,12 +105,14 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
     def _started(self) -> SparkSession:
         jars = sorted(str(path) for path in Path(self.jars).glob("*.jar"))
         if not self.jars or not jars:
-            raise ResourceError(f"there are no jars for Spark in {self.jars or 'no folder'!r}; {self.hint}")
-        # The JVM and the Python workers are found through the environment of this process only.
+            raise ResourceError(
+                f"Cannot start Spark: there are no jars for Spark in {self.jars or 'no folder'!r}.", self.hint
+            )
+        # Spark finds the JVM and the Python workers through this process's environment only.
         os.environ["JAVA_HOME"] = self.java_home
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-        # Behind Spark's own on the class path, as `spark.jars` are, which Spark would copy in every session: seconds.
+        # After Spark's own on the class path, as with `spark.jars`, which Spark would copy for each session (seconds).
         os.environ["SPARK_DIST_CLASSPATH"] = os.pathsep.join(jars)
         scratch = self._scratch()
         config = {
@@ -110,37 +120,37 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
             **self.store.spark_options(),
             **(_local_folders(scratch) if scratch else {}),
         }
-        # The log settings are for the JVM's start, before anything can be set through the session.
+        # The JVM reads the log settings at its start, before the session exists.
         log = f"-Dlog4j2.configurationFile={Path(self.log4j).as_uri()}" if self.log4j else ""
         temporary = f'"-Djava.io.tmpdir={scratch}"' if scratch else ""
         options = (config.get("spark.driver.extraJavaOptions", ""), log, temporary, self.java_options)
         config["spark.driver.extraJavaOptions"] = " ".join(filter(None, options))
         _launch(config)
         session: SparkSession = LazyPySparkResource(spark_config=config).spark_session
-        hadoop = session.sparkContext._jsc.hadoopConfiguration()  # PySpark has no other way to it
+        hadoop = session.sparkContext._jsc.hadoopConfiguration()  # PySpark has no public API for it
         for name, value in self.store.hadoop_secrets().items():
             hadoop.set(name, value)
         return session
 
     def _scratch(self) -> Path | None:
-        """The process's folder, which is there; None where no folder is asked for."""
+        """Return the process's folder, which is created if necessary; None if none is configured."""
         if not self.scratch:
             return None
         if _Process.scratch is None:
             _Process.scratch = scratch_folder.own_folder(Path(self.scratch))
-        # A state folder can be deleted while this process lives; the JVM keeps the folder's name, and S3A writes only
-        # where its own folder exists.
+        # A state folder can be deleted while this process runs; the JVM keeps the folder's name, and S3A writes only
+        # into an existing folder.
         for folder in (_Process.scratch.parent, _Process.scratch, _Process.scratch / _S3A):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Spark prefers it to its settings; Hudi and Python's workers know this only.
+        # Spark prefers this variable to its settings; Hudi and Python's workers read only this one.
         os.environ["SPARK_LOCAL_DIRS"] = str(_Process.scratch)
         return _Process.scratch
 
     def stop(self) -> None:
         """End the process's session and close its connections to the store.
 
-        Hadoop keeps a connection per bucket's name for as long as the JVM lives: a later session for the same name on
-        another endpoint would be given the one to the old endpoint.
+        Hadoop caches a connection per bucket name for the JVM's lifetime: a later session for the same name on another
+        endpoint would get the connection to the old endpoint.
         """
         if (warming := _Process.warming) is not None:
             warming.join()
@@ -148,7 +158,7 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
             session, _Process.session = _Process.session, None
             if session is None:
                 return
-            jvm = session.sparkContext._jvm  # PySpark has no other way to it
+            jvm = session.sparkContext._jvm  # PySpark has no public API for it
             session.stop()
             if jvm is not None:
                 jvm.org.apache.hadoop.fs.FileSystem.closeAll()
@@ -163,13 +173,14 @@ def _local_folders(folder: Path) -> dict[str, str]:
 
 
 def _launch(config: Mapping[str, str]) -> None:
-    """Start the process's JVM, if it has none. What libraries in it print as output goes to standard error: warnings
-    must not get between the lines of a command whose output a program reads.
+    """Start the process's JVM if it is not running.
+
+    Its standard output is redirected to standard error: warnings of libraries must not mix with a command's output.
     """
     if SparkContext._gateway is None:
         conf = SparkConf(loadDefaults=False).setAll(list(config.items()))
         gateway = launch_gateway(conf, {"stdout": _STANDARD_ERROR})  # type: ignore[no-untyped-call]
-        for name in _ASKED_OFTEN:
+        for name in _CACHED_CLASSES:
             setattr(gateway.jvm, name, getattr(gateway.jvm, name))
         SparkContext._ensure_initialized(gateway=gateway)
 

@@ -1,6 +1,6 @@
-"""The folder for what Spark keeps on disk while it works: shuffles, spilled rows, blocks on their way to the store.
+"""The folder for Spark's temporary files: shuffles, spilled rows, blocks before their upload.
 
-These files hold rows, and Spark makes them readable for every user of the machine.
+These files contain rows, and Spark makes them readable for every user of the machine.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import psutil
 
 
 def own_folder(parent: Path) -> Path:
-    """Make a folder for this process below `parent`, which is closed to other users. Removed at the process's end.
+    """Create and return a folder for this process below `parent`; it is removed at exit.
 
-    Folders of processes that were killed are removed first.
+    Only the user can access either folder. Folders of killed processes are removed first.
     """
     parent.mkdir(parents=True, exist_ok=True)
     parent.chmod(0o700)
-    for left in parent.iterdir():
-        pid = left.name.partition("-")[0]
+    for folder in parent.iterdir():
+        pid = folder.name.partition("-")[0]
         if not (pid.isdecimal() and psutil.pid_exists(int(pid))):
-            shutil.rmtree(left, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
     folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=parent))
-    # The parent stays: another process may be about to make its folder there.
+    # Do not remove the parent: another process may create its folder there at the same moment.
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

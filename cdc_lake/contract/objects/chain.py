@@ -1,4 +1,4 @@
-"""The manifest chain of one topic: landing's only state (design, section 4)."""
+"""The manifest chain of one topic: landing's only state."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ class Chain:
         return chain_id.current(self.store, self.pipeline) if self.bound_to is None else self.bound_to
 
     def read(self, number: int) -> Manifest:
-        """Return one manifest. Raises ObjectDamagedError where it is missing or unreadable."""
+        """Return one manifest. Raises ObjectDamagedError if it is missing or unreadable."""
         key = self.key(number)
         stored = self.store.get(key)
         if stored is None:
             raise ObjectDamagedError(
-                f"manifest {number} of topic {self.topic} is missing ({key}). Restore the object, or "
-                f" start the pipeline over with `cdc-lake reset {self.pipeline}`."
+                f"Cannot read manifest {number} of topic {self.topic}: {key} is missing. Restore the object, or start "
+                f"the pipeline over with `cdc-lake reset {self.pipeline}`."
             )
         try:
             return Manifest.decode(stored.body)
         except ValidationError as error:
             raise ObjectDamagedError(
-                f"manifest {number} of topic {self.topic} is damaged ({key}): "
+                f"Cannot read manifest {number} of topic {self.topic}: {key} is damaged: "
                 f"{error.errors()[0]['msg']}. Restore the object, or start the pipeline over with `cdc-lake reset "
                 f"{self.pipeline}`."
             ) from error
@@ -62,7 +62,7 @@ class Chain:
 
         Searches from `known` (default: the stored mark) with doubled, then halved strides, so that the number of
         requests is logarithmic in the number of new manifests. `known` may be a manifest that does not exist.
-        Raises ManifestGapError where there are manifests, but not the first one.
+        Raises ManifestGapError if later manifests exist, but not the first one.
         """
         if known is None:
             mark = self.mark("counted")
@@ -87,16 +87,16 @@ class Chain:
     def since(self, number: int, attempt: str | None = None) -> Iterator[Manifest]:
         """Yield the manifests after `number`, in order, each checked against its predecessor.
 
-        Raises ManifestGapError where manifest `number` is of another attempt: a manifest that was landed again can
+        Raises ManifestGapError if manifest `number` belongs to another attempt: a manifest that was landed again can
         cover other offsets than the one that the caller has applied.
         """
         before = self.read(number) if number else None
         if before is not None and attempt is not None and before.attempt != attempt:
             raise ManifestGapError(
-                f"manifest {number} of topic {self.topic} is another one than was applied or verified before (attempt "
-                f"{before.attempt}, it was {attempt}): manifests were removed and landed again, or restored from "
-                "another chain. Nothing was changed. Restore the old manifests, or start over with "
-                f"`cdc-lake reset {self.pipeline}`."
+                f"Cannot continue: manifest {number} of topic {self.topic} is another one than was applied or verified "
+                f"before (attempt {before.attempt}, it was {attempt}). Manifests were removed and landed again, or "
+                "restored from another chain. Nothing was changed. Restore the old manifests, or start over"
+                f" with `cdc-lake reset {self.pipeline}`."
             )
         for key, following in self._after(number):
             if key != self.key(following):
@@ -110,8 +110,8 @@ class Chain:
     def append(self, manifest: Manifest) -> None:
         """Commit a manifest at the end of the chain.
 
-        Raises RaceLostError where another attempt committed this number first, ManifestGapError where this number is
-        missing in the middle of the chain, and what check_follows() raises.
+        Raises RaceLostError if another attempt committed this number first, ManifestGapError if later manifests exist
+        but not this one, and what check_follows() raises.
         """
         self._require_own(manifest)
         before = self.read(manifest.number - 1) if manifest.number > 1 else None
@@ -120,8 +120,8 @@ class Chain:
         stored = put_or_get(self.store, self.key(manifest.number), manifest.encode(), {"attempt": manifest.attempt})
         if stored.metadata.get("attempt") != manifest.attempt:
             raise RaceLostError(
-                f"another landing run committed manifest {manifest.number} of topic {self.topic} first; "
-                "nothing is lost: this run starts again from the new end of the chain"
+                f"Cannot commit manifest {manifest.number} of topic {self.topic}: another landing run committed it "
+                "first. Nothing is lost: this run starts again from the new end of the chain."
             )
 
     def records(self, head: Manifest) -> int:
@@ -136,7 +136,7 @@ class Chain:
         return mark.records + sum(new)
 
     def mark(self, kind: chain_marks.Kind) -> Mark | None:
-        """Return how far the chain was counted or verified, None where that is unknown."""
+        """Return how far the chain was counted or verified; None if that is unknown."""
         return chain_marks.load(self.store, kind, self.pipeline, self.topic, self.id)
 
     def set_mark(self, kind: chain_marks.Kind, manifest: Manifest, records: int) -> None:
@@ -149,7 +149,7 @@ class Chain:
         return object_names.manifest_key(self.pipeline, self.topic, number, self.id)
 
     def _start(self, manifest: Manifest) -> Start | None:
-        """Return where the epoch that the manifest opens begins in this topic, as the epoch's object says."""
+        """Return where the epoch that the manifest opens begins in this topic; None if it opens no epoch."""
         if manifest.opens is None:
             return None
         return Epochs(self.store, self.pipeline).read(manifest.epoch).starts.get(self.topic)
@@ -166,20 +166,21 @@ class Chain:
                 yield item.key, found
 
     def _require_none_after(self, number: int) -> None:
-        """Raise ManifestGapError where a later manifest exists and the next one does not."""
+        """Raise ManifestGapError if a later manifest exists, but not the next one."""
         later = next(self._after(number), None)
         if later is None or later[0] == self.key(number + 1):
             return
         raise ManifestGapError(
-            f"manifest {number + 1} of topic {self.topic} is missing, though {later[0]} exists. Nothing was "
-            f"committed. Restore the manifest, or start over with `cdc-lake reset {self.pipeline}`."
+            f"Cannot commit: manifest {number + 1} of topic {self.topic} is missing, though {later[0]} exists. Nothing "
+            f"was committed. Restore the manifest, or start over with `cdc-lake reset {self.pipeline}`."
         )
 
     def _require_own(self, manifest: Manifest) -> None:
         if manifest.chain != self.id:
             raise ManifestGapError(
-                f"manifest {manifest.number} of topic {self.topic} belongs to chain {manifest.chain or 'without id'}, "
-                f"but is stored in chain {self.id or 'without id'}: it was copied. Nothing was changed. Remove "
+                f"Cannot use manifest {manifest.number} of topic {self.topic}: it belongs to chain "
+                f"{manifest.chain or 'without id'}, but is stored in chain {self.id or 'without id'}: it was "
+                f"copied. Nothing was changed. Remove "
                 f"{self.key(manifest.number)}, or start over with `cdc-lake reset {self.pipeline}`."
             )
 
@@ -191,21 +192,21 @@ def check_follows(before: Manifest | None, manifest: Manifest, opening: Start | 
 
     Raises ManifestGapError for a missing number, a gap or an overlap, TopicRecreatedError for another topic id.
     """
-    what = f"topic {manifest.topic} of pipeline {manifest.pipeline}"
-    repair = f"Nothing was changed. Look at `cdc-lake raw ls {manifest.pipeline}`."
+    what = f"Cannot use the manifests of topic {manifest.topic} of pipeline {manifest.pipeline}"
+    repair = f"Nothing was changed. `cdc-lake raw ls {manifest.pipeline}` lists the manifests and objects."
     expected = 1 if before is None else before.number + 1
     if manifest.number != expected:
         raise ManifestGapError(f"{what}: manifest {expected} is missing before {manifest.number}. {repair}")
     epoch = 0 if before is None else before.epoch
     if manifest.opens is not None:
-        there = {span.partition: span.first for span in manifest.spans}
+        firsts = {span.partition: span.first for span in manifest.spans}
         if (
             opening is None
             or manifest.epoch <= epoch
-            or (manifest.topic_id, there) != (opening.topic_id, opening.offsets)
+            or (manifest.topic_id, firsts) != (opening.topic_id, opening.offsets)
         ):
             raise ManifestGapError(
-                f"{what}: manifest {manifest.number} opens epoch {manifest.epoch} after epoch {epoch} at {there} of "
+                f"{what}: manifest {manifest.number} opens epoch {manifest.epoch} after epoch {epoch} at {firsts} of "
                 f"topic id {manifest.topic_id}, which is not where that epoch begins ({opening}). {repair}"
             )
         return
@@ -216,9 +217,8 @@ def check_follows(before: Manifest | None, manifest: Manifest, opening: Start | 
         )
     if before is not None and before.topic_id != manifest.topic_id:
         raise TopicRecreatedError(
-            f"{what} was deleted and re-created (id {before.topic_id}, now {manifest.topic_id}): its offsets start "
-            f"from 0 again, so landing cannot continue. `cdc-lake resnapshot {manifest.pipeline}` continues from a new "
-            "snapshot."
+            f"{what}: the topic was deleted and re-created (id {before.topic_id}, now {manifest.topic_id}), and its "
+            f"offsets start from 0 again. `cdc-lake resnapshot {manifest.pipeline}` continues from a new snapshot."
         )
     starts = {} if before is None else dict(before.next_offsets())
     for span in manifest.spans:
@@ -226,7 +226,7 @@ def check_follows(before: Manifest | None, manifest: Manifest, opening: Start | 
         if span.first != start:
             kind = "a gap" if span.first > start else "an overlap"
             raise ManifestGapError(
-                f"{what}, partition {span.partition}: {kind} between offset {start}, where manifest "
+                f"{what}: partition {span.partition} has {kind} between offset {start}, where manifest "
                 f"{manifest.number - 1} ends, and {span.first}, where manifest {manifest.number} starts. {repair}"
             )
     if starts:

@@ -1,8 +1,8 @@
-"""Which manifest chain is a pipeline's current one: each reset begins another, with an id that was never used before.
+"""The id of a pipeline's current manifest chain; each reset begins a new chain with a new id.
 
 The id is part of the keys of manifests and raw objects. A landing run reads it first and keeps it: a run that is paused
-during a reset writes below the id of the old chain, where no reader looks. The first chain of a pipeline has no id,
-since releases before the ids wrote its keys.
+during a reset writes below the id of the old chain, which no reader reads. The first chain of a pipeline has no id,
+because earlier releases wrote keys without an id.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def current(store: ObjectStore, pipeline: str) -> str:
 
 
 def renew(store: ObjectStore, pipeline: str) -> str:
-    """Begin another chain and return its id. Call it while the pipeline's landing leases are held.
+    """Begin a new chain and return its id. The caller must hold the pipeline's landing leases.
 
-    Raises RaceLostError where another reset begins one at the same moment.
+    Raises RaceLostError if another reset begins one at the same moment.
     """
     key, chain = object_names.chain_key(pipeline), secrets.token_hex(8)
     body = _Current(chain=chain, began_at=datetime.now(UTC)).model_dump_json(indent=1).encode()
@@ -55,7 +55,7 @@ def renew(store: ObjectStore, pipeline: str) -> str:
         # A put that is retried after a lost response finds its own object.
         if found is None or found.body != body:
             raise RaceLostError(
-                f"Cannot begin another manifest chain of pipeline {pipeline}: another reset replaced {key} at the same "
+                f"Cannot begin a new manifest chain of pipeline {pipeline}: another reset replaced {key} at the same "
                 "moment. Wait for it to end, then run the reset again."
             ) from error
     return chain

@@ -1,6 +1,7 @@
-"""Positions in a manifest chain that are stored beside it, so that a run reads only what is new.
+"""Stored positions in a manifest chain, so that a run reads only new manifests.
 
-The chain is authoritative, a mark is a cache: a mark that is missing, unreadable or of another chain costs time only.
+The chain is authoritative, and a mark is a cache: if it is missing, unreadable or from another chain, the run takes
+longer.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from cdc_lake.contract.objects import object_names, stage_state
 from cdc_lake.contract.objects.store import ObjectStore
 
 Kind = Literal["counted", "verified"]
+"""counted: the number of records up to the manifest is known; verified: the objects up to it are verified."""
 
 
 class Mark(BaseModel):
@@ -27,10 +29,10 @@ class Mark(BaseModel):
 
 
 def load(store: ObjectStore, kind: Kind, pipeline: str, topic: str, chain: str) -> Mark | None:
-    """Return the stored mark, None where there is no mark of this chain."""
+    """Return the stored mark; None if this chain has no mark."""
     try:
         found = Mark.model_validate(stage_state.read(store, object_names.stage_state_key(pipeline, kind, topic)))
-    except ValidationError:  # not stored yet, or damaged: the caller computes it again from the chain
+    except ValidationError:  # missing or unreadable: the caller recomputes the mark from the chain
         return None
     return found if found.chain == chain else None
 

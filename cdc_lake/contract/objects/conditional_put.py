@@ -20,7 +20,7 @@ def put_or_get(store: ObjectStore, key: str, body: bytes, metadata: Mapping[str,
     """Put an object that must not exist yet. Return it, or the object that already exists.
 
     The existing object can be the caller's own: boto3 retries a put whose response was lost, and finds the first one.
-    Raises ObjectConflictError where the store keeps rejecting the put, and has no such object.
+    Raises ObjectConflictError if the store keeps rejecting the put, and has no such object.
     """
     retrying = Retrying(
         retry=retry_if_exception_type(_NoObjectError),
@@ -33,7 +33,7 @@ def put_or_get(store: ObjectStore, key: str, body: bytes, metadata: Mapping[str,
     except _NoObjectError as error:
         raise ObjectConflictError(
             f"Cannot put {key}: the store reports that the object exists or is being put, but has no such object. Find "
-            "out what else writes below this prefix, then run this again."
+            "out which other program writes below this prefix, then run this again."
         ) from error
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from cdc_lake.contract.errors import ContractError, ObjectConflictError, ObjectDamagedError
 from cdc_lake.contract.objects import object_names
@@ -23,7 +23,7 @@ from cdc_lake.contract.objects.store import ObjectStore, PreconditionFailedError
 _ID = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)\+(?P<partition>\d+)\+(?P<offset>\d+)(@(?P<epoch>[1-9]\d*))?", re.ASCII)
 _LETTER = ".json"
 _VALUE = ".value"
-_KEPT = "restore it from a backup, or drop the letter with `cdc-lake dlq drop`"
+_ADVICE = "Restore it from a backup, or drop the letter with `cdc-lake dlq drop`."
 
 
 Outcome = Literal["replayed", "overtaken", "dropped"]
@@ -63,8 +63,8 @@ class DeadLetter(BaseModel):
     tries: int = 1
     """How many times reading failed: when it was found, and at each replay since."""
     tried_at: datetime | None = None
-    mended: str | None = None
-    """The SHA-256 of the value that a user replaced the original with."""
+    replacement: str | None = Field(default=None, validation_alias=AliasChoices("replacement", "mended"))
+    """The SHA-256 of the value that a user replaced the original with; letters of earlier versions call it `mended`."""
     closed: Closing | None = Field(default=None)
 
     @classmethod
@@ -117,17 +117,16 @@ def put(store: ObjectStore, pipeline: str, letters: Sequence[DeadLetter]) -> Non
     """Store letters whose values are stored.
 
     Putting the same record again changes nothing: a batch that is applied twice creates one letter. Raises
-    ObjectConflictError where the key has a letter of another record.
+    ObjectConflictError if the key has a letter of another record.
     """
     for letter in letters:
         key = _key(pipeline, letter)
         found = DeadLetter.model_validate_json(put_or_get(store, key, _body(letter)).body)
         if found.sha256 != letter.sha256:
             raise ObjectConflictError(
-                f"Cannot put dead letter {key}: there is already a letter of another record at this offset, so the "
-                f"topic was re-created before anything was landed. Nothing was changed. Look at the letter (`cdc-lake "
-                f"dlq show {pipeline} {found.id}`), drop it (`cdc-lake dlq drop {pipeline} {found.id}`), then run this "
-                "again."
+                f"Cannot put dead letter {key}: a letter of another record exists at this offset, so the topic was "
+                f"re-created before anything was landed. Nothing was changed. Read the letter (`cdc-lake dlq show "
+                f"{pipeline} {found.id}`), drop it (`cdc-lake dlq drop {pipeline} {found.id}`), then run this again."
             )
 
 
@@ -146,7 +145,7 @@ def letters(store: ObjectStore, pipeline: str, closed: bool = False) -> Iterator
 
 
 def find(store: ObjectStore, pipeline: str, letter_id: str) -> DeadLetter:
-    """Return the open letter of this id. Raises ContractError where there is none."""
+    """Return the open letter with this id. Raises ContractError if it does not exist."""
     found = _ID.fullmatch(letter_id)
     if found is not None:
         probe = DeadLetter.of(found["topic"], int(found["partition"]), int(found["offset"]), "", None)
@@ -154,16 +153,17 @@ def find(store: ObjectStore, pipeline: str, letter_id: str) -> DeadLetter:
         if stored is not None:
             return DeadLetter.model_validate_json(stored.body)
     raise ContractError(
-        f"pipeline {pipeline} has no dead letter {letter_id!r}: `cdc-lake dlq list {pipeline}` lists the open ones"
+        f"Cannot find dead letter {letter_id!r}: pipeline {pipeline} has no open letter with this id. "
+        f"`cdc-lake dlq list {pipeline}` lists them."
     )
 
 
 def value_of(store: ObjectStore, pipeline: str, letter: DeadLetter, original: bool = False) -> bytes | None:
-    """Return a letter's value, the replacement if there is one; None for a record without a value.
+    """Return a letter's value, or its replacement; None for a record without a value.
 
-    Raises ObjectDamagedError where the value is missing, or differs from the letter's SHA-256.
+    Raises ObjectDamagedError if the value is missing, or differs from the letter's SHA-256.
     """
-    digest = letter.sha256 if original else letter.mended or letter.sha256
+    digest = letter.sha256 if original else letter.replacement or letter.sha256
     if digest is None:
         return None
     prefix = object_names.closed_letter_prefix(pipeline) if letter.closed else object_names.dead_letter_prefix(pipeline)
@@ -171,7 +171,7 @@ def value_of(store: ObjectStore, pipeline: str, letter: DeadLetter, original: bo
     stored = store.get(key)
     if stored is None or _sha256(stored.body) != digest:
         what = "missing" if stored is None else "damaged: its SHA-256 differs from the letter's"
-        raise ObjectDamagedError(f"the value {key} of dead letter {letter.id} is {what}; {_KEPT}")
+        raise ObjectDamagedError(f"Cannot read dead letter {letter.id}: its value {key} is {what}. {_ADVICE}")
     return stored.body
 
 
@@ -182,14 +182,14 @@ def record_failed_replay(store: ObjectStore, pipeline: str, letter: DeadLetter, 
 
 
 def replace_value(store: ObjectStore, pipeline: str, letter: DeadLetter, value: bytes) -> DeadLetter:
-    """Replace a letter's value, keep the original beside it, and return the changed letter."""
+    """Replace a letter's value, keep the original too, and return the changed letter."""
     digest = _sha256(value)
     _put_once(store, f"{object_names.dead_letter_prefix(pipeline)}{letter.name()}{_suffix(letter, digest)}", value)
-    changed = letter.model_copy(update={"mended": None if digest == letter.sha256 else digest})
+    changed = letter.model_copy(update={"replacement": None if digest == letter.sha256 else digest})
     if not _replace(store, pipeline, letter, changed):
         raise ContractError(
-            f"Cannot replace the value of dead letter {letter.id}: another process changed or closed the letter. Look "
-            "at it again."
+            f"Cannot replace the value of dead letter {letter.id}: another process changed or closed the letter. "
+            f"`cdc-lake dlq show {pipeline} {letter.id}` shows its new state."
         )
     return changed
 
@@ -198,7 +198,7 @@ def close(store: ObjectStore, pipeline: str, letter: DeadLetter, how: Outcome, i
     """Move a letter to the closed ones. A call that is interrupted leaves it open: close it again."""
     opened, closed = object_names.dead_letter_prefix(pipeline), object_names.closed_letter_prefix(pipeline)
     name = letter.name()
-    suffixes = [_suffix(letter, digest) for digest in dict.fromkeys((letter.sha256, letter.mended)) if digest]
+    suffixes = [_suffix(letter, digest) for digest in dict.fromkeys((letter.sha256, letter.replacement)) if digest]
     for suffix in suffixes:
         stored = store.get(f"{opened}{name}{suffix}")
         if stored is not None:
@@ -228,8 +228,8 @@ def _replace(store: ObjectStore, pipeline: str, before: DeadLetter, after: DeadL
 def _put_once(store: ObjectStore, key: str, value: bytes) -> None:
     if put_or_get(store, key, value).body != value:
         raise ObjectConflictError(
-            f"Cannot put {key}: it exists with another value. Nothing was changed. Find out what else writes below "
-            "this prefix."
+            f"Cannot put {key}: it exists with another value. Nothing was changed. Find out which other program writes "
+            "below this prefix."
         )
 
 

@@ -1,4 +1,4 @@
-"""The manifest: what one landing batch committed (design, section 4)."""
+"""The manifest: what one landing batch committed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LastRecord(_Frozen):
 class Span(_Frozen):
     """The offsets of one partition that a batch covers: [first, next).
 
-    `last` is the newest committed record before `next`, which can be older than `first`; None where it is unknown.
+    `last` is the newest committed record before `next`, which can be older than `first`; None if it is unknown.
     """
 
     partition: int
@@ -48,7 +48,7 @@ class Span(_Frozen):
 
 
 class SinkPart(_Frozen):
-    """Which lines of a sink connector's object a manifest covers: those after `skip` lines; and how to read them.
+    """The lines of a sink connector's object that a manifest covers, those after `skip` lines, and their format.
 
     Other lines belong to another manifest, or repeat records of other objects after a restart. `lines` is the number of
     lines at adoption.
@@ -112,7 +112,7 @@ class Manifest(_Frozen):
 
     version: Literal[1, 2, 3] = 3
     chain: str = ""
-    """The id of its chain (contract/objects/chain_id.py), empty for a pipeline's first chain."""
+    """The id of its chain (contract/objects/chain_id.py); empty for a pipeline's first chain."""
     number: int
     attempt: str
     pipeline: str
@@ -168,7 +168,7 @@ class Manifest(_Frozen):
         return {span.partition: span.next for span in self.spans}
 
     def last_records(self) -> Mapping[int, LastRecord]:
-        """Return the newest committed record before the next batch, by partition, where it is known."""
+        """Return the newest committed record before the next batch, by partition, if it is known."""
         return {span.partition: span.last for span in self.spans if span.last is not None}
 
     def encode(self) -> bytes:
@@ -177,5 +177,5 @@ class Manifest(_Frozen):
 
     @classmethod
     def decode(cls, body: bytes) -> Self:
-        """Parse a stored manifest. Raises pydantic's ValidationError where it is not consistent."""
+        """Parse a stored manifest. Raises pydantic's ValidationError if it is not consistent."""
         return cls.model_validate_json(body)

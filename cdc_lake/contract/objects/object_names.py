@@ -48,7 +48,7 @@ class ObjectName:
 
     @classmethod
     def parse(cls, key: str) -> ObjectName | None:
-        """Parse a key; None where it is not a raw object's."""
+        """Parse a key; None if it is not the key of a raw object."""
         found = _OBJECT.fullmatch(key)
         if found is None:
             return None
@@ -67,42 +67,43 @@ class ObjectName:
 
 
 def require_safe(part: str, what: str) -> str:
-    """Return a part of a key unchanged. Raises ContractError where the key could leave its prefix."""
+    """Return a part of a key unchanged. Raises ContractError if the key could leave its prefix."""
     if not _SAFE.fullmatch(part) or part in {".", ".."}:
         raise ContractError(
-            f"{what} {part!r} cannot be part of an object's key: use letters, digits, '.', '_' and '-' only"
+            f"Cannot use {what} {part!r} in an object's key: only letters, digits, '.', '_' and '-' are allowed. "
+            "Rename it."
         )
     return part
 
 
 def pipeline_prefix(pipeline: str) -> str:
-    """Everything that landing stores of one pipeline."""
+    """Return the prefix of everything that landing stores for a pipeline."""
     return f"raw/{require_safe(pipeline, 'pipeline')}/"
 
 
 def topic_prefix(pipeline: str, topic: str) -> str:
-    """The raw objects and manifests of one topic."""
+    """Return the prefix of the raw objects and manifests of one topic."""
     return f"{pipeline_prefix(pipeline)}{require_safe(topic, 'topic')}/"
 
 
 def manifest_prefix(pipeline: str, topic: str, chain: str = "") -> str:
-    """The manifests of one topic and chain; the first chain's prefix contains those of all later chains."""
+    """Return the prefix of a chain's manifests; the first chain's prefix contains those of all later chains."""
     return f"{topic_prefix(pipeline, topic)}_manifests/{_chain_folder(chain)}"
 
 
 def manifest_key(pipeline: str, topic: str, number: int, chain: str = "") -> str:
-    """The key of manifest `number`, from 1."""
+    """Return the key of manifest `number`, from 1."""
     return f"{manifest_prefix(pipeline, topic, chain)}{number:0{_DIGITS}d}.json"
 
 
 def manifest_number(key: str) -> int | None:
-    """The number of a manifest's key; None for another object, such as a put's temporary file."""
+    """Return the number in a manifest's key; None for another object, such as a put's temporary file."""
     found = _MANIFEST.fullmatch(key.rpartition("/_manifests/")[2])
     return None if found is None else int(found[1])
 
 
 def chain_key(pipeline: str) -> str:
-    """The id of a pipeline's current manifest chain; outside of the pipeline's prefix, so that a reset keeps it."""
+    """Return the key of the current chain's id; outside of the pipeline's prefix, so that a reset keeps it."""
     return f"chains/{require_safe(pipeline, 'pipeline')}.json"
 
 
@@ -111,71 +112,71 @@ def _chain_folder(chain: str) -> str:
 
 
 def sink_prefix(pipeline: str) -> str:
-    """The default prefix of a sink connector's objects."""
+    """Return the default prefix of a sink connector's objects."""
     return f"{pipeline_prefix(pipeline)}_sink/"
 
 
 def schema_prefix(pipeline: str, table: str) -> str:
-    """The captured schema versions of one source table (`schema.table`)."""
+    """Return the prefix of the captured schema versions of one source table (`schema.table`)."""
     return f"{pipeline_prefix(pipeline)}_schemas/{require_safe(table, 'table')}/"
 
 
 def epoch_prefix(pipeline: str) -> str:
-    """The epochs of one pipeline."""
+    """Return the prefix of a pipeline's epochs."""
     return f"{pipeline_prefix(pipeline)}_epochs/"
 
 
 def epoch_key(pipeline: str, number: int, part: str = "") -> str:
-    """The key of an epoch, or of one of its later states: `complete`, `broken`."""
+    """Return the key of an epoch, or of one of its later states, such as `complete` or `broken`."""
     return f"{epoch_prefix(pipeline)}{number:06d}{f'.{part}' if part else ''}.json"
 
 
 def stage_state_key(pipeline: str, stage: str, name: str) -> str:
-    """The state that a stage stores of one of its assets (contract/objects/stage_state.py)."""
+    """Return the key of the state that a stage stores for one of its assets (contract/objects/stage_state.py)."""
     return f"{pipeline_prefix(pipeline)}_notes/{require_safe(stage, 'stage')}/{require_safe(name, 'asset')}.json"
 
 
 def pending_key(pipeline: str, table: str) -> str:
-    """In how many consecutive runs keys of a lake table were pending (contract/table/pending_counts.py)."""
+    """Return the key of a lake table's pending counts (contract/table/pending_counts.py)."""
     return f"{pipeline_prefix(pipeline)}_pending/{require_safe(table, 'table')}.json"
 
 
 def continuity_key(pipeline: str) -> str:
-    """How far the stream of a pipeline is known to be complete (contract/source/stream_progress.py)."""
+    """Return the key of a pipeline's stream progress (contract/source/stream_progress.py)."""
     return f"{pipeline_prefix(pipeline)}_continuity.json"
 
 
 def dead_letter_prefix(pipeline: str) -> str:
-    """The open dead letters of one pipeline."""
+    """Return the prefix of a pipeline's open dead letters."""
     return f"dlq/{require_safe(pipeline, 'pipeline')}/"
 
 
 def closed_letter_prefix(pipeline: str) -> str:
-    """The closed dead letters of one pipeline: replayed, superseded or dropped."""
+    """Return the prefix of a pipeline's closed dead letters: replayed, superseded or dropped."""
     return f"dlq-closed/{require_safe(pipeline, 'pipeline')}/"
 
 
 def lake_prefix(pipeline: str, table: str | None = None) -> str:
-    """One Hudi table, or all tables of a pipeline."""
+    """Return the prefix of one Hudi table, or of all tables of a pipeline."""
     base = f"lake/{require_safe(pipeline, 'pipeline')}/"
     return base if table is None else f"{base}{require_safe(table, 'table')}/"
 
 
 def pipeline_of(table_prefix: str) -> str:
-    """The pipeline of a Hudi table's prefix."""
+    """Return the pipeline's name in a Hudi table's prefix."""
     return table_prefix.split("/")[1]
 
 
 def lease_key(pipeline: str, table: str) -> str:
-    """The lease that fences the writers of one table; outside of the lake's prefix, so that a reset keeps it."""
+    """Return the key of a table's writer lease; outside of the lake's prefix, so that a reset keeps it."""
     return f"leases/{require_safe(pipeline, 'pipeline')}/{require_safe(table, 'table')}.json"
 
 
 def resnapshot_lease_key(pipeline: str) -> str:
-    """The lease that excludes concurrent resnapshots of a pipeline."""
+    """Return the key of the lease that excludes concurrent resnapshots of a pipeline."""
     return f"leases/{require_safe(pipeline, 'pipeline')}/_resnapshot/pipeline.json"
 
 
 def landing_lease_key(pipeline: str, topic: str) -> str:
-    """The lease that excludes landing of a topic and a reset of its pipeline from one another."""
+    """Return the key of the lease that excludes concurrent landings of a topic, and landings during a reset."""
     return f"leases/{require_safe(pipeline, 'pipeline')}/_landing/{require_safe(topic, 'topic')}.json"

@@ -1,4 +1,4 @@
-"""Small JSON objects that a stage stores beside its data, so that its next run detects that nothing is new.
+"""Small JSON objects in which a stage stores its state, so that its next run detects that nothing is new.
 
 Dagster's own records belong to one Dagster home; a run from another home, or from a shell, does not have them.
 """
@@ -12,7 +12,7 @@ from cdc_lake.contract.objects.store import ObjectStore, PreconditionFailedError
 
 
 def read(store: ObjectStore, key: str) -> dict[str, Any]:
-    """Return the stored state; empty where there is none or it is unreadable: the stage then repeats the work."""
+    """Return the stored state; empty if it is missing or unreadable: the stage then repeats the work."""
     stored = store.get(key)
     try:
         found = json.loads(stored.body) if stored else {}
@@ -31,4 +31,4 @@ def write(store: ObjectStore, key: str, state: dict[str, Any]) -> None:
         elif stored.body != body:
             store.replace(key, body, stored.etag)
     except PreconditionFailedError:
-        return  # another run stored its state, which serves the next run as well
+        return  # another run stored its state, which the next run can use as well

@@ -5,55 +5,47 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
+from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 import boto3
-from botocore.config import Config
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
-    IncompleteReadError,
     NoCredentialsError,
     PartialCredentialsError,
-    ResponseStreamingError,
 )
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from cdc_lake.contract.errors import ContractError, StoreRefusedError, StoreUnreachableError
+from cdc_lake.contract.objects import s3_retries
 from cdc_lake.contract.secret_fields import RoleKey
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
 # S3 answers a failed If-None-Match or If-Match with 412, and with 409 while another conditional put of
-# the same key is under way (https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html).
+# the same key is in progress (https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html).
 _PRECONDITION = {"PreconditionFailed", "ConditionalRequestConflict", "412", "409"}
 _MISSING = {"NoSuchKey", "404", "NotFound"}
-# boto3 retries a request without a response, but not a response that ends in the middle of an object. Timeouts are not
-# retried here: boto3 has already retried them.
-_RETRY_TRUNCATED = Retrying(
-    retry=retry_if_exception_type((IncompleteReadError, ResponseStreamingError)),
-    stop=stop_after_attempt(4),
-    wait=wait_exponential(multiplier=0.2, max=2),
-    reraise=True,
-)
 _EXPIRED = {"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"}
 _THROTTLED = {"SlowDown", "Throttling", "ThrottlingException", "RequestLimitExceeded"}
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
 class PreconditionFailedError(Exception):
-    """The condition of a put was not met: the key has another object, or already has one."""
+    """The condition of a put was not met: the object was replaced, or exists already."""
 
 
 @dataclass(frozen=True)
 class ObjectInfo:
-    """One row of a listing: key, size in bytes, ETag without quotes."""
+    """One row of a listing: key, size in bytes, ETag without quotes, time of the last write by the store's clock."""
 
     key: str
     size: int
     etag: str
+    modified: datetime
 
 
 @dataclass(frozen=True)
@@ -69,15 +61,15 @@ class StoredObject:
 class ObjectStore(Protocol):
     """One bucket. Writes are conditional: a writer never overwrites an object that it has not read.
 
-    Every method raises StoreUnreachableError where the store does not answer, StoreRefusedError where it rejects the
+    Every method raises StoreUnreachableError if the store does not answer, and StoreRefusedError if it rejects the
     request.
     """
 
     def get(self, key: str) -> StoredObject | None:
-        """Return the object, None where there is none."""
+        """Return the object; None if it does not exist."""
 
     def exists(self, key: str) -> bool:
-        """Whether an object has exactly this key."""
+        """Return whether an object with exactly this key exists."""
 
     def put_new(self, key: str, body: bytes, metadata: dict[str, str] | None = None) -> str:
         """Put an object that must not exist yet, and return its ETag. Raises PreconditionFailedError."""
@@ -89,12 +81,16 @@ class ObjectStore(Protocol):
         """Yield the objects below the prefix in key order; with `after`, only those after that key."""
 
     def delete(self, keys: Iterable[str]) -> int:
-        """Delete objects, and return how many keys were given, those without an object included."""
+        """Delete objects; return the number of keys, including keys without an object."""
+
+
+_NEW_CLIENT = Lock()
+"""Threads may share clients, but must not create them from boto3's default session at the same time."""
 
 
 @dataclass(frozen=True)
 class S3Location:
-    """A bucket, its endpoint and credentials; on AWS, the environment gives all but the bucket."""
+    """A bucket, its endpoint and credentials; on AWS, the environment supplies all but the bucket."""
 
     bucket: str
     endpoint_url: str | None = None
@@ -104,22 +100,16 @@ class S3Location:
 
     def store(self) -> S3Store:
         """Return a store with a new client: a location can be pickled for executors, a client cannot."""
-        return S3Store(
-            self.bucket,
-            boto3.client(
+        with _NEW_CLIENT:
+            client = boto3.client(
                 "s3",
                 endpoint_url=self.endpoint_url,
                 region_name=self.region,
                 aws_access_key_id=self.access_key,
                 aws_secret_access_key=self.secret_key,
-                config=Config(
-                    retries={"mode": "standard", "max_attempts": 5},
-                    connect_timeout=5,
-                    read_timeout=20,
-                    s3={"addressing_style": "path"} if self.endpoint_url else {},
-                ),
-            ),
-        )
+                config=s3_retries.client_config(path_style=self.endpoint_url is not None),
+            )
+        return S3Store(self.bucket, client)
 
 
 class S3Store:
@@ -131,8 +121,8 @@ class S3Store:
 
     def get(self, key: str) -> StoredObject | None:
         """See ObjectStore."""
-        with self._translate_errors("reading", key):
-            return _RETRY_TRUNCATED(self._get, key)
+        with self._translate_errors("read", key):
+            return s3_retries.RETRY_TRUNCATED(self._get, key)
 
     def _get(self, key: str) -> StoredObject | None:
         try:
@@ -145,7 +135,7 @@ class S3Store:
 
     def exists(self, key: str) -> bool:
         """See ObjectStore."""
-        with self._translate_errors("looking for", key):
+        with self._translate_errors("find", key):
             try:
                 self.client.head_object(Bucket=self.bucket, Key=key)
             except ClientError as error:
@@ -156,7 +146,7 @@ class S3Store:
 
     def put_new(self, key: str, body: bytes, metadata: dict[str, str] | None = None) -> str:
         """See ObjectStore."""
-        with self._translate_errors("writing", key), _translate_precondition(key):
+        with self._translate_errors("write", key), _translate_precondition(key):
             answer = self.client.put_object(
                 Bucket=self.bucket, Key=key, Body=body, Metadata=metadata or {}, IfNoneMatch="*"
             )
@@ -164,7 +154,7 @@ class S3Store:
 
     def replace(self, key: str, body: bytes, etag: str) -> str:
         """See ObjectStore."""
-        with self._translate_errors("replacing", key), _translate_precondition(key):
+        with self._translate_errors("replace", key), _translate_precondition(key):
             answer = self.client.put_object(Bucket=self.bucket, Key=key, Body=body, IfMatch=f'"{etag}"')
         return answer["ETag"].strip('"')
 
@@ -173,10 +163,12 @@ class S3Store:
         pages = self.client.get_paginator("list_objects_v2").paginate(
             Bucket=self.bucket, Prefix=prefix, StartAfter=after, Delimiter="" if recursive else "/"
         )
-        with self._translate_errors("listing", prefix):
+        with self._translate_errors("list", prefix):
             for page in pages:
                 for item in page.get("Contents", []):
-                    yield ObjectInfo(item["Key"], item["Size"], item["ETag"].strip('"'))
+                    # s3proxy lists a put in progress, under a temporary name and without an ETag.
+                    if "ETag" in item:
+                        yield ObjectInfo(item["Key"], item["Size"], item["ETag"].strip('"'), item["LastModified"])
 
     def delete(self, keys: Iterable[str]) -> int:
         """See ObjectStore."""
@@ -184,13 +176,13 @@ class S3Store:
         batch: list[str] = []
         for key in keys:
             batch.append(key)
-            if len(batch) == 1000:  # the most that DeleteObjects takes
+            if len(batch) == 1000:  # the limit of DeleteObjects
                 count += self._delete_batch(batch)
                 batch = []
         return count + (self._delete_batch(batch) if batch else 0)
 
     def _delete_batch(self, keys: list[str]) -> int:
-        with self._translate_errors("deleting", keys[0]):
+        with self._translate_errors("delete", keys[0]):
             answer = self.client.delete_objects(
                 Bucket=self.bucket, Delete={"Objects": [{"Key": key} for key in keys], "Quiet": True}
             )
@@ -202,12 +194,12 @@ class S3Store:
         return len(keys)
 
     @contextmanager
-    def _translate_errors(self, doing: str, key: str) -> Iterator[None]:
+    def _translate_errors(self, operation: str, key: str) -> Iterator[None]:
         """Translate boto3's errors into the contract's, which name the object, the store, and what to do."""
         try:
             yield
         except (ClientError, BotoCoreError) as error:
-            raise self._contract_error(error, f"{doing} s3://{self.bucket}/{key}") from error
+            raise self._contract_error(error, f"Cannot {operation} s3://{self.bucket}/{key}") from error
 
     def _contract_error(self, error: ClientError | BotoCoreError, what: str) -> ContractError:
         endpoint = self.client.meta.endpoint_url
@@ -217,7 +209,7 @@ class S3Store:
         if code in _EXPIRED or code in _THROTTLED:
             todo = "Get new credentials" if code in _EXPIRED else "Wait until the store has fewer requests"
             return StoreRefusedError(
-                f"the object store at {endpoint} failed at {what} ({cause}). {todo}, then run this again."
+                f"{what}: the object store at {endpoint} failed ({cause}). {todo}, then run this again."
             )
         if isinstance(error, ClientError | NoCredentialsError | PartialCredentialsError):
             todo = (
@@ -225,24 +217,24 @@ class S3Store:
                 if local
                 else "Check the credentials and their permissions, and that the bucket exists."
             )
-            return StoreRefusedError(f"the object store at {endpoint} failed at {what} ({cause}). {todo}")
+            return StoreRefusedError(f"{what}: the object store at {endpoint} failed ({cause}). {todo}")
         todo = (
             "`cdc-lake status` shows whether the local store runs, `cdc-lake up` starts it. Then run this again."
             if local
             else "Check the network and the endpoint, then run this again."
         )
         return StoreUnreachableError(
-            f"the object store at {endpoint} stopped answering at {what} ({cause}). Earlier commits stay, "
-            f"nothing is committed twice. {todo}"
+            f"{what}: the object store at {endpoint} did not answer ({cause}). Earlier commits are kept, and nothing "
+            f"is committed twice. {todo}"
         )
 
 
 @contextmanager
 def _translate_precondition(key: str) -> Iterator[None]:
-    """Raise PreconditionFailedError where S3 rejects a condition."""
+    """Raise PreconditionFailedError if S3 rejects a condition."""
     try:
         yield
     except ClientError as error:
         if error.response["Error"]["Code"] in _PRECONDITION:
-            raise PreconditionFailedError(key) from error
+            raise PreconditionFailedError(f"{key} was replaced, or exists already") from error
         raise

@@ -1,4 +1,4 @@
-"""The schema of a source table, captured from PostgreSQL's catalog and stored beside the raw objects."""
+"""The schema of a source table, captured from PostgreSQL's catalog and stored in the bucket."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict
 
+from cdc_lake.contract.asset_names import asset_name
 from cdc_lake.contract.errors import ContractError, UnsupportedTypeError
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.conditional_put import put_or_get
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.schema import column_types, evolution
 
-# The columns that Debezium's flattening adds (design, section 4), by their names in a record, and the
-# lake's type of each. Hive's metastore folds names to lower case, so the lake's names are lower case.
+# The fields that Debezium's flattening adds to a record, and the lake type of each. Hive's metastore folds names to
+# lower case, so the lake's names are lower case.
 EVENT_FIELDS = {
     "__op": "string",
     "__db": "string",
@@ -61,10 +62,7 @@ class Column(BaseModel):
         """The column's type in the lake, as Hive spells it. Raises UnsupportedTypeError."""
         found = column_types.lake_type(self.type, self.kind)
         if found is None:
-            raise UnsupportedTypeError(
-                f"column {self.name} has PostgreSQL type {self.type}, which has no mapping into the lake. Change the "
-                "type (docs/reference/types.md), drop the column, or move it to a table that is not captured."
-            )
+            raise _unsupported_type_error(self)
         return found
 
 
@@ -101,16 +99,17 @@ def versions(store: ObjectStore, pipeline: str, table: str) -> list[TableSchema]
 
 
 def latest(store: ObjectStore, pipeline: str, table: str) -> TableSchema:
-    """Return the newest captured version. Raises ContractError where there is none."""
+    """Return the newest captured version. Raises ContractError if no version is captured."""
     return require_versions(store, pipeline, table)[-1]
 
 
 def require_versions(store: ObjectStore, pipeline: str, table: str) -> list[TableSchema]:
-    """Return all captured versions, oldest first. Raises ContractError where there is none."""
+    """Return all captured versions, oldest first. Raises ContractError if no version is captured."""
     found = versions(store, pipeline, table)
     if not found:
         raise ContractError(
-            f"no schema of {table} is captured yet: materialise {pipeline}/source/{table.rpartition('.')[2]} first"
+            f"Cannot read the schema of {table}: none is captured yet. Materialise "
+            f"{asset_name(pipeline, 'source', table.rpartition('.')[2])}."
         )
     return found
 
@@ -123,11 +122,11 @@ def capture(
 
 
 def record(store: ObjectStore, pipeline: str, seen: TableSchema) -> tuple[TableSchema, bool]:
-    """Store `seen` as a new version, with version number and history, if it differs from the newest one.
+    """Store `seen` as the next version if it differs from the newest one.
 
-    Returns the newest schema and whether a version was added. Raises UnsupportedTypeError for a column whose name or
-    type the lake cannot hold, SchemaChangeError for a change that cannot be applied, ContractError where another run
-    captured another schema at the same time.
+    The next version contains the dropped columns of earlier versions. Returns the newest schema and whether a version
+    was added. Raises UnsupportedTypeError for a column whose name or type the lake cannot hold, SchemaChangeError for a
+    change that cannot be applied, ContractError if another run captured another schema at the same time.
     """
     found = versions(store, pipeline, seen.table)
     if not found:
@@ -144,21 +143,25 @@ def record(store: ObjectStore, pipeline: str, seen: TableSchema) -> tuple[TableS
     target = f"{object_names.schema_prefix(pipeline, schema.table)}{schema.version:06d}.json"
     body = schema.model_dump_json(indent=1).encode()
     if put_or_get(store, target, body).body != body:
-        raise ContractError(f"another run captured version {schema.version} of {schema.table} just now: run it again")
+        raise ContractError(
+            f"Cannot store version {schema.version} of the schema of {schema.table}: another run stored a different "
+            "one at the same moment. Run this again."
+        )
     return schema, True
 
 
 def require_valid_columns(schema: TableSchema) -> None:
-    """Check that the lake can hold every column: its type, and a name that is valid in Avro (Hudi) and Hive.
+    """Raise UnsupportedTypeError if the lake cannot hold a column.
 
-    Raises UnsupportedTypeError that names the column.
+    It must have a mapped type, and a name that is valid in Avro (Hudi) and Hive.
     """
     seen: set[str] = set()
     for column in schema.columns:
-        _ = column.lake_type
+        if column_types.lake_type(column.type, column.kind) is None:
+            raise _unsupported_type_error(column, schema.table)
         folded = column.name.lower()
         fault = (
-            "a name that the lake's formats can't spell (letters, digits and '_' only)"
+            "a name that is not valid in the lake's formats (letters, digits and '_', not starting with a digit)"
             if not _NAME.fullmatch(column.name)
             else "the name of a column that the lake adds"
             if folded.startswith(("__", "_hoodie_"))
@@ -168,7 +171,16 @@ def require_valid_columns(schema: TableSchema) -> None:
         )
         if fault is not None:
             raise UnsupportedTypeError(
-                f"column {column.name} of {schema.table} has {fault}; rename it in the source table, or move "
-                "it to a table that is not captured"
+                f"Cannot capture column {column.name} of {schema.table}: it has {fault}. Rename it in the source "
+                "table, or move it to a table that is not captured."
             )
         seen.add(folded)
+
+
+def _unsupported_type_error(column: Column, table: str | None = None) -> UnsupportedTypeError:
+    """Return the error for a column whose PostgreSQL type has no lake type."""
+    name = column.name if table is None else f"{column.name} of {table}"
+    return UnsupportedTypeError(
+        f"Cannot capture column {name}: the lake has no type for PostgreSQL's {column.type}. Change the type "
+        "(docs/reference/types.md), drop the column, or move it to a table that is not captured."
+    )

@@ -1,4 +1,4 @@
-"""The lake type of each PostgreSQL type, None for types that the lake cannot hold."""
+"""The mapping from PostgreSQL types to lake types."""
 
 from __future__ import annotations
 

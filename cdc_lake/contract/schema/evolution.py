@@ -69,11 +69,11 @@ def match_columns(old: TableSchema, new: TableSchema) -> dict[str, Column]:
 
 
 def differs(old: TableSchema, seen: TableSchema) -> bool:
-    """Whether `seen` differs from the newest version. Ignores `missing`, which a rewritten table no longer has."""
-    return any(_compared_parts(old)[place] != value for place, value in enumerate(_compared_parts(seen)))
+    """Return whether `seen` differs from the newest version, ignoring `missing`, which a rewritten table loses."""
+    return any(_compared_fields(old)[place] != value for place, value in enumerate(_compared_fields(seen)))
 
 
-def _compared_parts(schema: TableSchema) -> tuple[object, ...]:
+def _compared_fields(schema: TableSchema) -> tuple[object, ...]:
     columns = tuple(column.model_copy(update={"missing": None}) for column in schema.columns)
     return (columns, schema.key, schema.epoch, schema.oid)
 
@@ -103,29 +103,34 @@ def next_version(found: Sequence[TableSchema], seen: TableSchema, pipeline: str)
 
 
 def _require_same_key(old: TableSchema, seen: TableSchema, pipeline: str) -> None:
-    """Raise SchemaChangeError where the primary key changed: not even a new snapshot can then match the stored rows."""
-    why = f"it identifies the rows of the lake. Nothing was changed. `cdc-lake reset {pipeline}` rebuilds the lake."
+    """Raise SchemaChangeError if the primary key changed: not even a new snapshot can then match the stored rows."""
+    why = (
+        "and the lake identifies rows by the key. The lake is unchanged. To rebuild it, run "
+        f"`cdc-lake reset {pipeline}`, then materialise the pipeline."
+    )
     if old.key != seen.key:
         raise SchemaChangeError(
-            f"the primary key of {seen.table} changed from ({', '.join(old.key)}) to ({', '.join(seen.key)}): {why}"
+            f"Cannot capture the schema of {seen.table}: its primary key changed from ({', '.join(old.key)}) to "
+            f"({', '.join(seen.key)}), {why}"
         )
     other = [name for name in seen.key if name not in match_columns(old, seen)]
     if other:
         raise SchemaChangeError(
-            f"column {other[0]} of the primary key of {seen.table} was dropped, and another one has its name: {why}"
+            f"Cannot capture the schema of {seen.table}: column {other[0]} of its primary key was dropped and another "
+            f"column has its name, {why}"
         )
 
 
 def _require_storable(old: TableSchema, seen: TableSchema, pipeline: str) -> None:
-    """Raise SchemaChangeError where a lake column's type changes to one that Hudi cannot promote it to."""
+    """Raise SchemaChangeError if a lake column's type changes to one that Hudi cannot promote it to."""
     held = {column.name.lower(): column.lake_type for column in (*old.columns, *old.dropped)}
     for column in seen.columns:
         kind = held.get(column.name.lower(), column.lake_type)
         if kind != column.lake_type and not _promotable(kind, column.lake_type):
             raise SchemaChangeError(
-                f"column {column.name} of {seen.table} has type {kind} in the lake, whose files cannot be changed "
-                f"to {column.lake_type}. Nothing was changed. Rename the column at the source, or rebuild the lake "
-                f"with `cdc-lake reset {pipeline}`."
+                f"Cannot change the type of column {column.name} of {seen.table}: it is {kind} in the lake, whose "
+                f"files cannot be changed to {column.lake_type}. Nothing was changed. Rename the column at the source, "
+                f"or rebuild the lake with `cdc-lake reset {pipeline}`."
             )
 
 
@@ -140,7 +145,7 @@ def _promotable(old: str, new: str) -> bool:
 def schema_change_error(pipeline: str, table: str, faults: Sequence[str]) -> SchemaChangeError:
     """Return the error for changes that only a new snapshot can apply."""
     return SchemaChangeError(
-        f"the schema of {table} changed in a way that can't be applied to what is stored: {'; '.join(faults)}. Nothing "
+        f"the schema of {table} changed in a way that cannot be applied to stored data: {'; '.join(faults)}. Nothing "
         f"was changed. `cdc-lake resnapshot {pipeline}` reads the table again with its new schema."
     )
 
@@ -188,7 +193,7 @@ def _unsupported_changes(generation: Sequence[TableSchema], seen: TableSchema) -
 
 
 def is_widening(old: Column, new: Column) -> bool:
-    """Whether the new column holds every value of the old one, and parses it from the same text in a record."""
+    """Return whether the new column holds every value of the old one, and parses it from the same text in a record."""
     if (old.type, old.kind) == (new.type, new.kind):
         return True
     if old.type.endswith("[]") or new.type.endswith("[]"):
@@ -227,7 +232,7 @@ def _numeric_widens(old: Column, new: Column) -> bool:
 
 
 def _length_widens(old: Column, new: Column) -> bool:
-    """Whether the length or precision does not shrink and, for times, Debezium's unit stays the same."""
+    """Return whether the length or precision does not shrink and, for times, Debezium's unit stays the same."""
     if new.base == "character varying":
         room = 0 if old.base == new.base else _DIGITS.get(old.base, 0) + 1
         return not new.arguments or (

@@ -1,4 +1,4 @@
-"""Which field of a record contains each lake column, for the records of each stretch of epochs.
+"""The fields of a record that contain each lake column, for each range of epochs.
 
 The names of a record's fields show which columns its table had. Between two resnapshots a name means one column only
 (evolution.py ensures that), so a record of any version in between can be read: each field belongs to a known column,
@@ -44,12 +44,12 @@ class RecordLayout:
         return {*(field.name for column in self.columns for field in column.fields), *EVENT_FIELDS}
 
     def covers(self, epoch: int) -> bool:
-        """Whether this layout applies to records of the epoch."""
+        """Return whether this layout applies to records of the epoch."""
         return self.first <= epoch and (self.end is None or epoch < self.end)
 
 
 def record_layouts(versions: Sequence[TableSchema], epochs: Iterable[int] | None = None) -> list[RecordLayout]:
-    """Return a layout for each stretch of epochs between resnapshots, limited to those of `epochs` if given."""
+    """Return a layout for each range of epochs between resnapshots, limited to those of `epochs` if given."""
     firsts = sorted({version.epoch for version in versions})
     found = []
     for place, first in enumerate(firsts):

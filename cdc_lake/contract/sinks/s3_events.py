@@ -63,19 +63,19 @@ def created_objects(body: str) -> Sequence[tuple[str, str]]:
     try:
         message = json.loads(body)
     except ValueError as error:
-        raise UnreadableEventError(f"it is no JSON ({error})") from error
+        raise UnreadableEventError(f"it is not JSON ({error})") from error
     if not isinstance(message, dict):
-        raise UnreadableEventError("it is no JSON object")
+        raise UnreadableEventError("it is not a JSON object")
     if message.get("Type") == "Notification" and isinstance(message.get("Message"), str):
         return created_objects(message["Message"])
     if message.get("Event") == "s3:TestEvent":
         return []
     try:
         if "detail-type" in message:
-            told = _FromEventBridge.model_validate(message)
-            if told.source != "aws.s3":
-                raise UnreadableEventError(f"it is an event of {told.source} and not of aws.s3")
-            return [(told.detail.bucket.name, told.detail.object.key)] if told.kind == "Object Created" else []
+            event = _FromEventBridge.model_validate(message)
+            if event.source != "aws.s3":
+                raise UnreadableEventError(f"it is an event of {event.source}, not of aws.s3")
+            return [(event.detail.bucket.name, event.detail.object.key)] if event.kind == "Object Created" else []
         records = _Notification.model_validate(message).records
     except ValidationError as error:
         fault = error.errors()[0]

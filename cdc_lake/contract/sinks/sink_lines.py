@@ -33,7 +33,7 @@ def lines(body: bytes, key: str, framing: Framing, compressed: bool) -> list[Lin
     try:
         text = gzip.decompress(body) if compressed else body
     except (OSError, EOFError, zlib.error) as error:
-        raise _damaged(key, f"is not whole gzip ({error})") from error
+        raise _damaged(key, f"is not a complete gzip file ({error})") from error
     split = text.split(b"\n")
     if split[-1] == b"":
         split.pop()
@@ -52,7 +52,7 @@ def _parse_envelope(line: bytes, key: str, number: int, framing: Framing) -> Lin
         raise _damaged(key, f"has no envelope with value and offset in line {number} ({error!r})") from error
     offset = place[0]
     if not isinstance(offset, int) or isinstance(offset, bool) or offset < 0:
-        raise _damaged(key, f"has {place[1]} for an offset in line {number}")
+        raise _damaged(key, f"has an invalid offset in line {number}: {place[1]}")
     return offset, value.encode()
 
 
@@ -87,6 +87,6 @@ def _skip_whitespace(text: str, at: int) -> int:
 
 def _damaged(key: str, what: str) -> ObjectDamagedError:
     return ObjectDamagedError(
-        f"object {key} of the sink connector {what}; nothing was changed: compare landing.sink in the pipeline's YAML "
-        "with the connector's configuration, or restore the object's earlier version"
+        f"object {key} of the sink connector {what}. Nothing was changed. Compare landing.sink in the pipeline's YAML "
+        "with the connector's configuration, or restore the object's earlier version."
     )

@@ -94,15 +94,16 @@ def parse(layout: Layout, prefix: str, key: str) -> SinkName:
     found = _NAMES[layout].fullmatch(key.removeprefix(start)) if key.startswith(start) else None
     if found is None:
         raise ForeignObjectError(
-            f"object {key} lies below the prefix {prefix!r} of a sink connector, and is not named as the layout "
-            f"{layout} names objects: nothing was adopted. Move it away, or correct landing.sink in the pipeline's YAML"
+            f"Cannot adopt object {key}: it is below the prefix {prefix!r} of a sink connector, but its name does not "
+            f"have the layout {layout}. Nothing was adopted. Move it to another prefix, or correct landing.sink in the "
+            "pipeline's YAML."
         )
     digits = _PADDED.get(layout, 0)
     if digits and len(found["offset"]) > max(digits, len(str(int(found["offset"])))):
         raise ForeignObjectError(
-            f"object {key} has an offset that is padded to more than {digits} digits, {layout}'s default: by name it "
-            "sorts before what is adopted, and later ones would not be found. Nothing was adopted: leave the "
-            "connector's padding at its default, and move the object away"
+            f"Cannot adopt object {key}: its offset is padded to more than {digits} digits, {layout}'s default, so "
+            "that it sorts before adopted objects and later objects would not be found. Nothing was adopted. Set the "
+            "connector's padding to its default, and move the object to another prefix."
         )
     return SinkName(
         key,

@@ -14,6 +14,6 @@ def identity(record: Record, key: Sequence[str]) -> tuple[object, ...]:
     LSN is not part of a snapshot row's identity. LSN, operation and key identify a streamed change.
     """
     values = tuple(record.get(name) for name in key)
-    if record.get("__snapshot") not in {None, "false"}:
+    if record.get("__snapshot") not in {None, "false"} and record.get("__op", "r") == "r":
         return ("snapshot", *values)
     return (record.get("__lsn"), record.get("__op"), *values)

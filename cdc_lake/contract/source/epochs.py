@@ -6,13 +6,15 @@ An epoch consists of a few objects, each put once with If-None-Match:
     raw/<pipeline>/_epochs/000001.complete.json   its snapshot is in the lake, and rows not in the snapshot are swept
     raw/<pipeline>/_epochs/000001.broken.json     its stream cannot be continued: the faults that were found
     raw/<pipeline>/_epochs/000000.swept.t.json    rows that only an interrupted snapshot read are swept from table t
+    raw/<pipeline>/_epochs/000001.joining.t.json  table t was added during the epoch: its first offsets
+    raw/<pipeline>/_epochs/000001.joined.t.json   the incremental snapshot of table t is in Kafka
 """
 
 from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
@@ -25,6 +27,7 @@ from cdc_lake.contract.objects.conditional_put import put_or_get
 from cdc_lake.contract.objects.store import ObjectStore
 
 _NUMBER = re.compile(r"/(\d+)\.json$", re.ASCII)
+_JOINING = re.compile(r"/(\d+)\.joining\.(.+)\.json$", re.ASCII)
 _Kind = TypeVar("_Kind", bound=BaseModel)
 
 
@@ -43,8 +46,27 @@ class Start(_Frozen):
     jump: str | None = None
 
 
+class Join(_Frozen):
+    """A table that was added during an epoch: its first offsets, and those of the notifications about its snapshot."""
+
+    topic: str
+    start: Start
+    notifications: Mapping[int, int]
+    attempt: str = Field(default_factory=lambda: str(uuid.uuid4()))
+    began_at: datetime
+
+
+class Joined(_Frozen):
+    """Marks a table as added: Kafka has the rows of its incremental snapshot, and all changes since."""
+
+    completed_at: datetime
+
+
 class Epoch(_Frozen):
-    """The beginning of an epoch. Epoch 0 begins each topic at its first offset."""
+    """The beginning of an epoch. Epoch 0 begins each topic at its first offset.
+
+    Epochs returns an epoch with its joins, which are stored separately; `starts` then has their first offsets too.
+    """
 
     version: int = 1
     number: int
@@ -58,6 +80,17 @@ class Epoch(_Frozen):
     lsn: int
     """The end of the source's WAL when the epoch began."""
     starts: Mapping[str, Start] = Field(default_factory=dict)
+    joins: Mapping[str, Join] = Field(default_factory=dict, exclude=True)
+    """The tables that were added during the epoch, by topic."""
+    joining: frozenset[str] = Field(default=frozenset(), exclude=True)
+    """The topics of `joins` without a complete snapshot."""
+
+    def contains(self, topic: str) -> bool:
+        """Return whether the topic has all rows of its table: those of a snapshot, and the changes since.
+
+        True for any topic of a pipeline that ran before epochs were stored.
+        """
+        return not self.starts or (topic in self.starts and topic not in self.joining)
 
 
 class Completion(_Frozen):
@@ -98,20 +131,43 @@ class Epochs:
 
     def current(self) -> Epoch | None:
         """Return the newest epoch, None before the pipeline's first one. Raises ObjectDamagedError."""
-        keys = (item.key for item in self.store.scan(object_names.epoch_prefix(self.pipeline)))
+        keys = self._keys()
         numbers = [int(found[1]) for key in keys if (found := _NUMBER.search(key))]
-        return self.read(max(numbers)) if numbers else None
+        return self._read(max(numbers), keys) if numbers else None
 
     def read(self, number: int) -> Epoch:
         """Return an epoch. Raises ObjectDamagedError if it is missing or cannot be read."""
+        return self._read(number, self._keys())
+
+    def _keys(self) -> list[str]:
+        return [item.key for item in self.store.scan(object_names.epoch_prefix(self.pipeline))]
+
+    def _read(self, number: int, keys: Sequence[str]) -> Epoch:
         found = self._get(Epoch, number)
         if found is None:
             raise ObjectDamagedError(
                 f"Cannot read epoch {number} of pipeline {self.pipeline}: "
-                f"{object_names.epoch_key(self.pipeline, number)} is missing, though manifests belong to it. "
+                f"{object_names.epoch_key(self.pipeline, number)} is missing, but there are manifests of this epoch. "
                 f"Restore the object, or run `cdc-lake reset {self.pipeline}`."
             )
-        return found
+        joins, joining = {}, set()
+        for table in (each[2] for key in keys if (each := _JOINING.search(key)) and int(each[1]) == number):
+            join = self._get(Join, number, f"joining.{table}")
+            if join is None:
+                continue  # a reset has deleted it since
+            joins[join.topic] = join
+            if object_names.epoch_key(self.pipeline, number, f"joined.{table}") not in keys:
+                joining.add(join.topic)
+        starts = {**found.starts, **{topic: join.start for topic, join in joins.items()}}
+        return found.model_copy(update={"starts": starts, "joins": joins, "joining": frozenset(joining)})
+
+    def join(self, number: int, table: str, join: Join) -> None:
+        """Record that a table is being added during an epoch; the first record stays."""
+        self._put(join, number, f"joining.{table}")
+
+    def complete_join(self, number: int, table: str, done: Joined) -> None:
+        """Record that the snapshot of an added table is complete; a second call changes nothing."""
+        self._put(done, number, f"joined.{table}")
 
     def begin(self, epoch: Epoch) -> Epoch:
         """Begin an epoch. Raises RaceLostError if another attempt began this number first."""
@@ -119,8 +175,8 @@ class Epochs:
         stored = self.read(epoch.number)
         if stored.attempt != epoch.attempt:
             raise RaceLostError(
-                f"epoch {epoch.number} of pipeline {self.pipeline} was begun by another run at the same moment: "
-                "nothing is lost; run it again"
+                f"Cannot begin epoch {epoch.number} of pipeline {self.pipeline}: another run began it at the same "
+                "moment. Nothing is lost. Run this again."
             )
         return stored
 
@@ -133,7 +189,7 @@ class Epochs:
         self._put(completion, number, "complete")
 
     def swept(self, number: int, table: str) -> Swept | None:
-        """Return what was swept from a table after its epoch was complete, None if no sweep was needed or done."""
+        """Return the sweep of a table after its epoch was complete; None if no sweep was needed or done."""
         return self._get(Swept, number, f"swept.{table}")
 
     def mark_swept(self, number: int, table: str, done: Swept) -> None:
@@ -141,7 +197,7 @@ class Epochs:
         self._put(done, number, f"swept.{table}")
 
     def broken(self, number: int) -> Break | None:
-        """Return the faults of an epoch's stream, None if there are none."""
+        """Return the faults of an epoch's stream; None if it is not broken."""
         return self._get(Break, number, "broken")
 
     def mark_broken(self, number: int, found: Break) -> None:
@@ -149,7 +205,7 @@ class Epochs:
         self._put(found, number, "broken")
 
     def require_whole(self) -> None:
-        """Raise SourceBrokenError if the current epoch's stream has known faults; the message says what to do."""
+        """Raise SourceBrokenError if the current epoch's stream has known faults."""
         epoch = self.current()
         found = None if epoch is None else self.broken(epoch.number)
         if found is not None:
@@ -162,7 +218,8 @@ class Epochs:
             return None if stored is None else kind.model_validate_json(stored.body)
         except ValidationError as error:
             raise ObjectDamagedError(
-                f"{key} is damaged: {error.errors()[0]['msg']}; restore the object, or `cdc-lake reset {self.pipeline}`"
+                f"Cannot read epoch {number} of pipeline {self.pipeline}: {key} is damaged: "
+                f"{error.errors()[0]['msg']}. Restore the object, or run `cdc-lake reset {self.pipeline}`."
             ) from error
 
     def _put(self, what: BaseModel, number: int, part: str = "") -> None:
@@ -175,5 +232,5 @@ def broken_stream_error(pipeline: str, found: Break) -> SourceBrokenError:
     """Return the error for a stream that cannot be continued."""
     return SourceBrokenError(
         f"the stream of pipeline {pipeline} can't be continued without loss: {'; '.join(found.faults)}. Nothing was "
-        f"changed; `cdc-lake resnapshot {pipeline}` takes a new snapshot and mends the lake, deletes included"
+        f"changed. `cdc-lake resnapshot {pipeline}` takes a new snapshot and repairs the lake, including deletes."
     )

@@ -1,4 +1,4 @@
-"""How far a pipeline's stream was checked to be complete: the newest heartbeat, the publication, Connect's offset.
+"""The progress of checking a pipeline's stream for gaps: newest heartbeat, publication, Connect's offset.
 
 Each pipeline has one such object, which is replaced as the stream advances. Losing it loses no data, only the proof.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from cdc_lake.contract.errors import ObjectDamagedError
 from cdc_lake.contract.objects import object_names
@@ -21,7 +21,7 @@ class _Frozen(BaseModel):
 class Heartbeat(_Frozen):
     """A heartbeat that was streamed: its counter and its LSN."""
 
-    beats: int
+    counter: int = Field(validation_alias=AliasChoices("counter", "beats"))
     lsn: int
 
 
@@ -34,12 +34,15 @@ class PublicationState(_Frozen):
 
 
 class StreamProgress(_Frozen):
-    """How far an epoch's stream was checked: the offsets read in the heartbeats' topic, and the newest heartbeat."""
+    """The progress of checking an epoch's stream: the offsets read in the heartbeat topic, and the newest heartbeat.
+
+    Progress that an earlier version stored calls the heartbeat `beat` and its counter `beats`.
+    """
 
     epoch: int
     topic_id: str | None = None
     offsets: Mapping[int, int] = Field(default_factory=dict)
-    beat: Heartbeat | None = None
+    heartbeat: Heartbeat | None = Field(default=None, validation_alias=AliasChoices("heartbeat", "beat"))
     snapshots: tuple[int, ...] = ()
     """The LSN of each attempt at the epoch's snapshot, oldest first."""
     snapshot_ts_ms: int = 0
@@ -47,27 +50,26 @@ class StreamProgress(_Frozen):
     publication: PublicationState | None = None
     offset: bool = False
     """Whether Connect had stored an offset of the connector: only then is a missing offset a fault."""
-    acknowledged: int | None = None
-    """Without exactly-once: the LSN up to which Kafka has every record, by Connect's stored offset; 0 before the first
-    offset. With exactly-once: None, because a visible heartbeat proves it."""
+    acknowledged: int | None = 0
+    """Without exactly-once: the LSN up to which Kafka has every record, by Connect's stored offset; 0 while that is not
+    known. With exactly-once: None, because a visible heartbeat proves it."""
+
+    def limit(self, epoch: int) -> int | None:
+        """Return `acknowledged` in an epoch: 0 if this is the progress of another one."""
+        return self.acknowledged if self.epoch == epoch else 0
 
 
 def load(store: ObjectStore, pipeline: str) -> StreamProgress | None:
-    """Return the stored progress, None if there is none. Raises ObjectDamagedError."""
+    """Return the stored progress, or None. Raises ObjectDamagedError."""
     key = object_names.continuity_key(pipeline)
     stored = store.get(key)
     try:
         return None if stored is None else StreamProgress.model_validate_json(stored.body)
     except ValidationError as error:
         raise ObjectDamagedError(
-            f"{key} is damaged: {error.errors()[0]['msg']}; delete it: what it proved is proved anew from the topic"
+            f"Cannot read the stream's progress of pipeline {pipeline}: {key} is damaged: {error.errors()[0]['msg']}. "
+            "Delete it: the next run restores it from the topic."
         ) from error
-
-
-def acknowledged(store: ObjectStore, pipeline: str, epoch: int) -> int | None:
-    """Return StreamProgress.acknowledged of an epoch, None without stored progress. Raises ObjectDamagedError."""
-    seen = load(store, pipeline)
-    return None if seen is None or seen.epoch != epoch else seen.acknowledged
 
 
 def save(store: ObjectStore, pipeline: str, seen: StreamProgress, before: StreamProgress | None) -> None:

@@ -27,8 +27,8 @@ class TopicReader(Protocol):
 class CommittedRecords:
     """One partition's committed records before `end`; what was read from the topic is kept."""
 
-    def __init__(self, record: TopicReader, partition: int, end: int) -> None:
-        self._record = record
+    def __init__(self, topic: TopicReader, partition: int, end: int) -> None:
+        self._topic = topic
         self._partition = partition
         self._end = end
         self._known_from = end
@@ -38,7 +38,7 @@ class CommittedRecords:
     def between(self, first: int, end: int) -> Sequence[int] | None:
         """Return the offsets of committed records in [first, end), None if some of them have expired."""
         if first < self._known_from:
-            found = self._record.records(self._partition, first, self._end)
+            found = self._topic.records(self._partition, first, self._end)
             if found is None:
                 return None
             self._offsets, self._prints, self._known_from = array("q"), array("Q"), first

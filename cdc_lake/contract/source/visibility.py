@@ -1,4 +1,4 @@
-"""Which changes are visible at a consistent point of the source: the rule by which `verify` compares lake and source.
+"""The rule that decides which changes are visible at a consistent point of the source, for `verify`.
 
 A point is a PostgreSQL snapshot: it sees a transaction that was visible to all sessions when the snapshot was taken.
 Transaction ids decide this, LSNs do not: a transaction can write before the point and commit after it, and its commit
@@ -20,11 +20,11 @@ XIDS = 1 << 32
 class Point:
     """A consistent point of the source.
 
-    `epoch` is the source's epoch at the point, `lsn` the end of the WAL right after it. `horizon` is an LSN before
-    which only transactions wrote that had ended by the point: the slot's restart_lsn, which the server keeps before
-    the first record of every transaction that is not committed yet. `xmax` and `in_progress` are those of the
-    snapshot, in 64 bits. `in_progress` has top-level ids, as `__txId` does: changes of subtransactions are streamed
-    with the top-level id. A prepared transaction is in progress until it is committed.
+    `epoch` is the source's epoch at the point, `lsn` the end of the WAL right after it. Every transaction that wrote
+    before the LSN `horizon` had ended at the point: it is the slot's restart_lsn, which the server keeps before the
+    first record of every transaction that is not committed yet. `xmax` and `in_progress` are those of the snapshot, in
+    64 bits. `in_progress` has top-level ids, as `__txId` does: changes of subtransactions are streamed with the
+    top-level id. A prepared transaction is in progress until it is committed.
     """
 
     epoch: int
@@ -36,13 +36,16 @@ class Point:
     def sees(self, position: Position, xid: int | None) -> bool:
         """Return whether a change with this position and 32-bit transaction id is visible at the point.
 
-        An earlier epoch ended before this one began. A snapshot's record is the state at its LSN. For a streamed
-        change the id decides. The 32 bits identify it because the server stops assigning ids 2^31 after the oldest
-        one that is still needed, which is at most the slot's catalog_xmin: a transaction that writes after the horizon
-        has an id within 2^31 of `xmax`, on either side. Before the horizon only the ids in progress are not visible.
-        A streamed change without an id does not come from Debezium; its LSN decides.
+        An earlier epoch ended before this one began. A snapshot's record is the state at its LSN. A row that an
+        incremental snapshot read is visible: a later change of it is streamed, and is newer. For a streamed change the
+        id decides. 32 bits identify it: the server stops assigning ids 2^31 after the oldest id that is still
+        needed, and that id is at most the slot's catalog_xmin. A transaction that writes after the horizon therefore
+        has an id within 2^31 of `xmax`, on either side. Before the horizon, every change is visible whose id is not in
+        progress. One case is reported wrongly: if the id exactly 2^32 after that of an ended transaction is in
+        progress, the change of the ended transaction counts as not visible yet. A streamed change without an id does
+        not come from Debezium; its LSN decides.
         """
-        if position.epoch < self.epoch:
+        if position.epoch < self.epoch or position.incremental:
             return True
         if not position.streamed or xid is None:
             return position.lsn <= self.lsn

@@ -1,7 +1,9 @@
-"""The order of a key's changes (design, section 5): source epoch, snapshot before stream, LSN.
+"""The order of a key's changes (docs/decisions/0005-order-column.md): source epoch, snapshot before stream, LSN.
 
 Within one epoch, a snapshot's rows are older than anything streamed: a transaction that was open across
 the snapshot can stream with a lower LSN than the snapshot's. `__source_ts_ms` alone does not order (ties).
+Rows of an incremental snapshot have no LSN. They sort after those of the epoch's first snapshot, and among themselves
+in any order: if a row changed between two reads, the change was streamed.
 The order is stored as text of fixed width: text, Hudi's ordering field and Python's tuples sort the same.
 """
 
@@ -10,8 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 ORDER_COLUMN = "__order"
+INCREMENTAL = "incremental"
+"""`__snapshot` of a row that an incremental snapshot read."""
 _EPOCH_DIGITS = 6
 _LSN_DIGITS = 20
+NO_LSN = 10**_LSN_DIGITS - 1
+"""The LSN in the position of a row that an incremental snapshot read."""
+INCREMENTAL_POSITION = f"-0-{NO_LSN}"
+"""The end of that position's text."""
 
 
 @dataclass(frozen=True, order=True)
@@ -21,6 +29,11 @@ class Position:
     epoch: int
     streamed: bool
     lsn: int
+
+    @property
+    def incremental(self) -> bool:
+        """Whether an incremental snapshot read the row."""
+        return not self.streamed and self.lsn == NO_LSN
 
     def encode(self) -> str:
         """Return a text of 29 characters that sorts like the position."""
@@ -33,17 +46,20 @@ class Position:
         return cls(int(epoch), streamed == "1", int(lsn))
 
 
-def order_sql(epoch: str, snapshot: str, lsn: str) -> str:
+def order_sql(epoch: str, snapshot: str, operation: str, lsn: str) -> str:
     """Return encode() as a Spark SQL expression over the columns of an event.
 
     Debezium's `snapshot` field is "false" for a streamed change and names the snapshot's step otherwise
-    (true, first, last, …): https://debezium.io/documentation/reference/stable/connectors/postgresql.html.
+    (true, first, last, incremental, …): https://debezium.io/documentation/reference/stable/connectors/postgresql.html.
+    A connector that was killed in a chunk of an incremental snapshot also writes `true` for changes, until it has
+    finished its next chunk: the operation of a row that a snapshot read is `r`.
     """
-    streamed = f"CASE WHEN coalesce({snapshot}, 'false') = 'false' THEN '1' ELSE '0' END"
-    return (
-        f"concat(lpad({epoch}, {_EPOCH_DIGITS}, '0'), '-', {streamed}, '-', "
-        f"lpad(cast({lsn} AS STRING), {_LSN_DIGITS}, '0'))"
+    streamed = f"CASE WHEN coalesce({snapshot}, 'false') = 'false' OR {operation} <> 'r' THEN '1' ELSE '0' END"
+    position = (
+        f"CASE WHEN {snapshot} = '{INCREMENTAL}' AND {operation} = 'r' THEN '{NO_LSN}' "
+        f"ELSE lpad(cast({lsn} AS STRING), {_LSN_DIGITS}, '0') END"
     )
+    return f"concat(lpad({epoch}, {_EPOCH_DIGITS}, '0'), '-', {streamed}, '-', {position})"
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,18 @@ timeline's oldest commit as committed. Each such file has a marker with its name
 from __future__ import annotations
 
 import re
+from io import BytesIO
+from typing import Any
 
+import fastavro
+
+from cdc_lake.contract.errors import ObjectDamagedError
 from cdc_lake.contract.objects.store import ObjectStore
 
 _BEGUN = re.compile(r"(?P<instant>\d{17})(\.inflight|\.(delta|replace)?commit\.(requested|inflight))")
+_PLANNED = re.compile(r"(?P<instant>\d{17})\.compaction\.(requested|inflight)")
 _COMPLETED = (".commit", ".deltacommit", ".replacecommit")
 _BEGUN_ROLLBACK = re.compile(r"\d{17}\.rollback\.(requested|inflight)")
-_INSTANT = re.compile(rb"\d{17}")
 _MARKER = re.compile(r"(?P<instant>\d{17})/(?P<file>.+)\.marker\.(CREATE|MERGE|APPEND)")
 
 
@@ -27,6 +32,16 @@ def incomplete_commits(store: ObjectStore, table_prefix: str) -> list[str]:
         if _BEGUN_ROLLBACK.fullmatch(name) and f"{name[:17]}.rollback" not in names:
             found.update(_instants_in_rollback(store, table_prefix, f"{name[:17]}.rollback.requested"))
     return sorted(found)
+
+
+def pending_compactions(store: ObjectStore, table_prefix: str) -> list[str]:
+    """Return the instants of compactions that were planned and not completed, oldest first.
+
+    Nothing has to be rolled back for them: readers merge the log files of both file slices until one is executed.
+    """
+    names = _timeline(store, table_prefix)
+    planned = {match["instant"] for match in map(_PLANNED.fullmatch, names) if match}
+    return sorted(planned - {name[:17] for name in names if name.endswith(".commit")})
 
 
 def delete_rolled_back_files(store: ObjectStore, table_prefix: str) -> int:
@@ -61,10 +76,24 @@ def rolled_back(store: ObjectStore, table_prefix: str, instants: set[str], names
 
 
 def _instants_in_rollback(store: ObjectStore, table_prefix: str, rollback: str) -> set[str]:
-    """Return the instants in a rollback's file, except its own: Avro stores text unchanged."""
-    stored = store.get(f"{table_prefix}.hoodie/{rollback}")
-    named = set() if stored is None else {match.decode() for match in _INSTANT.findall(stored.body)}
-    return named - {rollback[:17]}
+    """Return the instants that a rollback undoes, from its plan (`.requested`) or metadata; none if it is archived.
+
+    Both are Avro (Hudi's HoodieRollbackPlan.avsc, HoodieRollbackMetadata.avsc). Of a merge-on-read table they also name
+    kept commits: those of the base files that log files belong to. Raises ObjectDamagedError.
+    """
+    key = f"{table_prefix}.hoodie/{rollback}"
+    stored = store.get(key)
+    if stored is None:
+        return set()
+    try:
+        [record] = fastavro.reader(BytesIO(stored.body))
+        plan: Any = record
+        return set(plan["commitsRollback"]) if "commitsRollback" in plan else {plan["instantToRollback"]["commitTime"]}
+    except (ValueError, KeyError, TypeError, EOFError, IndexError) as error:
+        raise ObjectDamagedError(
+            f"Cannot read {key}: it does not name the commits that were rolled back ({error!r}). Nothing was written. "
+            "Restore the object, or reset the pipeline."
+        ) from error
 
 
 def _timeline(store: ObjectStore, table_prefix: str) -> list[str]:

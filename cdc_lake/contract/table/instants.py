@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
 from cdc_lake.contract.errors import LocalTimeError, ObjectConflictError, ObjectDamagedError, TableAheadError
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.store import ObjectStore, PreconditionFailedError, StoredObject
@@ -22,6 +24,8 @@ _ZONE_LINE = re.compile(rf"^{re.escape(ZONE)}[ \t]*[=:][ \t]*(?P<zone>\w*)[ \t]*
 _INSTANT = re.compile(r"(?P<seconds>\d{14})(?P<milliseconds>\d{3})?\.")
 
 Clock = Callable[[], datetime]
+STORE_CLOCK_SECONDS = 60.0
+"""How far the store's clock may be behind a writer's before a commit fails."""
 
 
 def utc_now() -> datetime:
@@ -79,6 +83,35 @@ def require_writable(store: ObjectStore, table_prefix: str, now: Clock = utc_now
         )
 
 
+def await_store_clock(
+    store: ObjectStore,
+    table_prefix: str,
+    key: str,
+    put: Callable[[], object],
+    seconds: float = STORE_CLOCK_SECONDS,
+) -> None:
+    """Wait until an object that is put now is, by the store's clock, not older than the table's newest instant.
+
+    `put` puts the object `key` each time, whose time is then listed. Raises TableAheadError after `seconds`.
+    """
+    instant = newest(store, table_prefix)
+    until = None if instant is None else time_of(instant)
+
+    def reach() -> None:
+        put()
+        modified = next(store.scan(key)).modified
+        if instant is not None and until is not None and modified < until:
+            raise TableAheadError(
+                f"Cannot commit to the Hudi table at {table_prefix}: {key}, which was written now, is from "
+                f"{modified:%Y-%m-%d %H:%M:%S} UTC by the store's clock, but the commit began at {instant} by this "
+                "machine's clock, and readers compare both. Nothing is committed. Set the clocks right, then run this "
+                "again."
+            )
+
+    behind = retry_if_exception_type(TableAheadError)
+    Retrying(retry=behind, stop=stop_after_delay(seconds), wait=wait_fixed(0.1), reraise=True)(reach)
+
+
 def set_utc(store: ObjectStore, table_prefix: str) -> None:
     """Write UTC into the table's properties, and change nothing else. The caller must hold the table's lease.
 
@@ -88,7 +121,10 @@ def set_utc(store: ObjectStore, table_prefix: str) -> None:
     key = _properties_key(table_prefix)
     stored = store.get(key)
     if stored is None:
-        raise ObjectDamagedError(f"Cannot set the time zone of the Hudi table at {table_prefix}: {key} is missing.")
+        raise ObjectDamagedError(
+            f"Cannot set the time zone of the Hudi table at {table_prefix}: {key} is missing. Restore the object, or "
+            "reset the pipeline."
+        )
     text = stored.body.decode()
     line = f"{ZONE}={IN_UTC}"
     if _ZONE_LINE.search(text):

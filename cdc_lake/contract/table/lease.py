@@ -1,7 +1,8 @@
 """Leases in the object store: only one writer at a time of a table, or of a topic's raw objects.
 
 A lease is an object that is replaced under If-Match; the writer that replaces it holds the lease, with a fencing token
-higher than all before. A writer renews it while it works, and checks it right before it commits (design, section 5).
+higher than all before. A writer renews it while it works, and checks it right before it commits
+(docs/decisions/0018-fencing.md).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from cdc_lake.contract.errors import LeaseHeldError, LeaseLostError
 from cdc_lake.contract.objects.store import ObjectStore, PreconditionFailedError
 
 SECONDS = 30.0
-"""How long a lease is valid without renewal; it is renewed after each third of that."""
+"""The validity of a lease without renewal; it is renewed after each third of that."""
 WAIT_SECONDS = SECONDS + 15.0
 """Longer than a lease is valid: the lease of a killed writer has expired by then."""
 
@@ -53,12 +54,12 @@ def check(store: ObjectStore, claim: Claim, now: Callable[[], float] = time.time
     ours = held is not None and (held.owner, held.token) == (claim.owner, claim.token)
     if held is None or not ours or held.expires_at <= now():
         if held is None:
-            state = "is gone"
+            state = "does not exist any more"
         else:
             state = "has expired" if ours else f"was taken by {held.owner} (token {held.token})"
         raise LeaseLostError(
-            f"the lease {claim.key} of {claim.owner} (token {claim.token}) {state}: this run commits nothing; run it "
-            f"again{hint}"
+            f"Cannot continue: the lease {claim.key} of {claim.owner} (token {claim.token}) {state}. This run commits "
+            f"nothing. Run it again.{hint}"
         )
 
 
@@ -94,7 +95,7 @@ class Lease:
     def check(self) -> None:
         """Raise LeaseLostError if this writer does not hold the lease any more."""
         with self._lock:
-            check(self._store, self.claim, self._now, f". Its last renewal said: {self._lost or 'nothing'}")
+            check(self._store, self.claim, self._now, f" Its last renewal: {self._lost or 'succeeded'}")
 
     def renew(self) -> None:
         """Extend the expiry. Raises PreconditionFailedError if another writer took the lease."""
@@ -131,8 +132,9 @@ class Lease:
             except PreconditionFailedError:
                 if error is None:
                     raise LeaseLostError(
-                        f"the lease {self._key} of {record.owner} (token {record.token}) was taken by another writer "
-                        "before this one had ended, so both may have written: compare the table with its source"
+                        f"Cannot release the lease {self._key} of {record.owner} (token {record.token}): it was taken "
+                        "by another writer before this one had ended, so both may have written. Compare the table with "
+                        "its source."
                     ) from None
 
     def _renew_until_stopped(self) -> None:
@@ -172,15 +174,17 @@ def _acquire(store: ObjectStore, key: str, owner: str, seconds: float, now: Call
     before = None if stored is None else LeaseRecord.model_validate_json(stored.body)
     if before is not None and before.expires_at > now():
         raise LeaseHeldError(
-            f"{before.owner} writes here and holds {key} for another {before.expires_at - now():.0f} s: wait for it "
-            "to end; if it was killed, the lease expires by itself"
+            f"Cannot take the lease: {before.owner} holds {key} for another {before.expires_at - now():.0f} s. Wait "
+            "until it ends; if it was killed, the lease expires by itself."
         )
     token = 1 if before is None else before.token + 1
     record = LeaseRecord(owner=owner, token=token, expires_at=now() + seconds)
     try:
         etag = _put(store, key, record, None if stored is None else stored.etag)
     except PreconditionFailedError as error:
-        raise LeaseHeldError(f"another writer took {key} at the same moment: run it again") from error
+        raise LeaseHeldError(
+            f"Cannot take the lease {key}: another writer took it at the same moment. Run this again."
+        ) from error
     return Lease(store, key, record, etag, seconds, now)
 
 

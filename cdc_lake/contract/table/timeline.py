@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from cdc_lake.contract.errors import ObjectDamagedError
+from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.store import ObjectStore, StoredObject
 from cdc_lake.contract.table import failed_writes
 from cdc_lake.contract.table.event_order import Watermark
@@ -22,7 +23,7 @@ _COMPLETED = ("commit", "deltacommit", "replacecommit")
 
 
 class Checkpoint(BaseModel):
-    """What is applied as of a commit: manifests up to and including `manifest` of one topic."""
+    """The records that are applied as of a commit: those of the manifests up to `manifest` of one topic."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -38,7 +39,7 @@ class Checkpoint(BaseModel):
     in the table may belong to a purged key."""
     purged_before_ms: int | None = None
     """The latest commit time, by the source's clock, of changes that a purge can have seen: a change committed later
-    does not belong to a purged key, whatever its LSN. None if no purge recorded it."""
+    does not belong to a purged key, for any LSN. None if no purge recorded it."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Commit:
 
 
 def last_commit(store: ObjectStore, table_prefix: str) -> Commit | None:
-    """Return the newest completed commit that carries a checkpoint, None for a table without commits.
+    """Return the newest completed commit that carries a checkpoint; None for a table without commits.
 
     Each commit of cdc-lake's jobs carries a checkpoint, so that archiving never removes the only one.
     Raises ObjectDamagedError for a table with commits but no checkpoint (another program wrote it), for a commit that
@@ -69,14 +70,26 @@ def last_commit(store: ObjectStore, table_prefix: str) -> Commit | None:
             continue  # archived between the listing and now; an older one cannot be the newest
         commit = _commit(stored)
         if commit.checkpoint is not None:
-            _require_kept(store, table_prefix, commit.instant, [name.rpartition("/")[2] for name in names])
+            _require_kept(store, table_prefix, key, [name.rpartition("/")[2] for name in names])
             return commit
     if instants:
         raise ObjectDamagedError(
-            f"the Hudi table at {table_prefix} has commits, but none carries a checkpoint: it was not written by "
-            "cdc-lake, or its timeline is damaged; move it away or reset the pipeline"
+            f"Cannot read the Hudi table at {table_prefix}: none of its commits carries a checkpoint. Another program "
+            "wrote it, or its timeline is damaged. Move it to another prefix, or reset the pipeline."
         )
     return None
+
+
+def commit_at(store: ObjectStore, table_prefix: str, instant: str) -> Commit:
+    """Return a completed commit. Raises ObjectDamagedError if it is missing or cannot be read."""
+    for action in _COMPLETED:
+        stored = store.get(f"{table_prefix}.hoodie/{instant}.{action}")
+        if stored is not None:
+            return _commit(stored)
+    raise ObjectDamagedError(
+        f"Cannot read commit {instant} of the Hudi table at {table_prefix}: it is not in the timeline. Run the job "
+        "again."
+    )
 
 
 def partitions_after(store: ObjectStore, table_prefix: str, instant: str) -> tuple[set[str], str] | None:
@@ -97,17 +110,18 @@ def partitions_after(store: ObjectStore, table_prefix: str, instant: str) -> tup
     return folders, max(commits)
 
 
-def _require_kept(store: ObjectStore, table_prefix: str, instant: str, names: list[str]) -> None:
-    """Raise ObjectDamagedError if the newest commit was rolled back before it was completed.
+def _require_kept(store: ObjectStore, table_prefix: str, key: str, names: list[str]) -> None:
+    """Raise ObjectDamagedError if the newest commit (the object `key`) was rolled back before it was completed.
 
     A writer that was paused between Hudi's last two requests can complete a commit that the next writer has rolled
     back. As long as no newer commit exists, its checkpoint covers data that are deleted.
     """
+    instant = _instant(key)
     if failed_writes.rolled_back(store, table_prefix, {instant}, names):
         raise ObjectDamagedError(
-            f"commit {instant} of the Hudi table at {table_prefix} was completed by a writer that had lost the table, "
-            "after its files were rolled back: what it says it applied is missing. Reset the pipeline, or remove "
-            f"{table_prefix}.hoodie/{instant}.commit: what it covered is then applied again"
+            f"Cannot use Hudi table {table_prefix}: commit {instant} was completed after its writer lost the lease and "
+            f"the commit's files were rolled back, so records are missing. Delete object {key} to apply the records "
+            f"again, or run `cdc-lake reset {object_names.pipeline_of(table_prefix)}`."
         )
 
 
@@ -131,8 +145,8 @@ def _commit(stored: StoredObject) -> Commit:
 
 def _unreadable(stored: StoredObject, error: Exception) -> ObjectDamagedError:
     return ObjectDamagedError(
-        f"the Hudi commit {stored.key} is not one of table version 6, or damaged ({error!r}); nothing was applied: "
-        "restore it, or move the table away and reset the pipeline"
+        f"the Hudi commit {stored.key} is damaged, or not in the format of table version 6 ({error!r}). Nothing was "
+        "applied. Restore it, or move the table to another prefix and reset the pipeline."
     )
 
 

@@ -1,4 +1,4 @@
-// Draws the charts. A button shows all rows of a chart that has only its first rows at first.
+// Draws the charts. A button switches between the first rows of a chart and all rows.
 (() => {
   const { config, charts } = JSON.parse(document.getElementById("charts").textContent);
   const views = new Map();

@@ -1,5 +1,5 @@
--- The dataset's question asked of Northwind's own tables, past the outbox: what order_items must add up to.
--- A `real` is cast by way of float8, as in the outbox: a direct cast to decimal keeps six digits only.
+-- The query of order_items on Northwind's own tables, without the outbox: the check compares the totals of both.
+-- A `real` is cast to float8 first, as in the outbox: a direct cast to decimal keeps only six digits.
 SELECT
     o.customer_id::text AS customer_id,
     o.order_id,

@@ -1,5 +1,5 @@
--- The outbox keeps an order's lines as one JSON array: one row a line here.
--- The source's prices and discounts are `real`; the outbox writes them with two decimals, and so they are read.
+-- The outbox stores an order's lines as one JSON array; this view has one row for each line.
+-- The source's prices and discounts are `real`; the outbox writes them with two decimals.
 SELECT
     customer_id,
     order_id,

@@ -1,5 +1,5 @@
--- Outbox rows that differ from what the source's tables say now, either way round. `order_documents` is the view
--- that the outbox must equal after every statement; datalake.refresh_cdc_events repairs what this finds.
+-- Rows that only the outbox or only the view order_documents has. The outbox must equal the view at every commit;
+-- datalake.refresh_cdc_events repairs differences.
 WITH outbox AS (
     SELECT order_id, customer_id, order_date, required_date, shipped_date,
            order_items, products, customer, employee, shipper, shipment

@@ -1,8 +1,8 @@
-"""adopt: add objects that a sink connector wrote to the manifest chain, as landing adds its own (design, section 4).
+"""adopt: add objects that a sink connector wrote to the manifest chain, as landing adds its own.
 
-Later stages treat both alike. Records of a partition are adopted in order and without gaps: a record that is not
-written or not visible yet holds back all later ones. The job needs no Spark: it reads each object once, to count and
-fingerprint its lines.
+Later stages treat both alike (docs/decisions/0024-sink-connectors-objects.md). Records of a partition are adopted in
+order and without gaps: a record that is not written or not visible yet holds back all later ones. The job needs no
+Spark: it reads each object once, to count and fingerprint its lines.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cdc_lake.contract.sinks import sink_lines
 from cdc_lake.contract.source.topic_records import CommittedRecords, TopicReader, fingerprint_text
 from cdc_lake.jobs.adoption import adoption_watermark
 from cdc_lake.jobs.adoption.line_offsets import Adoptable, Gap, PlacedObject, adoptable, place_lines
-from cdc_lake.jobs.adoption.listing import Listed, Sink, unadopted
+from cdc_lake.jobs.adoption.listing import Listed, Sink, earlier, unadopted
 from cdc_lake.jobs.adoption.recreated_topic import require_own_prefix
 from cdc_lake.jobs.landing import land
 from cdc_lake.jobs.landing.land import LandReport, LandSpec
@@ -32,7 +32,7 @@ OBJECTS_PER_RUN = 2000
 
 @dataclass(frozen=True)
 class AdoptSpec:
-    """What to adopt: `landing` has the topic and its ends, as for a landing run, `sink` the source."""
+    """The input of one run: `landing` has the topic and its ends, as for a landing run, `sink` the objects to adopt."""
 
     landing: LandSpec
     sink: Sink
@@ -65,7 +65,7 @@ def new_objects(store: ObjectStore, spec: AdoptSpec) -> list[str]:
     return [f"{name.key} {info.etag}" for objects in listed.values() for name, info in objects]
 
 
-def run(spec: AdoptSpec, record: TopicReader) -> AdoptReport:
+def run(spec: AdoptSpec, topic: TopicReader) -> AdoptReport:
     """Adopt the records that follow the end of the chain; without new records, begin an empty chain if needed.
 
     Raises what pending(), land.require_unchanged(), place_lines(), adoptable() and Chain.append() raise,
@@ -78,8 +78,8 @@ def run(spec: AdoptSpec, record: TopicReader) -> AdoptReport:
         head = chain.head()
         spans = pending(head, spec)
         require_own_prefix(chain, spec.sink, head)
-        _require_unchanged(spec, record, spans)
-        found = _adoptable_by_partition(chain, spec, record, head, spans)
+        _require_unchanged(spec, topic, spans)
+        found = _adoptable_by_partition(chain, spec, topic, head, spans)
         gaps = [each.gap for each in found.values() if each.gap is not None]
         waiting = tuple(gap.message for gap in gaps)
         reached = tuple(_reached(span, found.get(span.partition)) for span in spans)
@@ -89,14 +89,14 @@ def run(spec: AdoptSpec, record: TopicReader) -> AdoptReport:
         if not land.has_work(head, reached):
             return AdoptReport(None, 0, 0, 0, 0, time.monotonic() - started, waiting)
         objects = tuple(item for each in found.values() for item in each.objects)
-        compared = tuple(_with_last(record, span, objects) for span in reached)
+        compared = tuple(_with_last(topic, span, objects) for span in reached)
         try:
             manifest = land.commit(chain, replace(spec.landing, watermark=watermark), head, compared, objects)
         except RaceLostError:
             if race + 1 == land.MAX_ATTEMPTS:
                 raise
             continue
-        _require_none_expired(spec, gaps, f"manifest {manifest.number} has what could be adopted of other offsets")
+        _require_none_expired(spec, gaps, f"manifest {manifest.number} contains the records that could be adopted")
         seconds = time.monotonic() - started
         return AdoptReport(manifest.number, manifest.records, len(objects), manifest.size, 0, seconds, waiting)
     raise AssertionError("unreachable: the last race raises")
@@ -106,22 +106,22 @@ def _chain(store: ObjectStore, spec: AdoptSpec) -> Chain:
     return Chain(store, spec.landing.pipeline, spec.landing.topic, spec.landing.chain)
 
 
-def _require_unchanged(spec: AdoptSpec, record: TopicReader, spans: Sequence[Span]) -> None:
-    """Raise if the topic's record at the last adopted offset is another one; an expired record is not checked."""
+def _require_unchanged(spec: AdoptSpec, topic: TopicReader, spans: Sequence[Span]) -> None:
+    """Raise if the topic's record at the last adopted offset has changed; an expired record is not checked."""
     for span in spans:
         if span.last is not None and span.first < span.next:
-            there = record.records(span.partition, span.last.offset, span.first)
-            if there is not None:
-                land.require_unchanged(spec.landing, span, _newest(there))
+            found = topic.records(span.partition, span.last.offset, span.first)
+            if found is not None:
+                land.require_unchanged(spec.landing, span, _newest(found))
 
 
-def _with_last(record: TopicReader, span: Span, objects: Sequence[LandedObject]) -> Span:
+def _with_last(topic: TopicReader, span: Span, objects: Sequence[LandedObject]) -> Span:
     """Return the span with its last record from the topic: a sink connector may spell the value differently."""
     newest = max((item.last for item in objects if item.partition == span.partition), default=None)
     if newest is None:
         return span
-    there = record.records(span.partition, newest, newest + 1)
-    return span.model_copy(update={"last": None if there is None else _newest(there)})
+    found = topic.records(span.partition, newest, newest + 1)
+    return span.model_copy(update={"last": None if found is None else _newest(found)})
 
 
 def _newest(records: Iterable[tuple[int, int]]) -> LastRecord | None:
@@ -134,7 +134,7 @@ def _reached(span: Span, found: Adoptable | None) -> Span:
 
 
 def _adoptable_by_partition(
-    chain: Chain, spec: AdoptSpec, record: TopicReader, head: Manifest | None, spans: Sequence[Span]
+    chain: Chain, spec: AdoptSpec, topic: TopicReader, head: Manifest | None, spans: Sequence[Span]
 ) -> dict[int, Adoptable]:
     """Return what can be adopted, by partition, without partitions that have nothing new."""
     listed = unadopted(chain, spec.sink, head, spans)
@@ -145,9 +145,14 @@ def _adoptable_by_partition(
         objects = listed[span.partition]
         if spec.sink.ordered:
             objects = objects[: spec.objects_per_run]
-        committed = CommittedRecords(record, span.partition, span.next)
+        committed = CommittedRecords(topic, span.partition, span.next)
         placed = _placed(chain.store, spec.sink, objects, span, committed)
-        found[span.partition] = adoptable(chain.topic, placed, span, committed)
+        result = adoptable(chain.topic, placed, span, committed)
+        stopped = result.gap is not None or result.next == span.first
+        if stopped and (before := earlier(chain, spec.sink, span)):
+            placed = [*_placed(chain.store, spec.sink, before, span, committed), *placed]
+            result = adoptable(chain.topic, placed, span, committed)
+        found[span.partition] = result
     return found
 
 
@@ -161,8 +166,9 @@ def _placed(
         stored = store.get(name.key)
         if stored is None:
             raise ObjectDamagedError(
-                f"object {name.key} was listed and is gone: something removes objects of the sink connector before "
-                "they are adopted. Nothing was adopted: look at the bucket's lifecycle rules, and restore it"
+                f"Cannot adopt object {name.key}: it was deleted after it was listed. Nothing was adopted. Restore it, "
+                "and check the bucket's lifecycle rules: objects of the sink connector must not be deleted before they "
+                "are adopted."
             )
         return sink_lines.lines(stored.body, name.key, sink.framing, name.gzip)
 
@@ -181,8 +187,9 @@ def _require_no_gap(spec: AdoptSpec, gaps: Sequence[Gap]) -> None:
     for gap in gaps:
         if spec.sink.ordered:
             raise ManifestGapError(
-                f"{gap.message}; nothing was adopted. If the connector does not write them after all (its log tells), "
-                "take landing.sink out of the pipeline's YAML and materialise raw once: landing reads them from Kafka"
+                f"Cannot adopt: {gap.message}. Nothing was adopted. If the connector's log shows that it will not "
+                "write them, remove landing.sink from the pipeline's YAML and materialise raw once: landing then reads "
+                "them from Kafka."
             )
 
 
@@ -191,6 +198,6 @@ def _require_none_expired(spec: AdoptSpec, gaps: Sequence[Gap], so_far: str) -> 
     for gap in gaps:
         if gap.expired:
             raise OffsetsExpiredError(
-                f"{gap.message}; {so_far}: `cdc-lake resnapshot {spec.landing.pipeline}` goes on from a new snapshot; "
-                "then raise the topic's retention, or look at what stopped the adoption"
+                f"Cannot adopt: {gap.message}; {so_far}. `cdc-lake resnapshot {spec.landing.pipeline}` continues from "
+                "a new snapshot. Then raise the topic's retention, or find out what stopped the adoption."
             )

@@ -45,8 +45,8 @@ def reached_watermark(
     """
     key = object_names.stage_state_key(spec.pipeline, "adoption", spec.topic)
     seen = _with_own(_noted(store, key, spec), spec)
-    there = {span.partition: span.next for span in reached}
-    done = [each for each in seen if all(there.get(partition, 0) >= end for partition, end in each.ends.items())]
+    next_offsets = {span.partition: span.next for span in reached}
+    done = [each for each in seen if all(next_offsets.get(partition, 0) >= end for partition, end in each.ends.items())]
     newest = max((each.watermark for each in done), key=lambda each: each.lsn, default=None)
     kept = [each for each in seen if newest is None or each.watermark.lsn >= newest.lsn]
     if len(kept) > _MAX_NOTED:  # a long backlog: drop every second one, and keep the newest

@@ -1,4 +1,4 @@
-"""Assign an offset to each line of a sink connector's objects, and find how far the offsets continue without a gap.
+"""Assign an offset to each line of a sink connector's objects, and find the first gap in the offsets.
 
 The offset is in the line's envelope; without an envelope it is that of the topic's record with the same value.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from cdc_lake.contract.errors import ObjectConflictError, ObjectDamagedError
-from cdc_lake.contract.objects import json_lines
+from cdc_lake.contract.objects import raw_format
 from cdc_lake.contract.objects.manifest import LandedObject, SinkPart, Span
 from cdc_lake.contract.objects.store import ObjectInfo
 from cdc_lake.contract.sinks.sink_lines import Framing, Line
@@ -22,7 +22,7 @@ from cdc_lake.jobs.landing.raw_writer import consecutive_runs
 
 @dataclass(frozen=True)
 class PlacedObject:
-    """An object with the offsets of its lines from line `skip` on; lines after these are for a later run."""
+    """An object with the offsets of its lines from line `skip` on; later lines are left to a later run."""
 
     name: SinkName
     info: ObjectInfo
@@ -43,7 +43,7 @@ class PlacedObject:
             last=offsets[-1],
             records=count,
             bytes=self.info.size,
-            sha256=hashlib.sha256(json_lines.join_lines(values)).hexdigest(),
+            sha256=hashlib.sha256(raw_format.join_lines(values)).hexdigest(),
             etag=self.info.etag,
             runs=tuple(consecutive_runs(offsets)),
             sink=SinkPart(framing=self.framing, gzip=self.name.gzip, skip=self.skip + first_line, lines=self.lines),
@@ -76,43 +76,44 @@ def place_lines(
     match the topic.
     """
     values = [value for _, value in lines]
-    told = [offset for offset, _ in lines if offset is not None]
+    enveloped = [offset for offset, _ in lines if offset is not None]
     if framing != "value":
-        if any(after <= before for before, after in pairwise(told)):
+        if any(after <= before for before, after in pairwise(enveloped)):
             raise ObjectDamagedError(
-                f"the offsets in object {name.key} do not rise, which no sink connector writes; nothing was adopted: "
-                "restore it, or move it away"
+                f"Cannot adopt object {name.key}: its offsets do not increase, so it is damaged. Nothing was adopted. "
+                "Restore it, or move it to another prefix."
             )
-        return PlacedObject(name, info, framing, len(values), 0, told, values)
+        return PlacedObject(name, info, framing, len(values), 0, enveloped, values)
     if name.is_last_offset:
-        there = committed.between(span.first, name.offset + 1)
-        if there is None:
+        in_topic = committed.between(span.first, name.offset + 1)
+        if in_topic is None:
             return None
-        _require_named_offset(name, there[-1:], name.offset)
-        skip = max(0, len(values) - len(there))  # earlier lines were adopted from another object
-        offsets = there[len(there) - (len(values) - skip) :]
+        _require_named_offset(name, in_topic[-1:], name.offset)
+        skip = max(0, len(values) - len(in_topic))  # earlier lines were adopted from another object
+        offsets = in_topic[len(in_topic) - (len(values) - skip) :]
         return _require_same_records(
             PlacedObject(name, info, framing, len(values), skip, offsets, values[skip:]), committed
         )
-    there = committed.between(name.offset, span.next)
-    if there is None:
+    in_topic = committed.between(name.offset, span.next)
+    if in_topic is None:
         return None
-    _require_named_offset(name, there[:1], name.offset)
-    offsets = there[: len(values)]
+    _require_named_offset(name, in_topic[:1], name.offset)
+    offsets = in_topic[: len(values)]
     return _require_same_records(
         PlacedObject(name, info, framing, len(values), 0, offsets, values[: len(offsets)]), committed
     )
 
 
 def _require_same_records(placed: PlacedObject, committed: CommittedRecords) -> PlacedObject:
-    """Return `placed`, if each line has the value of the topic's record at the line's offset."""
+    """Return `placed`. Raises ObjectConflictError if a line differs from the topic's record at the line's offset."""
     for number, (offset, value) in enumerate(zip(placed.offsets, placed.values, strict=True), placed.skip + 1):
         if not committed.has(offset, value):
             raise ObjectConflictError(
-                f"line {number} of object {placed.name.key} is not the record that topic {placed.name.topic}, "
-                f"partition {placed.name.partition}, has at offset {offset}: the object is of another topic of that "
-                "name, or its sink leaves records out (errors.tolerance, a filter), changes them, or reads uncommitted "
-                "ones (consumer.override.isolation.level). Nothing was adopted: correct that, and move the object away"
+                f"Cannot adopt object {placed.name.key}: its line {number} is not the record that topic "
+                f"{placed.name.topic}, partition {placed.name.partition}, has at offset {offset}. The object "
+                "comes from another topic with that name, or its sink connector omits records (errors.tolerance, a "
+                "filter), changes them, or reads uncommitted records (consumer.override.isolation.level). Nothing was "
+                "adopted. Correct the connector, and move the object to another prefix."
             )
     return placed
 
@@ -120,9 +121,10 @@ def _require_same_records(placed: PlacedObject, committed: CommittedRecords) -> 
 def _require_named_offset(name: SinkName, found: Sequence[int], offset: int) -> None:
     if list(found) != [offset]:
         raise ObjectConflictError(
-            f"object {name.key} is named by offset {offset}, where topic {name.topic}, partition {name.partition}, has "
-            "no committed record: it is of another topic of that name, or its sink reads uncommitted records "
-            "(consumer.override.isolation.level). Nothing was adopted: correct that, and move the object away"
+            f"Cannot adopt object {name.key}: it is named by offset {offset}, at which topic {name.topic}, partition "
+            f"{name.partition}, has no committed record. It comes from another topic of that name, or its sink "
+            "connector reads uncommitted records (consumer.override.isolation.level). Nothing was adopted. Correct the "
+            "connector, and move the object to another prefix."
         )
 
 
@@ -156,12 +158,13 @@ def _lines_by_offset(placed: Sequence[PlacedObject], span: Span) -> dict[int, tu
         for line, offset in enumerate(each.offsets):
             if not span.first <= offset < span.next:
                 continue
-            before, there = offers.setdefault(offset, (number, line))
-            if placed[before].values[there] != each.values[line]:
+            before, line_before = offers.setdefault(offset, (number, line))
+            if placed[before].values[line_before] != each.values[line]:
                 raise ObjectConflictError(
-                    f"objects {placed[before].name.key} and {each.name.key} have different records at offset {offset} "
-                    f"of partition {span.partition}: one is of another topic of that name, or the connector's "
-                    "converter was changed in between. Nothing was adopted: move one of them away"
+                    f"Cannot adopt objects {placed[before].name.key} and {each.name.key}: they have different records "
+                    f"at offset {offset} of partition {span.partition}. One comes from another topic of that name, or "
+                    "the connector's converter was changed in between. Nothing was adopted. Move one of them to "
+                    "another prefix."
                 )
     return offers
 
@@ -181,12 +184,13 @@ def _rows(lines: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 def _gap(topic: str, span: Span, offsets: str, missing: Sequence[int] | None, later: SinkName | None = None) -> Gap:
     where = f"topic {topic}, partition {span.partition}"
-    though = f", though {later.key} holds later ones" if later else ""
+    though = f", though {later.key} contains later ones" if later else ""
     if missing is None:
         return Gap(
-            f"{where}: no object holds the records of offsets {offsets}{though}, and the topic has not got all of "
-            "these any more, so that nobody can tell records from transaction markers",
+            f"{where}: no object contains the records of offsets {offsets}{though}, and some of these offsets have "
+            "expired in the topic, so that records cannot be distinguished from transaction markers",
             expired=True,
         )
-    message = f"{where}: {len(missing)} records of offsets {missing[0]} to {missing[-1]} are in no object{though}"
-    return Gap(message, expired=False)
+    records = f"{len(missing)} records are" if len(missing) > 1 else "1 record is"
+    offsets_missing = f"offsets {missing[0]} to {missing[-1]}" if len(missing) > 1 else f"offset {missing[0]}"
+    return Gap(f"{where}: {records} in no object ({offsets_missing}){though}", expired=False)

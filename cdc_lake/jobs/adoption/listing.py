@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 from math import inf
 
 from cdc_lake.contract.errors import ContractError, ForeignObjectError
@@ -15,6 +16,8 @@ from cdc_lake.contract.sinks.sink_lines import Framing
 from cdc_lake.contract.sinks.sink_names import Layout, SinkName
 
 _MANIFESTS_SEARCHED = 50
+_EARLIER_OBJECTS = 50
+_NAMED_BY_FIRST: tuple[Layout, ...] = ("confluent", "aiven")
 _ENVELOPES: Mapping[Layout, Framing] = {
     "lenses": "lenses_envelope",
     "lenses_by_field": "lenses_envelope",
@@ -38,9 +41,9 @@ class Sink:
             raise ContractError(f"a {self.layout} sink writes no envelope with offsets; leave envelope out")
         if self.layout == "lenses_by_field" and not self.envelope:
             raise ContractError(
-                "objects of a sink that partitions by fields hold offsets that lie among those of other "
-                "objects, and their names tell the last one only. Write them with an envelope (PROPERTIES "
-                "('store.envelope'=true) in the KCQL) and say envelope: true, or take the layout lenses, unpartitioned"
+                "objects of a sink that partitions by fields have interleaved offsets, and their names contain only "
+                "the last one. Write an envelope (PROPERTIES ('store.envelope'=true) in the KCQL) and set envelope: "
+                "true, or use the layout lenses, without partitioning"
             )
 
     @property
@@ -70,8 +73,9 @@ def unadopted(chain: Chain, sink: Sink, head: Manifest | None, spans: Sequence[S
     for name, info in _scan(chain, sink, wanted, adopted):
         if name.partition not in known:
             raise ForeignObjectError(
-                f"object {name.key} is of partition {name.partition}, and topic {chain.topic} has {sorted(known)}: it "
-                "is of another topic of that name, or the topic was made again. Nothing was adopted: move it away"
+                f"Cannot adopt object {name.key}: it belongs to partition {name.partition}, and topic {chain.topic} "
+                f"has only partitions {sorted(known)}. It comes from another topic of that name, or the topic was "
+                "re-created. Nothing was adopted. Move it to another prefix."
             )
         if name.partition in wanted:
             found[name.partition].append((name, info))
@@ -88,7 +92,7 @@ def _adopted(chain: Chain, sink: Sink, head: Manifest | None, wanted: Mapping[in
     newest manifests are searched; if it is not found there, more objects are listed than necessary.
     """
     found: dict[int, tuple[SinkName, LandedObject]] = {}
-    if sink.layout not in {"confluent", "aiven"} or head is None:
+    if sink.layout not in _NAMED_BY_FIRST or head is None:
         return found
     start = sink_names.base_prefix(sink.layout, sink.prefix)
     for number in range(head.number, max(0, head.number - _MANIFESTS_SEARCHED), -1):
@@ -118,6 +122,24 @@ def _scan(chain: Chain, sink: Sink, wanted: Mapping[int, Span], adopted: Adopted
             name = sink_names.parse(layout, prefix, info.key)
             if name.topic == topic:
                 yield name, info
+
+
+def earlier(chain: Chain, sink: Sink, span: Span) -> list[Listed]:
+    """Return the objects written last whose names start before the span, for layouts named by the first offset only.
+
+    Such an object can have records of the span although a later object was adopted: a sink connector that restarts
+    writes an object again, with more records. Lists all objects of the partition.
+    """
+    if sink.layout not in _NAMED_BY_FIRST:
+        return []
+    folder = sink_names.partition_prefix(sink.layout, sink.prefix, chain.topic, span.partition)
+    listed = ((sink_names.parse(sink.layout, sink.prefix, info.key), info) for info in chain.store.scan(folder))
+    before = (
+        each
+        for each in listed
+        if (each[0].topic, each[0].partition) == (chain.topic, span.partition) and each[0].offset < span.first
+    )
+    return sorted(nlargest(_EARLIER_OBJECTS, before, key=lambda each: each[1].modified), key=_place)
 
 
 def _needed(

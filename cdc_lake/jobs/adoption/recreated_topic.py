@@ -26,9 +26,9 @@ def require_own_prefix(chain: Chain, sink: Sink, head: Manifest | None) -> None:
         number -= 1
     if any(item.key.startswith(start) for item in former):
         raise TopicRecreatedError(
-            f"topic {chain.topic} was deleted and made again, and below {start} lie objects of the former one, which "
-            f"had the same offsets ({former[0].key}); nothing was adopted: give the sink connector and landing.sink "
-            "another prefix"
+            f"Cannot adopt objects of topic {chain.topic}: it was deleted and re-created, and objects of the previous "
+            f"topic, which had the same offsets, are still below {start} ({former[0].key}). Nothing was adopted. Give "
+            "the sink connector and landing.sink another prefix."
         )
 
 

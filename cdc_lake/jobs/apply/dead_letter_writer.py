@@ -1,21 +1,70 @@
-"""The part of dead-lettering that runs on executors: values of unreadable records to the store, never to the driver."""
+"""Turn a batch's unreadable records into dead letters; jobs/landing has a writer for records that cannot be landed.
+
+Executors store the values, so that they never reach the driver.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
+from cdc_lake.contract.asset_names import asset_name
+from cdc_lake.contract.errors import SchemaUnexplainedError, TooManyDeadLettersError
 from cdc_lake.contract.objects import dead_letters
 from cdc_lake.contract.objects.dead_letters import DeadLetter
+from cdc_lake.contract.objects.manifest import Manifest
 from cdc_lake.contract.objects.store import S3Location
-from cdc_lake.jobs.apply.decode import OBJECT, OFFSET, PARTITION, REASON, RECORD_COLUMNS, VALUE
+from cdc_lake.jobs.apply.decode import OBJECT, OFFSET, PARTITION, REASON, RECORD_COLUMNS, UNKNOWN_FIELDS, VALUE
+
+if TYPE_CHECKING:
+    from cdc_lake.jobs.apply.upsert import UpsertSpec
 
 
-def put_values(records: DataFrame, location: S3Location, pipeline: str, topic: str, epoch: int) -> list[DeadLetter]:
-    """Store the values of unreadable records of one epoch, and return their dead letters, which are still to be put.
+def of_batch(spark: SparkSession, bad: DataFrame, manifests: Sequence[Manifest], spec: UpsertSpec) -> list[DeadLetter]:
+    """Store the values of a batch's unreadable records; return their dead letters, which the caller must put.
+
+    `bad` has RECORD_COLUMNS and REASON; all letters are of the newest epoch. Raises SchemaUnexplainedError for an
+    unknown field, and TooManyDeadLettersError.
+    """
+    epoch = max(manifest.epoch for manifest in manifests)
+    unreadable = _without_superseded(spark, bad, manifests).where(F.col(REASON).isNotNull())
+    position = (name for name in RECORD_COLUMNS if name != VALUE)  # values can be large: they stay on the executors
+    found = unreadable.select(*position, REASON).limit(spec.dead_letter_limit + 1).collect()
+    for row in found:
+        if row[REASON].startswith(UNKNOWN_FIELDS) and spec.until is None:
+            raise SchemaUnexplainedError(
+                f"Cannot apply topic {spec.topic}, partition {row[PARTITION]}, offset {row[OFFSET]}: {row[REASON]}. "
+                f"The source table {spec.source_table} changed. Nothing was applied. Materialise "
+                f"{asset_name(spec.pipeline, 'source', spec.table)} to capture its schema, then run this again."
+            )
+    if len(found) > spec.dead_letter_limit:
+        raise TooManyDeadLettersError(
+            f"Cannot read more than {spec.dead_letter_limit} records of topic {spec.topic}. The first one is in "
+            f"partition {found[0][PARTITION]} at offset {found[0][OFFSET]}: {found[0][REASON]}. Nothing was applied. "
+            "The cause is probably a wrong schema or connector setting, not single records."
+        )
+    return _put_values(unreadable, spec.location, spec.pipeline, spec.topic, epoch) if found else []
+
+
+def _without_superseded(spark: SparkSession, bad: DataFrame, manifests: Sequence[Manifest]) -> DataFrame:
+    """Drop the unreadable records of earlier epochs: the next epoch's snapshot re-sent their rows.
+
+    Such records are often the reason for the snapshot. Their bytes stay in raw.
+    """
+    newest = max(manifest.epoch for manifest in manifests)
+    superseded = [(item.key,) for manifest in manifests if manifest.epoch < newest for item in manifest.objects]
+    if not superseded:
+        return bad
+    return bad.join(spark.createDataFrame(superseded, f"{OBJECT} string"), OBJECT, "left_anti")
+
+
+def _put_values(records: DataFrame, location: S3Location, pipeline: str, topic: str, epoch: int) -> list[DeadLetter]:
+    """Store the values of unreadable records of one epoch; return their dead letters, which the caller must put.
 
     `records` has RECORD_COLUMNS and REASON.
     """

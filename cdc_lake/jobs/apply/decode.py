@@ -12,8 +12,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract.schema.captured_schema import EVENT_FIELDS, TableSchema
 from cdc_lake.contract.schema.record_versions import LakeColumn, RecordLayout, record_layouts
-from cdc_lake.contract.schema.special_values import STRICT, ValueRules
-from cdc_lake.contract.table.event_order import ORDER_COLUMN, order_sql
+from cdc_lake.contract.schema.value_rules import STRICT, ValueRules
+from cdc_lake.contract.table.event_order import INCREMENTAL, ORDER_COLUMN, order_sql
 from cdc_lake.jobs.apply import debezium_types
 
 # No captured column begins with "__" (contract/schema/captured_schema.py).
@@ -42,7 +42,7 @@ def decode(
 
     REASON is NULL for a readable record. UNAVAILABLE lists the columns whose value PostgreSQL left out
     (unchanged_toast.py). `versions` are the schema versions, oldest first; the rows have the columns of the last one.
-    `epochs` are the epochs of the records, where the caller knows them.
+    `epochs` are the epochs of the records, if the caller knows them.
     """
     known = [versions] if isinstance(versions, TableSchema) else versions
     newest = known[-1]
@@ -59,43 +59,51 @@ def _epochs(layout: RecordLayout) -> SparkColumn:
 
 def _decode(records: DataFrame, layout: RecordLayout, schema: TableSchema, rules: ValueRules) -> DataFrame:
     fields = [*dict.fromkeys(field.name for column in layout.columns for field in column.fields), *EVENT_FIELDS]
-    # Every field as text first: Spark's own typed parsing would turn what does not fit into a silent NULL.
+    # Every field as text first: Spark's typed parsing would silently turn invalid values into NULL.
     text = records.withColumn("_text", F.col("value").cast("string"))
-    parsed = text.withColumn("_wire", _parsed((*fields, _MALFORMED))).withColumn("_keys", F.json_object_keys("_text"))
+    parsed = text.withColumn("_fields", _parsed((*fields, _MALFORMED))).withColumn("_keys", F.json_object_keys("_text"))
     values = [_LakeValue(column, rules) for column in layout.columns]
-    events = [(name, kind, debezium_types.exact_cast(_wire(name), kind)) for name, kind in EVENT_FIELDS.items()]
+    events = [(name, kind, debezium_types.exact_cast(_field_text(name), kind)) for name, kind in EVENT_FIELDS.items()]
     return parsed.select(
         *(F.col(name.removeprefix("__")).alias(name) for name in RECORD_COLUMNS),
         *(value.typed.alias(value.name) for value in values),
         *(value.alias(name.lower()) for name, _, value in events),
-        F.expr(order_sql("epoch", "_wire.`__snapshot`", "cast(_wire.`__lsn` AS BIGINT)")).alias(ORDER_COLUMN),
+        F.expr(order_sql("epoch", "_fields.`__snapshot`", "_fields.`__op`", "cast(_fields.`__lsn` AS BIGINT)")).alias(
+            ORDER_COLUMN
+        ),
         F.array_compact(F.array(*(value.unavailable for value in values))).alias(UNAVAILABLE),
         F.coalesce(
             F.when(F.encode("_text", "UTF-8") != F.col("value"), F.lit("the record is not UTF-8")),
-            F.when(F.col("_keys").isNull() | _wire(_MALFORMED).isNotNull(), F.lit("the record is not a JSON object")),
+            F.when(
+                F.col("_keys").isNull() | _field_text(_MALFORMED).isNotNull(), F.lit("the record is not a JSON object")
+            ),
             F.when(~_one_value(F.col("_text")), F.lit("the record is more than one JSON object")),
             *_field_errors(layout),
             *(value.refused for value in values),
-            *(_cast_error(name, kind, _wire(name), value) for name, kind, value in events),
+            *(_cast_error(name, kind, _field_text(name), value) for name, kind, value in events),
             *(
                 F.when(_typed_value(values, name).isNull(), F.lit(f"the key column {name} is NULL"))
                 for name in schema.key
             ),
             _wrong_table_error(schema.table),
-            F.when(_wire("__lsn").isNull(), F.lit("the record has no __lsn to order it by")),
-            F.when(_wire("__deleted").isNull(), F.lit("the record does not say in __deleted whether it is deleted")),
+            F.when(
+                _field_text("__lsn").isNull()
+                & ~(_field_text("__snapshot").eqNullSafe(INCREMENTAL) & _field_text("__op").eqNullSafe("r")),
+                F.lit("the record has no __lsn, which orders changes"),
+            ),
+            F.when(_field_text("__deleted").isNull(), F.lit("the record has no __deleted")),
         ).alias(REASON),
     )
 
 
 def _wrong_table_error(table: str) -> SparkColumn:
-    """The reason for a record of another table: two names that Debezium sanitizes alike share one topic."""
-    own = F.concat_ws(".", _wire("__schema"), _wire("__table"))
+    """Return the reason for a record of another table: two names that Debezium sanitizes alike share one topic."""
+    own = F.concat_ws(".", _field_text("__schema"), _field_text("__table"))
     return F.when(own != table, F.concat(F.lit("the record belongs to table "), own, F.lit(f", not to {table}")))
 
 
 def _one_value(text: SparkColumn) -> SparkColumn:
-    """Whether a text is a single JSON value: Spark parses the first one and ignores the rest."""
+    """Return whether a text is a single JSON value: Spark parses the first one and ignores the rest."""
     count = F.json_array_length(F.concat(F.lit("["), text, F.lit("]")))
     return F.coalesce(count == 1, F.lit(False))
 
@@ -105,7 +113,7 @@ class _LakeValue:
 
     def __init__(self, column: LakeColumn, rules: ValueRules) -> None:
         self.name = column.name
-        parsed = [debezium_types.parse_value(field, _wire(field.name), rules) for field in column.fields]
+        parsed = [debezium_types.parse_value(field, _field_text(field.name), rules) for field in column.fields]
         if column.missing is None:
             older = F.lit(None).cast(column.lake_type)
         else:
@@ -120,7 +128,8 @@ class _LakeValue:
             F.lit(None).cast("string"),
             *(
                 F.coalesce(
-                    each.refused, _cast_error(field.name, field.lake_type, _wire(field.name), each.value, each.null)
+                    each.refused,
+                    _cast_error(field.name, field.lake_type, _field_text(field.name), each.value, each.null),
                 )
                 for field, each in zip(column.fields, parsed, strict=True)
             ),
@@ -142,18 +151,18 @@ def _cast_to_current(value: SparkColumn, written: str, current: str) -> SparkCol
 
 
 def _parsed(fields: Sequence[str]) -> SparkColumn:
-    """The JSON object in `_text` as a struct of texts, whose fields _wire() returns."""
-    wire = ", ".join(f"`{name}` string" for name in fields)
+    """Return the JSON object in `_text` as a struct of texts, whose fields _field_text() returns."""
+    texts = ", ".join(f"`{name}` string" for name in fields)
     named = ", ".join(f"`{_unique_name(name)}`: string" for name in fields)
-    return F.from_json("_text", wire, _STRICT).cast(f"struct<{named}>")
+    return F.from_json("_text", texts, _STRICT).cast(f"struct<{named}>")
 
 
-def _wire(name: str) -> SparkColumn:
-    return F.col("_wire").getField(_unique_name(name))
+def _field_text(name: str) -> SparkColumn:
+    return F.col("_fields").getField(_unique_name(name))
 
 
 def _unique_name(name: str) -> str:
-    """A name that differs from all others by more than case: Spark ignores case when it looks up a struct's field."""
+    """Return a name that differs from others by more than case: Spark ignores case in the names of struct fields."""
     capitals = "".join(str(int(letter.isupper())) for letter in name)
     return f"{name}#{capitals}" if "1" in capitals else name
 
@@ -167,17 +176,17 @@ def _any(conditions: Sequence[SparkColumn]) -> SparkColumn:
 
 
 def _cast_error(
-    name: str, kind: str, wire: SparkColumn, value: SparkColumn, null: SparkColumn | None = None
+    name: str, kind: str, field_text: SparkColumn, value: SparkColumn, null: SparkColumn | None = None
 ) -> SparkColumn:
-    """The reason for a text that is not a valid value of the type, unless a rule makes it NULL."""
-    invalid = wire.isNotNull() & value.isNull()
-    text = F.substring(wire, 1, _SHOWN_CHARACTERS)
+    """Return the reason for a text that is not a valid value of the type, unless a rule makes it NULL."""
+    invalid = field_text.isNotNull() & value.isNull()
+    text = F.substring(field_text, 1, _SHOWN_CHARACTERS)
     reason = F.concat(F.lit(f"Cannot read column {name}: '"), text, F.lit(f"' is not a valid {kind}"))
     return F.when(invalid if null is None else invalid & ~null, reason)
 
 
 def _field_errors(layout: RecordLayout) -> list[SparkColumn]:
-    """The reasons for missing fields, unknown fields, and two fields of one column."""
+    """Return the reasons for missing fields, unknown fields, and two fields of one column."""
     single = [column.fields[0].name for column in layout.columns if column.required and len(column.fields) == 1]
     needed = F.array(*(F.lit(name) for name in [*single, *EVENT_FIELDS]))
     renamed = [column for column in layout.columns if len(column.fields) > 1]

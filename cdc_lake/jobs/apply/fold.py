@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from pyspark import StorageLevel
@@ -15,6 +15,10 @@ from cdc_lake.contract.table.timeline import Checkpoint
 from cdc_lake.jobs.apply import unchanged_toast
 from cdc_lake.jobs.apply.decode import OFFSET, REASON, RECORD_COLUMNS
 
+NULL_PARTITIONS = ("__HIVE_DEFAULT_PARTITION__", r"\N")
+"""The texts that Hive reads as NULL in a partition column. Hudi names the folder of NULL by the first one
+(KeyGenUtils, since 0.12)."""
+
 
 @contextmanager
 def fold(
@@ -24,14 +28,14 @@ def fold(
     stored: Callable[[], DataFrame | None],
     applied: Checkpoint | None,
 ) -> Iterator[tuple[DataFrame, DataFrame]]:
-    """Return the rows to write, one for each key, and the records that cannot be applied (RECORD_COLUMNS and REASON).
+    """Yield the rows to write, one for each key, and the records that cannot be applied (RECORD_COLUMNS and REASON).
 
-    `stored` returns the table's rows, None for a new table; it is called only where the batch does not suffice.
+    `stored` returns the table's rows, or None for a new table; it is called only if the batch does not suffice.
     `applied` is the table's checkpoint, which contains the purge position.
     """
     with cached(decoded) as read:
         resolved = unchanged_toast.resolve(read, stored, key)
-        whole = resolved.withColumn(REASON, F.coalesce(REASON, *_unpartitionable(partition_by)))
+        whole = resolved.withColumn(REASON, F.coalesce(REASON, *_unpartitionable(partition_by, dict(read.dtypes))))
         bad = whole.where(F.col(REASON).isNotNull())
         newest = newest_per_key(whole.where(F.col(REASON).isNull()), key)
         if applied is not None and applied.purged_to is not None:
@@ -44,17 +48,23 @@ def fold(
         yield newest.drop(REASON, *RECORD_COLUMNS), bad.select(*RECORD_COLUMNS, REASON)
 
 
-def _unpartitionable(partition_by: Sequence[str]) -> Iterator[SparkColumn]:
-    """The reasons for NULL or empty partition columns: Hive stores both in one partition, with one value."""
+def _unpartitionable(partition_by: Sequence[str], kinds: Mapping[str, str]) -> Iterator[SparkColumn]:
+    """Yield the reasons for values that Hive stores in the partition of NULL, so that readers would return NULL."""
     for name in partition_by:
-        nameless = F.coalesce(F.col(name).cast("string"), F.lit("")) == ""
-        reason = f"the partition column {name} is NULL or empty, which readers cannot distinguish"
-        yield F.when(nameless & ~F.col("__deleted"), F.lit(reason))
+        value = F.col(name)
+        if kinds[name] == "string":
+            reason = F.concat(
+                F.lit(f"the partition column {name} is '"), value, F.lit("', which readers return as NULL")
+            )
+            yield F.when(value.isin("", *NULL_PARTITIONS) & ~F.col("__deleted"), reason)
+        else:
+            reason = F.lit(f"the partition column {name} is NULL; readers return NULL only if its type is text")
+            yield F.when(value.isNull() & ~F.col("__deleted"), reason)
 
 
 @contextmanager
 def cached(rows: DataFrame) -> Iterator[DataFrame]:
-    """Cache rows for the length of the block."""
+    """Cache rows during a block."""
     persisted = rows.persist(StorageLevel.MEMORY_AND_DISK)
     try:
         yield persisted
@@ -63,13 +73,16 @@ def cached(rows: DataFrame) -> Iterator[DataFrame]:
 
 
 def newest_per_key(rows: DataFrame, key: Sequence[str]) -> DataFrame:
-    """Return the newest row of each key (design, section 5); equal positions are the same change twice."""
+    """Return the newest row of each key.
+
+    Equal positions are the same change twice (docs/decisions/0005-order-column.md).
+    """
     newest = Window.partitionBy(*key).orderBy(F.col(ORDER_COLUMN).desc(), F.col(OFFSET).desc())
     return rows.withColumn("__rank", F.row_number().over(newest)).where("__rank = 1").drop("__rank")
 
 
 def _before_a_purge(purged_to: str, purged_before_ms: int | None) -> SparkColumn:
-    """Whether a change may be older than a purged tombstone, by its position and its commit time.
+    """Return whether a change may be older than a purged tombstone, by its position and its commit time.
 
     The commit time excludes a transaction that was open during the purge: its changes have low LSNs.
     """

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc_lake.contract.objects import json_lines
+from cdc_lake.contract.objects import raw_format
 from cdc_lake.contract.objects.manifest import LandedObject, Manifest
 from cdc_lake.contract.objects.store import S3Location
 
 RECORD_SCHEMA = "epoch int, object string, partition int, offset bigint, value binary"
-ARROW = pa.schema(
+RECORD_ARROW_SCHEMA = pa.schema(
     [
         ("epoch", pa.int32()),
         ("object", pa.string()),
@@ -22,13 +22,13 @@ ARROW = pa.schema(
         ("value", pa.binary()),
     ]
 )
-_ROWS = 10_000
+_BATCH_ROWS = 10_000
 
 
 def read(spark: SparkSession, location: S3Location, manifests: Sequence[Manifest]) -> DataFrame:
     """Return all records of the manifests' objects (RECORD_SCHEMA).
 
-    The job fails with ObjectDamagedError where an object is missing or differs from its manifest.
+    The job fails with ObjectDamagedError if an object is missing or differs from its manifest.
     """
     tasks = [(manifest.epoch, item.model_dump_json()) for manifest in manifests for item in manifest.objects]
     cores = spark.sparkContext.defaultParallelism
@@ -46,9 +46,9 @@ class _Reader:
         for batch in batches:
             for row in batch.to_pylist():
                 item = LandedObject.model_validate_json(row["item"])
-                records = list(json_lines.records(store, item))
-                for start in range(0, len(records), _ROWS):
-                    part = records[start : start + _ROWS]
+                records = list(raw_format.records(store, item))
+                for start in range(0, len(records), _BATCH_ROWS):
+                    part = records[start : start + _BATCH_ROWS]
                     yield pa.RecordBatch.from_arrays(
                         [
                             pa.array([row["epoch"]] * len(part), pa.int32()),
@@ -57,5 +57,5 @@ class _Reader:
                             pa.array([offset for offset, _ in part], pa.int64()),
                             pa.array([value for _, value in part], pa.binary()),
                         ],
-                        schema=ARROW,
+                        schema=RECORD_ARROW_SCHEMA,
                     )

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract.schema.captured_schema import Column, TableSchema
 from cdc_lake.contract.schema.evolution import describe_changes, match_columns
-from cdc_lake.contract.schema.special_values import STRICT
+from cdc_lake.contract.schema.value_rules import STRICT
 from cdc_lake.jobs.apply.debezium_types import parse_value
 
 
@@ -61,7 +61,7 @@ class Migration:
 
 
 def migration(versions: Sequence[TableSchema], applied: int | None) -> Migration | None:
-    """Return the migration from version `applied` to the newest one, None where none is needed."""
+    """Return the migration from version `applied` to the newest one; None if no migration is needed."""
     old = next((version for version in versions if version.version == applied), None)
     if old is None or old.version == versions[-1].version:
         return None
@@ -74,12 +74,12 @@ def _is_rewritten(was: Column | None, column: Column) -> bool:
 
 
 def _migrated_value(was: Column | None, column: Column) -> SparkColumn:
-    """A column's value in a stored row after the migration."""
+    """Return a column's value in a stored row after the migration."""
     return missing_value(column) if was is None else F.col(was.name.lower()).cast(column.lake_type)
 
 
 def missing_value(column: Column) -> SparkColumn:
-    """The value of a column in rows that are older than the column."""
+    """Return the value of a column in rows that are older than the column."""
     if column.missing is None:
         return F.lit(None).cast(column.lake_type)
     return parse_value(column, F.lit(column.missing), STRICT).value

@@ -2,7 +2,7 @@
 
 The stage `source` sets the identity to FULL, and a check fails while it is not; this module handles records from before
 that. An omitted value equals the one in the row's previous version: the newest earlier change of the key in this batch,
-or else the stored row. Where neither has the value, the record becomes a dead letter.
+or else the stored row. If neither has the value, the record becomes a dead letter.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 from cdc_lake.contract.table.event_order import ORDER_COLUMN
 from cdc_lake.jobs.apply.decode import OFFSET, REASON, UNAVAILABLE
 
-_NOWHERE = "neither the batch nor the table has an earlier version of the row with the value"
+_NOT_FOUND = "neither the batch nor the table has an earlier version of the row with the value"
 
 
 def resolve(decoded: DataFrame, stored: Callable[[], DataFrame | None], key: Sequence[str]) -> DataFrame:
     """Fill in the values that PostgreSQL left out, or set the REASON of their record; drops UNAVAILABLE.
 
     `stored` returns the table's rows, with the columns of `decoded` except RECORD_COLUMNS, or None for a new table; it
-    is called only where a value was left out. Cache `decoded`: it is read once more to find that out.
+    is called only if a value was left out. The caller should cache `decoded`, which is read twice.
     """
     lacking = decoded.where(F.col(REASON).isNull() & (F.size(UNAVAILABLE) > 0))
     if lacking.isEmpty():
@@ -43,7 +43,7 @@ def resolve(decoded: DataFrame, stored: Callable[[], DataFrame | None], key: Seq
 
 
 def _filled(affected: DataFrame, names: Sequence[str], key: Sequence[str]) -> DataFrame:
-    """The records of these keys, with omitted values taken from the row's previous version."""
+    """Return the records of these keys, with omitted values taken from the row's previous version."""
     order = Window.partitionBy(*key).orderBy(ORDER_COLUMN, F.col("__stored").desc(), OFFSET)
     earlier = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     later = order.rowsBetween(1, Window.unboundedFollowing)
@@ -61,7 +61,7 @@ def _filled(affected: DataFrame, names: Sequence[str], key: Sequence[str]) -> Da
                 lacks[name] & F.col(f"__known_{name}").isNull() & ~F.col("__past"),
                 F.lit(
                     f"Cannot read column {name}: PostgreSQL left the unchanged value out, since the table's replica "
-                    f"identity is not FULL, and {_NOWHERE}"
+                    f"identity is not FULL, and {_NOT_FOUND}"
                 ),
             )
             for name in names

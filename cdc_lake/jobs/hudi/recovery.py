@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lake.contract import failpoints
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.table import failed_writes, instants, timeline
+from cdc_lake.contract.table.lease import Lease
 from cdc_lake.jobs.hudi.writer import HudiTable, Operation
 
 
-def recover(spark: SparkSession, store: ObjectStore, prefix: str, table: HudiTable) -> None:
-    """Roll back incomplete commits and delete files of failed writers; costs three listings if there are none.
+def recover(spark: SparkSession, store: ObjectStore, prefix: str, table: HudiTable) -> timeline.Commit | None:
+    """Roll back incomplete commits, delete files of failed writers, and return the newest commit.
 
-    The caller must hold the table's lease, and read the checkpoint afterwards: a pending commit may be completed in
-    the meantime. Only commits that are listed at the start are rolled back, so that a caller that is paused here and
-    loses the lease does not undo commits of the next writer. Raises LocalTimeError and TableAheadError if the table
-    must not be written.
+    Returns None if the table does not exist. Use the returned commit's checkpoint, not one that was read earlier: a
+    paused writer may have completed a commit since. The caller must hold the table's lease. Only commits that are
+    listed at the start are rolled back, so that a caller that is paused here and loses the lease does not undo commits
+    of the next writer. If there is nothing to roll back, makes four list requests. Raises LocalTimeError and
+    TableAheadError if the table must not be written.
     """
     instants.require_writable(store, prefix)
     for instant in failed_writes.incomplete_commits(store, prefix):
@@ -27,6 +30,20 @@ def recover(spark: SparkSession, store: ObjectStore, prefix: str, table: HudiTab
         if instant in failed_writes.incomplete_commits(store, prefix):
             table.roll_back(spark, instant)
     failed_writes.delete_rolled_back_files(store, prefix)
+    return timeline.last_commit(store, prefix)
+
+
+def before_commit(store: ObjectStore, prefix: str, table: HudiTable, held: Lease) -> Callable[[], None]:
+    """Return what a writer of the table calls right before it completes a commit; it raises LeaseLostError.
+
+    A merge-on-read table has log files, and Hudi takes the `Last-Modified` of a commit's file as the time at which the
+    commit was completed: a log file belongs to the newest base file whose instant is not later than that of its own
+    base file's completion. If this time were before the instant, the log file would be counted to an older base file,
+    and its changes would be lost to every reader. S3 rounds this time down to a second.
+    """
+    if table.table_type == "cow":
+        return held.secure
+    return partial(instants.await_store_clock, store, prefix, held.claim.key, held.secure)
 
 
 def write(
@@ -35,22 +52,27 @@ def write(
     table: HudiTable,
     rows: DataFrame,
     checkpoint: timeline.Checkpoint,
-    before_commit: Callable[[], None],
+    held: Lease,
     operation: Operation = "upsert",
+    *,
+    previous: timeline.Commit | None,
 ) -> timeline.Commit:
     """Write rows and checkpoint (see HudiTable.write()), and return the commit as read back.
 
-    If the write fails, deletes files that were written after another writer rolled the commit back. The caller must
-    hold the table's lease; without it the newest commit can be another writer's. Raises RuntimeError if Hudi reports a
-    commit that is not in the timeline.
+    `previous` is the table's newest commit. If the write fails because another writer rolled this commit back, deletes
+    the files that were written after the rollback. `held` is the table's lease: without it, the commit read back could
+    be another writer's. Raises RuntimeError if Hudi reports a commit that is not in the timeline.
     """
-    before = timeline.last_commit(store, prefix)
     try:
-        table.write(rows, checkpoint, before_commit, operation)
+        table.write(rows, checkpoint, before_commit(store, prefix, table, held), held.check, operation)
     except Exception:
         failed_writes.delete_rolled_back_files(store, prefix)
         raise
     commit = timeline.last_commit(store, prefix)
-    if commit is None or commit.checkpoint != checkpoint or (before is not None and commit.instant == before.instant):
-        raise RuntimeError(f"Hudi reported success, but {table.uri} has no new commit with checkpoint {checkpoint}")
+    previous_instant = None if previous is None else previous.instant
+    if commit is None or commit.checkpoint != checkpoint or commit.instant == previous_instant:
+        raise RuntimeError(
+            f"Cannot confirm the commit of {table.uri}: Hudi reported success, but the timeline has no new commit with "
+            f"the checkpoint of manifest {checkpoint.manifest}. Run the job again."
+        )
     return commit

@@ -1,10 +1,15 @@
-"""Write a Hudi table: the options, the key column, and the checkpoint in the commit."""
+"""Write a Hudi table: the options, the key column, and the checkpoint in the commit.
+
+A change of a merge-on-read table goes to a log file beside the base file with its row, until a compaction merges both.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
+from threading import Lock
 from typing import Any, ClassVar, Literal
 
 from py4j.protocol import Py4JJavaError
@@ -17,9 +22,13 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 from cdc_lake.contract.table.timeline import CHECKPOINT_KEY, Checkpoint
 from cdc_lake.jobs import store_errors
 
-Operation = Literal["upsert", "delete", "insert_overwrite_table"]
+Operation = Literal["upsert", "bulk_insert", "delete", "insert_overwrite_table"]
+TableType = Literal["cow", "mor"]
+"""Copy-on-write, or merge-on-read."""
 OPTIONS = files("cdc_lake.jobs.hudi").joinpath("hudi.properties")
 """Read as a resource of the package, because on EMR the package is in an archive."""
+_CALLBACK_SERVER = Lock()
+"""py4j's function would start a second server if two tables write for the first time at once."""
 # If all files are replaced, the new column types need not be readable from the old ones. Hudi's check depends on this
 # option despite the option's name; no column is dropped.
 _OVERWRITE_OPTIONS = {"hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true"}
@@ -37,22 +46,41 @@ _PARTITIONED = {
     "hoodie.datasource.write.partitionpath.urlencode": "true",
 }
 
+_TYPES: Mapping[TableType, Mapping[str, str]] = {
+    "cow": {"hoodie.datasource.write.table.type": "COPY_ON_WRITE"},
+    # A compaction of its own merges the log files (jobs/maintenance/compact.py), whenever there is one.
+    "mor": {
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.compact.inline": "false",
+        "hoodie.compact.inline.max.delta.commits": "1",
+    },
+}
+
 
 @dataclass(frozen=True)
 class HudiTable:
-    """One table: its name, absolute URI, key columns, and partition columns (may be empty)."""
+    """One table: its name, absolute URI, key columns, and partition columns (may be empty).
+
+    With `nullify`, a deleted row keeps only its key, its partition, and the columns that begin with `__`. The states of
+    the last `history_hours` can be read.
+    """
 
     name: str
     uri: str
     key: Sequence[str]
     partition_by: Sequence[str] = ()
+    table_type: TableType = "cow"
+    nullify: bool = False
+    history_hours: int = 1
 
     def options(self) -> dict[str, str]:
         """Return the Hudi options of each write of this table."""
         generator = "ComplexKeyGenerator" if self.partition_by else "NonpartitionedKeyGenerator"
         return {
-            **properties(OPTIONS.read_text()),
+            **properties(OPTIONS.read_text(encoding="utf-8")),
             **(_PARTITIONED if self.partition_by else {}),
+            **_TYPES[self.table_type],
+            "hoodie.cleaner.hours.retained": str(self.history_hours),
             "path": self.uri,
             "hoodie.table.name": self.name,
             "hoodie.datasource.write.recordkey.field": KEY_COLUMN,
@@ -66,29 +94,33 @@ class HudiTable:
         rows: DataFrame,
         checkpoint: Checkpoint,
         before_commit: Callable[[], None],
+        check: Callable[[], None],
         operation: Operation = "upsert",
     ) -> None:
         """Upsert rows, or remove their keys, together with the checkpoint in one atomic commit.
 
+        A bulk insert into an empty table writes one file for each Spark partition, in the order of its rows.
+
         `before_commit` is called after the data are written, right before Hudi completes the commit. If it raises, its
-        exception is raised here and nothing is committed.
+        exception is raised here and nothing is committed. `check` is called if Hudi fails, and raises LeaseLostError.
         """
-        rows = with_key_column(rows, self.key)
+        rows = with_key_column(self._nullified(rows) if self.nullify else rows, self.key)
         spark = rows.sparkSession
         jvm: Any = spark.sparkContext._jvm
         gateway: Any = spark.sparkContext._gateway
-        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+        with _CALLBACK_SERVER:
+            ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
         options = {
             **self.options(),
             "hoodie.datasource.write.operation": operation,
             **(_OVERWRITE_OPTIONS if operation == "insert_overwrite_table" else {}),
             CHECKPOINT_KEY: checkpoint.model_dump_json(),
         }
-        last_word = _CommitHook(before_commit)
+        hook = _CommitHook(before_commit)
         nothing = jvm.scala.Option.empty()
         # The hook of Spark's streaming sink: `rows.write.format("hudi")` has no hook before the commit.
         streaming = getattr(jvm.org.apache.hudi, "HoodieSparkSqlWriter$StreamingWriteParams")(
-            nothing, nothing, nothing, jvm.scala.Option.apply(last_word)
+            nothing, nothing, nothing, jvm.scala.Option.apply(hook)
         )
         try:
             jvm.org.apache.hudi.HoodieSparkSqlWriter.write(
@@ -101,14 +133,46 @@ class HudiTable:
                 nothing,
             )
         except (PySparkException, Py4JJavaError) as error:
-            if last_word.raised is not None:
-                raise last_word.raised from error
+            if hook.raised is not None:
+                raise hook.raised from error
             if store_errors.store_error(str(error)) is None:
-                before_commit()  # a lost lease explains better why Hudi found a changed table
+                check()  # raises LeaseLostError if that is why Hudi found a changed table
             raise
+
+    def _nullified(self, rows: DataFrame) -> DataFrame:
+        kept = {name.lower() for name in (*self.key, *self.partition_by)}
+        emptied = [name for name in rows.columns if not name.startswith("__") and name.lower() not in kept]
+        return rows.withColumns({name: F.when(~F.coalesce("__deleted", F.lit(False)), F.col(name)) for name in emptied})
 
     def roll_back(self, spark: SparkSession, instant: str) -> None:
         """Delete a commit's files, then its timeline entries; Hudi does this for a completed commit too."""
+        with self._client(spark) as client:
+            client.rollback(instant)
+
+    def compact(self, spark: SparkSession, pending: Sequence[str], before_commit: Callable[[], None]) -> str | None:
+        """Merge the log files of a merge-on-read table into new base files, in a commit that keeps the checkpoint.
+
+        `pending` are compactions that were planned and not completed: the oldest is executed instead of a new one. An
+        interrupted attempt at it is rolled back first. Returns the instant, or None without log files. Calls
+        `before_commit` as write() does.
+        """
+        empty = spark.sparkContext._jvm.org.apache.hudi.common.util.Option.empty()  # type: ignore[union-attr]
+        with self._client(spark) as client:
+            if pending:
+                instant = min(pending)
+            else:
+                planned = client.scheduleCompaction(empty)
+                if not planned.isPresent():
+                    return None
+                instant = str(planned.get())
+            metadata = client.compact(instant, False)
+            before_commit()
+            client.commitCompaction(instant, metadata, empty)
+            return instant
+
+    @contextmanager
+    def _client(self, spark: SparkSession) -> Iterator[Any]:
+        """Yield a client of Hudi's for this table."""
         jvm: Any = spark.sparkContext._jvm
         options = jvm.org.apache.hudi.HoodieWriterUtils.parametersWithWriteDefaults(
             jvm.PythonUtils.toScalaMap(self.options())
@@ -121,7 +185,7 @@ class HudiTable:
             jvm.scala.collection.JavaConverters.mapAsJavaMap(options),
         )
         try:
-            client.rollback(instant)
+            yield client
         finally:
             client.close()
 

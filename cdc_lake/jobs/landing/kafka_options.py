@@ -1,7 +1,7 @@
 """Options of Spark's Kafka source, from a job's spec and the cluster's settings.
 
-A spec names the brokers. The cluster's settings `spark.cdc_lake.kafka.<option>` say how to authenticate: that may be
-secret, and is the same for every job (MSK: SASL_SSL with its IAM module).
+A spec names the brokers. The cluster's settings `spark.cdc_lake.kafka.<option>` contain the authentication, which may
+be secret, and is the same for every job (MSK: SASL_SSL with its IAM module).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""land: write a bounded range of a Kafka topic to raw objects, and commit it with one manifest (design, section 4).
+"""land: write a bounded range of a Kafka topic to raw objects, and commit it with one manifest.
 
 The caller fixes the end of the range; the start is the end of the manifest chain. An interrupted run leaves objects
-that no manifest lists; the next run writes what it needs again.
+that no manifest lists; the next run writes what it needs again (docs/decisions/0004-landing-by-offset.md).
 """
 
 from __future__ import annotations
@@ -22,25 +22,27 @@ from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import LandedObject, LastRecord, Manifest, Span
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.secret_fields import OpenSettings
+from cdc_lake.contract.source.schema_registry import RegistryLocation
 from cdc_lake.contract.table import lease
 from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.jobs.executor_errors import contract_errors
-from cdc_lake.jobs.landing import kafka_options
-from cdc_lake.jobs.landing.raw_writer import WRITTEN_SCHEMA, RawWriter, SeenRecord, too_many_dead_letters
+from cdc_lake.jobs.landing import dead_letter_writer, kafka_options
+from cdc_lake.jobs.landing.raw_writer import WRITTEN_SCHEMA, RawWriter, SeenRecord
+from cdc_lake.jobs.landing.record_formats import LandingFormat
 
 MAX_ATTEMPTS = 5
 
 
 @dataclass(frozen=True)
 class LandSpec:
-    """What to land, from where to where.
+    """The input of one landing run.
 
-    `begins` and `ends` are offsets by partition, fixed before the run: the earliest that the broker still
-    has, and the last stable offset. `kafka` are options of Spark's Kafka source without their prefix `kafka.`.
-    `chain` is the id of the manifest chain, and `head` the number of its newest manifest, 0 for none: both read before
-    `topic_id`, `begins` and `ends`. A manifest after `head` can lie past `ends`, since another run landed it meanwhile.
-    `claim` is the landing lease under which all of these were read, so that nothing is landed of a pipeline that is
-    started over meanwhile; landing runs need none of each other.
+    `begins` and `ends` are offsets by partition, fixed before the run: the earliest offset that the broker still has,
+    and the last stable offset. `kafka` are options of Spark's Kafka source without their prefix `kafka.`. `chain` is
+    the id of the manifest chain, and `head` the number of its newest manifest, 0 for an empty chain: both were read
+    before `topic_id`, `begins` and `ends`. A manifest after `head` can end after `ends`, if another run landed it
+    meanwhile. `claim` is the landing lease under which all of these were read: without it, records could be landed
+    while a reset runs. It is not needed to exclude concurrent landing runs.
     """
 
     location: S3Location
@@ -60,13 +62,16 @@ class LandSpec:
     """A larger record becomes a dead letter; brokers accept twice this size."""
     dead_letter_limit: int = 1000
     """With more dead letters the run fails: the cause is then probably not in the records."""
+    landing: LandingFormat = "json"
+    registry: RegistryLocation | None = None
+    """The registry of a topic in Avro; None for one in JSON."""
     claim: lease.Claim | None = None
     attempt: str = field(default_factory=lambda: str(uuid.uuid4()))
 
 
 @dataclass(frozen=True)
 class LandReport:
-    """What one run committed; `manifest` is None where there was nothing new."""
+    """The result of one run; `manifest` is None if there was nothing to land."""
 
     manifest: int | None
     records: int
@@ -77,24 +82,21 @@ class LandReport:
 
 
 def pending(head: Manifest | None, spec: LandSpec) -> tuple[Span, ...]:
-    """Return the offsets that are not landed yet, one span for each partition, empty spans included.
+    """Return the offsets that are not landed yet, one span for each partition, including empty spans.
 
-    Raises OffsetsExpiredError where retention was faster, TopicRecreatedError where the topic is another,
-    or lost partitions or records at its end, EpochUnopenedError where the chain is of another epoch. What another
-    run landed past `spec.ends` meanwhile is no loss.
+    Raises OffsetsExpiredError if records expired before they were landed, TopicRecreatedError if the topic was
+    re-created or lost partitions or records at its end, and EpochUnopenedError if the chain belongs to another epoch.
+    Records that another run has landed after `spec.ends` do not count as lost.
     """
     epoch = 0 if head is None else head.epoch
     if epoch != spec.epoch:
         raise EpochUnopenedError(
-            f"epoch {spec.epoch} of pipeline {spec.pipeline} has begun, and topic {spec.topic} is landed in epoch "
-            f"{epoch}. Nothing was landed. Run this again; if it fails again, a resnapshot was interrupted: run "
-            f"`cdc-lake resnapshot {spec.pipeline}` again."
+            f"Cannot land topic {spec.topic}: epoch {spec.epoch} of pipeline {spec.pipeline} has begun, but the "
+            f"topic's manifests are in epoch {epoch}. Nothing was landed. Run this again; if it fails again, a "
+            f"resnapshot was interrupted: run `cdc-lake resnapshot {spec.pipeline}` again."
         )
     if head is not None and head.topic_id != spec.topic_id:
-        raise TopicRecreatedError(
-            f"topic {spec.topic} was deleted and re-created (id {head.topic_id}, now {spec.topic_id}). Nothing was "
-            f"landed. `cdc-lake resnapshot {spec.pipeline}` continues from a new snapshot."
-        )
+        raise recreated_error(spec.pipeline, spec.topic, head.topic_id, spec.topic_id)
     landed = {} if head is None else head.next_offsets()
     last = {} if head is None else head.last_records()
     overtaken = head is not None and head.number > spec.head
@@ -106,8 +108,16 @@ def pending(head: Manifest | None, spec: LandSpec) -> tuple[Span, ...]:
     )
 
 
+def recreated_error(pipeline: str, topic: str, before: str, now: str) -> TopicRecreatedError:
+    """Return the error for a topic that has another id than before: it may have lost records."""
+    return TopicRecreatedError(
+        f"Cannot land topic {topic}: it was deleted and re-created (id {before}, now {now}). Nothing was landed. "
+        f"`cdc-lake resnapshot {pipeline}` continues from a new snapshot."
+    )
+
+
 def has_work(head: Manifest | None, spans: Sequence[Span]) -> bool:
-    """Whether there is something to land: records, or the first manifest of a chain.
+    """Return whether there is something to land: records, or the first manifest of a chain.
 
     An empty topic gets a first manifest too: the lake then creates an empty table, and the deletion of a topic without
     records is detected.
@@ -120,50 +130,50 @@ def _has_records(spans: Sequence[Span]) -> bool:
 
 
 def _pending_span(spec: LandSpec, partition: int, first: int, overtaken: bool) -> Span:
-    """Return the offsets from `first` on that are not landed yet of one partition."""
-    where = f"topic {spec.topic}, partition {partition}"
+    """Return the offsets of one partition from `first` on that are not landed yet."""
+    what = f"Cannot land topic {spec.topic}"
     end = spec.ends.get(partition, 0)
     if end < first:
         if overtaken:
             return Span(partition=partition, first=first, next=first)
         raise TopicRecreatedError(
-            f"{where} ends at offset {end}, but offsets up to {first} are landed: the topic lost records or is "
-            f"another one; nothing was landed. Compare `cdc-lake topic peek {spec.topic}` with `cdc-lake raw ls "
-            f"{spec.pipeline}`; `cdc-lake resnapshot {spec.pipeline}` goes on from a new snapshot"
+            f"{what}: partition {partition} ends at offset {end}, but offsets up to {first} are landed. The topic lost "
+            f"records, or was replaced. Nothing was landed. Compare `cdc-lake topic peek {spec.topic}` with `cdc-lake "
+            f"raw ls {spec.pipeline}`. `cdc-lake resnapshot {spec.pipeline}` continues from a new snapshot."
         )
     begin = spec.begins.get(partition, 0)
     if begin > first:
         raise OffsetsExpiredError(
-            f"{where}: offsets {first} to {begin - 1} expired before they were landed. Nothing was skipped. "
-            f"`cdc-lake resnapshot {spec.pipeline}` continues from a new snapshot. Then raise the topic's retention or "
-            "land more often."
+            f"{what}: offsets {first} to {begin - 1} of partition {partition} expired before they were landed. Nothing "
+            f"was skipped. `cdc-lake resnapshot {spec.pipeline}` continues from a new snapshot. Then raise the topic's "
+            "retention or land more often."
         )
     return Span(partition=partition, first=first, next=end)
 
 
 def require_unchanged(spec: LandSpec, span: Span, found: LastRecord | None) -> None:
-    """Raise TopicRecreatedError where the newest committed record before a span is not the one that was landed there.
+    """Raise TopicRecreatedError if the newest committed record before a span is not the one that was landed.
 
-    The topic then lost its tail and was written on: what was written below the span's start would never be landed.
+    The topic then lost its newest records, and new ones took their offsets: these would never be landed.
     """
     if span.last is None or found == span.last:
         return
     if found is None:
-        what = "has no record there any more"
+        what = "has no record at that offset any more"
     elif found.offset == span.last.offset:
-        what = "has another record there"
+        what = "has another record at that offset"
     else:
         what = f"has another record at offset {found.offset}"
     raise TopicRecreatedError(
-        f"topic {spec.topic}, partition {span.partition} lost records that were landed, and was written on: the last "
-        f"one that was landed has offset {span.last.offset}, and the topic {what}. No manifest was written. Compare "
-        f"`cdc-lake topic peek {spec.topic}` with `cdc-lake raw ls {spec.pipeline}`; `cdc-lake resnapshot "
-        f"{spec.pipeline}` goes on from a new snapshot"
+        f"Cannot land topic {spec.topic}: partition {span.partition} lost records that were landed, and other records "
+        f"were written after them. The last landed record has offset {span.last.offset}, and the topic {what}. No "
+        f"manifest was written. Compare `cdc-lake topic peek {spec.topic}` with `cdc-lake raw ls {spec.pipeline}`. "
+        f"`cdc-lake resnapshot {spec.pipeline}` continues from a new snapshot."
     )
 
 
 def watermark(head: Manifest | None, spec: LandSpec) -> Watermark | None:
-    """Return the next manifest's watermark: the spec's, else that of the newest manifest."""
+    """Return the next manifest's watermark: that of the spec, or else that of the newest manifest."""
     return spec.watermark if spec.watermark is not None or head is None else head.watermark
 
 
@@ -248,6 +258,8 @@ def _write(
         spec.dead_letter_limit,
         spec.chain,
         {span.partition: span.first for span in spans},
+        spec.landing,
+        spec.registry,
     )
     starts = {span.partition: read_from(spec, span) for span in spans}
     rows = _read(spark, spec, spans, starts).mapInArrow(writer, WRITTEN_SCHEMA).collect()
@@ -259,7 +271,7 @@ def _write(
             require_unchanged(spec, span, before.get(span.partition))
     if len(letters) > spec.dead_letter_limit:
         last = letters[-1]
-        raise too_many_dead_letters(spec.topic, spec.dead_letter_limit, last.reason, last.partition, last.offset)
+        raise dead_letter_writer.too_many(spec.topic, spec.dead_letter_limit, last.reason, last.partition, last.offset)
     ordered = sorted(objects, key=lambda item: (item.partition, item.first))
     newest = _newest(row.json for row in rows if row.kind == "last")
     read = (span.model_copy(update={"last": newest.get(span.partition, span.last)}) for span in spans)
@@ -267,9 +279,9 @@ def _write(
 
 
 def read_from(spec: LandSpec, span: Span) -> int:
-    """Where to read a partition from: its last landed record, which is compared with what the topic has there now.
+    """Return the offset to read a partition from: its last landed record, to compare it with the topic's record.
 
-    Nothing is compared where nothing is new, and where retention has removed that record.
+    Returns the span's start, without a comparison, if there are no new records or if that record has expired.
     """
     nothing_new = span.first == span.next
     if nothing_new or span.last is None or span.last.offset < spec.begins.get(span.partition, 0):
@@ -278,13 +290,13 @@ def read_from(spec: LandSpec, span: Span) -> int:
 
 
 def _newest(rows: Iterable[str]) -> dict[int, LastRecord]:
-    """The newest of the records that executors report, by partition."""
+    """Return the newest of the records that executors report, by partition."""
     seen = sorted((SeenRecord.model_validate_json(row) for row in rows), key=lambda each: each.record.offset)
     return {each.partition: each.record for each in seen}
 
 
 def _read(spark: SparkSession, spec: LandSpec, spans: tuple[Span, ...], starts: Mapping[int, int]) -> DataFrame:
-    """A bounded batch read; a Spark partition holds a contiguous range of one topic partition, in order."""
+    """Read the spans as a bounded batch; a Spark partition has a contiguous range of one topic partition, in order."""
     reader = spark.read.format("kafka").options(**kafka_options.options(spark, spec.kafka))
     return (
         reader.option("kafka.isolation.level", "read_committed")

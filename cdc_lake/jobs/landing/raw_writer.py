@@ -10,14 +10,15 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
 from cdc_lake.contract import failpoints
-from cdc_lake.contract.errors import ObjectConflictError, TooManyDeadLettersError
-from cdc_lake.contract.objects import dead_letters, json_lines
+from cdc_lake.contract.errors import ObjectConflictError
 from cdc_lake.contract.objects.conditional_put import put_or_get
-from cdc_lake.contract.objects.dead_letters import DeadLetter
 from cdc_lake.contract.objects.manifest import LandedObject, LastRecord
 from cdc_lake.contract.objects.object_names import ObjectName
 from cdc_lake.contract.objects.store import ObjectStore, S3Location
+from cdc_lake.contract.source.schema_registry import RegistryLocation
 from cdc_lake.contract.source.topic_records import fingerprint
+from cdc_lake.jobs.landing import dead_letter_writer
+from cdc_lake.jobs.landing.record_formats import LandingFormat, RawRecord, RecordFormat, Rejected
 
 WRITTEN_SCHEMA = "kind string, json string"
 
@@ -37,7 +38,7 @@ class _Pending:
 
     partition: int = -1
     offsets: list[int] = field(default_factory=list)
-    values: list[bytes] = field(default_factory=list)
+    records: list[RawRecord] = field(default_factory=list)
     bytes: int = 0
 
 
@@ -61,6 +62,8 @@ class RawWriter:
     dead_letter_limit: int = 1000
     chain: str = ""
     firsts: Mapping[int, int] = field(default_factory=dict)
+    landing: LandingFormat = "json"
+    registry: RegistryLocation | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write all records; yield one row for each object, dead letter and record to compare."""
@@ -72,6 +75,8 @@ class RawWriter:
 
     def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, str]]:
         store = self.location.store()
+        schemas = None if self.registry is None else self.registry.schemas()
+        formats = RecordFormat(schemas, self.landing, self.record_bytes)
         pending = _Pending()
         newest: dict[tuple[str, int], tuple[int, bytes | None]] = {}
         refused = 0
@@ -82,60 +87,48 @@ class RawWriter:
                     newest["before", partition] = offset, value
                     continue
                 newest["last", partition] = offset, value
-                if pending.offsets and self._full(pending, partition):
-                    yield "object", self._put(store, pending).model_dump_json()
-                    pending = _Pending()
-                reason = json_lines.rejection_reason(value, self.record_bytes)
-                if reason is not None:
+                record = formats.convert(value)
+                if isinstance(record, Rejected):
+                    reason = record.reason
                     refused += 1
                     if refused > self.dead_letter_limit:
-                        raise too_many_dead_letters(self.topic, self.dead_letter_limit, reason, partition, offset)
-                    yield "dead_letter", self._set_aside(store, batch, row, reason).model_dump_json()
+                        raise dead_letter_writer.too_many(self.topic, self.dead_letter_limit, reason, partition, offset)
+                    letter = dead_letter_writer.write(store, self.pipeline, self.topic, self.epoch, batch, row, reason)
+                    yield "dead_letter", letter.model_dump_json()
                     continue
+                if pending.offsets and self._full(pending, partition, record):
+                    yield "object", self._put(store, formats, pending).model_dump_json()
+                    pending = _Pending()
                 pending.partition = partition
                 pending.offsets.append(offset)
-                pending.values.append(value)
-                pending.bytes += len(value) + 1
+                pending.records.append(record)
+                pending.bytes += record.size
         if pending.offsets:
-            yield "object", self._put(store, pending).model_dump_json()
+            yield "object", self._put(store, formats, pending).model_dump_json()
         for (kind, partition), (offset, value) in newest.items():
-            record = LastRecord(offset=offset, fingerprint=fingerprint(value))
-            yield kind, SeenRecord(partition=partition, record=record).model_dump_json()
+            seen = LastRecord(offset=offset, fingerprint=fingerprint(value))
+            yield kind, SeenRecord(partition=partition, record=seen).model_dump_json()
 
-    def _set_aside(self, store: ObjectStore, batch: pa.RecordBatch, row: int, reason: str) -> DeadLetter:
-        record = {name: batch.column(name)[row].as_py() for name in batch.schema.names}
-        letter = DeadLetter.of(
-            self.topic,
-            record["partition"],
-            record["offset"],
-            reason,
-            record["value"],
-            epoch=self.epoch,
-            key=record["key"],
-            headers=[(header["key"], header["value"]) for header in record["headers"] or ()],
-        )
-        dead_letters.put_value(store, self.pipeline, letter, record["value"])
-        return letter
-
-    def _full(self, pending: _Pending, partition: int) -> bool:
+    def _full(self, pending: _Pending, partition: int, following: RawRecord) -> bool:
         return (
             partition != pending.partition
+            or following.schema != pending.records[0].schema
             or len(pending.offsets) >= self.records_per_object
             or pending.bytes >= self.bytes_per_object
         )
 
-    def _put(self, store: ObjectStore, pending: _Pending) -> LandedObject:
+    def _put(self, store: ObjectStore, formats: RecordFormat, pending: _Pending) -> LandedObject:
         name = ObjectName(
             self.pipeline,
             self.topic,
             pending.partition,
             pending.offsets[0],
             pending.offsets[-1],
-            json_lines.EXTENSION,
+            formats.extension,
             self.epoch,
             self.chain,
         )
-        body = json_lines.join_lines(pending.values)
+        body = formats.join(pending.records)
         digest = hashlib.sha256(body).hexdigest()
         # An existing object was written by a retry whose first answer was lost, or by a run that was interrupted before
         # its manifest: a topic's records at given offsets never change, so equal names mean equal contents.
@@ -144,31 +137,22 @@ class RawWriter:
         failpoints.reached("land.after_object")
         if stored.body != body:
             raise ObjectConflictError(
-                f"object {name.key} exists with other content than the topic holds at these offsets: something else "
-                f"writes below this prefix, the topic was made again, or record_bytes was changed after a landing "
-                f"that was cut off; nothing was committed. Compare it with `cdc-lake topic peek {self.topic}`, then "
-                f"move it away (no manifest has it) or run `cdc-lake reset {self.pipeline}`"
+                f"Cannot write object {name.key}: it exists, and its content differs from the topic's records at these "
+                f"offsets. Another program writes below this prefix, the topic was re-created, or record_bytes was "
+                f"changed after an interrupted landing. Nothing was committed. Compare it with `cdc-lake topic peek "
+                f"{self.topic}`, then delete it (no manifest contains it) or run `cdc-lake reset {self.pipeline}`."
             )
         return LandedObject(
             key=name.key,
             partition=name.partition,
             first=name.first,
             last=name.last,
-            records=len(pending.values),
+            records=len(pending.records),
             bytes=len(body),
             sha256=digest,
             etag=stored.etag,
             runs=tuple(consecutive_runs(pending.offsets)),
         )
-
-
-def too_many_dead_letters(topic: str, limit: int, reason: str, partition: int, offset: int) -> TooManyDeadLettersError:
-    """Return the error for more dead letters than the limit, which points to a fault in the producer."""
-    return TooManyDeadLettersError(
-        f"more than {limit} records of topic {topic} can't be landed, the last one because {reason} (partition "
-        f"{partition}, offset {offset}); nothing was committed. Look with `cdc-lake topic peek {topic}` at what writes "
-        "there; if it is right so, raise dead_letter_limit in the pipeline's YAML"
-    )
 
 
 def consecutive_runs(offsets: Iterable[int]) -> Iterator[tuple[int, int]]:

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
-from cdc_lake.contract.objects import object_names
-from cdc_lake.contract.table import lease, timeline
+from cdc_lake.contract.table import lease
 from cdc_lake.contract.table.event_order import ORDER_COLUMN
 from cdc_lake.jobs.apply.upsert import UpsertSpec
 from cdc_lake.jobs.executor_errors import contract_errors
@@ -51,10 +50,8 @@ def run(spark: SparkSession, spec: PurgeSpec) -> PurgeReport:
     started = time.monotonic()
     table = spec.table
     store = table.location.store()
-    key = object_names.lease_key(table.pipeline, table.table)
-    with lease.held(store, key, table.owner, table.lease_seconds, table.lease_wait_seconds) as held:
-        recovery.recover(spark, store, table.prefix, table.hudi_table())
-        commit = timeline.last_commit(store, table.prefix)
+    with lease.held(store, table.lease_key, table.owner, table.lease_seconds, table.lease_wait_seconds) as held:
+        commit = recovery.recover(spark, store, table.prefix, table.hudi_table())
         if commit is None or commit.checkpoint is None or commit.checkpoint.watermark is None:
             why = "the table has not seen a heartbeat of the source yet"
             return PurgeReport(None, 0, None, time.monotonic() - started, why)
@@ -76,5 +73,7 @@ def run(spark: SparkSession, spec: PurgeSpec) -> PurgeReport:
         )
         rows = old.select(*table.key, *table.partition_by)
         held.check()
-        removal = recovery.write(store, table.prefix, table.hudi_table(), rows, after, held.secure, operation="delete")
+        removal = recovery.write(
+            store, table.prefix, table.hudi_table(), rows, after, held, operation="delete", previous=commit
+        )
     return PurgeReport(removal.instant, found["tombstones"], after.purged_to, time.monotonic() - started)

@@ -18,12 +18,13 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract import failpoints
 from cdc_lake.contract.errors import ContractError
-from cdc_lake.contract.objects import dead_letters, object_names
+from cdc_lake.contract.objects import dead_letters
 from cdc_lake.contract.objects.dead_letters import DeadLetter
 from cdc_lake.contract.objects.store import ObjectStore, S3Location
 from cdc_lake.contract.schema import captured_schema
 from cdc_lake.contract.source.epochs import Epochs
-from cdc_lake.contract.table import lease, timeline
+from cdc_lake.contract.source.schema_registry import RegistryLocation, readable_or_bytes
+from cdc_lake.contract.table import lease
 from cdc_lake.contract.table.event_order import ORDER_COLUMN, Position
 from cdc_lake.jobs.apply import raw_reader
 from cdc_lake.jobs.apply.decode import OBJECT, REASON, decode
@@ -36,10 +37,16 @@ from cdc_lake.jobs.hudi import recovery
 
 @dataclass(frozen=True)
 class ReplaySpec:
-    """The table, and the ids of its letters to replay; None for all open ones."""
+    """The table, and the ids of its letters to replay; None for all open ones.
+
+    A letter exists once for all targets of its topic: `close` is False for each target but the last one.
+    """
 
     table: UpsertSpec
     ids: Sequence[str] | None = None
+    close: bool = True
+    registry: RegistryLocation | None = None
+    """The registry of a topic in Avro: a record that was never landed is stored as it is in Kafka."""
 
 
 @dataclass(frozen=True)
@@ -67,23 +74,15 @@ def run(spark: SparkSession, spec: ReplaySpec) -> ReplayReport:
     started = time.monotonic()
     table = spec.table
     store = table.location.store()
-    key = object_names.lease_key(table.pipeline, table.table)
-    with lease.held(store, key, table.owner, table.lease_seconds, table.lease_wait_seconds) as held:
+    with lease.held(store, table.lease_key, table.owner, table.lease_seconds, table.lease_wait_seconds) as held:
         chosen = _chosen(store, spec)
         old, letters = _by_epoch(store, table, chosen)
-        instant, failed = _apply(spark, store, table, letters, held) if letters else (None, {})
+        instant, failed = _apply(spark, store, spec, letters, held) if letters else (None, {})
         failpoints.reached("replay.after_commit")
-        # A writer that was paused here may have lost the table: then the next one decides about the letters.
+        # A writer that was paused here may have lost its lease: then the next writer closes the letters.
         held.secure()
-        for letter in old:
-            held.check()
-            dead_letters.close(store, table.pipeline, letter, "overtaken", None)
-        for letter in letters:
-            held.check()
-            if letter.id in failed:
-                dead_letters.record_failed_replay(store, table.pipeline, letter, failed[letter.id])
-            else:
-                dead_letters.close(store, table.pipeline, letter, "replayed", instant)
+        if spec.close:
+            _close(store, table.pipeline, held, old, letters, failed, instant)
     return ReplayReport(
         instant=instant,
         applied=[letter.id for letter in letters if letter.id not in failed],
@@ -91,6 +90,26 @@ def run(spark: SparkSession, spec: ReplaySpec) -> ReplayReport:
         failed=failed,
         seconds=time.monotonic() - started,
     )
+
+
+def _close(
+    store: ObjectStore,
+    pipeline: str,
+    held: lease.Lease,
+    old: Sequence[DeadLetter],
+    letters: Sequence[DeadLetter],
+    failed: Mapping[str, str],
+    instant: str | None,
+) -> None:
+    for letter in old:
+        held.check()
+        dead_letters.close(store, pipeline, letter, "overtaken", None)
+    for letter in letters:
+        held.check()
+        if letter.id in failed:
+            dead_letters.record_failed_replay(store, pipeline, letter, failed[letter.id])
+        else:
+            dead_letters.close(store, pipeline, letter, "replayed", instant)
 
 
 def _chosen(store: ObjectStore, spec: ReplaySpec) -> list[DeadLetter]:
@@ -110,34 +129,36 @@ def _by_epoch(
     old = [letter for letter in letters if letter.epoch < number]
     if old and epochs.completion(number) is None:
         raise ContractError(
-            f"a new snapshot of pipeline {table.pipeline} is under way, which will tell the row of {old[0].id} anew; "
-            "nothing was replayed: run it again after the snapshot"
+            f"Cannot replay dead letter {old[0].id}: it is from an earlier epoch, and the running snapshot of pipeline "
+            f"{table.pipeline} reads its row again. Nothing was replayed. Run this again after the snapshot."
         )
     return old, [letter for letter in letters if letter.epoch >= number]
 
 
 def _apply(
-    spark: SparkSession, store: ObjectStore, table: UpsertSpec, letters: Sequence[DeadLetter], held: lease.Lease
+    spark: SparkSession, store: ObjectStore, spec: ReplaySpec, letters: Sequence[DeadLetter], held: lease.Lease
 ) -> tuple[str | None, dict[str, str]]:
     """Return the instant of the commit, None if no letter could be applied, and the reasons of the others by id."""
-    recovery.recover(spark, store, table.prefix, table.hudi_table())
-    before = timeline.last_commit(store, table.prefix)
+    table = spec.table
+    before = recovery.recover(spark, store, table.prefix, table.hudi_table())
     checkpoint = None if before is None else before.checkpoint
+    asset = table.asset
     if before is None or checkpoint is None:
         raise ContractError(
-            f"table {table.table} is not there yet: materialise {table.pipeline}/lake/{table.table}, then replay again"
+            f"Cannot replay dead letters: table {table.table} does not exist yet. Materialise {asset}, then replay "
+            "again."
         )
     versions = captured_schema.require_versions(store, table.pipeline, table.source_table)
     if migration(versions, checkpoint.schema_version) is not None:
         raise ContractError(
-            f"table {table.table} does not have the columns of schema version {versions[-1].version} yet: materialise "
-            f"{table.pipeline}/lake/{table.table}, then replay again"
+            f"Cannot replay dead letters: table {table.table} does not have the columns of schema version "
+            f"{versions[-1].version} yet. Materialise {asset}, then replay again."
         )
-    told = [letter for letter in letters if letter.size or letter.mended]
-    failed = {letter.id: letter.reason for letter in letters if letter not in told}  # no value: not a change
-    if not told:
+    with_value = [letter for letter in letters if letter.size or letter.replacement]
+    failed = {letter.id: letter.reason for letter in letters if letter not in with_value}  # no value: not a change
+    if not with_value:
         return None, failed
-    decoded = decode(_read(spark, table, told), versions, table.values, {letter.epoch for letter in told})
+    decoded = decode(_read(spark, spec, with_value), versions, table.values, {letter.epoch for letter in with_value})
     current = max(letter.epoch for letter in letters)
     completion = Epochs(store, table.pipeline).completion(current)
     # An interrupted snapshot read rows that the next one may not have, because they were deleted meanwhile.
@@ -152,22 +173,23 @@ def _apply(
             return None, failed
         held.check()
         failpoints.reached("replay.before_write")
-        commit = recovery.write(store, table.prefix, table.hudi_table(), rows, checkpoint, held.secure)
+        commit = recovery.write(store, table.prefix, table.hudi_table(), rows, checkpoint, held, previous=before)
     return commit.instant, failed
 
 
-def _read(spark: SparkSession, table: UpsertSpec, letters: Sequence[DeadLetter]) -> DataFrame:
+def _read(spark: SparkSession, spec: ReplaySpec, letters: Sequence[DeadLetter]) -> DataFrame:
     """Return the letters' records in the format of raw_reader.read(), with the letter's id as the object."""
-    told = [(letter.model_dump_json(),) for letter in letters]
-    slices = max(1, min(len(told), spark.sparkContext.defaultParallelism * 4))
-    listed = spark.createDataFrame(told, "letter string").repartition(slices)
-    return listed.mapInArrow(_Reader(table.location, table.pipeline), raw_reader.RECORD_SCHEMA)
+    rows = [(letter.model_dump_json(),) for letter in letters]
+    slices = max(1, min(len(rows), spark.sparkContext.defaultParallelism * 4))
+    listed = spark.createDataFrame(rows, "letter string").repartition(slices)
+    return listed.mapInArrow(_Reader(spec.table.location, spec.table.pipeline, spec.registry), raw_reader.RECORD_SCHEMA)
 
 
 @dataclass(frozen=True)
 class _Reader:
     location: S3Location
     pipeline: str
+    registry: RegistryLocation | None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         store = self.location.store()
@@ -181,8 +203,10 @@ class _Reader:
                             "object": letter.id,
                             "partition": letter.partition,
                             "offset": letter.offset,
-                            "value": dead_letters.value_of(store, self.pipeline, letter),
+                            "value": readable_or_bytes(
+                                dead_letters.value_of(store, self.pipeline, letter), self.registry
+                            ),
                         }
                     ],
-                    schema=raw_reader.ARROW,
+                    schema=raw_reader.RECORD_ARROW_SCHEMA,
                 )

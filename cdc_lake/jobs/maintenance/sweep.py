@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract.errors import SnapshotNotAppliedError
-from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.table import lease, timeline
@@ -52,9 +51,9 @@ class SweepSpec:
 
 @dataclass(frozen=True)
 class SweepReport:
-    """The result of one run; `instant` is None if no row was swept."""
+    """The result of one run; `commit` is the table's newest commit, None for a table that does not exist."""
 
-    instant: str | None
+    commit: timeline.Commit | None
     swept: int
     seconds: float
 
@@ -69,21 +68,19 @@ def run(spark: SparkSession, spec: SweepSpec) -> SweepReport:
     started = time.monotonic()
     table = spec.table
     store = table.location.store()
-    key = object_names.lease_key(table.pipeline, table.table)
-    with lease.held(store, key, table.owner, table.lease_seconds, table.lease_wait_seconds) as held:
-        recovery.recover(spark, store, table.prefix, table.hudi_table())
-        commit = timeline.last_commit(store, table.prefix)
+    with lease.held(store, table.lease_key, table.owner, table.lease_seconds, table.lease_wait_seconds) as held:
+        commit = recovery.recover(spark, store, table.prefix, table.hudi_table())
         if commit is None or commit.checkpoint is None:
             return SweepReport(None, 0, time.monotonic() - started)
         require_applied(store, spec, commit.checkpoint)
         rows = tombstones(spark.read.format("hudi").load(table.uri()), spec)
         swept = rows.count()
-        if not swept:
-            return SweepReport(None, 0, time.monotonic() - started)
-        checkpoint = commit.checkpoint
-        held.check()
-        swept_in = recovery.write(store, table.prefix, table.hudi_table(), rows, checkpoint, held.secure)
-    return SweepReport(swept_in.instant, swept, time.monotonic() - started)
+        if swept:
+            held.check()
+            commit = recovery.write(
+                store, table.prefix, table.hudi_table(), rows, commit.checkpoint, held, previous=commit
+            )
+    return SweepReport(commit, swept, time.monotonic() - started)
 
 
 def require_applied(store: ObjectStore, spec: SweepSpec, checkpoint: timeline.Checkpoint) -> None:
@@ -95,7 +92,7 @@ def require_applied(store: ObjectStore, spec: SweepSpec, checkpoint: timeline.Ch
     if checkpoint.manifest:
         applied = Chain(store, table.pipeline, table.topic).read(checkpoint.manifest)
     if applied is not None and checkpoint.attempt not in (None, applied.attempt):
-        found = f"has applied another manifest {applied.number} than the chain has now"
+        found = f"has applied a manifest {applied.number} that is no longer in the chain"
     elif applied is None or applied.epoch != spec.epoch:
         found = f"has applied manifest {checkpoint.manifest} of epoch {0 if applied is None else applied.epoch}"
     elif applied.number < spec.manifest:
@@ -104,7 +101,8 @@ def require_applied(store: ObjectStore, spec: SweepSpec, checkpoint: timeline.Ch
         return
     raise SnapshotNotAppliedError(
         f"Cannot sweep table {table.table} to the snapshot of epoch {spec.epoch}: it {found}. No row was deleted. "
-        f"Materialise {table.pipeline}/lake/{table.table}, then run `cdc-lake resnapshot {table.pipeline}` again."
+        f"Materialise {table.asset}, then run "
+        f"`cdc-lake resnapshot {table.pipeline}` again."
     )
 
 

@@ -1,4 +1,4 @@
-"""Calls of jobs on another machine: job names, and specs, reports and errors as texts."""
+"""Serialize calls of jobs on another machine: job names, specs, reports and errors."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from cdc_lake.contract.errors import ContractError, NotPortableError
 from cdc_lake.jobs import verify
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.landing import land
-from cdc_lake.jobs.maintenance import purge, replay, sweep
+from cdc_lake.jobs.maintenance import compact, purge, replay, sweep
 from cdc_lake.jobs.remote import spec_json
 
 Job = Callable[[Any, Any], Any]
 
 JOBS: Mapping[str, Job] = {
+    "compact": compact.run,
     "land": land.run,
     "purge": purge.run,
     "replay": replay.run,
@@ -29,7 +30,7 @@ PACKAGES = ("cdc_lake/__init__.py", "cdc_lake/contract", "cdc_lake/jobs")
 
 
 class RemoteJobError(Exception):
-    """A job on another machine failed with an error that is not the contract's; the text has its class."""
+    """A job on another machine failed with an error that is not a ContractError; the message contains its class."""
 
 
 class JobTexts:
@@ -40,33 +41,36 @@ class JobTexts:
         for name, known in JOBS.items():
             if known is job:
                 return name
-        told = f"{getattr(job, '__module__', '')}.{getattr(job, '__qualname__', job)}"
-        raise ValueError(f"{told} is no job that can be started by name; there are {', '.join(JOBS)}")
+        name = f"{getattr(job, '__module__', '')}.{getattr(job, '__qualname__', job)}"
+        raise ValueError(f"{name} is not a job that can be started by name. Jobs: {', '.join(JOBS)}")
 
     def request(self, job: Job, spec: object, secrets: Mapping[str, str]) -> str:
         """Return the spec as text; `secrets` are references to secrets by name. Raises NotPortableError, ValueError."""
         self.name(job)
         return json.dumps(spec_json.encode(spec, secrets))
 
-    def report(self, job: Job, text: str) -> Any:  # noqa: ANN401 - each job has a class of its own
+    def report(self, job: Job, text: str) -> Any:  # noqa: ANN401 - each job has another class
         """Parse the report of a job that succeeded. Raises NotPortableError if the text is not a report of the job."""
-        told = _parsed(text)
-        if "report" not in told:
-            raise NotPortableError(f"there is no report of {self.name(job)} in what came back: {sorted(told)}")
-        return spec_json.decode(get_type_hints(job)["return"], told["report"])
+        response = _parsed(text)
+        if "report" not in response:
+            raise NotPortableError(
+                f"Cannot read the result of job {self.name(job)}: its response has no report, only "
+                f"{', '.join(sorted(response)) or 'an empty object'}. Run the job again."
+            )
+        return spec_json.decode(get_type_hints(job)["return"], response["report"])
 
     def error(self, text: str) -> Exception | None:
         """Return the error of a failed job: a contract error as itself, others as RemoteJobError; None for a report."""
-        told = _parsed(text).get("error")
-        if told is None:
+        error = _parsed(text).get("error")
+        if error is None:
             return None
-        kind = getattr(errors, told["kind"], None)
+        kind = getattr(errors, error["kind"], None)
         if isinstance(kind, type) and issubclass(kind, ContractError):
-            return kind(told["message"])
-        return RemoteJobError(f"{told['kind']}: {told['message']}")
+            return kind(error["message"])
+        return RemoteJobError(f"{error['kind']}: {error['message']}")
 
 
-def spec_of(job: Job, text: str, resolve: Callable[[str], str]) -> Any:  # noqa: ANN401 - each job has a class of its own
+def spec_of(job: Job, text: str, resolve: Callable[[str], str]) -> Any:  # noqa: ANN401 - each job has another class
     """Parse the spec of a request. Raises NotPortableError, and what `resolve` raises."""
     return spec_json.decode(get_type_hints(job)["spec"], _parsed(text), resolve)
 
@@ -86,7 +90,7 @@ def _parsed(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise NotPortableError(f"this is no JSON: {text[:80]!r}") from error
+        raise NotPortableError(f"Cannot read the text of a job: it is not JSON: {text[:80]!r}") from error
     if not isinstance(found, dict):
-        raise NotPortableError(f"this is no JSON object: {text[:80]!r}")
+        raise NotPortableError(f"Cannot read the text of a job: it is not a JSON object: {text[:80]!r}")
     return found

@@ -35,17 +35,17 @@ def main(
     parser.add_argument("--job", required=True, choices=sorted(job_call.JOBS))
     parser.add_argument("--spec", required=True, help="the object to read the spec from")
     parser.add_argument("--report", required=True, help="the object to write the report or the error to")
-    parser.add_argument("--region", required=True, help="the region of what the job asks of AWS")
-    told = parser.parse_args(arguments)
+    parser.add_argument("--region", required=True, help="the AWS region of the job's requests")
+    args = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    os.environ.setdefault("AWS_DEFAULT_REGION", told.region)
+    os.environ.setdefault("AWS_DEFAULT_REGION", args.region)
     try:
-        text = _run(job_call.JOBS[told.job], _read(told.spec, store), session)
+        text = _run(job_call.JOBS[args.job], _read(args.spec, store), session)
     except Exception as error:
-        log.exception("The job %s failed.", told.job)
-        _write(told.report, job_call.error_text(error), store)
+        log.exception("The job %s failed.", args.job)
+        _write(args.report, job_call.error_text(error), store)
         return 1
-    _write(told.report, text, store)
+    _write(args.report, text, store)
     return 0
 
 
@@ -62,21 +62,21 @@ def _read(uri: str, store: StoreOf) -> str:
     bucket, key = _place(uri)
     found = store(bucket).get(key)
     if found is None:
-        raise ObjectDamagedError(f"the job's spec {uri} is not there: start the job again")
+        raise ObjectDamagedError(f"The job's spec {uri} does not exist. Start the job again.")
     return found.body.decode()
 
 
 def _write(uri: str, text: str, store: StoreOf) -> None:
     """Write the result; an object with the same contents from a retried put is accepted."""
     bucket, key = _place(uri)
-    there = store(bucket)
+    objects = store(bucket)
     try:
-        there.put_new(key, text.encode())
+        objects.put_new(key, text.encode())
     except PreconditionFailedError as error:
-        found = there.get(key)
+        found = objects.get(key)
         if found is None or found.body != text.encode():
             raise ObjectConflictError(
-                f"{uri} is there already, from another run of this job: start it again"
+                f"Cannot write {uri}: it exists already, from another run of this job. Start the job again."
             ) from error
 
 

@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from cdc_lake.contract.errors import SecretUnreadableError
 
-_PASSWORD = "password"  # noqa: S105 - the member's name in a secret that RDS made
+_PASSWORD = "password"  # noqa: S105 - the member's name in a secret of RDS
 
 
 def password(reference: str) -> str:
@@ -26,10 +26,11 @@ def password(reference: str) -> str:
         client = boto3.client("secretsmanager", region_name=region, config=Config(retries={"mode": "standard"}))
         text: str = client.get_secret_value(SecretId=reference)["SecretString"]
     except (ClientError, BotoCoreError, KeyError) as error:
-        said = " ".join(str(error).split())
+        cause = " ".join(str(error).split())
         raise SecretUnreadableError(
-            f"the secret {reference} can't be read ({said}); nothing was done: the job's role needs "
-            "secretsmanager:GetSecretValue for it, and a way to Secrets Manager; a binary secret won't do"
+            f"Cannot read secret {reference} ({cause}). Nothing was changed. The job's role needs "
+            "secretsmanager:GetSecretValue for it, the job needs network access to Secrets Manager, and the secret "
+            "must be a text, not binary."
         ) from error
     return _member(reference, text)
 
@@ -42,5 +43,7 @@ def _member(reference: str, text: str) -> str:
     if not isinstance(found, dict):
         return text
     if not isinstance(found.get(_PASSWORD), str):
-        raise SecretUnreadableError(f"the secret {reference} is a JSON object without a text under {_PASSWORD!r}")
+        raise SecretUnreadableError(
+            f"Cannot read secret {reference}: it is a JSON object without a text under {_PASSWORD!r}."
+        )
     return str(found[_PASSWORD])

@@ -20,7 +20,7 @@ Json = Any
 
 
 def encode(value: object, secrets: Mapping[str, str] | None = None) -> Json:
-    """Return what json.dumps() takes; `secrets` are references to the secrets in `value`, by name.
+    """Return an object for json.dumps(); `secrets` are references to the secrets in `value`, by name.
 
     Raises NotPortableError, which names the field, for what decode() could not read.
     """
@@ -53,7 +53,7 @@ def _read(kind: type[T], value: Json, context: Secrets, action: str) -> T:
 
 
 def _adapter(kind: type) -> TypeAdapter[Any]:
-    # In a tuple, since a dataclass takes the configuration of what contains it.
+    # In a tuple, because a dataclass uses the configuration of the type that contains it.
     config = ConfigDict(extra="forbid", ser_json_inf_nan="constants", hide_input_in_errors=True)
     try:
         return TypeAdapter(tuple[kind], config=config)  # type: ignore[valid-type]
@@ -62,4 +62,4 @@ def _adapter(kind: type) -> TypeAdapter[Any]:
 
 
 def _no_secrets(reference: str) -> str:
-    raise NotPortableError(f"Cannot look up the secret {reference}: where secrets are kept is not given.")
+    raise NotPortableError(f"Cannot look up the secret {reference}: no function to look up secrets was given.")

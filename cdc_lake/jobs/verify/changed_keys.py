@@ -48,7 +48,7 @@ def manifests_after(spec: VerifySpec, base: LakeState | None) -> list[Manifest]:
 def fold_events(spark: SparkSession, spec: VerifySpec, keys: DataFrame, base: LakeState | None) -> DataFrame:
     """Fold the rows as of `base` and the events after it, for each of these keys.
 
-    Returns AT_POINT and APPLIED, each a struct of GONE and the values, NULL without any event, and UNKNOWN: whether
+    Returns AT_POINT and APPLIED, each a struct of DELETED and the values, NULL without any event, and UNKNOWN: whether
     `base` is not enough for the state at the point.
     """
     manifests = manifests_after(spec, base)
@@ -85,8 +85,8 @@ def verdicts(
 
 
 def _fingerprint_of(side: str, schema_names: Sequence[str]) -> SparkColumn:
-    there = F.col(side).isNotNull() & ~F.col(f"{side}.{DELETED}")
-    return F.when(there, fingerprint([f"{side}.{name}" for name in schema_names]))
+    exists = F.col(side).isNotNull() & ~F.col(f"{side}.{DELETED}")
+    return F.when(exists, fingerprint([f"{side}.{name}" for name in schema_names]))
 
 
 def _compare(expected: SparkColumn, found: SparkColumn) -> SparkColumn:

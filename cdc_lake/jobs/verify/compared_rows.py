@@ -6,15 +6,18 @@ A row's values are named c0, c1, … in the schema's order, so that they do not 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
+import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract.objects.manifest import Manifest
 from cdc_lake.contract.schema.captured_schema import Column, TableSchema
+from cdc_lake.contract.source.schema_registry import RegistryLocation, readable_or_bytes
 from cdc_lake.contract.table.event_order import ORDER_COLUMN
 from cdc_lake.jobs.apply import raw_reader, schema_migration
 from cdc_lake.jobs.apply.decode import REASON, decode
@@ -79,11 +82,11 @@ def nothing_refused() -> SparkColumn:
 
 def _refused_values(spec: VerifySpec) -> SparkColumn:
     pairs = zip(names(spec.schema), spec.schema.columns, strict=True)
-    asked = {name: source_values.is_refused(column, F.col(name), spec.values) for name, column in pairs}
+    conditions = {name: source_values.is_refused(column, F.col(name), spec.values) for name, column in pairs}
     found = [
-        F.when(isit, F.struct(F.lit(name).alias("name"), F.col(name).alias("text")))
-        for name, isit in asked.items()
-        if isit is not None
+        F.when(refused, F.struct(F.lit(name).alias("name"), F.col(name).alias("text")))
+        for name, refused in conditions.items()
+        if refused is not None
     ]
     if not found:
         return nothing_refused()
@@ -92,7 +95,7 @@ def _refused_values(spec: VerifySpec) -> SparkColumn:
 
 
 def lake_rows(spark: SparkSession, spec: VerifySpec, state: LakeState | None, *, migrated: bool = False) -> DataFrame:
-    """Return the table's rows as of a commit, including deleted ones: values, GONE, SEEN, ORDER.
+    """Return the table's rows as of a commit, including deleted ones: values, DELETED, SEEN, ORDER.
 
     A column that the table did not have then is NULL, or if `migrated`, the value that a later migration wrote.
     """
@@ -132,10 +135,10 @@ def later_keys(spark: SparkSession, spec: VerifySpec, later: KafkaRange) -> Data
 
 
 def topic_records(spark: SparkSession, later: KafkaRange) -> DataFrame:
-    """Return the records of a topic in the format of raw_reader."""
+    """Return the records of a topic in the format of raw_reader, those in Avro as JSON."""
     partitions = sorted(later.ends)
     begins = {str(partition): later.begins.get(partition, 0) for partition in partitions}
-    return (
+    found = (
         spark.read.format("kafka")
         .options(**kafka_options.options(spark, later.kafka))
         .option("kafka.isolation.level", "read_committed")
@@ -145,6 +148,26 @@ def topic_records(spark: SparkSession, later: KafkaRange) -> DataFrame:
         .load()
         .select(F.lit(later.epoch).alias("epoch"), F.lit("").alias("object"), "partition", "offset", "value")
     )
+    if later.registry is None:
+        return found
+    return found.mapInArrow(AvroToJson(later.registry), raw_reader.RECORD_SCHEMA)
+
+
+@dataclass(frozen=True)
+class AvroToJson:
+    """A function for mapInArrow: records of raw_reader with values in Avro to the same with JSON.
+
+    A value that cannot be decoded stays as it is; it will be a dead letter.
+    """
+
+    registry: RegistryLocation
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Convert the column `value`."""
+        for batch in batches:
+            place = batch.schema.get_field_index("value")
+            values = [readable_or_bytes(value, self.registry) for value in batch.column(place).to_pylist()]
+            yield batch.set_column(place, "value", pa.array(values, pa.binary()))
 
 
 def _comparable_rows(rows: DataFrame, spec: VerifySpec, *, migrated: bool = False) -> DataFrame:

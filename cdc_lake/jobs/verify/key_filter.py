@@ -28,8 +28,8 @@ def filter_by_key(records: DataFrame, keys: DataFrame, schema: TableSchema) -> D
     if not fields:
         return records
     wanted = keys.select(*(F.col(name).cast("string").alias(f"_k_{name}") for name in fields)).distinct()
-    told = ", ".join(f"`{field}` string" for field in fields.values())
-    marked = records.withColumn("_key", F.from_json(F.col("value").cast("string"), told))
+    key_schema = ", ".join(f"`{field}` string" for field in fields.values())
+    marked = records.withColumn("_key", F.from_json(F.col("value").cast("string"), key_schema))
     texts = {name: F.col("_key").getField(field) for name, field in fields.items()}
     alike = reduce(and_, [texts[name] == F.col(f"_k_{name}") for name in fields])
     unread = reduce(or_, [text.isNull() for text in texts.values()])

@@ -32,8 +32,8 @@ def source_fingerprints(rows: DataFrame, keys: Sequence[str], columns: Sequence[
     """Return keys and fingerprints (`print`) of the source's rows; a row with refused values matches no lake row."""
     # Shifted, not hashed again: Spark repeats the columns' expressions at each use.
     shift = F.when(F.col(REFUSED).isNotNull(), 1).otherwise(0)
-    told = F.col("print")
-    shifted = F.struct(*((told.getField(f"h{n}") + shift).alias(f"h{n}") for n in range(len(_SEEDS))))
+    hashes = F.col("print")
+    shifted = F.struct(*((hashes.getField(f"h{n}") + shift).alias(f"h{n}") for n in range(len(_SEEDS))))
     return rows.select(*keys, REFUSED, fingerprint(columns).alias("print")).select(*keys, shifted.alias("print"))
 
 
@@ -82,15 +82,15 @@ def _case() -> SparkColumn:
     """Return the CASE of a key.
 
     `changed`: the lake's row is newer than the point, so that it cannot be compared with the source's row. `nowhere`:
-    deleted in the lake, and not at the source.
+    the lake's row is deleted, and the source has no row.
     """
-    at_source, in_lake = F.col("s") > 0, ~F.col(DELETED)
+    in_source, in_lake = F.col("s") > 0, ~F.col(DELETED)
     return (
         F.when((F.col("s") > 1) | (F.col("l") > 1), "doubled")
         .when(~F.col(SEEN), CHANGED)
-        .when(at_source & ~in_lake, "missing")
-        .when(~at_source & in_lake, "extra")
-        .when(~at_source, "nowhere")
+        .when(in_source & ~in_lake, "missing")
+        .when(~in_source & in_lake, "extra")
+        .when(~in_source, "nowhere")
         .when((F.col("s0") == F.col("l0")) & (F.col("s1") == F.col("l1")), "equal")
         .otherwise("different")
     )

@@ -21,7 +21,7 @@ from cdc_lake.jobs.verify.spec import SourceAccess, SourceTable
 _CHUNK = 4 * 2**20
 _WAITING = 2  # chunks that are read ahead
 _ROWS = 10_000  # per batch
-_LOOK_SECONDS = 0.2
+_PUT_SECONDS = 0.2
 # The format of values must not depend on settings of the user or the database.
 _SESSION = {
     "client_encoding": "UTF8",
@@ -165,12 +165,12 @@ class _Chunks:
     def _put(self, item: bytes | BaseException | None) -> None:
         while not self.stopped.is_set():
             try:
-                self._queue.put(item, timeout=_LOOK_SECONDS)
+                self._queue.put(item, timeout=_PUT_SECONDS)
             except Full:
                 continue
             return
         if not isinstance(item, BaseException):
-            raise InterruptedError("nobody reads any more")
+            raise InterruptedError("the reader has stopped")
 
 
 @contextmanager
@@ -180,6 +180,7 @@ def _explained(table: SourceTable) -> Iterator[None]:
     except psycopg2.Error as error:
         reason = " ".join(str(error).split())
         raise SourceUnreadableError(
-            f"table {table.schema}.{table.table} of database {table.access.database} at {table.access.host}:"
-            f"{table.access.port} can't be read at the point: {reason}. Nothing was changed: run it again"
+            f"Cannot read table {table.schema}.{table.table} of database {table.access.database} at "
+            f"{table.access.host}:{table.access.port} at the exported snapshot: {reason}. Nothing was changed. Run "
+            "this again."
         ) from error

@@ -17,8 +17,8 @@ class Difference:
     """One key whose row differs between the two sides.
 
     `columns` are those that differ, with the source's and the lake's value as (shortened) texts, None for NULL.
-    `judge` is what the lake's row was compared with: the source, or for a row that changed after the point, the raw
-    events that it was folded from.
+    `judge` names the side that the lake's row was compared with: the source, or for a row that changed after the
+    point, the raw events that it was folded from.
     """
 
     kind: Kind
@@ -52,7 +52,7 @@ class VerifyReport:
     """By phase."""
     pending_keys: Mapping[str, Key] = field(default_factory=dict)
     """The pending keys with the smallest digests, by digest, so that two runs sample the same keys."""
-    never_judged: Sequence[Key] = ()
+    never_compared: Sequence[Key] = ()
     """Keys of the samples that were pending in each of the last pending_counts.MAX_PENDING_RUNS runs."""
 
     @property
@@ -63,4 +63,4 @@ class VerifyReport:
     @property
     def passed(self) -> bool:
         """Return whether it is clean, and no key stayed pending in all recent runs."""
-        return self.clean and not self.never_judged
+        return self.clean and not self.never_compared

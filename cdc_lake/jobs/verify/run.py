@@ -100,14 +100,14 @@ class _Run:
 
     def _resolved(self, cases: DataFrame, source: DataFrame, lake: DataFrame) -> DataFrame:
         keys = self._keep(cases.where(F.col(CASE) == CHANGED).select(*self.key))
-        judged = self._judged(keys, source, lake, self.spec.base)
-        unknown = self._keep(judged.where(UNKNOWN).select(*self.key))
+        verdicts = self._verdicts(keys, source, lake, self.spec.base)
+        unknown = self._keep(verdicts.where(UNKNOWN).select(*self.key))
         if self.spec.base is None or unknown.isEmpty():
-            return judged
+            return verdicts
         # The table's rows of these keys before the point are not the state at the point: read all events.
-        return judged.where(~F.col(UNKNOWN)).unionByName(self._judged(unknown, source, lake, None))
+        return verdicts.where(~F.col(UNKNOWN)).unionByName(self._verdicts(unknown, source, lake, None))
 
-    def _judged(self, keys: DataFrame, source: DataFrame, lake: DataFrame, base: LakeState | None) -> DataFrame:
+    def _verdicts(self, keys: DataFrame, source: DataFrame, lake: DataFrame, base: LakeState | None) -> DataFrame:
         sums = changed_keys.fold_events(self.spark, self.spec, keys, base)
         return self._keep(changed_keys.verdicts(sums, source, lake, self.columns, self.key))
 

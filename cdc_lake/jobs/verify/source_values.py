@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract.schema.captured_schema import Column
 from cdc_lake.contract.schema.column_types import base
-from cdc_lake.contract.schema.special_values import ValueRules
+from cdc_lake.contract.schema.value_rules import ValueRules
 
 _FINITE = "case when isfinite({{0}}) then ({})::text else ({{0}})::text end"
 _MICROSECONDS = "(extract(epoch from {0}) * 1000000)::bigint"
@@ -40,21 +40,21 @@ _ENDS = {
     "date": ("9999-12-31", "0001-01-01"),
     "timestamp": ("9999-12-31 23:59:59.999999", "0001-01-01 00:00:00"),
 }
-_MOST_PLACES = 16_383  # the most digits of a numeric after the point
+_MAX_SCALE = 16_383  # the maximum number of a numeric's digits after the point
 _ZONED = r"^(\d\d):(\d\d):(\d\d)(?:\.(\d{1,6})0*)?(?:Z|([+-])(\d\d)(?::?(\d\d))?(?::?(\d\d))?)$"
 _DAY = 86_400_000_000
 
 
 @dataclass(frozen=True)
 class SelectedColumn:
-    """How a column is selected: a SQL template over its name, and the alias in the result."""
+    """A column to select: a SQL template over its name, and the alias in the result."""
 
     alias: str
     template: str
     name: str
 
     def sql(self) -> sql.Composed:
-        """The expression."""
+        """Return the SQL expression."""
         return sql.SQL(self.template).format(sql.Identifier(self.name))
 
 
@@ -146,7 +146,7 @@ def _without_exponent(text: SparkColumn) -> SparkColumn:
     """Remove the exponent from a number's text: Java writes 1.5E-7 where PostgreSQL writes 0.00000015."""
     digits = F.regexp_replace(F.regexp_extract(text, r"^-?([0-9.]+)E-\d+$", 1), r"\.", "")
     places = F.regexp_extract(text, r"E-(\d+)$", 1).cast("int")
-    zeros = F.lit("0" * _MOST_PLACES).substr(F.lit(1), places - 1)
+    zeros = F.lit("0" * _MAX_SCALE).substr(F.lit(1), places - 1)
     sign = F.when(text.startswith("-"), "-").otherwise("")
     return F.when(digits != "", F.concat(sign, F.lit("0."), zeros, digits)).otherwise(text)
 
@@ -162,5 +162,5 @@ def _utc_microseconds(text: SparkColumn) -> SparkColumn:
 
     micros = seconds(1, 2, 3) * 1_000_000 + F.rpad(F.regexp_extract(text, _ZONED, 4), 6, "0").cast("bigint")
     east = F.when(F.regexp_extract(text, _ZONED, 5) == "-", -1).otherwise(1)
-    told = F.pmod(micros - east * seconds(6, 7, 8) * 1_000_000, F.lit(_DAY)).cast("string")
-    return F.when(text.rlike(_ZONED), told).otherwise(text)
+    utc = F.pmod(micros - east * seconds(6, 7, 8) * 1_000_000, F.lit(_DAY)).cast("string")
+    return F.when(text.rlike(_ZONED), utc).otherwise(text)

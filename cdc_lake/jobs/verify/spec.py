@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.schema.captured_schema import TableSchema
-from cdc_lake.contract.schema.special_values import STRICT, ValueRules
+from cdc_lake.contract.schema.value_rules import STRICT, ValueRules
 from cdc_lake.contract.secret_fields import OpenSettings, SourcePassword
+from cdc_lake.contract.source.schema_registry import RegistryLocation
 from cdc_lake.contract.source.visibility import Point
 
 
 @dataclass(frozen=True)
 class SourceAccess:
-    """How executors connect to the source.
+    """The address and credentials with which executors connect to the source.
 
     It is sent to them in a pickled function, so that it is not in plans or logs; its repr omits the password.
     """
@@ -50,7 +51,8 @@ class LakeState:
 class KafkaRange:
     """Records of a topic: [begin, end) by partition.
 
-    `kafka` are options of Spark's Kafka source, `epoch` is the source's epoch of the records.
+    `kafka` are options of Spark's Kafka source, `epoch` is the source's epoch of the records, `registry` that of
+    a topic in Avro.
     """
 
     topic: str
@@ -58,6 +60,7 @@ class KafkaRange:
     ends: Mapping[int, int]
     kafka: OpenSettings
     epoch: int = 0
+    registry: RegistryLocation | None = None
 
 
 @dataclass(frozen=True)

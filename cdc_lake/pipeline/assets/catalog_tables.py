@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from cdc_lake.contract import failpoints
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.table import timeline
 from cdc_lake.pipeline.naming import TableFlow
 from resources.athena import Athena
-from resources.glue.catalog import GlueCatalog, GlueColumn, TableDefinition, hudi_table
+from resources.glue.catalog import GlueCatalog, GlueColumn, TableDefinition, hudi_table, merge_on_read
 
 _VIEW = "cdc_lake.view"
 _PARTITIONS = "cdc_lake.partitions"  # the newest commit whose partitions are in the catalog
@@ -25,53 +26,93 @@ def register(
     athena: Athena,
     bucket: ObjectStore,
     uri: str,
+    commit: timeline.Commit | None,
 ) -> bool:
-    """Create or update table, partitions and view in the catalog; return whether anything changed.
+    """Create or update tables, partitions and view in the catalog; return whether anything changed.
 
-    `columns` are the lake table's column names and Hive types, `uri` is its location in `bucket`.
+    `columns` are the lake table's column names and Hive types, `uri` is its location in `bucket`, and
+    `commit` its newest commit.
     """
-    catalog = table.pipeline.spec.catalog
-    names = ", ".join(f'"{name}"' for name, _ in columns if name != "__deleted")
+    catalog = table.database
+    names = ", ".join(_selected(table, *column) for column in columns if column[0] != "__deleted")
     view = (
         f'CREATE OR REPLACE VIEW "{catalog}"."{table.view}" AS '  # noqa: S608 - checked identifiers
-        f'SELECT {names} FROM "{catalog}"."{table.name}" WHERE NOT "__deleted"'
+        f'SELECT {names} FROM "{catalog}"."{table.catalog_table}" WHERE NOT "__deleted"'
     )
-    without_digest = definition(table, columns, uri)
+    read, *merged = definitions(table, columns, uri)
     # The view's digest is stored in the table's parameters after the view was created: if this run is interrupted in
     # between, the next run creates the view.
     text = f"{view} -- {[kind for _, kind in columns]}"
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-    desired = replace(without_digest, parameters={**without_digest.parameters, _VIEW: digest})
-    present = glue.get_table(catalog, table.name)
+    desired = replace(read, parameters={**read.parameters, _VIEW: digest})
+    changed = _put(desired, glue, bucket, table, commit, before=read, view=partial(athena.execute, view))
+    for each in merged:
+        changed = _put(each, glue, bucket, table, commit) or changed
+    return changed
+
+
+def _put(
+    desired: TableDefinition,
+    glue: GlueCatalog,
+    bucket: ObjectStore,
+    table: TableFlow,
+    commit: timeline.Commit | None,
+    *,
+    before: TableDefinition | None = None,
+    view: Callable[[], object] | None = None,
+) -> bool:
+    """Create or update a table of the catalog with its partitions, and create `view` if the table changes.
+
+    `before` is the table's definition until the view is created. Returns whether anything changed.
+    """
+    present = glue.get_table(desired.database, desired.name)
     registered_to = None if present is None else present.parameters.get(_PARTITIONS)
     if present is not None:
         parameters = {name: value for name, value in present.parameters.items() if name != _PARTITIONS}
         present = replace(present, parameters=parameters)
-    changed = present != desired or glue.get_table(catalog, table.view) is None
+    changed = present != desired or (view is not None and glue.get_table(desired.database, table.view) is None)
     if changed:
-        glue.ensure_database(catalog)
-        glue.put_table(without_digest)
-        failpoints.reached("lake.before_view")
-        athena.execute(view)
+        glue.ensure_database(desired.database)
+        if before is not None and view is not None:
+            glue.put_table(before)
+            failpoints.reached("lake.before_view")
+            view()
         glue.put_table(desired)
     if not table.spec.partition_by:
         return changed
     if changed:
         registered_to = None  # the table may have been re-created without its partitions
-    return _register_partitions(table, desired, glue, bucket, registered_to) or changed
+    return _register_partitions(table, desired, glue, bucket, registered_to, commit) or changed
+
+
+def _selected(table: TableFlow, name: str, kind: str) -> str:
+    r"""Return the view's expression for a column.
+
+    Trino's reader of Hudi tables returns '\N' for NULL in a partition column, which Athena and Spark read as NULL.
+    """
+    quoted = f'"{name}"'
+    if name in table.spec.partition_by and kind == "string":
+        return rf"NULLIF({quoted}, '\N') AS {quoted}"
+    return quoted
 
 
 def _register_partitions(
-    table: TableFlow, desired: TableDefinition, glue: GlueCatalog, bucket: ObjectStore, since: str | None
+    table: TableFlow,
+    desired: TableDefinition,
+    glue: GlueCatalog,
+    bucket: ObjectStore,
+    since: str | None,
+    commit: timeline.Commit | None,
 ) -> bool:
     """Register the partitions of the commits after `since`, or of all commits if it is None; return whether any is new.
 
     The newest commit is then stored in the table's parameters, so that the next run reads only newer commits.
     """
+    if commit is not None and commit.instant == since:
+        return False
     found = None if since is None else timeline.partitions_after(bucket, table.lake_prefix, since)
     if found is None:
-        # Read the commit before listing: the next run registers a partition that is created in between.
-        commit = timeline.last_commit(bucket, table.lake_prefix)
+        # The commit was read before this listing: the next run registers a partition that is created in between.
         found = set(_partitions(table, bucket)), "" if commit is None else commit.instant
     folders, newest = found
     created = glue.put_partitions(desired, folders) if folders else 0
@@ -80,17 +121,21 @@ def _register_partitions(
     return created > 0
 
 
-def definition(table: TableFlow, columns: Sequence[tuple[str, str]], uri: str) -> TableDefinition:
-    """Return the table's definition for the catalog, without the digest of its view."""
+def definitions(table: TableFlow, columns: Sequence[tuple[str, str]], uri: str) -> tuple[TableDefinition, ...]:
+    """Return the table's definitions for the catalog, without the digest of its view.
+
+    A merge-on-read table has two: of its base files, which Athena and Trino read, and of base and log files.
+    """
     kinds = dict(columns)
     keys = table.spec.partition_by
-    return hudi_table(
-        database=table.pipeline.spec.catalog,
+    hudi = hudi_table(
+        database=table.database,
         name=table.name,
         location=uri,
         columns=[GlueColumn(name, kind) for name, kind in columns if name not in keys],
         partition_keys=[GlueColumn(name, kinds[name]) for name in keys],
     )
+    return merge_on_read(hudi) if table.target.table_type == "mor" else (hudi,)
 
 
 def _partitions(table: TableFlow, bucket: ObjectStore) -> Iterator[str]:

@@ -11,8 +11,9 @@ from cdc_lake.dashboard import DashboardError, Rows, load_dashboard
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.automation import dataset_refresh
+from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import upstream_checks
-from cdc_lake.pipeline.naming import Flow, location
+from cdc_lake.pipeline.naming import Flow
 from cdc_lake.pipeline.publishing.publisher import Dashboards, Declared
 from resources.athena import Athena
 from resources.object_store import ObjectStore
@@ -24,11 +25,11 @@ def build(flow: Flow, file: str, checks: Sequence[dg.AssetCheckKey] = ()) -> dg.
     Raises DashboardError if the file is not valid.
     """
     name = PurePath(file).stem
-    path = flow.beside(file, "dashboards")
+    path = flow.file_path(file, "dashboards")
     declared = Declared(flow.name, name, load_dashboard(path))
-    if declared.spec.database != flow.spec.catalog:
+    if declared.spec.database != flow.catalog:
         raise DashboardError(
-            f"{path}: database: use the pipeline's catalog, {flow.spec.catalog}, not {declared.spec.database!r}"
+            f"{path}: database: use the pipeline's catalog, {flow.catalog}, not {declared.spec.database!r}"
         )
 
     @dg.asset(
@@ -49,7 +50,7 @@ def build(flow: Flow, file: str, checks: Sequence[dg.AssetCheckKey] = ()) -> dg.
     ) -> dg.MaterializeResult[None]:
         bucket = location(store).store()
         upstream_checks.require_passed(context.instance, f"dashboard {name}", checks, bucket, flow.name)
-        athena = athena.metered(flow.spec.catalog)
+        athena = athena.metered(flow.catalog)
         query = cache(partial(_rows, athena))  # the fingerprint and the page use the same results
         key = object_names.stage_state_key(flow.name, "dashboard", name)
         commits = table_progress.lake_commits(bucket, flow)  # read before the datasets

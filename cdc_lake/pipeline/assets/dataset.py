@@ -1,19 +1,25 @@
-"""The dataset stage: a view in the catalog for each SQL file beside the YAML, for Athena and QuickSight."""
+"""The dataset stage: a view in the catalog for each SQL file of the pipeline, for Athena and QuickSight."""
 
 import hashlib
+import os
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import PurePath
 
 import dagster as dg
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from cdc_lake.contract import failpoints
+from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects import object_names, stage_state
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import column_lineage, standard_metadata
 from cdc_lake.pipeline.automation import dataset_refresh
+from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import upstream_checks
-from cdc_lake.pipeline.naming import Flow, location
+from cdc_lake.pipeline.naming import Flow
 from resources.athena import Athena, QueryResult
 from resources.glue.catalog import GlueCatalog, TableDefinition
 from resources.object_store import ObjectStore
@@ -24,8 +30,9 @@ _NUMERIC = ("decimal", "double", "real", "float")
 def build(flow: Flow, file: str, required: Sequence[dg.AssetCheckKey] = ()) -> dg.AssetsDefinition:
     """Return the dataset asset of one SQL file; it is not built while a `required` check fails."""
     name = PurePath(file).stem
-    catalog = flow.spec.catalog
+    catalog = flow.catalog
     sql = flow.sql(file, "datasets")
+    require_readable(flow, file, sql, os.environ.get("CDC_LAKE_PROFILE", "local"))
     version = hashlib.sha256(sql.encode()).hexdigest()[:12]
 
     @dg.asset(
@@ -49,7 +56,7 @@ def build(flow: Flow, file: str, required: Sequence[dg.AssetCheckKey] = ()) -> d
         athena = athena.metered(catalog)
         commits = table_progress.lake_commits(bucket, flow)  # before the tables are read
         # A view keeps the columns and types that its tables had when it was created, also for `*`.
-        tables = {table.name: glue.get_table(catalog, table.name) for table in flow.tables}
+        tables = {table.name: glue.get_table(catalog, table.catalog_table) for table in flow.tables}
         bound_to = [
             (name, definition and (definition.columns, definition.partition_keys))
             for name, definition in tables.items()
@@ -69,7 +76,7 @@ def build(flow: Flow, file: str, required: Sequence[dg.AssetCheckKey] = ()) -> d
         upstream = {
             relation: (table.key("lake"), _names(tables[table.name]))
             for table in flow.tables
-            for relation in (table.name, table.view)
+            for relation in (table.catalog_table, table.view)
         }
         return dg.MaterializeResult(
             metadata={
@@ -89,6 +96,33 @@ def build(flow: Flow, file: str, required: Sequence[dg.AssetCheckKey] = ()) -> d
         )
 
     return dataset_asset
+
+
+def require_readable(flow: Flow, file: str, sql: str, profile: str) -> None:
+    """Raise ContractError if a dataset names a merge-on-read table in a way that its engine cannot read.
+
+    The catalog has `<table>_ro` and `<table>_rt`. Trino, the engine of the local profile, reads both alike, so that
+    `<table>_rt` would silently lack the changes in log files.
+    """
+    try:
+        named = {table.name.lower() for table in sqlglot.parse_one(sql, dialect="athena").find_all(exp.Table)}
+    except SqlglotError:
+        return  # Athena reports its errors when the view is created
+    for table in flow.tables:
+        if table.target.table_type != "mor":
+            continue
+        merged = f"{table.name}_rt"
+        problem = ""
+        if table.name in named:
+            problem = f"table {table.name} is merge-on-read, and the catalog has no table of that name"
+        elif merged in named and profile == "local":
+            problem = f"the local engine reads {merged} without the changes in its log files"
+        if problem:
+            raise ContractError(
+                f"{flow.folder / 'defs.yaml'} is not valid: datasets: {file}: {problem}. Use {table.catalog_table}, "
+                f"which has the state of the last compaction, or {table.view} without deleted rows"
+                f"{'' if profile == 'local' else f', or {merged} with every commit'}"
+            )
 
 
 def totals(athena: Athena, catalog: str, name: str, columns: Sequence[tuple[str, str]] | None = None) -> QueryResult:

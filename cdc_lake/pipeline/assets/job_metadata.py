@@ -50,6 +50,10 @@ class JobRuns:
         """See SparkJobs."""
         return self._spark.last_run()
 
+    def cancel(self) -> None:
+        """See SparkJobs."""
+        self._spark.cancel()
+
     def stop(self) -> None:
         """See SparkJobs."""
         self._spark.stop()

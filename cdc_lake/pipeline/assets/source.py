@@ -1,7 +1,7 @@
 """The source stage: prepare a PostgreSQL table for capture.
 
-Materialising it checks the key, captures the schema beside the raw objects, sets the replica identity, adds the trigger
-that rejects TRUNCATE, and adds the table and the heartbeat to the publication.
+Materialising it checks the key, stores the schema in the bucket, sets the replica identity, adds the trigger that
+rejects TRUNCATE, and adds the table, the heartbeat and the signals to the publication.
 """
 
 import dagster as dg
@@ -9,10 +9,14 @@ import dagster as dg
 from cdc_lake.contract import failpoints
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.assets.job_metadata import warm
-from cdc_lake.pipeline.naming import TableFlow, location
+from cdc_lake.pipeline.bucket_location import location
+from cdc_lake.pipeline.checks import tiers
+from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.source_health import schema_capture
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
 from resources.object_store import ObjectStore
+from resources.postgres.own_tables.heartbeat_table import HEARTBEAT
+from resources.postgres.own_tables.signal_table import signal_table
 from resources.postgres.resource import Postgres
 from resources.spark.job_interface import SparkJobs
 
@@ -29,6 +33,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         group_name=flow.name,
         owners=flow.spec.owners,
         tags=table.tags("source"),
+        op_tags=tiers.STREAM,
         freshness_policy=flow.freshness_policy,
         metadata={"dagster/table_name": f"{source.database}.{table.source_table}"},
     )
@@ -36,38 +41,40 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, postgres: Postgres, store: ObjectStore, spark: dg.ResourceParam[SparkJobs]
     ) -> dg.MaterializeResult[None]:
         warm(context, table, spark)
-        postgres = flow.at_source(postgres)
+        database = flow.source_postgres(postgres)
         # First, so that a table that cannot be captured (its key, a name or a type) is not changed.
         failpoints.reached("source.before_schema")
-        seen = schema_capture.look(table, postgres, location(store).store())
-        if postgres.slot(flow.slot) is None:
-            schema_capture.require_tellable(table, postgres)
+        captured = schema_capture.capture(table, database, location(store).store())
+        if database.slot(flow.slot) is None:
+            schema_capture.require_snapshot_safe_dates(table, database)
         failpoints.reached("source.after_schema")
-        truncate = postgres.refuse_truncate(source.schema_, table.name)
+        truncate = database.refuse_truncate(source.schema_, table.name)
         # With FULL an UPDATE event contains unchanged TOASTed values too, and a DELETE event contains the last row.
-        identity = postgres.set_replica_identity(source.schema_, table.name, "full")
-        heartbeat = postgres.ensure_heartbeat(source.schema_)
-        publication = postgres.ensure_publication(
-            source.publication, [(source.schema_, table.name), (source.schema_, HEARTBEAT_TABLE)]
+        identity = database.set_replica_identity(source.schema_, table.name, "full")
+        own = (HEARTBEAT, signal_table(flow.signal_table))
+        created = [each.name for each in own if database.ensure_own_table(source.schema_, each)]
+        publication = database.ensure_publication(
+            source.publication,
+            [(source.schema_, name) for name in (table.name, HEARTBEAT_TABLE, flow.signal_table)],
         )
         changes = [
             *(["replica identity set to full"] if identity else []),
             *(["TRUNCATE is rejected from now on"] if truncate else []),
-            *([f"{HEARTBEAT_TABLE} created"] if heartbeat else []),
+            *(f"{name} created" for name in created),
             *([f"publication {publication.action}"] if publication.action != "unchanged" else []),
-            *([f"schema version {seen.schema.version} captured"] if seen.added else []),
-            *seen.told,
+            *([f"schema version {captured.schema.version} captured"] if captured.added else []),
+            *captured.changes,
         ]
-        server = postgres.identity()
+        server = database.identity()
         return dg.MaterializeResult(
             metadata={
-                "dagster/row_count": postgres.row_count(source.schema_, table.name),
+                "dagster/row_count": database.row_count(source.schema_, table.name),
                 "dagster/column_schema": standard_metadata.schema(
-                    (each.name, each.type) for each in seen.schema.columns
+                    (each.name, each.type) for each in captured.schema.columns
                 ),
-                "dagster/uri": f"postgresql://{postgres.host}:{postgres.port}/{source.database}",
+                "dagster/uri": f"postgresql://{database.host}:{database.port}/{source.database}",
                 "changes": ", ".join(changes) or standard_metadata.UNCHANGED,
-                "schema_version": seen.schema.version,
+                "schema_version": captured.schema.version,
                 "wal_lsn": server.lsn,
                 "system_identifier": server.system_identifier,
             }

@@ -12,7 +12,7 @@ from cdc_lake.contract.schema.captured_schema import EVENT_FIELDS
 from cdc_lake.contract.table.event_order import ORDER_COLUMN, Watermark
 from resources.athena import Athena
 
-UNCHANGED = "nothing new: nothing was changed"
+UNCHANGED = "nothing new, nothing changed"
 
 Metadata = dict[str, dg.MetadataValue]
 
@@ -51,7 +51,7 @@ def identity_lineage(upstream: dg.AssetKey, names: Iterable[str]) -> dg.TableCol
 
 
 def last(instance: dg.DagsterInstance, key: dg.AssetKey) -> Mapping[str, dg.MetadataValue[Any]]:
-    """Return the metadata of an asset's last materialisation; empty if there is none."""
+    """Return the metadata of an asset's last materialisation; empty before the first one."""
     event = instance.get_latest_materialization_event(key)
     return event.asset_materialization.metadata if event and event.asset_materialization else {}
 

@@ -4,7 +4,8 @@ The metadata of each dataset and dashboard contains the lake commits that it was
 commit, one run rebuilds all of them; commits during that run are left to the next run.
 
 QuickSight limits the ingestions a day: a run too soon after the last ingestion stores the time from which a dashboard's
-rows may be read (`due`). This sensor launches a run at that time; otherwise they would wait for the next change.
+rows may be read (`PENDING_SINCE`). This sensor launches a run at that time; otherwise the rows would wait for the next
+change.
 """
 
 import hashlib
@@ -21,11 +22,12 @@ from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.automation.run_requests import Tick, launch
+from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import upstream_checks
-from cdc_lake.pipeline.naming import Flow, location
+from cdc_lake.pipeline.naming import Flow
 from resources.object_store import ObjectStore
 
-DUE = "due"
+PENDING_SINCE = "due"
 """The field of a dashboard's stored state: the time from which its rows may be read, in seconds since 1970."""
 COMMITS = "lake_commits"
 """The metadata of a dataset or dashboard that contains the lake commits it was built over."""
@@ -57,13 +59,13 @@ def build(
             return dg.SkipReason("nothing is applied to a lake table yet")
         built = {key: standard_metadata.last(context.instance, key).get(COMMITS) for key in jobs.refresh.assets}
         stale = [key for key, value in built.items() if value is None or value.value != commits]
-        due = _due(flow, bucket)
-        if not stale and not due:
+        pending = _pending(flow, bucket)
+        if not stale and not pending:
             return dg.SkipReason("datasets and dashboards are built over the newest commits")
         part, position = jobs.refresh, f"refresh:{_short(commits)}"
         if not stale:
-            part = jobs.refresh.only(*(flow.key("dashboard", name) for name in due))
-            position = "read:" + ",".join(f"{name}@{since:.0f}" for name, since in due.items())
+            part = jobs.refresh.only(*(flow.key("dashboard", name) for name in pending))
+            position = "read:" + ",".join(f"{name}@{since:.0f}" for name, since in pending.items())
         faults = upstream_checks.failed(context.instance, dataset_checks, bucket, flow.name)
         blocked = [] if faults else upstream_checks.failed(context.instance, dashboard_checks, bucket, flow.name)
         if blocked and datasets.intersection(stale):
@@ -75,11 +77,11 @@ def build(
     return refresh
 
 
-def _due(flow: Flow, bucket: Bucket) -> dict[str, float]:
+def _pending(flow: Flow, bucket: Bucket) -> dict[str, float]:
     """Return the dashboards whose postponed ingestion may run now, each with the time from which it may."""
     names = sorted(PurePath(file).stem for file in flow.spec.dashboards)
     stored = {
-        name: stage_state.read(bucket, object_names.stage_state_key(flow.name, "dashboard", name)).get(DUE)
+        name: stage_state.read(bucket, object_names.stage_state_key(flow.name, "dashboard", name)).get(PENDING_SINCE)
         for name in names
     }
     return {name: float(since) for name, since in stored.items() if since is not None and float(since) <= time.time()}

@@ -65,10 +65,10 @@ class Jobs:
     """The jobs of one pipeline."""
 
     def __init__(self, flow: Flow, checks: Sequence[dg.AssetChecksDefinition]) -> None:
-        self._flow = flow
+        self.flow = flow
         light = tiers.light(checks)
         source = [table.key("source") for table in flow.tables]
-        lake = [table.key("lake") for table in flow.tables]
+        lake = [table.key("lake") for table in flow.lake_tables]
         raw = [table.key("raw") for table in flow.tables]
         topic = [table.key("topic") for table in flow.tables]
         datasets = [flow.key("dataset", PurePath(file).stem) for file in flow.spec.datasets]
@@ -103,7 +103,7 @@ class Jobs:
         self, purpose: str, description: str, assets: Sequence[dg.AssetKey], light: Sequence[dg.AssetCheckKey]
     ) -> Job:
         checks = tuple(key for key in light if key.asset_key in assets)
-        return Job(self._flow.name, purpose, f"{self._flow.name}: {description}", tuple(assets), checks)
+        return Job(self.flow.name, purpose, f"{self.flow.name}: {description}", tuple(assets), checks)
 
     def _checking(self, purpose: str, description: str, checks: Sequence[dg.AssetCheckKey]) -> Job:
-        return Job(self._flow.name, purpose, f"{self._flow.name}: {description}", (), tuple(checks))
+        return Job(self.flow.name, purpose, f"{self.flow.name}: {description}", (), tuple(checks))

@@ -1,9 +1,9 @@
-"""Fail runs whose process was killed together with its parent, which is the code server or a command line.
+"""Fail runs whose process was killed together with its parent (the code server or a command).
 
 Dagster's run monitoring does not detect this for processes of this machine. Such runs would stay active for hours:
 their sensor would wait for them, and ten of them keep every other run in the queue.
 
-A process id is valid on one machine only: runs of other machines (run_host.py) are left alone.
+A process id is valid on one machine only: runs of other machines (run_host.py) are not changed.
 """
 
 import time
@@ -22,10 +22,10 @@ _HOST_TAG_SECONDS = 120.0
 
 
 def fail_orphans(instance: dg.DagsterInstance) -> list[str]:
-    """Report every active run whose process has ended as failed; return their ids.
+    """Fail every active run whose process has ended; return their ids.
 
-    Runs of other hosts are left alone, and so are young runs without a host tag, and all runs if the run launcher does
-    not start processes on the code server's machine.
+    Skips runs of other hosts and young runs without a host tag. Skips all runs if the run launcher does not start
+    processes on the code server's machine.
     """
     if not isinstance(instance.run_launcher, dg.DefaultRunLauncher):
         return []

@@ -1,6 +1,7 @@
 """Find the runs that a table needs: each function returns the next run's position, or why no run is needed."""
 
 import hashlib
+from collections.abc import Iterable
 
 import dagster as dg
 
@@ -10,13 +11,12 @@ from cdc_lake.jobs.adoption.listing import Sink
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import standard_metadata
-from cdc_lake.pipeline.naming import TableFlow, location
+from cdc_lake.pipeline.automation.run_requests import Pending
+from cdc_lake.pipeline.bucket_location import location
+from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.operations import landing_modes
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
-
-Pending = str | dg.SkipReason
-"""A run's position, which is part of its run key; or the reason why no run is needed."""
 
 
 def pending_adoption(table: TableFlow, sink: Sink, kafka: Kafka, store: ObjectStore) -> Pending:
@@ -24,6 +24,8 @@ def pending_adoption(table: TableFlow, sink: Sink, kafka: Kafka, store: ObjectSt
     where = location(store)
     try:
         found = table_progress.landing(table, kafka, where)
+    except TopicRecreatedError as error:  # launch the run: it fails with this error, which the UI shows
+        return f"land:{table.topic}:{hashlib.sha256(error.user_message.encode()).hexdigest()[:12]}"
     except ContractError as error:
         return dg.SkipReason(error.user_message)
     if found.behind == 0:
@@ -31,7 +33,7 @@ def pending_adoption(table: TableFlow, sink: Sink, kafka: Kafka, store: ObjectSt
     try:
         objects = landing_modes.unadopted(found.chain.store, found.spec, sink)
     except (ForeignObjectError, TopicRecreatedError, EpochUnopenedError) as error:
-        objects = [error.user_message]  # launch the run: it fails with this error, where people see it
+        objects = [error.user_message]  # launch the run: it fails with this error, which the UI shows
     if not objects:
         return dg.SkipReason("the sink connector has not written the topic's newest records yet")
     digest = hashlib.sha256("\n".join(objects).encode()).hexdigest()[:12]
@@ -39,15 +41,27 @@ def pending_adoption(table: TableFlow, sink: Sink, kafka: Kafka, store: ObjectSt
 
 
 def pending_apply(table: TableFlow, store: ObjectStore, owner: str) -> Pending:
-    """Return the position of a run that applies new manifests, or a new version of the source's schema."""
+    """Return the position of a run that applies new manifests, or a new version of the source's schema, to a target."""
+    return _first(_pending_apply(each, store, owner) for each in table.in_targets)
+
+
+def _first(found: Iterable[Pending]) -> Pending:
+    """Return the first position, else the first reason."""
+    pending = list(found)
+    return next((each for each in pending if isinstance(each, str)), pending[0])
+
+
+def _pending_apply(table: TableFlow, store: ObjectStore, owner: str) -> Pending:
     where = location(store)
     spec = table.upsert_spec(where, owner=owner)
-    new = upsert.new_manifests(where.store(), spec)
+    bucket = where.store()
+    commit = timeline.last_commit(bucket, table.lake_prefix)
+    new = upsert.new_manifests(bucket, spec, commit)
     if new:
-        return f"apply:{table.topic}:{new[-1].topic_id}:manifests-{new[0].number}-{new[-1].number}"
-    version = upsert.new_version(where.store(), spec)
+        return f"apply:{_applied(table)}:{new[-1].topic_id}:manifests-{new[0].number}-{new[-1].number}"
+    version = upsert.new_version(bucket, spec, commit)
     if version is not None:
-        return f"apply:{table.topic}:schema-{version}"
+        return f"apply:{_applied(table)}:schema-{version}"
     return dg.SkipReason("everything that is landed is applied")
 
 
@@ -57,10 +71,19 @@ def pending_report(table: TableFlow, store: ObjectStore, instance: dg.DagsterIns
     The catalog may lack such a commit. Its run failed after the commit, or a command wrote it (`dlq replay`,
     `resnapshot`, the purge).
     """
+    return _first(_pending_report(each, store, instance) for each in table.in_targets)
+
+
+def _applied(table: TableFlow) -> str:
+    """Return the topic and, if it is part of the table's names, the target."""
+    return f"{table.topic}:{table.lake_table}" if table.lake_table != table.name else table.topic
+
+
+def _pending_report(table: TableFlow, store: ObjectStore, instance: dg.DagsterInstance) -> Pending:
     commit = timeline.last_commit(location(store).store(), table.lake_prefix)
     if commit is None:
-        return dg.SkipReason("there is no lake table yet, and nothing to apply")
+        return dg.SkipReason("the lake table does not exist yet, and there is nothing to apply")
     reported = standard_metadata.last(instance, table.key("lake")).get("instant")
     if reported is not None and reported.value == commit.instant:
         return dg.SkipReason("everything that is landed is applied")
-    return f"report:{table.topic}:{commit.instant}"
+    return f"report:{_applied(table)}:{commit.instant}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import standard_metadata
-from cdc_lake.pipeline.naming import Flow, location
+from cdc_lake.pipeline.bucket_location import location
+from cdc_lake.pipeline.naming import Flow
 from cdc_lake.pipeline.source_health import topic_state
 from resources.aws.metrics import UNLANDED, WATERMARK_AGE
 from resources.kafka.resource import Kafka
@@ -23,10 +24,11 @@ def now(flow: Flow, kafka: Kafka, store: ObjectStore) -> dict[str, float]:
     for table in flow.tables:
         # Read the chain before the topic, so that it never appears to be ahead of the topic.
         head = Chain(bucket, flow.name, table.topic).head()
-        state = topic_state.now(kafka, table)
+        state = topic_state.now(kafka, table, bucket)
         unlanded += max(0, table_progress.behind(head, state))
-        found = table_progress.lake_watermark(bucket, table, state)
-        ages.append(None if found is None else standard_metadata.age(found))
+        for each in table.in_targets:
+            found = table_progress.lake_watermark(bucket, each, state)
+            ages.append(None if found is None else standard_metadata.age(found))
     known = [age for age in ages if age is not None]
     oldest = {WATERMARK_AGE: max(known)} if known and len(known) == len(ages) else {}
     return {**oldest, UNLANDED: float(unlanded)}

@@ -19,8 +19,8 @@ _PID_NAMESPACE = Path("/proc/self/ns/pid")
 def this_host() -> str:
     """Return the name of the machine, with its process namespace if there is one: containers can share a name.
 
-    CDC_LAKE_RUN_HOST replaces it where a code server is replaced by one with a new name, and the previous server's
-    runs have ended with it.
+    CDC_LAKE_RUN_HOST replaces it for code servers that are replaced by one with a new name, if the previous server's
+    runs end with that server.
     """
     configured = os.environ.get(VARIABLE)
     if configured:

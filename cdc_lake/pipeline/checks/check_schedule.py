@@ -38,10 +38,12 @@ def _sensor(flow: Flow, jobs: Jobs, job: Job, period: int) -> dg.SensorDefinitio
         description=f"Runs {names} every {period} s.",
     )
     def scheduled_checks(context: dg.SensorEvaluationContext) -> Tick:
-        if lacking := [
-            table.name for table in flow.tables if not standard_metadata.last(context.instance, table.key("lake"))
+        if missing := [
+            table.lake_table
+            for table in flow.lake_tables
+            if not standard_metadata.last(context.instance, table.key("lake"))
         ]:
-            return dg.SkipReason(f"lake tables not materialised yet: {', '.join(lacking)}")
+            return dg.SkipReason(f"lake tables not materialised yet: {', '.join(missing)}")
         last = newest_success(context)
         wait = 0.0 if last is None else last.create_timestamp.timestamp() + period - time.time()
         if wait > 0:

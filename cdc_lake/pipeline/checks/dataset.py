@@ -1,7 +1,7 @@
 """Check that a dataset's totals equal those of an equivalent query on the source's tables.
 
-That query is `<dataset>.source.sql` beside the dataset's SQL, in PostgreSQL's dialect; it must return the dataset's
-columns.
+That query is `<dataset>.source.sql` in the folder of the dataset's SQL, in PostgreSQL's dialect; it must return the
+dataset's columns.
 """
 
 from pathlib import PurePath
@@ -10,11 +10,13 @@ import dagster as dg
 from psycopg2 import sql as pg
 
 from cdc_lake.contract.objects.chain import Chain
+from cdc_lake.contract.table import timeline
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets.dataset import exact, totals
+from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
-from cdc_lake.pipeline.naming import Flow, location
+from cdc_lake.pipeline.naming import Flow, SourcePostgres
 from cdc_lake.pipeline.source_health import topic_state
 from resources.athena import Athena
 from resources.connect.connector_interface import Connectors
@@ -49,10 +51,11 @@ def _check(flow: Flow, name: str) -> dg.AssetChecksDefinition:
         deployment: Deployment,
     ) -> dg.AssetCheckResult:
         commits = table_progress.lake_commits(location(store).store(), flow)
-        found = totals(athena, flow.spec.catalog, name)
+        found = totals(athena, flow.catalog, name)
         columns = [column for column, _ in found.columns]
         sums = [pg.SQL("sum({})").format(pg.Identifier(column)) for column in columns[1:]]
-        with flow.at_source(postgres).connect() as connection, connection.cursor() as cursor:
+        source_database = flow.source_postgres(postgres)
+        with source_database.connect() as connection, connection.cursor() as cursor:
             cursor.execute(
                 pg.SQL("select {} from ({}) as question").format(
                     pg.SQL(", ").join([pg.SQL("count(*)"), *sums]), pg.SQL(query)
@@ -63,7 +66,7 @@ def _check(flow: Flow, name: str) -> dg.AssetChecksDefinition:
         source = {column: exact(value) for column, value in zip(columns, row, strict=True)}
         # The lake was queried first: a change committed since then is not applied yet, or a later commit contains it.
         late = lake != source and (
-            _has_pending(flow, postgres, kafka, connect, store, deployment.stream_seconds)
+            _has_pending(flow, source_database, kafka, connect, store, deployment.stream_seconds)
             or table_progress.lake_commits(location(store).store(), flow) != commits
         )
         return dg.AssetCheckResult(
@@ -80,16 +83,17 @@ def _check(flow: Flow, name: str) -> dg.AssetChecksDefinition:
 
 
 def _has_pending(
-    flow: Flow, postgres: Postgres, kafka: Kafka, connect: Connectors, store: ObjectStore, seconds: float
+    flow: Flow, postgres: SourcePostgres, kafka: Kafka, connect: Connectors, store: ObjectStore, seconds: float
 ) -> bool:
     """Return whether a change that is committed by now is not in the lake yet."""
-    table_progress.barrier(flow.at_source(postgres), kafka, connect, flow, seconds)
+    table_progress.barrier(postgres, kafka, connect, flow, seconds)
     where = location(store)
     bucket = where.store()
     for table in flow.tables:
         head = Chain(bucket, flow.name, table.topic).head()
-        if table_progress.behind(head, topic_state.now(kafka, table)) > 0:
+        if table_progress.behind(head, topic_state.now(kafka, table, bucket)) > 0:
             return True
-        if upsert.new_manifests(bucket, table.upsert_spec(where, owner="check")):
+        commit = timeline.last_commit(bucket, table.lake_prefix)
+        if upsert.new_manifests(bucket, table.upsert_spec(where, owner="check"), commit):
             return True
     return False

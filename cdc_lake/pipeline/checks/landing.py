@@ -9,10 +9,11 @@ from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects import dead_letters
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import chain_verification, tiers
 from cdc_lake.pipeline.checks.chain_verification import Verified
 from cdc_lake.pipeline.checks.light import LightCheck, light_check
-from cdc_lake.pipeline.naming import TableFlow, location
+from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.source_health import topic_state
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
@@ -31,6 +32,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
             "Every manifest after the last verified one starts where the previous one ended, and its objects exist."
         ),
         blocking=True,
+        op_tags=tiers.RAW,
     )
     def manifests_contiguous(store: ObjectStore) -> dg.AssetCheckResult:
         return _verified(table, store, chain_verification.verify_new)
@@ -50,11 +52,13 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
             "before it was landed."
         ),
         blocking=True,
+        op_tags=tiers.RAW,
     )
     def landed_to_the_end(kafka: Kafka, store: ObjectStore) -> dg.AssetCheckResult:
         # Read the chain before the topic, so that it never appears to be ahead of the topic.
-        head = Chain(location(store).store(), flow.name, table.topic).head()
-        state = topic_state.now(kafka, table)
+        bucket = location(store).store()
+        head = Chain(bucket, flow.name, table.topic).head()
+        state = topic_state.now(kafka, table, bucket)
         behind = table_progress.behind(head, state)
         same = head is None or head.topic_id == state.topic_id
         landed = {} if head is None else head.next_offsets()
@@ -76,7 +80,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
 
 
 def light(table: TableFlow) -> list[LightCheck]:
-    """The check that the health sensor evaluates too: `cdc-lake dlq drop` launches no run."""
+    """Return the check that the health sensor also evaluates: `cdc-lake dlq drop` changes its result without a run."""
     flow = table.pipeline
 
     @light_check(

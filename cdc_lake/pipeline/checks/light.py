@@ -1,4 +1,7 @@
-"""Light checks: functions that runs evaluate as asset checks, and that the health sensor calls without a run."""
+"""The checks that can run without a Dagster run: asset checks whose function the health sensor calls too.
+
+They are a part of the checks of the light tier, which tiers.light() returns.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ class LightCheck:
 
 
 def light_check(**options: Any) -> Callable[[Find], LightCheck]:  # noqa: ANN401 - those of asset_check
-    """Decorate a function as a light check; the options are those of `dagster.asset_check`."""
+    """Decorate the function of a check that can run without a Dagster run; the options are those of `asset_check`."""
 
     def decorate(find: Find) -> LightCheck:
         return LightCheck(dg.asset_check(**options)(find), find)

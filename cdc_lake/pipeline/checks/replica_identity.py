@@ -2,6 +2,7 @@
 
 import dagster as dg
 
+from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.checks.light import LightCheck, light_check
 from cdc_lake.pipeline.naming import TableFlow
 from resources.postgres.resource import Postgres
@@ -15,14 +16,15 @@ def light(table: TableFlow) -> list[LightCheck]:
         asset=table.key("topic"),
         description=f"The replica identity of {table.source_table} is FULL: change events contain the whole row.",
         blocking=True,
+        op_tags=tiers.STREAM,
     )
     def replica_identity_full(postgres: Postgres) -> dg.AssetCheckResult:
-        found = flow.at_source(postgres).replica_identity(flow.spec.source.schema_, table.name)
+        found = flow.source_postgres(postgres).replica_identity(flow.spec.source.schema_, table.name)
         return dg.AssetCheckResult(
             passed=found == "full",
             metadata={
                 "replica_identity": found,
-                "remedy": f"materialise {flow.name}/source/{table.name}; earlier changes that lack a long value are "
+                "remedy": f"materialise {table.asset('source')}; earlier changes that lack a long value are "
                 "completed from the lake, or become dead letters",
             },
         )

@@ -29,7 +29,7 @@ def _check(flow: Flow, file: str) -> dg.AssetChecksDefinition:
         op_tags=tiers.FIRST,
     )
     def no_rows(postgres: Postgres) -> dg.AssetCheckResult:
-        with flow.at_source(postgres).connect() as connection, connection.cursor() as cursor:
+        with flow.source_postgres(postgres).connect() as connection, connection.cursor() as cursor:
             cursor.execute(sql)
             faults = cursor.fetchmany(_SHOWN)
             found = cursor.rowcount
@@ -49,14 +49,15 @@ def light(table: TableFlow) -> list[LightCheck]:
         asset=table.key("source"),
         description="A trigger on the table and its partitions rejects TRUNCATE, which would write no change events.",
         blocking=True,
+        op_tags=tiers.STREAM,
     )
     def truncate_refused(postgres: Postgres) -> dg.AssetCheckResult:
-        found = flow.at_source(postgres).truncatable(flow.spec.source.schema_, table.name)
+        found = flow.source_postgres(postgres).truncatable(flow.spec.source.schema_, table.name)
         return dg.AssetCheckResult(
             passed=not found,
             metadata={
                 "unguarded": dg.MetadataValue.json([f"{schema}.{name}" for schema, name in found]),
-                "remedy": f"materialise {flow.name}/source/{table.name}; if it was truncated, `cdc-lake resnapshot "
+                "remedy": f"materialise {table.asset('source')}; if it was truncated, run `cdc-lake resnapshot "
                 f"{flow.name}`",
             },
         )

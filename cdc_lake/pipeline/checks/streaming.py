@@ -3,9 +3,10 @@
 import dagster as dg
 
 from cdc_lake.contract.source.epochs import Epochs
+from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.checks.light import LightCheck, light_check
-from cdc_lake.pipeline.naming import TableFlow, location
+from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.source_health import stream_continuity
 from resources.connect.connector_interface import Connectors
 from resources.kafka.resource import Kafka
@@ -39,7 +40,7 @@ def light(table: TableFlow) -> list[LightCheck]:
             metadata={
                 "state": status.state,
                 "tasks": dg.MetadataValue.json({str(task.id): task.state for task in status.tasks})
-                if status.tasks_told
+                if status.tasks_known
                 else "not reported: the state is the connector's only; watermark_fresh shows whether changes arrive",
                 "causes": dg.MetadataValue.json([task.cause for task in status.failed_tasks]),
             },
@@ -53,7 +54,7 @@ def light(table: TableFlow) -> list[LightCheck]:
         metadata=tiers.LATENESS,
     )
     def slot_healthy(postgres: Postgres) -> dg.AssetCheckResult:
-        slot = flow.at_source(postgres).slot(flow.slot)
+        slot = flow.source_postgres(postgres).slot(flow.slot)
         if slot is None:
             return dg.AssetCheckResult(passed=False, metadata={"slot": f"there is no slot {flow.slot}"})
         retained = slot.retained_bytes
@@ -96,26 +97,34 @@ def _stream_whole(table: TableFlow) -> dg.AssetChecksDefinition:
     @dg.asset_check(
         asset=table.key("topic"),
         description=(
-            "The stream has no gap: database cluster, slot, publication and Connect's offset are those of the current "
-            "epoch, and no heartbeat is missing."
+            "The stream has no gap: database cluster, slot, publication, topic and Connect's offset are those of the "
+            "current epoch, and no heartbeat is missing."
         ),
         blocking=True,
+        op_tags=tiers.STREAM,
     )
     def stream_whole(
         postgres: Postgres, kafka: Kafka, connect: dg.ResourceParam[Connectors], store: ObjectStore
     ) -> dg.AssetCheckResult:
         bucket = location(store).store()
-        faults = stream_continuity.examine(flow, flow.at_source(postgres), kafka, connect, bucket)
+        faults = list(stream_continuity.examine(flow, flow.source_postgres(postgres), kafka, connect, bucket))
         epochs = Epochs(bucket, flow.name)
         epoch = epochs.current()
+        if epoch is not None:
+            faults += stream_continuity.topic_faults(kafka, table.topic, epoch)
         unfinished = epoch is not None and epochs.completion(epoch.number) is None
+        added = epoch is not None and not epoch.contains(table.topic)
         return dg.AssetCheckResult(
-            passed=not faults and not unfinished,
+            passed=not faults and not unfinished and not added,
             metadata={
-                "faults": dg.MetadataValue.json(list(faults)),
+                "faults": dg.MetadataValue.json(faults),
                 "epoch": 0 if epoch is None else epoch.number,
-                "snapshot": "not in the lake yet" if unfinished else "complete",
-                "repair": f"cdc-lake resnapshot {flow.name}" if faults or unfinished else "nothing to do",
+                "snapshot": "not in the lake yet" if unfinished else "not in Kafka yet" if added else "complete",
+                "repair": f"cdc-lake resnapshot {flow.name}"
+                if faults or unfinished
+                else f"materialise {table.asset('topic')}"
+                if added
+                else "nothing to do",
             },
         )
 

@@ -61,7 +61,7 @@ def _fault(instance: dg.DagsterInstance, key: dg.AssetCheckKey, since: float) ->
     description = f" ({evaluation.description})" if evaluation.description else ""
     return (
         f"check {key.name} of {asset} failed at {datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC{description}. "
-        f"Look at its result on the page of {asset}, fix the cause, and run the check again there; this error ends "
+        f"Read its result on the page of {asset}, fix the cause, and run the check again there; this error ends "
         "when the check passes"
     )
 

@@ -12,9 +12,10 @@ from cdc_lake.contract.objects.store import S3Store
 from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import standard_metadata
+from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.checks.light import LightCheck, light_check
-from cdc_lake.pipeline.naming import TableFlow, location
+from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.source_health import topic_state
 from cdc_lake.pipeline.spec import seconds
 from resources.kafka.resource import Kafka
@@ -24,12 +25,12 @@ _Find = Callable[[S3Store, TableFlow, topic_state.TopicState], Watermark | None]
 
 
 def light(table: TableFlow) -> list[LightCheck]:
-    """Return one check for each of topic, raw and lake."""
+    """Return one check for each of topic, raw and the lake table of each target."""
     bounds = table.pipeline.spec.freshness
     return [
         _check(table, "topic", bounds.topic, table_progress.streamed_watermark),
         _check(table, "raw", bounds.raw, table_progress.raw_watermark),
-        _check(table, "lake", bounds.lake, table_progress.lake_watermark),
+        *(_check(each, "lake", bounds.lake, table_progress.lake_watermark) for each in table.in_targets),
     ]
 
 
@@ -41,7 +42,8 @@ def _check(table: TableFlow, stage: str, bound: str, find: _Find) -> LightCheck:
         metadata=tiers.LATENESS,
     )
     def watermark_fresh(kafka: Kafka, store: ObjectStore) -> dg.AssetCheckResult:
-        found = find(location(store).store(), table, topic_state.now(kafka, table))
+        bucket = location(store).store()
+        found = find(bucket, table, topic_state.now(kafka, table, bucket))
         return dg.AssetCheckResult(
             passed=found is not None and standard_metadata.age(found) <= seconds(bound),
             metadata={"bound_seconds": seconds(bound), **standard_metadata.watermark(found)},

@@ -1,29 +1,40 @@
-"""Land and apply one table in a command instead of a Dagster run: `verify --apply` and `resnapshot`.
-
-Uses the same leases as the stages raw and lake, and captures the source's schema as they do.
-"""
+"""Land and apply the new changes of one table, for the stages raw and lake and for commands."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+from tenacity import Retrying, retry_if_exception_type, retry_if_result, stop_after_delay, wait_fixed
+
+from cdc_lake.contract.errors import ContractError, ManifestGapError
 from cdc_lake.contract.objects import object_names
+from cdc_lake.contract.objects.manifest import Manifest
 from cdc_lake.contract.objects.store import S3Location
-from cdc_lake.contract.table import lease
+from cdc_lake.contract.table import lease, timeline
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.apply.upsert import UpsertReport, UpsertSpec
 from cdc_lake.jobs.landing import land as landing
 from cdc_lake.jobs.landing.land import LandReport
 from cdc_lake.pipeline import table_progress
-from cdc_lake.pipeline.naming import TableFlow
+from cdc_lake.pipeline.naming import SourcePostgres, TableFlow
+from cdc_lake.pipeline.operations import landing_modes
 from cdc_lake.pipeline.source_health import schema_capture
+from cdc_lake.pipeline.table_progress import Landing
 from resources.kafka.resource import Kafka
-from resources.postgres.resource import Postgres
 
 RunJob = Callable[[Callable[[Any, Any], Any], Any], Any]
 """Runs a Spark job with its spec."""
+_SINK_POLL_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Landed:
+    """The input of a landing, and the job's report, which is None if nothing was pending."""
+
+    found: Landing
+    report: LandReport | None
 
 
 def land(
@@ -33,22 +44,79 @@ def land(
     run: RunJob,
     owner: str,
     wait_seconds: float = lease.WAIT_SECONDS,
-) -> LandReport:
-    """Land the topic's new records under the landing lease. Raises what the job raises, and LeaseHeldError."""
+) -> Landed:
+    """Land or adopt the topic's new records under the landing lease. Raises what the job raises, and LeaseHeldError."""
+    found = table_progress.landing(table, kafka, where)
+    if not landing.has_work(found.head, landing_modes.pending(table, found.head, found.spec)):
+        return Landed(found, None)
     key = object_names.landing_lease_key(table.pipeline.name, table.topic)
     with lease.held(where.store(), key, owner, wait_seconds=wait_seconds) as held:
-        report: LandReport = run(landing.run, table_progress.landing(table, kafka, where, held.claim).spec)
-    return report
+        # Read again under the lease: a reset that held it before has deleted the topic of the first reading.
+        return land_claimed(table, kafka, where, run, held.claim)
 
 
-def apply(table: TableFlow, postgres: Postgres, spec: UpsertSpec, run: RunJob, epoch: int = 0) -> UpsertReport:
+def land_claimed(table: TableFlow, kafka: Kafka, where: S3Location, run: RunJob, claim: lease.Claim) -> Landed:
+    """Land or adopt the topic's new records; the caller holds the landing lease `claim`. Raises what the job raises."""
+    found = table_progress.landing(table, kafka, where, claim)
+    return Landed(found, landing_modes.land(table, kafka, found.spec, run))
+
+
+def land_all(table: TableFlow, attempt: Callable[[], Landed], seconds: float) -> int:
+    """Repeat `attempt` until it has landed what the topic had at the first attempt; return the number of records.
+
+    The land job needs one attempt. A sink connector may write its objects later: the call waits for them. Raises what
+    `attempt` raises, and ManifestGapError or ContractError if objects are still missing after `seconds`.
+    """
+    first: Landing | None = None
+    head: Manifest | None = None
+    records = 0
+
+    def again() -> bool:
+        nonlocal first, head, records
+        landed = attempt()
+        first = first or landed.found
+        records += 0 if landed.report is None else landed.report.records
+        head = landed.found.chain.head(landed.found.spec.head)
+        return any(span.first < span.next for span in landing_modes.pending(table, head, first.spec))
+
+    waiting = retry_if_result(bool)
+    if landing_modes.sink(table) is None:
+        again()
+        return records
+    incomplete = Retrying(
+        retry=waiting | retry_if_exception_type(ManifestGapError),
+        stop=stop_after_delay(seconds),
+        wait=wait_fixed(_SINK_POLL_SECONDS),
+        retry_error_callback=lambda state: state.outcome and state.outcome.result(),
+    )(again)
+    if incomplete:
+        raise ContractError(
+            f"Cannot land all records of topic {table.topic}: after {seconds:.0f} s the sink connector has not written "
+            f"those after manifest {0 if head is None else head.number}. Check its status, then run this again."
+        )
+    return records
+
+
+@dataclass(frozen=True)
+class Applied:
+    """The source's captured schema, the job's report (None if nothing was pending), and the table's newest commit."""
+
+    schema: schema_capture.Capture
+    report: UpsertReport | None
+    commit: timeline.Commit | None
+
+
+def apply(table: TableFlow, postgres: SourcePostgres, spec: UpsertSpec, run: RunJob, epoch: int = 0) -> Applied:
     """Apply the landed records, after capturing the source's schema.
 
-    `epoch` is the epoch of a resnapshot. Raises what schema_capture.look() and the job raise.
+    `epoch` is the epoch of a resnapshot. Raises what schema_capture.capture() and the job raise.
     """
     store = spec.location.store()
-    new = upsert.new_manifests(store, spec)
-    # In this order: each landed record was written under the schema that is captured now, or under an earlier one.
-    schema_capture.look(table, postgres, store, epoch=epoch)
+    commit = timeline.last_commit(store, spec.prefix)
+    new = upsert.new_manifests(store, spec, commit)
+    # After listing the manifests: their records were written under the schema that is captured now, or earlier.
+    schema = schema_capture.capture(table, postgres, store, epoch=epoch)
+    if not new and upsert.new_version(store, spec, commit) is None:
+        return Applied(schema, None, commit)
     report: UpsertReport = run(upsert.run, replace(spec, until=new[-1].number if new else 0))
-    return report
+    return Applied(schema, report, report.commit or timeline.last_commit(store, spec.prefix))

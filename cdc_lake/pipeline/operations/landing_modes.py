@@ -25,14 +25,14 @@ from resources.kafka.resource import Kafka
 
 
 @dataclass(frozen=True)
-class KafkaRecord:
-    """Reads a topic's committed records from Kafka (implements `topic_records.TopicRecord`)."""
+class KafkaTopic:
+    """Reads a topic's committed records from Kafka (implements `topic_records.TopicReader`)."""
 
     kafka: Kafka
     topic: str
 
     def records(self, partition: int, first: int, end: int) -> list[tuple[int, int]] | None:
-        """See TopicRecord. `end` is at most the end of the topic's committed records."""
+        """See TopicReader. `end` is at most the end of the topic's committed records."""
         if first >= end:
             return []
         if first < self.kafka.begin_offsets(self.topic).get(partition, 0):
@@ -54,7 +54,7 @@ def sink(table: TableFlow) -> Sink | None:
 
 
 def written(table: TableFlow, store: ObjectStore) -> Iterator[str]:
-    """Yield the keys of the objects that a sink connector has written from the table's topic, if there is one."""
+    """Yield the keys of the objects that a sink connector has written from the table's topic."""
     where = sink(table)
     if where is not None:
         for info in store.scan(sink_names.topic_prefix(where.layout, where.prefix, table.topic)):
@@ -75,7 +75,7 @@ def land(
     """Land or adopt new records; `run` runs a Spark job with its spec. Raises what the job raises."""
     found = sink(table)
     report: LandReport = (
-        run(landing.run, spec) if found is None else adopt.run(AdoptSpec(spec, found), KafkaRecord(kafka, table.topic))
+        run(landing.run, spec) if found is None else adopt.run(AdoptSpec(spec, found), KafkaTopic(kafka, table.topic))
     )
     return report
 

@@ -20,20 +20,19 @@ from cdc_lake.contract.objects import chain_id, object_names
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.contract.table import lease
-from cdc_lake.pipeline.assets.topic import connector_config
-from cdc_lake.pipeline.naming import Flow
+from cdc_lake.pipeline.connector_config import connector_config
+from cdc_lake.pipeline.naming import Flow, SourcePostgres
 from cdc_lake.pipeline.operations import landing_modes
 from cdc_lake.pipeline.publishing.publisher import Dashboards
 from resources.connect.connector_interface import Connectors
 from resources.deployment import Deployment
 from resources.glue.catalog import GlueCatalog
 from resources.kafka.resource import Kafka
-from resources.postgres.resource import Postgres
 
 
 def reset(
     flow: Flow,
-    postgres: Postgres,
+    postgres: SourcePostgres,
     kafka: Kafka,
     connect: Connectors,
     glue: GlueCatalog,
@@ -51,29 +50,29 @@ def reset(
     """
     with ExitStack() as writers:
         landings = (object_names.landing_lease_key(flow.name, table.topic) for table in flow.tables)
-        upserts = (object_names.lease_key(flow.name, table.name) for table in flow.tables)
+        upserts = (table.lease_key for table in flow.lake_tables)
         for key in (object_names.resnapshot_lease_key(flow.name), *landings, *upserts):
             writers.enter_context(lease.held(store, key, f"reset {uuid.uuid4()}", wait_seconds=lease_wait_seconds))
         if connect.get(flow.connector) is None and Epochs(store, flow.name).current() is not None:
             # The connector was deleted, but Connect keeps its offsets, and deletes only offsets of existing connectors.
-            connect.halt(flow.connector, connector_config(flow, flow.at_source(postgres), deployment))
+            connect.halt(flow.connector, connector_config(flow, postgres, deployment))
         if connect.delete(flow.connector, offsets=True):
             yield f"connector {flow.connector} with its offsets"
         failpoints.reached("reset.after_connector")
-        if flow.at_source(postgres).drop_slot(flow.slot):
+        if postgres.drop_slot(flow.slot):
             yield f"replication slot {flow.slot}"
         failpoints.reached("reset.after_slot")
         own = [table.topic for table in flow.tables]
-        for topic in (*own, flow.heartbeat_topic, flow.connector_heartbeat_topic):
+        for topic in (*own, *flow.own_topics):
             if kafka.delete_topic(topic):
                 yield f"topic {topic}"
         failpoints.reached("reset.after_topics")
         yield from dashboards.delete(flow.name, [PurePath(file).stem for file in flow.spec.dashboards])
-        datasets = [PurePath(file).stem for file in flow.spec.datasets]
-        tables = [name for table in flow.tables for name in (table.view, table.name)]
-        for name in (*datasets, *tables):
-            if glue.delete_table(flow.spec.catalog, name):
-                yield f"catalog entry {flow.spec.catalog}.{name}"
+        datasets = [(flow.catalog, PurePath(file).stem) for file in flow.spec.datasets]
+        tables = [(table.database, name) for table in flow.lake_tables for name in table.catalog_entries]
+        for database, name in (*datasets, *tables):
+            if glue.delete_table(database, name):
+                yield f"catalog entry {database}.{name}"
         failpoints.reached("reset.after_catalog")
         # Before the objects are deleted: a landing that is paused now writes its manifest to the old chain later.
         chain_id.renew(store, flow.name)

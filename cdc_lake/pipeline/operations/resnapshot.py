@@ -18,6 +18,7 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 from cdc_lake.contract import failpoints
 from cdc_lake.contract.errors import (
@@ -26,34 +27,34 @@ from cdc_lake.contract.errors import (
     OffsetsExpiredError,
     SchemaChangeError,
     SnapshotNotAppliedError,
+    TableIncompleteError,
     TopicRecreatedError,
 )
 from cdc_lake.contract.objects import chain_id, object_names
 from cdc_lake.contract.objects.chain import Chain
-from cdc_lake.contract.objects.manifest import Manifest, Span
 from cdc_lake.contract.objects.store import ObjectStore, S3Location
-from cdc_lake.contract.source import stream_progress as sightings
+from cdc_lake.contract.source import stream_progress
 from cdc_lake.contract.source.epochs import Break, Completion, Epoch, Epochs, Start
 from cdc_lake.contract.table import lease
-from cdc_lake.jobs.apply import upsert
-from cdc_lake.jobs.landing import land
+from cdc_lake.jobs.apply.upsert import UpsertSpec
 from cdc_lake.jobs.maintenance import sweep
 from cdc_lake.pipeline import table_progress
-from cdc_lake.pipeline.naming import Flow, TableFlow
+from cdc_lake.pipeline.naming import Flow, SourcePostgres, TableFlow
 from cdc_lake.pipeline.operations import land_and_apply
+from cdc_lake.pipeline.operations.epoch_opening import open_epoch
 from cdc_lake.pipeline.operations.land_and_apply import RunJob
 from cdc_lake.pipeline.source_health import heartbeat_sequence, schema_capture, stream_continuity, topic_state
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
 from resources.connect.connector_interface import Connectors
 from resources.kafka.resource import Kafka
-from resources.postgres.resource import Postgres
+from resources.postgres.own_tables.heartbeat_table import HEARTBEAT
 
 
 @dataclass(frozen=True)
 class Systems:
     """The systems that a resnapshot uses. `run` runs a Spark job; `config` is the connector's configuration."""
 
-    postgres: Postgres
+    postgres: SourcePostgres
     kafka: Kafka
     connect: Connectors
     location: S3Location
@@ -81,15 +82,22 @@ def resnapshot(flow: Flow, systems: Systems, reason: str) -> Iterator[str]:
             raise ContractError(
                 f"Cannot resnapshot pipeline {flow.name}: it was never started. Materialise its assets."
             )
+        lost = [
+            fault
+            for table in flow.tables
+            for fault in stream_continuity.topic_faults(systems.kafka, table.topic, current)
+        ]
+        if lost and _unfinished(epochs, current):  # the records of its snapshot are lost, so it cannot be continued
+            epochs.mark_broken(current.number, Break(faults=tuple(lost), found_at=datetime.now(UTC)))
         if _unfinished(epochs, current):
             epoch = current
-            yield f"epoch {epoch.number} ({epoch.reason}) goes on: its snapshot is not in the lake yet"
+            yield f"continuing epoch {epoch.number} ({epoch.reason}): its snapshot is not in the lake yet"
         else:
             epoch = yield from _next_epoch(flow, systems, epochs, current, reason)
         for table in flow.tables:
             # Any schema change is allowed here, because the snapshot reads every row again.
-            schema_capture.look(table, systems.postgres, store, epoch=epoch.number)
-            if _open(Chain(store, flow.name, table.topic, chains), epoch):
+            schema_capture.capture(table, systems.postgres, store, epoch=epoch.number)
+            if open_epoch(Chain(store, flow.name, table.topic, chains), epoch):
                 yield f"{table.name}: epoch {epoch.number} opened"
         failpoints.reached("resnapshot.after_opening")
         yield from _snapshot(flow, systems, store, epoch)
@@ -117,13 +125,13 @@ def _next_epoch(
     """Steps 1 to 3; returns the epoch."""
     source, store = flow.spec.source, epochs.store
     for table in flow.tables:
-        schema_capture.require_tellable(table, systems.postgres)
+        schema_capture.require_snapshot_safe_dates(table, systems.postgres)
     systems.connect.halt(flow.connector, systems.config)
     yield f"connector {flow.connector} is stopped"
     for table in flow.tables:  # as the source stage does: the table may have been re-created
         systems.postgres.refuse_truncate(source.schema_, table.name)
         systems.postgres.set_replica_identity(source.schema_, table.name, "full")
-    systems.postgres.ensure_heartbeat(source.schema_)
+    systems.postgres.ensure_own_table(source.schema_, HEARTBEAT)
     # Before the slot is created: changes of a table that is not published by then would be lost.
     tables = [(source.schema_, name) for name in (*source.tables, HEARTBEAT_TABLE)]
     change = systems.postgres.ensure_publication(source.publication, tables)
@@ -167,70 +175,35 @@ def _ensure_topic(systems: Systems, flow: Flow, topic: str) -> None:
 def _land_rest(systems: Systems, table: TableFlow, claim: lease.Claim) -> tuple[Start, str]:
     """Land the records that the stopped connector left in the topic, if possible.
 
-    Returns where the topic continues in the next epoch, and a phrase about the outcome.
+    Returns the offsets at which the topic continues in the next epoch, and a phrase about the outcome.
     """
     # Records that an open transaction would still add belong to the previous epoch.
-    topic_state.require_settled(systems.kafka, table.topic, systems.settle_seconds)
-    found = table_progress.landing(table, systems.kafka, systems.location, claim)
-    start = Start(topic_id=found.state.topic_id, offsets=dict(found.state.ends))
+    start = _start(systems, table.topic)
     try:
-        done = systems.run(land.run, found.spec)
-    except (EpochUnopenedError, OffsetsExpiredError, TopicRecreatedError) as error:
+        records = land_and_apply.land_all(
+            table,
+            partial(land_and_apply.land_claimed, table, systems.kafka, systems.location, systems.run, claim),
+            systems.snapshot_seconds,
+        )
+    except (EpochUnopenedError, OffsetsExpiredError, TableIncompleteError, TopicRecreatedError) as error:
         return start.model_copy(
             update={"jump": error.user_message}
-        ), f"what was not landed can't be: {error.user_message}"
+        ), f"Cannot land the remaining records: {error.user_message}"
     except ContractError as error:
         name = table.pipeline.name
         raise type(error)(
-            f"{error.user_message} Connector {table.pipeline.connector} is stopped, and nothing else was changed. Run "
-            f"`cdc-lake resnapshot {name}` again once this is mended, or materialise {name}/topic to let it go on"
+            f"{error.user_message} Connector {table.pipeline.connector} is stopped, and nothing else was changed. Fix "
+            f"the cause and run `cdc-lake resnapshot {name}` again, or materialise {name}/topic to start the connector."
         ) from error
-    return start, f"{done.records} records were left to land"
+    return start, f"{records} remaining records landed"
 
 
 def _start(systems: Systems, topic: str) -> Start:
     ends = topic_state.require_settled(systems.kafka, topic, systems.settle_seconds)
     found = systems.kafka.topic(topic)
     if found is None:
-        raise ContractError(f"topic {topic} was deleted during the resnapshot: run the resnapshot again")
+        raise ContractError(f"Cannot resnapshot topic {topic}: it was deleted during the resnapshot. Run this again.")
     return Start(topic_id=found.topic_id, offsets=dict(ends))
-
-
-def _open(chain: Chain, epoch: Epoch) -> bool:
-    """Do step 4 for one table; return whether the epoch was not opened before."""
-    start = epoch.starts.get(chain.topic)
-    head = chain.head()
-    if start is None or not epoch.number or (head is not None and head.epoch == epoch.number):
-        return False  # the first epoch, or opened already
-    chain.append(
-        Manifest(
-            chain=chain.id,
-            number=1 if head is None else head.number + 1,
-            attempt=str(uuid.uuid4()),
-            pipeline=chain.pipeline,
-            topic=chain.topic,
-            topic_id=start.topic_id,
-            epoch=epoch.number,
-            opens=epoch.reason if start.jump is None else f"{epoch.reason}; {start.jump}",
-            spans=tuple(_opening(head, start, p) for p in sorted(start.offsets)),
-            objects=(),
-            # The previous watermark is an LSN of the previous epoch, possibly of another server.
-            watermark=None,
-            committed_at=datetime.now(UTC),
-        )
-    )
-    return True
-
-
-def _opening(head: Manifest | None, start: Start, partition: int) -> Span:
-    """Return the empty span at which an epoch begins in a partition.
-
-    It keeps the last record of the previous manifest if that manifest ends at the same offset.
-    """
-    at = start.offsets[partition]
-    follows = head is not None and head.topic_id == start.topic_id and head.next_offsets().get(partition) == at
-    last = head.last_records().get(partition) if head is not None and follows else None
-    return Span(partition=partition, first=at, next=at, last=last)
 
 
 def _snapshot(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) -> Iterator[str]:
@@ -244,47 +217,49 @@ def _snapshot(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) ->
     failpoints.reached("resnapshot.after_connector")
     # Twice, as in verification.py: a transaction is visible in all topics once a later transaction is visible in one.
     for _ in range(2):
-        table_progress.barrier(
+        table_progress.barrier_while_running(
             systems.postgres,
             systems.kafka,
             systems.connect,
             flow,
             systems.snapshot_seconds,
+            systems.poll_seconds,
             since=epoch.starts.get(flow.heartbeat_topic),
-            running=lambda: systems.connect.wait_running(flow.connector),
-            poll_seconds=systems.poll_seconds,
         )
     stream_continuity.require_whole(flow, systems.postgres, systems.kafka, systems.connect, store)
 
 
 def _apply(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) -> Generator[str, None, Completion]:
     """Do step 6; return the epoch's completion."""
-    seen = sightings.load(store, flow.name)
-    told = heartbeat_sequence.follow(systems.kafka, flow, epoch, seen if seen and seen.epoch == epoch.number else None)[
-        0
-    ]
-    if not told.snapshots:
+    seen = stream_progress.load(store, flow.name)
+    seen = seen if seen and seen.epoch == epoch.number else None
+    progress, _ = heartbeat_sequence.follow(systems.kafka, flow, epoch, seen)
+    if not progress.snapshots:
         raise ContractError(
-            f"the snapshot of epoch {epoch.number} contains no row of {HEARTBEAT_TABLE}, so that its position is not "
-            f"known: run `cdc-lake resnapshot {flow.name}` again"
+            f"Cannot sweep the tables of pipeline {flow.name}: the snapshot of epoch {epoch.number} contains no row of "
+            f"{HEARTBEAT_TABLE}, so that its position is not known. Run `cdc-lake resnapshot {flow.name}` again."
         )
-    lsn, swept = told.snapshots[-1], {}
+    lsn, swept = progress.snapshots[-1], {}
     for table in flow.tables:
-        spec = table.upsert_spec(systems.location, owner=f"resnapshot of epoch {epoch.number}")
         owner = f"resnapshot {uuid.uuid4()}"
-        landed = land_and_apply.land(
-            table, systems.kafka, systems.location, systems.run, owner, systems.lease_wait_seconds
+        landing = partial(
+            land_and_apply.land,
+            *(table, systems.kafka, systems.location, systems.run, owner, systems.lease_wait_seconds),
         )
+        records = land_and_apply.land_all(table, landing, systems.snapshot_seconds)
         at_barrier = _head(store, table, epoch)
-        applied = _upsert(systems, store, table, spec, epoch)
-        failpoints.reached("resnapshot.before_sweep")
-        done = systems.run(sweep.run, sweep.SweepSpec(spec, epoch.number, at_barrier, lsn, told.snapshot_ts_ms))
-        failpoints.reached("resnapshot.after_sweep")
-        swept[table.name] = done.swept
-        yield (
-            f"{table.name}: {landed.records} records landed, {applied.keys} keys applied, {done.swept} rows deleted "
-            "that are not at the source any more"
-        )
+        yield f"{table.name}: {records} records landed"
+        for each in table.in_targets:
+            spec = each.upsert_spec(systems.location, owner=f"resnapshot of epoch {epoch.number}")
+            applied = _upsert(systems, store, each, spec, epoch)
+            failpoints.reached("resnapshot.before_sweep")
+            done = systems.run(sweep.run, sweep.SweepSpec(spec, epoch.number, at_barrier, lsn, progress.snapshot_ts_ms))
+            failpoints.reached("resnapshot.after_sweep")
+            swept[each.lake_table] = done.swept
+            yield (
+                f"{each.lake_table}: {applied} keys applied, {done.swept} rows deleted that the source does not have "
+                "any more"
+            )
     return Completion(snapshot_lsn=lsn, swept=swept, completed_at=datetime.now(UTC))
 
 
@@ -300,12 +275,14 @@ def _head(store: ObjectStore, table: TableFlow, epoch: Epoch) -> int:
     return head.number
 
 
-def _upsert(
-    systems: Systems, store: ObjectStore, table: TableFlow, spec: upsert.UpsertSpec, epoch: Epoch
-) -> upsert.UpsertReport:
-    """Apply landed records. Marks the epoch broken if no schema fits its records: another epoch has to begin."""
+def _upsert(systems: Systems, store: ObjectStore, table: TableFlow, spec: UpsertSpec, epoch: Epoch) -> int:
+    """Apply landed records; return the number of keys.
+
+    Marks the epoch broken if no schema fits its records: another epoch has to begin.
+    """
     try:
-        return land_and_apply.apply(table, systems.postgres, spec, systems.run, epoch.number)
+        report = land_and_apply.apply(table, systems.postgres, spec, systems.run, epoch.number).report
+        return 0 if report is None else report.keys
     except SchemaChangeError as error:
         Epochs(store, table.pipeline.name).mark_broken(
             epoch.number, Break(faults=(error.user_message,), found_at=datetime.now(UTC))

@@ -10,21 +10,26 @@ from datetime import UTC, datetime
 
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.source.epochs import Epochs, Swept
+from cdc_lake.contract.table import timeline
 from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.jobs.apply.upsert import UpsertSpec
 from cdc_lake.jobs.maintenance import sweep
-from cdc_lake.pipeline import table_progress
+from cdc_lake.jobs.maintenance.sweep import SweepReport
 from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.operations.land_and_apply import RunJob
 
 
 def finish(
-    table: TableFlow, store: ObjectStore, spec: UpsertSpec, applied: Watermark | None, run: RunJob
-) -> int | None:
-    """Sweep a table once, as soon as the whole snapshot is applied.
+    table: TableFlow,
+    store: ObjectStore,
+    spec: UpsertSpec,
+    applied: Watermark | None,
+    commit: timeline.Commit | None,
+    run: RunJob,
+) -> SweepReport | None:
+    """Sweep a table once, as soon as the whole snapshot is applied; return None if no sweep is needed now.
 
-    Returns the number of rows that were swept; None if no sweep is needed now. `applied` is the lake's watermark.
-    Raises what the job raises.
+    `applied` is the lake's watermark, `commit` its newest commit. Raises what the job raises.
     """
     epochs = Epochs(store, table.pipeline.name)
     epoch = epochs.current()
@@ -32,12 +37,15 @@ def finish(
     if epoch is None or completion is None or completion.retaken_ts_ms is None or completion.snapshot_lsn is None:
         return None
     # A streamed heartbeat comes after the snapshot's last row.
-    if applied is None or applied.lsn < completion.snapshot_lsn or epochs.swept(epoch.number, table.name) is not None:
+    if (
+        applied is None
+        or applied.lsn < completion.snapshot_lsn
+        or epochs.swept(epoch.number, table.lake_table) is not None
+    ):
         return None
-    checkpoint = table_progress.checkpoint(store, table)
-    manifest = 0 if checkpoint is None else checkpoint.manifest
-    done: sweep.SweepReport = run(
+    manifest = 0 if commit is None or commit.checkpoint is None else commit.checkpoint.manifest
+    done: SweepReport = run(
         sweep.run, sweep.SweepSpec(spec, epoch.number, manifest, completion.snapshot_lsn, completion.retaken_ts_ms)
     )
-    epochs.mark_swept(epoch.number, table.name, Swept(rows=done.swept, swept_at=datetime.now(UTC)))
-    return done.swept
+    epochs.mark_swept(epoch.number, table.lake_table, Swept(rows=done.swept, swept_at=datetime.now(UTC)))
+    return done

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
-from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.table import instants, lease
 from cdc_lake.pipeline.naming import Flow, TableFlow
@@ -28,8 +27,8 @@ def to_utc(
     Waits while a table's newest instant is in the future, at most for the time zone's offset from UTC. It can be
     interrupted and run again at any time. Raises LeaseHeldError while another process writes a table.
     """
-    for table in flow.tables:
-        yield from (f"{table.name}: {line}" for line in _migrated(table, store, owner, now, sleep))
+    for table in flow.lake_tables:
+        yield from (f"{table.lake_table}: {line}" for line in _migrated(table, store, owner, now, sleep))
 
 
 def _migrated(
@@ -37,14 +36,13 @@ def _migrated(
 ) -> Iterator[str]:
     zone = instants.zone(store, table.lake_prefix)
     if zone is None:
-        yield "there is no table yet"
+        yield "the Hudi table does not exist yet"
         return
     if zone == instants.IN_UTC:
         yield "commits are named in UTC already"
         return
-    key = object_names.lease_key(table.pipeline.name, table.name)
     while True:
-        with lease.held(store, key, owner):
+        with lease.held(store, table.lease_key, owner):
             late = instants.ahead(store, table.lake_prefix, now())
             if late < timedelta(0):
                 instants.set_utc(store, table.lake_prefix)

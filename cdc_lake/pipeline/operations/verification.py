@@ -19,38 +19,34 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from cdc_lake.contract.errors import SchemaUnexplainedError, SourceUnreadableError
+from cdc_lake.contract.errors import ManifestGapError, SchemaUnexplainedError, SourceUnreadableError
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.store import ObjectStore as Bucket
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.schema import captured_schema
-from cdc_lake.contract.source.epochs import Epochs
+from cdc_lake.contract.source.epochs import Epoch, Epochs
 from cdc_lake.contract.source.visibility import Point
-from cdc_lake.contract.table import pending_counts, timeline
+from cdc_lake.contract.table import history, pending_counts, timeline
 from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.jobs import verify
-from cdc_lake.jobs.apply import upsert
-from cdc_lake.jobs.hudi import writer
-from cdc_lake.jobs.landing import land
 from cdc_lake.jobs.verify import KafkaRange, LakeState, SourceAccess, SourceTable, VerifyReport, VerifySpec
 from cdc_lake.pipeline import table_progress
-from cdc_lake.pipeline.naming import Flow, TableFlow, location
-from cdc_lake.pipeline.operations import land_and_apply
+from cdc_lake.pipeline.bucket_location import location
+from cdc_lake.pipeline.naming import Flow, SourcePostgres, TableFlow
+from cdc_lake.pipeline.operations import land_and_apply, landing_modes
+from cdc_lake.pipeline.registry_location import registry_location
 from cdc_lake.pipeline.source_health import stream_continuity, topic_state
 from resources.connect.connector_interface import Connectors
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 from resources.postgres.exported_snapshot import ConsistentPoint, consistent_point
-from resources.postgres.resource import Postgres
 from resources.spark.job_interface import SparkJobs
 from resources.waiting import until
 
 LIMIT = 20
 _PAUSE_SECONDS = 0.5
-_NOTED_SECONDS = 5.0
-"""How often workers without exactly-once store an offset."""
-COMMITS_KEPT = int(writer.properties(writer.OPTIONS.read_text())["hoodie.cleaner.commits.retained"])
-"""Hudi may clean the files of a commit after this many later commits of the table."""
+_NOTE_OFFSET_SECONDS = 5.0
+"""The interval at which workers without exactly-once store an offset."""
 _COMPLETED = (".commit", ".deltacommit", ".replacecommit")
 """Suffixes of commits that write rows; commits of other programs, without a checkpoint, are read too."""
 
@@ -62,7 +58,7 @@ Show = Callable[[str], None]
 class Systems:
     """The systems that a verification reads."""
 
-    postgres: Postgres
+    postgres: SourcePostgres
     kafka: Kafka
     connect: Connectors
     store: ObjectStore
@@ -85,13 +81,15 @@ def verify_tables(
     Raises ContractError and ResourceError if the comparison is not possible.
     """
     one = _Verification(flow, systems, show)
-    base = {table.name: lake_state(one.bucket, table) for table in tables}
+    for table in tables:
+        stream_continuity.require_complete(table, one.current)
+    base = {table.lake_table: lake_state(one.bucket, table) for table in tables}
     with one.point() as point:
-        beat = one.streamed(seconds)
+        heartbeat = one.streamed(seconds)
         for table in tables:
-            one.wait_for_lake(table, beat, seconds, apply)
+            one.wait_for_lake(table, heartbeat, seconds, apply)
         for table in tables:
-            yield table, one.compare(table, point, lake_state(one.bucket, table), base[table.name], None, limit)
+            yield table, one.compare(table, point, lake_state(one.bucket, table), base[table.lake_table], None, limit)
 
 
 def verify_applied(table: TableFlow, systems: Systems, *, seconds: float, limit: int = LIMIT) -> VerifyReport:
@@ -100,6 +98,7 @@ def verify_applied(table: TableFlow, systems: Systems, *, seconds: float, limit:
     Waits up to `seconds` for the stream, and not for later runs. Raises what verify_tables() raises.
     """
     one = _Verification(table.pipeline, systems, lambda _: None)
+    stream_continuity.require_complete(table, one.current)
     # Before the point: changes that another run applies from now on count as pending.
     state = lake_state(one.bucket, table)
     with one.point() as point:
@@ -108,7 +107,7 @@ def verify_applied(table: TableFlow, systems: Systems, *, seconds: float, limit:
 
 
 def lake_state(bucket: Bucket, table: TableFlow) -> LakeState | None:
-    """Return the table's state as of its newest commit by any program, None without a commit."""
+    """Return the table's state as of its newest commit by any program; None before the first commit."""
     # The listing first: a commit that completes in between has a checkpoint, whose own instant is then used.
     instants = completed(bucket, table)
     commit = timeline.last_commit(bucket, table.lake_prefix)
@@ -142,14 +141,19 @@ class _Verification:
         return self.where.store()
 
     @property
-    def postgres(self) -> Postgres:
+    def postgres(self) -> SourcePostgres:
         """The source's database."""
-        return self.flow.at_source(self.systems.postgres)
+        return self.systems.postgres
+
+    @property
+    def current(self) -> Epoch | None:
+        """The source's current epoch."""
+        return Epochs(self.bucket, self.flow.name).current()
 
     @property
     def epoch(self) -> int:
-        """The source's epoch."""
-        found = Epochs(self.bucket, self.flow.name).current()
+        """The number of the source's epoch."""
+        found = self.current
         return 0 if found is None else found.number
 
     @contextmanager
@@ -170,27 +174,33 @@ class _Verification:
         table_progress.barrier(self.postgres, self.systems.kafka, self.systems.connect, self.flow, seconds)
         return table_progress.barrier(self.postgres, self.systems.kafka, self.systems.connect, self.flow, seconds)
 
-    def wait_for_lake(self, table: TableFlow, beat: Watermark, seconds: float, apply: bool) -> None:
+    def wait_for_lake(self, table: TableFlow, heartbeat: Watermark, seconds: float, apply: bool) -> None:
         """Wait until the table has applied everything that was streamed before the heartbeat."""
-        self.show(f"waiting for the lake table {table.name} to pass LSN {beat.lsn}")
+        doing = "landing and applying what is pending" if apply else "waiting"
+        self.show(f"{doing} until lake table {table.lake_table} has passed LSN {heartbeat.lsn}")
 
-        noted = -_NOTED_SECONDS
+        noted = -_NOTE_OFFSET_SECONDS
 
-        def look() -> int:
+        def applied_lsn() -> int:
             nonlocal noted
-            if time.monotonic() >= noted + _NOTED_SECONDS:
+            if time.monotonic() >= noted + _NOTE_OFFSET_SECONDS:
                 stream_continuity.note_acknowledged(self.flow, self.systems.connect, self.bucket)
                 noted = time.monotonic()
             if apply:
                 self._apply(table)
-            mark = table_progress.lake_watermark(self.bucket, table, topic_state.now(self.systems.kafka, table))
+            mark = table_progress.lake_watermark(
+                self.bucket, table, topic_state.now(self.systems.kafka, table, self.bucket)
+            )
             return 0 if mark is None else mark.lsn
 
         until(
-            look,
-            lambda lsn: lsn >= beat.lsn,
+            applied_lsn,
+            lambda lsn: lsn >= heartbeat.lsn,
             seconds=seconds,
-            what=f"lake table {table.name} of {self.flow.name} to apply what was committed before LSN {beat.lsn}",
+            what=(
+                f"lake table {table.lake_table} of {self.flow.name} to apply what was committed before LSN "
+                f"{heartbeat.lsn}"
+            ),
             hint=f"Let its sensors run (`cdc-lake dev`), or `cdc-lake verify {self.flow.name} --apply`.",
             pause_seconds=_PAUSE_SECONDS,
         )
@@ -202,7 +212,9 @@ class _Verification:
         kafka = self.systems.kafka
         ends = topic_state.require_settled(kafka, table.topic, seconds)
         begins = {partition: min(applied.get(partition, 0), end) for partition, end in ends.items()}
-        return KafkaRange(table.topic, begins, ends, kafka.spark_options(), self.epoch)
+        return KafkaRange(
+            table.topic, begins, ends, kafka.spark_options(), self.epoch, registry_location(kafka, self.flow)
+        )
 
     def compare(
         self,
@@ -214,7 +226,7 @@ class _Verification:
         limit: int,
     ) -> VerifyReport:
         """Run the job for one table."""
-        self.show(f"comparing {table.source_table} with the lake table {table.name}")
+        self.show(f"comparing {table.source_table} with the lake table {table.lake_table}")
         source = self.flow.spec.source
         versions = captured_schema.require_versions(self.bucket, self.flow.name, table.source_table)
         self._require_explained(table, versions[-1])
@@ -247,25 +259,25 @@ class _Verification:
         # TRUNCATE, VACUUM FULL and other rewrites of a table ignore snapshots: rows may be missing.
         if point.files(source.schema_, table.name).nodes != files.nodes:
             raise SourceUnreadableError(
-                f"table {table.source_table} was truncated or rewritten while it was compared: nothing can be said of "
-                "it. Run it again"
+                f"Cannot compare table {table.source_table}: it was truncated or rewritten during the comparison. Run "
+                "it again."
             )
-        return self._with_never_judged(table, report)
+        return self._with_never_compared(table, report)
 
-    def _with_never_judged(self, table: TableFlow, report: VerifyReport) -> VerifyReport:
+    def _with_never_compared(self, table: TableFlow, report: VerifyReport) -> VerifyReport:
         """Add the keys that stayed pending in all recent runs; a run that compares a key resets its count."""
-        runs = pending_counts.count_pending_run(self.bucket, self.flow.name, table.name, report.pending_keys)
+        runs = pending_counts.count_pending_run(self.bucket, self.flow.name, table.lake_table, report.pending_keys)
         stayed = [key for digest, key in report.pending_keys.items() if runs[digest] >= pending_counts.MAX_PENDING_RUNS]
-        return replace(report, never_judged=stayed) if stayed else report
+        return replace(report, never_compared=stayed) if stayed else report
 
     def _require_kept(self, table: TableFlow, state: LakeState | None) -> None:
         """Raise if files of the commit were cleaned while it was read: their rows would be missing."""
-        commits = completed(self.bucket, table)
-        if state is not None and sum(instant > state.instant for instant in commits) >= COMMITS_KEPT:
+        kept = history.readable(self.bucket, table.lake_prefix)
+        if state is not None and state.instant not in kept:
             raise SourceUnreadableError(
-                f"lake table {table.name} was written {COMMITS_KEPT} times and more while it was compared: files of "
-                f"commit {state.instant} may be gone, so that nothing can be said. Run it again while less is written, "
-                "or keep more commits (hoodie.cleaner.commits.retained in cdc_lake/jobs/hudi/hudi.properties)"
+                f"Cannot compare lake table {table.lake_table}: files of commit {state.instant} were deleted during "
+                f"the comparison, because it took longer than the table's `history` of {table.spec.history}. Run it "
+                "again, or raise `history` in the pipeline's YAML."
             )
 
     def _access(self) -> SourceAccess:
@@ -274,14 +286,13 @@ class _Verification:
 
     def _apply(self, table: TableFlow) -> None:
         owner, kafka, run = f"cdc-lake verify {self.flow.name}", self.systems.kafka, self.systems.spark.run
-        found = table_progress.landing(table, kafka, self.where)
-        if any(span.first < span.next for span in land.pending(found.head, found.spec)):
-            self.show(f"landing what topic {table.topic} has")
+        try:
             land_and_apply.land(table, kafka, self.where, run, owner)
-        applying = table.upsert_spec(self.where, owner=owner)
-        if upsert.new_manifests(self.bucket, applying) or upsert.new_version(self.bucket, applying) is not None:
-            self.show(f"applying it to lake table {table.name}")
-            land_and_apply.apply(table, self.systems.postgres, applying, run)
+        except ManifestGapError as error:
+            if landing_modes.sink(table) is None:
+                raise
+            self.show(error.user_message)  # the sink connector may still write the records: the caller waits
+        land_and_apply.apply(table, self.postgres, table.upsert_spec(self.where, owner=owner), run)
 
     def _require_explained(self, table: TableFlow, captured: captured_schema.TableSchema) -> None:
         source = self.flow.spec.source
@@ -290,6 +301,6 @@ class _Verification:
         known = {column.name for column in captured.columns}
         if there != known:
             raise SchemaUnexplainedError(
-                f"table {table.source_table} has other columns than version {captured.version} of its schema: "
-                f"{', '.join(sorted(there ^ known))}. Materialise {self.flow.name}/source/{table.name} to capture them"
+                f"Cannot compare table {table.source_table}: its columns differ from version {captured.version} of its "
+                f"schema in {', '.join(sorted(there ^ known))}. Materialise {table.asset('source')} to capture them."
             )

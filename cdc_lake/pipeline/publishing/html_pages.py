@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import dagster as dg
 
@@ -14,14 +14,13 @@ from cdc_lake.contract import failpoints
 from cdc_lake.dashboard import Query, fingerprint
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.publishing.publisher import Declared, Published
-from infra.local.files import write_atomic
+from infra.files import write_atomic
 from resources.deployment import Deployment
 
 
 class Pages(dg.ConfigurableResource):  # type: ignore[type-arg]
     """One HTML file for each dashboard, in the deployment's folder for pages (implements `Dashboards`)."""
 
-    reads_later: ClassVar[bool] = False
     deployment: Deployment
 
     def publish(self, declared: Declared, query: Query, previous: Mapping[str, Any]) -> Published:

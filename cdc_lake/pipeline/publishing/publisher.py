@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from cdc_lake.dashboard import DashboardSpec, Query
 
@@ -33,13 +33,11 @@ class Published:
 class Dashboards(Protocol):
     """Publishes dashboards."""
 
-    reads_later: ClassVar[bool]
-    """Whether `publish` may postpone reading the rows; its note then has the time (automation/dataset_refresh.py)."""
-
     def publish(self, declared: Declared, query: Query, previous: Mapping[str, Any]) -> Published:
         """Publish the lake's current data, and change nothing if it is published already.
 
-        `query` runs one SELECT in the pipeline's database. `previous` is the note of the last call, or empty.
+        `query` runs one SELECT in the pipeline's database. `previous` is the note of the last call, or empty. Reading
+        the rows may be postponed: the note then has the time (automation/dataset_refresh.py).
         """
 
     def delete(self, pipeline: str, names: Sequence[str]) -> Iterator[str]:

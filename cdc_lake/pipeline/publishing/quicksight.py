@@ -4,7 +4,7 @@ import hashlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, ClassVar
+from typing import Any
 
 import dagster as dg
 from pydantic import Field
@@ -12,7 +12,7 @@ from pydantic import Field
 from cdc_lake.dashboard import DashboardError, Query
 from cdc_lake.dashboard.quicksight import row_checksum, templates
 from cdc_lake.pipeline.assets import standard_metadata
-from cdc_lake.pipeline.automation.dataset_refresh import DUE
+from cdc_lake.pipeline.automation.dataset_refresh import PENDING_SINCE
 from cdc_lake.pipeline.publishing.publisher import Declared, Published
 from resources.quicksight.ingestions import Ingestion
 from resources.quicksight.resource import SPICE, Put, QuickSight
@@ -24,12 +24,11 @@ _REFRESHES_PER_DAY = 32
 class QuickSightDashboards(dg.ConfigurableResource):  # type: ignore[type-arg]
     """One data source, and a data set, an analysis and a dashboard for each dashboard (implements `Dashboards`)."""
 
-    reads_later: ClassVar[bool] = True
     quicksight: QuickSight
     refresh_pause_seconds: float = Field(
         default=86400 / _REFRESHES_PER_DAY,
         ge=0,
-        description="The time between two ingestions of a data set; a shorter one can use up the quota of a day.",
+        description="Seconds between two ingestions of a data set; a shorter time can use up the daily quota.",
     )
 
     def publish(self, declared: Declared, query: Query, previous: Mapping[str, Any]) -> Published:
@@ -93,7 +92,7 @@ class QuickSightDashboards(dg.ConfigurableResource):  # type: ignore[type-arg]
         now = time.time()
         if data_set.ingestion_id is None:
             if previous.get("rows") == rows:
-                return {name: value for name, value in previous.items() if name != DUE}, {}
+                return {name: value for name, value in previous.items() if name != PENDING_SINCE}, {}
             last = self.quicksight.last_ingestion(dashboard_id)
             last_at = max(float(previous.get("refreshed", 0)), last.created_at if last else 0)
             allowed_at = last_at + self.refresh_pause_seconds
@@ -101,7 +100,7 @@ class QuickSightDashboards(dg.ConfigurableResource):  # type: ignore[type-arg]
                 self.quicksight.refresh(dashboard_id, last.id)
             if now < allowed_at:
                 time_ = f"{datetime.fromtimestamp(allowed_at, UTC):%Y-%m-%d %H:%M:%S} UTC"
-                return {**previous, DUE: allowed_at}, {"refresh": f"new rows are read after {time_}"}
+                return {**previous, PENDING_SINCE: allowed_at}, {"refresh": f"new rows are read after {time_}"}
         ingestion = self.quicksight.refresh(dashboard_id, data_set.ingestion_id)
         return {"rows": rows, "refreshed": now}, _metadata(ingestion)
 

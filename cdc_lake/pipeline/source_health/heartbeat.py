@@ -6,6 +6,9 @@ import json
 import logging
 from dataclasses import dataclass
 
+from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.source.avro_records import UndecodableError, UnknownSchemaError
+from cdc_lake.contract.source.schema_registry import RegistryLocation, readable
 from resources.kafka.records import Message
 
 log = logging.getLogger(__name__)
@@ -15,13 +18,13 @@ log = logging.getLogger(__name__)
 class Heartbeat:
     """A heartbeat's counter, LSN and commit time (ms since 1970), and whether a snapshot read it."""
 
-    beats: int
+    counter: int
     lsn: int
     source_ts_ms: int
     snapshot: bool
 
 
-def heartbeat(topic: str, message: Message) -> Heartbeat | None:
+def heartbeat(topic: str, message: Message, registry: RegistryLocation | None = None) -> Heartbeat | None:
     """Return the heartbeat of a record; log a record that is not a heartbeat, and return None.
 
     Skipping a damaged heartbeat is safe: the counter of the next one shows that it is missing.
@@ -29,14 +32,21 @@ def heartbeat(topic: str, message: Message) -> Heartbeat | None:
     if message.value is None:
         return None
     try:
-        row = json.loads(message.value)
+        row = json.loads(readable(message.value, registry))
         return Heartbeat(
-            beats=int(row["beats"]),
+            counter=int(row["beats"]),
             lsn=int(row["__lsn"]),
             source_ts_ms=int(row["__source_ts_ms"]),
-            snapshot=row["__snapshot"] not in (None, "false"),
+            # A connector that was killed in a chunk of an incremental snapshot marks changes as a snapshot's, too.
+            snapshot=row["__snapshot"] not in (None, "false") and row.get("__op", "r") == "r",
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except UnknownSchemaError as error:
+        # Skipping it would look like a gap in the stream, which ends the epoch.
+        raise ContractError(
+            f"Cannot read the heartbeat of topic {topic} at offset {message.offset} of partition {message.partition}: "
+            f"{error}. Check that the deployment's registry is the one that the connector writes to."
+        ) from error
+    except (UndecodableError, ValueError, KeyError, TypeError) as error:
         log.warning(
             "topic %s, partition %d, offset %d: skipped a record that is not a heartbeat (%r): %r",
             *(topic, message.partition, message.offset, error, message.value[:100]),

@@ -12,59 +12,62 @@ from dataclasses import dataclass
 from cdc_lake.contract.errors import ContractError, UnsupportedTypeError
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.schema import captured_schema, evolution
-from cdc_lake.pipeline.naming import TableFlow
-from resources.postgres.resource import Postgres
+from cdc_lake.pipeline.naming import SourcePostgres, TableFlow
 from resources.postgres.table_columns import ColumnInfo, TableCatalog
 
 
 @dataclass(frozen=True)
-class Look:
-    """The newest schema, whether this call captured it, and the changes, one phrase per column."""
+class Capture:
+    """The newest schema, whether this call stored it, and the changes, one phrase per column."""
 
     schema: captured_schema.TableSchema
     added: bool
-    told: Sequence[str]
+    changes: Sequence[str]
 
 
-def look(table: TableFlow, postgres: Postgres, bucket: ObjectStore, *, epoch: int = 0) -> Look:
-    """Capture the source table's schema if it changed.
+def capture(table: TableFlow, postgres: SourcePostgres, bucket: ObjectStore, *, epoch: int = 0) -> Capture:
+    """Store the source table's schema as a new version if it changed.
 
     `epoch` is that of the records that follow. A resnapshot passes the epoch that it begins: then every change can be
-    applied, because all rows are read again. Raises ContractError if the key differs from the YAML's and for a table
-    whose rows are in other tables, UnsupportedTypeError, and SchemaChangeError for a change that needs a resnapshot.
+    applied, because all rows are read again. Raises ContractError for a table that cannot be captured or does not match
+    its YAML, UnsupportedTypeError, and SchemaChangeError for a change that needs a resnapshot.
     """
     flow = table.pipeline
-    catalog = flow.at_source(postgres).catalog(flow.spec.source.schema_, table.name)
+    catalog = postgres.catalog(flow.spec.source.schema_, table.name)
     if set(catalog.key) != set(table.spec.key):
         raise ContractError(
-            f"table {table.source_table} has primary key ({', '.join(catalog.key) or 'none'}), but the YAML of "
-            f"{flow.name} says key: [{', '.join(table.spec.key)}]; make them the same"
+            f"Cannot capture table {table.source_table}: it has primary key ({', '.join(catalog.key) or 'none'}), but "
+            f"the YAML of {flow.name} has key: [{', '.join(table.spec.key)}]. Change the YAML or the table."
         )
     if catalog.deferrable:
         raise ContractError(
-            f"the primary key of table {table.source_table} is DEFERRABLE: a row may take a key that another one is "
-            "just leaving, and the order of changes can't tell that from a delete; make it NOT DEFERRABLE"
+            f"Cannot capture table {table.source_table}: its primary key is DEFERRABLE, so that one transaction can "
+            "give a row the previous key of another row, and the lake could delete the wrong one. Make the key NOT "
+            "DEFERRABLE."
         )
     columns = {column.name.lower() for column in catalog.columns}
     if lacking := [name for name in table.spec.partition_by if name.lower() not in columns]:
         raise ContractError(
-            f"table {table.source_table} has no column {', '.join(lacking)}, by which the YAML of {flow.name} "
-            "partitions its lake table (partition_by): name columns that it has. Where one was renamed or dropped, "
-            f"name another one, then `cdc-lake reset {flow.name}`, since stored rows do not move"
+            f"Cannot partition the lake table {table.name}: table {table.source_table} has no column "
+            f"{', '.join(lacking)}, which partition_by in the YAML of {flow.name} names. Name existing columns. If the "
+            f"column was renamed or dropped, also run `cdc-lake reset {flow.name}`: stored rows do not move to other "
+            "partitions."
         )
     if catalog.children or catalog.storage.filenode is None:
         raise ContractError(
-            f"rows of table {table.source_table} stand in other tables ({', '.join(catalog.children) or 'none yet'}): "
-            "partitions and tables that inherit come and go without an event for their rows, so that the lake would "
-            "miss them. Capture each of them as a table of its own"
+            f"Cannot capture table {table.source_table}: its rows are stored in partitions or child tables "
+            f"({', '.join(catalog.children) or 'none yet'}), which can be attached and dropped without change events "
+            "for their rows. Capture each of them as a separate table."
         )
     if catalog.row_security:
         raise ContractError(
-            f"row-level security hides rows of table {table.source_table} from user {postgres.login().user}: a "
-            "snapshot would leave them out, and nobody could tell. Give the user BYPASSRLS, make it the table's owner, "
-            "or, where the owner is subject to the policies too, ALTER TABLE … NO FORCE ROW LEVEL SECURITY"
+            f"Cannot capture table {table.source_table}: row-level security hides rows from user "
+            f"{postgres.login().user}, so that a snapshot would lack them without an error. Give the user BYPASSRLS or "
+            "make it the table's owner; if the policies apply to the owner too, ALTER TABLE … NO FORCE ROW LEVEL "
+            "SECURITY."
         )
     _require_published(table, postgres, catalog)
+    _require_exact_nulls(table, catalog)
     seen = captured_schema.TableSchema(
         version=0,
         table=table.source_table,
@@ -76,45 +79,61 @@ def look(table: TableFlow, postgres: Postgres, bucket: ObjectStore, *, epoch: in
     )
     found = captured_schema.versions(bucket, flow.name, table.source_table)
     if found and max(epoch, found[-1].epoch) == found[-1].epoch:
-        _require_told(table, postgres, found[-1], seen, catalog)
+        _require_known_defaults(table, postgres, found[-1], seen, catalog)
     captured, added = captured_schema.record(bucket, flow.name, seen)
-    return Look(captured, added, evolution.describe_changes(found[-1], captured) if found and added else ())
+    return Capture(captured, added, evolution.describe_changes(found[-1], captured) if found and added else ())
 
 
-def require_tellable(table: TableFlow, postgres: Postgres) -> None:
-    """Check before a snapshot that it will report all values correctly.
+def require_snapshot_safe_dates(table: TableFlow, postgres: SourcePostgres) -> None:
+    """Raise ContractError if the table contains dates that Debezium's snapshot would change.
 
-    Raises ContractError for dates that Debezium's snapshot changes: those before the year 1 become dates after it, and
-    those between the Julian and the Gregorian calendar are moved by ten days.
+    Dates before the year 1 become dates after it, and dates between the Julian and the Gregorian calendar are moved by
+    ten days.
     """
     flow = table.pipeline
-    found = flow.at_source(postgres).untellable_dates(flow.spec.source.schema_, table.name)
+    found = postgres.unsupported_dates(flow.spec.source.schema_, table.name)
     if found:
         raise ContractError(
-            f"table {table.source_table} has days before the year 1, or from 1582-10-05 to 1582-10-14, in "
-            f"{', '.join(found)}: Debezium's snapshot would tell others. Set these values to NULL until the "
-            "snapshot is through, and back to what they were after it (a change is told rightly); then run this again"
+            f"Cannot take a snapshot of table {table.source_table}: it has dates before the year 1, or from 1582-10-05 "
+            f"to 1582-10-14, in {', '.join(found)}, and Debezium's snapshot would change them. Set these values to "
+            "NULL, run this again, and restore the values after the snapshot: streamed changes are correct."
         )
 
 
-def _require_published(table: TableFlow, postgres: Postgres, catalog: TableCatalog) -> None:
-    """Check that the publication has every column of the table.
+def _require_published(table: TableFlow, postgres: SourcePostgres, catalog: TableCatalog) -> None:
+    """Raise UnsupportedTypeError for generated columns that the publication lacks.
 
-    Raises UnsupportedTypeError for generated columns that it lacks: Debezium's own schema of the table has them, and
-    where Debezium uses that schema, the values of later columns are shifted by one.
+    Debezium's own schema of the table has them, and when Debezium uses that schema, the values of later columns are
+    shifted by one.
     """
     flow = table.pipeline
     generated = [column for column in catalog.columns if column.generated]
     publication = flow.spec.source.publication
-    if generated and not flow.at_source(postgres).publishes_generated(publication):
+    if generated and not postgres.publishes_generated(publication):
         lacking = generated
     else:
         lacking = [column for column in generated if column.virtual]
     if lacking:
         raise UnsupportedTypeError(
-            f"column {lacking[0].name} of {table.source_table} is generated, and publication {publication} leaves it "
-            "out: let a trigger fill it, or drop it; a stored one can be published from PostgreSQL 18 on (CREATE or "
-            f"ALTER PUBLICATION {publication} … publish_generated_columns = stored)"
+            f"Cannot capture column {lacking[0].name} of {table.source_table}: it is generated, and publication "
+            f"{publication} does not contain it. Drop the column, or let a trigger fill an ordinary one. From "
+            "PostgreSQL 18 on, a stored generated column can be published (CREATE or ALTER PUBLICATION "
+            f"{publication} … publish_generated_columns = stored)."
+        )
+
+
+def _require_exact_nulls(table: TableFlow, catalog: TableCatalog) -> None:
+    """Raise UnsupportedTypeError for a column in which Apicurio's converter would write the default instead of NULL.
+
+    It reads a field by Struct.get(), which replaces NULL by the default of the field's schema. Confluent's converter
+    has the option ignore.default.for.nullables.
+    """
+    replaced = [column.name for column in catalog.columns if column.nullable and column.default is not None]
+    if table.pipeline.spec.stream.registry == "apicurio" and replaced:
+        raise UnsupportedTypeError(
+            f"Cannot capture column {replaced[0]} of {table.source_table} as Avro: it has a default and may be NULL, "
+            "and Apicurio's converter writes the default instead of NULL. Make the column NOT NULL, drop its default, "
+            "or use stream.format json or Confluent's converter."
         )
 
 
@@ -129,17 +148,17 @@ def _column(column: ColumnInfo, catalog: TableCatalog) -> captured_schema.Column
     )
 
 
-def _require_told(
+def _require_known_defaults(
     table: TableFlow,
-    postgres: Postgres,
+    postgres: SourcePostgres,
     old: captured_schema.TableSchema,
     seen: captured_schema.TableSchema,
     catalog: TableCatalog,
 ) -> None:
-    """Check that the catalog has the value of each new column in older rows.
+    """Raise SchemaChangeError if the value of a new column in older rows is not known.
 
-    Raises SchemaChangeError otherwise: the table was rewritten, so that older rows have values that no event contains
-    (for example by a default that differs from row to row), or the default cannot be written as Debezium writes it.
+    That is the case if the table was rewritten, so that older rows have values that no event contains (for example by a
+    default that differs from row to row), or if the default cannot be written as Debezium writes it.
     """
     before = evolution.match_columns(old, seen)
     rewritten = seen.filenode is None or seen.filenode != old.filenode
@@ -149,11 +168,13 @@ def _require_told(
         if column.name in before:
             continue
         if info.missing is not None and column.missing is None:
-            faults.append(f"the default of the new column {column.name} {column.type} can't be told without an event")
+            faults.append(
+                f"the default of the new column {column.name} {column.type} cannot be reproduced without a change event"
+            )
         elif (
             info.missing is None
             and rewritten
-            and flow.at_source(postgres).has_values(flow.spec.source.schema_, table.name, column.name)
+            and postgres.has_values(flow.spec.source.schema_, table.name, column.name)
         ):
             faults.append(f"the new column {column.name} was filled in a rewritten table, which writes no events")
     if faults:

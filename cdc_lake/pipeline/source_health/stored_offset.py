@@ -16,13 +16,13 @@ _LSNS = ("lsn", "lsn_proc", "lsn_commit")
 
 
 def position(offset: Mapping[str, object] | None) -> int:
-    """Return the furthest LSN of a stored offset, 0 where there is none."""
+    """Return the furthest LSN of a stored offset; 0 without an offset."""
     values = [offset.get(name) for name in _LSNS] if offset else []
     return max((value for value in values if isinstance(value, int)), default=0)
 
 
 def is_exactly_once(config: Mapping[str, str]) -> bool:
-    """Return whether a connector runs only where its records and offsets are one Kafka transaction."""
+    """Return whether the connector requires a worker that writes records and offsets in one Kafka transaction."""
     return config.get("exactly.once.support") == "required"
 
 
@@ -34,6 +34,6 @@ def acknowledged(flow: Flow, connect: Connectors) -> int | None:
     config = connect.get(flow.connector)
     if config is not None and is_exactly_once(config):
         return None
-    if not connect.tells_offsets(flow.connector):
+    if not connect.reports_offsets(flow.connector):
         return 0
     return position(next(iter(connect.offsets(flow.connector)), None))

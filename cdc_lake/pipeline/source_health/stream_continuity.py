@@ -11,28 +11,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
-from cdc_lake.contract.errors import ContractError, SourceBrokenError
+from cdc_lake.contract.errors import ContractError, SourceBrokenError, TableIncompleteError
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.source.epochs import Break, Completion, Epoch, Epochs, Start, broken_stream_error
 from cdc_lake.contract.source.stream_progress import PublicationState, StreamProgress, load, save
-from cdc_lake.pipeline.naming import Flow
+from cdc_lake.pipeline.naming import Flow, SourcePostgres, TableFlow
 from cdc_lake.pipeline.source_health import heartbeat_sequence, stored_offset
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
 from resources.connect.connector_interface import FAILED, Connectors, ConnectorStatus
 from resources.kafka.resource import Kafka
 from resources.postgres import lsn as lsn_text
-from resources.postgres.resource import Postgres
 from resources.postgres.slots import SlotInfo
 
 
 def begin(
     flow: Flow,
-    postgres: Postgres,
+    postgres: SourcePostgres,
     connect: Connectors,
     store: ObjectStore,
     starts: Mapping[str, Start] | None = None,
 ) -> Epoch:
-    """Return the current epoch; begin the first one, with the topics' current state, if the pipeline has none.
+    """Return the current epoch; before the first epoch, begin it, with the topics' current state.
 
     Raises SourceBrokenError if a slot of the pipeline's name exists that the pipeline did not create.
     """
@@ -43,18 +42,18 @@ def begin(
     ran = connect.get(flow.connector) is not None
     if not ran and postgres.slot(flow.slot) is not None:
         raise SourceBrokenError(
-            f"replication slot {flow.slot} of database {flow.spec.source.database} exists, and pipeline {flow.name} "
-            "has not begun: it is another deployment's, or left over. If nobody uses it, `cdc-lake reset "
-            f"{flow.name}` drops it; a snapshot that begins with an old slot would not be exact"
+            f"Cannot start pipeline {flow.name}: replication slot {flow.slot} of database {flow.spec.source.database} "
+            "exists already, from another or an earlier deployment, and a snapshot from this slot could miss or "
+            f"repeat changes. If the slot is not used any more, `cdc-lake reset {flow.name}` drops it."
         )
-    begun = beginning(flow, postgres, 0, "it ran before epochs were kept" if ran else "the pipeline was started")
+    begun = beginning(flow, postgres, 0, "it ran before epochs were stored" if ran else "the pipeline was started")
     epoch = epochs.begin(begun.model_copy(update={"starts": {} if ran else dict(starts or {})}))
     if ran:
         epochs.complete(0, Completion(snapshot_lsn=None, completed_at=datetime.now(UTC)))
     return epoch
 
 
-def beginning(flow: Flow, postgres: Postgres, number: int, reason: str) -> Epoch:
+def beginning(flow: Flow, postgres: SourcePostgres, number: int, reason: str) -> Epoch:
     """Return an epoch of the source's current state, without its starts."""
     server = postgres.identity()
     return Epoch(
@@ -69,7 +68,9 @@ def beginning(flow: Flow, postgres: Postgres, number: int, reason: str) -> Epoch
     )
 
 
-def examine(flow: Flow, postgres: Postgres, kafka: Kafka, connect: Connectors, store: ObjectStore) -> tuple[str, ...]:
+def examine(
+    flow: Flow, postgres: SourcePostgres, kafka: Kafka, connect: Connectors, store: ObjectStore
+) -> tuple[str, ...]:
     """Return the faults of the current epoch's stream; none if it is complete or has not begun.
 
     Faults are stored: the pipeline's stages fail until a resnapshot, and later calls return the same faults.
@@ -86,27 +87,27 @@ def examine(flow: Flow, postgres: Postgres, kafka: Kafka, connect: Connectors, s
     # Heartbeats are read before the slot: after one was streamed, a slot must exist. The slot is read before Connect's
     # offset, which only advances. The server's position is read last.
     after, gaps = heartbeat_sequence.follow(kafka, flow, epoch, mine)
-    streaming = after.beat is not None or epochs.completion(epoch.number) is not None
+    streaming = after.heartbeat is not None or epochs.completion(epoch.number) is not None
     # The state before the slot: slot and offset are consistent only while no task runs.
     config, halted = connect.get(flow.connector), _is_halted(connect.status(flow.connector))
     slot = postgres.slot(flow.slot)
-    told = connect.tells_offsets(flow.connector)
-    offset = next(iter(connect.offsets(flow.connector)), None) if told else None
+    reported = connect.reports_offsets(flow.connector)
+    offset = next(iter(connect.offsets(flow.connector)), None) if reported else None
     now, changed = _publication(flow, postgres, mine)
     faults = (
         *_server(postgres, epoch, mine, offset),
         *changed,
         *(_slot(flow, slot) if streaming else ()),
-        *(_offset(flow, mine, offset) if streaming and told else ()),
-        *(_slot_against_offset(flow, slot, offset) if streaming and told and halted else ()),
+        *(_offset(flow, mine, offset) if streaming and reported else ()),
+        *(_slot_against_offset(flow, slot, offset) if streaming and reported and halted else ()),
         *gaps,
-        *_topics(kafka, flow, epoch),
+        *topic_faults(kafka, flow.heartbeat_topic, epoch),
     )
     if not faults:
         noted = {
             "publication": now,
             "offset": after.offset or offset is not None,
-            "acknowledged": _acknowledged(mine, config, offset, told),
+            "acknowledged": _acknowledged(mine, config, offset, reported),
         }
         save(store, flow.name, after.model_copy(update=noted), seen)
     elif streaming or config is not None:
@@ -125,11 +126,29 @@ def note_acknowledged(flow: Flow, connect: Connectors, store: ObjectStore) -> No
         save(store, flow.name, seen.model_copy(update={"acknowledged": acknowledged}), seen)
 
 
-def require_whole(flow: Flow, postgres: Postgres, kafka: Kafka, connect: Connectors, store: ObjectStore) -> None:
+def require_whole(flow: Flow, postgres: SourcePostgres, kafka: Kafka, connect: Connectors, store: ObjectStore) -> None:
     """Raise SourceBrokenError if examine() returns faults."""
     faults = examine(flow, postgres, kafka, connect, store)
     if faults:
         raise broken_stream_error(flow.name, Break(faults=faults, found_at=datetime.now(UTC)))
+
+
+def require_topic(table: TableFlow, kafka: Kafka, store: ObjectStore) -> None:
+    """Raise SourceBrokenError if the table's topic is not the one that the current epoch began with."""
+    epoch = Epochs(store, table.pipeline.name).current()
+    faults = () if epoch is None else tuple(topic_faults(kafka, table.topic, epoch))
+    if faults:
+        raise broken_stream_error(table.pipeline.name, Break(faults=faults, found_at=datetime.now(UTC)))
+
+
+def require_complete(table: TableFlow, epoch: Epoch | None) -> None:
+    """Raise TableIncompleteError if the table is new to the epoch, and the topic lacks rows of it."""
+    if epoch is not None and not epoch.contains(table.topic):
+        raise TableIncompleteError(
+            f"Cannot read topic {table.topic} as a whole: table {table.name} is being added to pipeline "
+            f"{table.pipeline.name}, and its snapshot is not complete. Materialise {table.asset('topic')}, which takes "
+            "or continues it."
+        )
 
 
 def require_proven(flow: Flow, kafka: Kafka, store: ObjectStore) -> None:
@@ -157,26 +176,27 @@ def require_finished(flow: Flow, epochs: Epochs, epoch: Epoch) -> None:
     """Raise ContractError if a resnapshot is running or was interrupted: only it may start the connector then."""
     if epoch.number and epochs.completion(epoch.number) is None:
         raise ContractError(
-            f"epoch {epoch.number} of pipeline {flow.name} has begun and its snapshot is not in the lake: a resnapshot "
-            f"is under way, or was cut off. If none is, run `cdc-lake resnapshot {flow.name}` again: it goes on"
+            f"Cannot start connector {flow.connector}: the snapshot of epoch {epoch.number} of pipeline {flow.name} is "
+            "not in the lake yet: a resnapshot is running, or was interrupted. If no resnapshot is running, "
+            f"`cdc-lake resnapshot {flow.name}` continues it."
         )
 
 
-def _topics(kafka: Kafka, flow: Flow, epoch: Epoch) -> Iterator[str]:
-    """Yield a fault for each topic that was deleted or re-created since the epoch began: its records are lost."""
-    own = {flow.heartbeat_topic, *(table.topic for table in flow.tables)}  # a table may have been removed since
-    for topic, start in epoch.starts.items():
-        if topic not in own:
-            continue
-        found = kafka.topic(topic)
-        if found is None:
-            yield f"topic {topic} was deleted"
-        elif found.topic_id != start.topic_id:
-            yield f"topic {topic} was deleted and made again (id {start.topic_id}, now {found.topic_id})"
+def topic_faults(kafka: Kafka, topic: str, epoch: Epoch) -> Iterator[str]:
+    """Yield a fault if the topic was deleted or re-created since the epoch began: its records are lost.
+
+    The topic of a table concerns this table only: its stages fail until a resnapshot, and the other tables' stages do
+    not.
+    """
+    start, found = epoch.starts.get(topic), kafka.topic(topic)
+    if start is not None and found is None:
+        yield f"topic {topic} was deleted"
+    elif start is not None and found is not None and found.topic_id != start.topic_id:
+        yield f"topic {topic} was deleted and re-created (id {start.topic_id}, now {found.topic_id})"
 
 
 def _server(
-    postgres: Postgres, epoch: Epoch, seen: StreamProgress | None, offset: Mapping[str, object] | None
+    postgres: SourcePostgres, epoch: Epoch, seen: StreamProgress | None, offset: Mapping[str, object] | None
 ) -> Iterator[str]:
     server = postgres.identity()
     where = f"the server at {postgres.host}:{postgres.port}"
@@ -188,20 +208,20 @@ def _server(
         return
     if server.timeline != epoch.timeline:
         yield (
-            f"{where} went on from a backup or as a promoted replica (timeline {server.timeline}, before "
-            f"{epoch.timeline}): commits that were streamed may not be in it"
+            f"{where} was restored from a backup or is a promoted replica (timeline {server.timeline}, before "
+            f"{epoch.timeline}): it may lack commits that were streamed"
         )
-    beaten = 0 if seen is None or seen.beat is None else seen.beat.lsn
+    beaten = 0 if seen is None or seen.heartbeat is None else seen.heartbeat.lsn
     reached = max(beaten, epoch.lsn, stored_offset.position(offset))
     if server.timeline == epoch.timeline and server.lsn < reached:
         yield (
-            f"{where} was put back to an older state: its WAL ends at {lsn_text.to_text(server.lsn)}, and "
-            f"{lsn_text.to_text(reached)} was streamed"
+            f"{where} was restored to an older state: its WAL ends at {lsn_text.to_text(server.lsn)}, but changes up "
+            f"to {lsn_text.to_text(reached)} were streamed"
         )
 
 
 def _publication(
-    flow: Flow, postgres: Postgres, seen: StreamProgress | None
+    flow: Flow, postgres: SourcePostgres, seen: StreamProgress | None
 ) -> tuple[PublicationState | None, tuple[str, ...]]:
     """Return the publication's current state, and its differences from the previous one."""
     source = flow.spec.source
@@ -214,29 +234,29 @@ def _publication(
     own = [f"{source.schema_}.{name}" for name in (*source.tables, HEARTBEAT_TABLE)]
     faults = []
     if before is not None and before.oid != now.oid:
-        faults.append(f"{what} was dropped and made again: changes in between were not published")
+        faults.append(f"{what} was dropped and re-created: changes in between were not published")
     elif before is not None:
         if gone := [name for name in own if name in before.tables and name not in now.tables]:
             faults.append(f"{what} does not publish {', '.join(gone)} any more")
-        if again := [n for n in own if n in before.tables and n in now.tables and before.tables[n] != now.tables[n]]:
-            faults.append(f"{what} was without {', '.join(again)} for a while: changes in between were not published")
-        if before.version != now.version and not info.held_back:
+        if readded := [n for n in own if n in before.tables and n in now.tables and before.tables[n] != now.tables[n]]:
+            faults.append(f"{what} lacked {', '.join(readded)} for a while: changes in between were not published")
+        if before.version != now.version and not info.unpublished:
             faults.append(f"{what} was altered: operations may not have been published for a while")
-    if info.held_back:
-        faults.append(f"{what} does not publish every {' and '.join(info.held_back)}")
-    if narrowed := [f"{schema}.{table}" for schema, table in info.narrowed if f"{schema}.{table}" in own]:
-        faults.append(f"{what} has a row filter or a column list on {', '.join(narrowed)}")
+    if info.unpublished:
+        faults.append(f"{what} does not publish every {' and '.join(info.unpublished)}")
+    if filtered := [f"{schema}.{table}" for schema, table in info.filtered if f"{schema}.{table}" in own]:
+        faults.append(f"{what} has a row filter or a column list on {', '.join(filtered)}")
     return now, tuple(faults)
 
 
 def _slot(flow: Flow, slot: SlotInfo | None) -> Iterator[str]:
     what = f"replication slot {flow.slot}"
     if slot is None:
-        yield f"{what} is gone, and with it the WAL since what was streamed last"
+        yield f"{what} does not exist any more, so that WAL which was not streamed yet may be lost"
     elif slot.invalidation_reason is not None or slot.confirmed_flush_lsn is None:
         yield (
             f"{what} was invalidated by the server ({slot.invalidation_reason or 'unknown'}), most likely because it "
-            "held back more WAL than max_slot_wal_keep_size allows"
+            "retained more WAL than max_slot_wal_keep_size allows"
         )
 
 
@@ -244,8 +264,8 @@ def _offset(flow: Flow, seen: StreamProgress | None, offset: Mapping[str, object
     # Right after the first snapshot there is no offset yet: Connect stores it every offset.flush.interval.ms.
     if offset is None and seen is not None and seen.offset:
         yield (
-            f"Kafka Connect has no offset of connector {flow.connector} any more: it would take a snapshot without "
-            "the deletes that came before it"
+            f"Kafka Connect has no offset of connector {flow.connector} any more: the connector would take a new "
+            "snapshot, which does not report rows that were deleted before it"
         )
 
 
@@ -257,10 +277,10 @@ def _slot_against_offset(flow: Flow, slot: SlotInfo | None, offset: Mapping[str,
     """
     if offset is not None and slot is not None and (slot.confirmed_flush_lsn or 0) > stored_offset.position(offset):
         yield (
-            f"replication slot {flow.slot} begins at {lsn_text.to_text(slot.confirmed_flush_lsn or 0)}, after "
-            f"{lsn_text.to_text(stored_offset.position(offset))}, where connector {flow.connector} stands: it was "
-            "dropped and made again, read by somebody else, or the worker was killed before it stored what Debezium "
-            "had confirmed; what lies in between can be lost"
+            f"replication slot {flow.slot} begins at {lsn_text.to_text(slot.confirmed_flush_lsn or 0)}, after the "
+            f"offset {lsn_text.to_text(stored_offset.position(offset))} of connector {flow.connector}: the slot was "
+            "dropped and re-created, another program read it, or the worker was killed before it stored the offset "
+            "that Debezium had confirmed; changes in between can be lost"
         )
 
 
@@ -274,9 +294,9 @@ def _is_halted(status: ConnectorStatus | None) -> bool:
 
 
 def _acknowledged(
-    seen: StreamProgress | None, config: Mapping[str, str] | None, offset: Mapping[str, object] | None, told: bool
+    seen: StreamProgress | None, config: Mapping[str, str] | None, offset: Mapping[str, object] | None, reported: bool
 ) -> int | None:
-    """Return the new StreamProgress.acknowledged; the previous value while there is no connector."""
-    if config is None or not told:
+    """Return the new StreamProgress.acknowledged: the previous value if there is no connector, or no known offset."""
+    if config is None or not reported:
         return 0 if seen is None else seen.acknowledged
     return None if stored_offset.is_exactly_once(config) else stored_offset.position(offset)

@@ -8,21 +8,25 @@ from dataclasses import dataclass
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.objects.store import ObjectStore
+from cdc_lake.contract.source import stream_progress
 from cdc_lake.contract.source.epochs import Epoch, Start
+from cdc_lake.contract.source.stream_progress import StreamProgress
 from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.pipeline.naming import Flow, TableFlow
+from cdc_lake.pipeline.registry_location import registry_location
 from cdc_lake.pipeline.source_health.heartbeat import heartbeat
 from resources.kafka.resource import Kafka
 
 _SETTLE_SECONDS = 1.0
-_BEATS = 60
+_HEARTBEATS = 60
 """Ten minutes of heartbeats, or a minute of a barrier's."""
 ENDS_WITHIN_SECONDS = 90.0
 """Longer than the transaction of a killed producer stays open: transaction.timeout.ms is a minute."""
 
 
 @dataclass(frozen=True)
-class StreamedBeat:
+class StreamedHeartbeat:
     """A streamed heartbeat, with its partition and offset."""
 
     watermark: Watermark
@@ -32,7 +36,7 @@ class StreamedBeat:
 
 @dataclass(frozen=True)
 class TopicState:
-    """The state of a topic; `beats`, oldest first, were read before the offsets.
+    """The state of a topic; `progress` and then `heartbeats`, oldest first, were read before the offsets.
 
     If it is `settled`, all records that were written before the newest heartbeat are below `ends`. Otherwise a
     transaction that began before it is still open in a partition: its end is being written, and is visible in other
@@ -43,74 +47,86 @@ class TopicState:
     topic_id: str
     begins: Mapping[int, int]
     ends: Mapping[int, int]
-    beats: tuple[StreamedBeat, ...] = ()
+    heartbeats: tuple[StreamedHeartbeat, ...] = ()
     settled: bool = True
+    progress: StreamProgress | None = None
 
     @property
     def watermark(self) -> Watermark | None:
         """The newest heartbeat, of any epoch, acknowledged or not."""
-        return self.beats[-1].watermark if self.beats else None
+        return self.heartbeats[-1].watermark if self.heartbeats else None
 
-    def passed(self, flow: Flow, epoch: Epoch | None, acknowledged: int | None) -> Watermark | None:
+    def passed(self, flow: Flow, epoch: Epoch | None) -> Watermark | None:
         """Return the watermark of a reader that has consumed everything below `ends`; None if it is not known."""
-        return self.streamed(flow, epoch, acknowledged) if self.settled else None
+        return self.streamed(flow, epoch) if self.settled else None
 
-    def streamed(self, flow: Flow, epoch: Epoch | None, acknowledged: int | None) -> Watermark | None:
-        """Return the newest heartbeat of the epoch up to the LSN `acknowledged`; None is no limit.
+    def streamed(self, flow: Flow, epoch: Epoch | None) -> Watermark | None:
+        """Return the newest acknowledged heartbeat of the epoch.
 
         Returns None before the epoch's first heartbeat: LSNs of the previous epoch may be those of another server.
         """
-        return _newest(self.beats, None if epoch is None else epoch.starts.get(flow.heartbeat_topic), acknowledged)
+        if epoch is None:
+            return _newest(self.heartbeats, None, None)
+        limit = 0 if self.progress is None else self.progress.limit(epoch.number)
+        return _newest(self.heartbeats, epoch.starts.get(flow.heartbeat_topic), limit)
 
 
-def newest_beat(
+def newest_heartbeat(
     kafka: Kafka, flow: Flow, since: Start | None = None, acknowledged: int | None = None
 ) -> Watermark | None:
-    """Return the newest streamed heartbeat, None if there is none yet; see TopicState.streamed().
+    """Return the newest streamed heartbeat, or None before the first one; see TopicState.streamed().
 
     With `since` it returns only a heartbeat of that epoch: LSNs of the previous epoch may be those of another server.
     """
-    return _newest(_beats(kafka, flow), since, acknowledged)
+    return _newest(_heartbeats(kafka, flow), since, acknowledged)
 
 
-def _newest(beats: Sequence[StreamedBeat], since: Start | None, acknowledged: int | None) -> Watermark | None:
-    for beat in reversed(beats):
-        if since is not None and beat.offset < since.offsets.get(beat.partition, 0):
+def _newest(heartbeats: Sequence[StreamedHeartbeat], since: Start | None, acknowledged: int | None) -> Watermark | None:
+    for each in reversed(heartbeats):
+        if since is not None and each.offset < since.offsets.get(each.partition, 0):
             return None
-        if acknowledged is None or beat.watermark.lsn <= acknowledged:
-            return beat.watermark
+        if acknowledged is None or each.watermark.lsn <= acknowledged:
+            return each.watermark
     return None
 
 
-def _beats(kafka: Kafka, flow: Flow) -> tuple[StreamedBeat, ...]:
+def _heartbeats(kafka: Kafka, flow: Flow) -> tuple[StreamedHeartbeat, ...]:
     """Return the newest heartbeats after the last one that a snapshot read, oldest first."""
-    found: list[StreamedBeat] = []
+    found: list[StreamedHeartbeat] = []
     if kafka.topic(flow.heartbeat_topic) is None:
         return ()
-    for message in reversed(kafka.tail(flow.heartbeat_topic, _BEATS)):
-        beat = heartbeat(flow.heartbeat_topic, message)
-        if beat is None or beat.snapshot:
+    registry = registry_location(kafka, flow)
+    for message in reversed(kafka.tail(flow.heartbeat_topic, _HEARTBEATS)):
+        parsed = heartbeat(flow.heartbeat_topic, message, registry)
+        if parsed is None or parsed.snapshot:
             break
-        found.append(StreamedBeat(Watermark(beat.source_ts_ms, beat.lsn), message.partition, message.offset))
+        watermark = Watermark(parsed.source_ts_ms, parsed.lsn)
+        found.append(StreamedHeartbeat(watermark, message.partition, message.offset))
     return tuple(reversed(found))
 
 
-def now(kafka: Kafka, table: TableFlow) -> TopicState:
-    """Return the topic's state. Raises ContractError if the topic does not exist."""
+def now(kafka: Kafka, table: TableFlow, store: ObjectStore) -> TopicState:
+    """Return the topic's state; `store` has the stream's progress.
+
+    Raises ContractError if the topic does not exist, and ObjectDamagedError.
+    """
     flow = table.pipeline
-    beats = _beats(kafka, flow)
+    # First: what Connect acknowledges from here on may have records that are not below the ends.
+    progress = stream_progress.load(store, flow.name)
+    heartbeats = _heartbeats(kafka, flow)
     found = kafka.topic(table.topic)
     if found is None:
         raise ContractError(
-            f"there is no topic {table.topic} yet: materialise {'/'.join(table.key('topic').path)} first"
+            f"Cannot read topic {table.topic}: it does not exist yet. Materialise {table.asset('topic')} first."
         )
     ends, settled = settled_ends(kafka, table.topic)
     return TopicState(
         topic_id=found.topic_id,
         begins=kafka.begin_offsets(table.topic),
         ends=ends,
-        beats=beats,
+        heartbeats=heartbeats,
         settled=settled,
+        progress=progress,
     )
 
 
@@ -122,10 +138,10 @@ def require_settled(kafka: Kafka, topic: str, seconds: float = ENDS_WITHIN_SECON
     ends, settled = settled_ends(kafka, topic, seconds)
     if not settled:
         raise ContractError(
-            f"topic {topic} has records of a transaction that has not ended for {seconds:.0f} s: it is not known yet "
-            "whether they are committed. Kafka aborts the transaction of a killed producer after its "
-            "transaction.timeout.ms: run this again then; if the error persists, look at `cdc-lake logs connect` and "
-            "`cdc-lake logs kafka`"
+            f"Cannot read to the end: topic {topic} has records of a transaction that has not ended for {seconds:.0f} "
+            "s, so that it is not known yet whether they are committed. Kafka aborts the transaction of a killed "
+            "producer after its transaction.timeout.ms. Run this again then; if the error persists, read `cdc-lake "
+            "logs connect` and `cdc-lake logs kafka`."
         )
     return ends
 
@@ -137,7 +153,7 @@ def settled_ends(kafka: Kafka, topic: str, seconds: float | None = None) -> tupl
     """
     written = kafka.written_offsets(topic)
 
-    def look() -> tuple[Mapping[int, int], bool]:
+    def current() -> tuple[Mapping[int, int], bool]:
         ends = kafka.end_offsets(topic)
         return ends, all(ends.get(partition, 0) >= end for partition, end in written.items())
 
@@ -147,5 +163,5 @@ def settled_ends(kafka: Kafka, topic: str, seconds: float | None = None) -> tupl
         wait=wait_fixed(0.02),
         retry_error_callback=lambda state: state.outcome and state.outcome.result(),
     )
-    found: tuple[Mapping[int, int], bool] = waited(look)
+    found: tuple[Mapping[int, int], bool] = waited(current)
     return found

@@ -1,7 +1,7 @@
 """The Northwind sample: its tables (schema.sql), its outbox (outbox.sql) and a generator of its data.
 
-The data is made up by `generate.dataset()`; it has the shape of the well-known Northwind database (who buys
-how much, in how many lines, when), none of its names.
+`generate.dataset()` generates the data. Its distributions (customers, amounts, lines per order, dates) resemble those
+of the original Northwind database; all names are invented.
 """
 
 from __future__ import annotations

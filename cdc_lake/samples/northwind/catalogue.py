@@ -1,7 +1,4 @@
-"""What is sold: categories, and the products in each with their pack and list price.
-
-Not here: who supplies them (parties.py) and who bought them (orders.py).
-"""
+"""The categories, and the products of each with pack size and list price."""
 
 from __future__ import annotations
 
@@ -106,7 +103,7 @@ Baltic Lox | 10 packs of 500 g | 19.00
 
 
 def products() -> tuple[tuple[str, int, str, float], ...]:
-    """Name, number of the category (from 1), pack and list price of each product."""
+    """Return name, category number (from 1), pack size and list price of each product."""
     rows = []
     category = 0
     for line in _CATALOGUE.strip().splitlines():

@@ -1,31 +1,17 @@
-"""The rows of every table of the sample, the same ones each time."""
+"""Generate the rows of every table of the sample; the same seed gives the same rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 
-from cdc_lake.samples.northwind import catalogue, geography, parties
-from cdc_lake.samples.northwind.dice import Dice
+from cdc_lake.samples import geography
+from cdc_lake.samples.dice import Dice
+from cdc_lake.samples.northwind import catalogue, parties
 from cdc_lake.samples.northwind.orders import Order, orders
+from cdc_lake.samples.sample_tables import Row, Table, table
 
 SEED = 19960704
-
-Value = object
-Row = tuple[Value, ...]
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows for the columns named; columns not named stay NULL."""
-
-    name: str
-    columns: tuple[str, ...]
-    rows: tuple[Row, ...]
-
-
-def _table(name: str, columns: str, rows: Iterable[Row]) -> Table:
-    return Table(name, tuple(columns.split()), tuple(rows))
 
 
 def _employees(dice: Dice) -> Iterable[Row]:
@@ -43,7 +29,7 @@ def _employees(dice: Dice) -> Iterable[Row]:
 def _products(dice: Dice, suppliers: int) -> Iterable[Row]:
     for number, (name, category, pack, price) in enumerate(catalogue.products(), start=1):
         in_stock, on_order = dice.between(0, 120), 10 * dice.between(0, 7) if dice.chance() < 0.2 else 0
-        # Every supplier has something to sell; the rest falls where it falls.
+        # The first products have one supplier each, so that every supplier has a product; the others are random.
         supplier = number if number <= suppliers else dice.between(1, suppliers)
         yield (number, name, supplier, category, pack, price, in_stock, on_order, 5 * dice.between(0, 6),
                1 if dice.chance() < 0.1 else 0)  # fmt: skip
@@ -74,7 +60,7 @@ def _orders(placed: list[Order], ids: list[str], customers: list[parties.Firm]) 
 
 
 def dataset(seed: int = SEED) -> tuple[Table, ...]:
-    """All 14 tables, parents before children. Like the original's, the two of customer demographics are empty."""
+    """Return all 14 tables, parents before children. As in the original, the customer demographics are empty."""
     dice = Dice(seed)
     customers, suppliers = parties.firms(dice)
     ids = parties.customer_ids(customers)
@@ -84,27 +70,27 @@ def dataset(seed: int = SEED) -> tuple[Table, ...]:
     heads, lines = _orders(placed, ids, customers)
     firm = "company_name contact_name contact_title address city region postal_code country phone fax"
     return (
-        _table("categories", "category_id category_name description",
+        table("categories", "category_id category_name description",
                ((number, *row) for number, row in enumerate(catalogue.CATEGORIES, start=1))),
-        _table("customer_demographics", "customer_type_id customer_desc", ()),
-        _table("customers", f"customer_id {firm}",
+        table("customer_demographics", "customer_type_id customer_desc", ()),
+        table("customers", f"customer_id {firm}",
                ((key, *astuple(row)) for key, row in zip(ids, customers, strict=True))),
-        _table("customer_customer_demo", "customer_id customer_type_id", ()),
-        _table("employees", "employee_id last_name first_name title title_of_courtesy birth_date hire_date address "
+        table("customer_customer_demo", "customer_id customer_type_id", ()),
+        table("employees", "employee_id last_name first_name title title_of_courtesy birth_date hire_date address "
                "city region postal_code country home_phone extension notes reports_to photo_path",
                _employees(dice)),
-        _table("suppliers", f"supplier_id {firm}",
+        table("suppliers", f"supplier_id {firm}",
                ((number, *astuple(row)) for number, row in enumerate(suppliers, start=1))),
-        _table("products", "product_id product_name supplier_id category_id quantity_per_unit unit_price "
+        table("products", "product_id product_name supplier_id category_id quantity_per_unit unit_price "
                "units_in_stock units_on_order reorder_level discontinued", products),
-        _table("region", "region_id region_description", enumerate(geography.REGIONS, start=1)),
-        _table("territories", "territory_id territory_description region_id", territories),
-        _table("employee_territories", "employee_id territory_id", employee_territories),
-        _table("shippers", "shipper_id company_name phone",
+        table("region", "region_id region_description", enumerate(geography.REGIONS, start=1)),
+        table("territories", "territory_id territory_description region_id", territories),
+        table("employee_territories", "employee_id territory_id", employee_territories),
+        table("shippers", "shipper_id company_name phone",
                ((number, name, f"(555) 555-{9800 + number}") for number, name in enumerate(parties.SHIPPERS, 1))),
-        _table("us_states", "state_id state_abbr state_name state_region",
+        table("us_states", "state_id state_abbr state_name state_region",
                ((number, *row) for number, row in enumerate(sorted(geography.US_STATES, key=lambda s: s[1]), 1))),
-        _table("orders", "order_id customer_id employee_id order_date required_date shipped_date ship_via freight "
+        table("orders", "order_id customer_id employee_id order_date required_date shipped_date ship_via freight "
                "ship_name ship_address ship_city ship_region ship_postal_code ship_country", heads),
-        _table("order_details", "order_id product_id unit_price quantity discount", lines),
+        table("order_details", "order_id product_id unit_price quantity discount", lines),
     )  # fmt: skip

@@ -1,8 +1,7 @@
-"""Who orders what, and when: the part of the data that has Northwind's shape.
+"""Generate the orders with their customers, lines and dates, with distributions like the original Northwind's.
 
-Three customers are far ahead, the top 20 have most of the revenue, four order rarely and at high value, two never
-ordered. Orders 10248 to 11077 without 11075 have 2,152 lines, most of them one to four each.
-Not here: the rows of the tables (generate.py).
+Three customers have by far the highest revenue, the top 20 have most of it, four order rarely and at high value, and
+two never ordered. Orders 10248 to 11077 without 11075 have 2,152 lines, most orders one to four.
 """
 
 from __future__ import annotations
@@ -11,16 +10,16 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from math import sqrt
 
-from cdc_lake.samples.northwind.dice import Dice
+from cdc_lake.samples.dice import Dice
 
 FIRST, LAST, LEFT_OUT = 10248, 11077, 11075
 FIRST_DAY, LAST_DAY = date(1996, 7, 4), date(1998, 5, 6)
 NEW_PRICES = date(1997, 4, 1)
-"""Until then everything was sold a fifth below the list price of today."""
+"""Before this day, prices were a fifth below the list price."""
 
 LINES_OF_LAST, QUANTITY_OF_LAST = 25, 3
 LINE_COUNTS = ((6, 3), (5, 33), (4, 125), (3, 247), (2, 283), (1, 137))
-"""How many orders have how many lines. The last order is another thing: a little of 25 products, to try."""
+"""Pairs of a number of lines and the number of orders that have it. The last order differs: 25 lines, small amounts."""
 
 DISCOUNTS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25)
 DISCOUNT_WEIGHTS = (61, 9, 8, 7, 8, 7)
@@ -30,16 +29,16 @@ SHIPPER_WEIGHTS = (249, 325, 255)
 
 @dataclass(frozen=True)
 class Segment:
-    """Customers who buy alike."""
+    """Customers with similar orders."""
 
     orders: tuple[int, ...]
     """The number of orders of each customer."""
     quantity: int
-    """About how much of a product they take at a time."""
+    """The approximate quantity of a line."""
     long_orders: float = 0.0
-    """How much likelier than others they are to order many lines."""
+    """Added to the random score by which orders get many lines."""
     high_value: float = 0.0
-    """The chance that a line is one of the most expensive products."""
+    """The probability that a line has one of the most expensive products."""
 
 
 SEGMENTS = (
@@ -55,7 +54,7 @@ SEGMENTS = (
 
 @dataclass(frozen=True)
 class Line:
-    """A line of an order; product is an index into the catalogue."""
+    """A line of an order; `product` is an index into the catalogue."""
 
     product: int
     unit_price: float
@@ -65,7 +64,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Order:
-    """An order; customer, employee and shipper are indexes into their lists."""
+    """An order; `customer`, `employee` and `shipper` are indexes into their lists."""
 
     order_id: int
     customer: int
@@ -79,7 +78,7 @@ class Order:
 
 
 def _order_dates(count: int) -> list[date]:
-    """Working days, more and more orders a day: the rate doubles over the two years."""
+    """Return the orders' dates, all working days; the number of orders per day doubles over the two years."""
     span = (LAST_DAY - FIRST_DAY).days + 1
     days = [FIRST_DAY + timedelta(days=number) for number in range(span)]
     days = [day for day in days if day.weekday() < 5]
@@ -89,12 +88,12 @@ def _order_dates(count: int) -> list[date]:
 
 
 def _customers_of_orders(dice: Dice) -> tuple[list[int], list[Segment]]:
-    """The customer of each order, and the segment of each customer; customers take their places at random."""
+    """Return the customer of each order, and the segment of each customer, assigned at random."""
     places = [(segment, orders) for segment in SEGMENTS for orders in segment.orders]
     places = dice.shuffled(places)
     buyers = dice.shuffled([customer for customer, (_, orders) in enumerate(places) for _ in range(orders)])
     segments = [segment for segment, _ in places]
-    # The last order, the long one, is of a good customer, and not one of the three.
+    # The last order, which has 25 lines, belongs to a customer of the second segment.
     last = next(at for at in range(len(buyers) - 1, 0, -1) if segments[buyers[at]] is SEGMENTS[1])
     buyers[-1], buyers[last] = buyers[last], buyers[-1]
     return buyers, segments
@@ -130,7 +129,7 @@ def _shipped(day: date, dice: Dice) -> date | None:
 
 
 def orders(prices: list[float], dice: Dice) -> tuple[list[Order], list[Segment]]:
-    """All orders in the order of their ids, and the segment of each customer, by index."""
+    """Return all orders by ascending id, and the segment of each customer, by index."""
     ids = [order_id for order_id in range(FIRST, LAST + 1) if order_id != LEFT_OUT]
     buyers, segments = _customers_of_orders(dice)
     counts = _line_counts(buyers, segments, dice)

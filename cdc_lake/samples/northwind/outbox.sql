@@ -1,8 +1,8 @@
--- The outbox: one row an order, with everything about it as documents, for the change stream to carry.
--- It works on the tables of schema.sql and on the original Northwind scripts (smallint ids, bpchar keys).
+-- The outbox: one row for each order, which contains its data as JSON documents, for the change stream.
+-- It works on the tables of schema.sql and on those of the original Northwind scripts (smallint ids, bpchar keys).
 --
--- The rule that everything below keeps: cdc_events equals the view order_documents, at every commit.
--- What it costs, and what it does not promise under concurrency: docs/decisions/0002-outbox-triggers.md.
+-- Invariant: at every commit, cdc_events equals the view order_documents.
+-- Cost, and limits under concurrency: docs/decisions/0002-outbox-triggers.md.
 
 CREATE TABLE datalake.cdc_events (
     order_id        integer PRIMARY KEY,
@@ -17,19 +17,18 @@ CREATE TABLE datalake.cdc_events (
     shipper         jsonb,
     shipment        jsonb NOT NULL,
     updated_at      timestamptz NOT NULL
-) WITH (fillfactor = 70);  -- room on the page: no indexed column ever changes, so updates can stay on it
+) WITH (fillfactor = 70);  -- free space for updates on the same page, because no indexed column changes
 
--- Documents grow past the size from which PostgreSQL stores values out of line; with the default identity
--- an update that leaves such a value alone, and every delete, would reach the stream without it.
+-- PostgreSQL stores large documents out of line (TOAST). With the default replica identity, updates that do not change
+-- such a value, and all deletes, would be streamed without it.
 ALTER TABLE datalake.cdc_events REPLICA IDENTITY FULL;
 
--- Only columns that describe; what changes by the hour (stock, list prices) or is bulky (photo, notes)
--- stays out, so that changing it rewrites nothing here. A product's category and supplier are in its document
--- under their own columns' names, as in the original's outbox. A `real` is read through float8, since a cast
--- of `real` to numeric keeps six digits only (12500.55 becomes 12500.5); rounding to two decimals removes
--- the binary noise: 9.80, 0.15.
+-- Without columns that change often (stock, list prices) or are large (photo, notes), so that changing them rewrites
+-- no documents. A product's category and supplier are in its document under their own column names, as in the original
+-- outbox. A `real` is cast to float8 first, because a cast of `real` to numeric keeps only six digits (12500.55 becomes
+-- 12500.5); rounding to two decimals removes the binary noise: 9.80, 0.15.
 CREATE VIEW datalake.order_documents AS
-SELECT o.order_id,  -- not cast: a cast would keep a smallint key's index from being used
+SELECT o.order_id,  -- without a cast, which would prevent the use of a smallint key's index
        o.customer_id::text AS customer_id,
        o.order_date,
        o.required_date,
@@ -86,18 +85,18 @@ SELECT o.order_id,  -- not cast: a cast would keep a smallint key's index from b
          LEFT JOIN datalake.suppliers s ON s.supplier_id = p.supplier_id
         WHERE d.order_id = o.order_id) AS lines;
 
--- Writes the rows of these orders, and deletes the rows of those that are gone; with only_changed, writes only
--- the rows whose documents differ. Returns how many it wrote.
+-- Writes the rows of these orders, and deletes the rows of orders that do not exist; with only_changed, writes only
+-- rows whose documents differ. Returns the number of written rows.
 -- `SELECT datalake.refresh_cdc_events(array_agg(order_id), true) FROM datalake.orders` repairs the whole
--- outbox, for example after a load with triggers disabled. The view joins a dozen tables: planning it for each
--- call takes longer than reading one order, hence the generic plan.
+-- outbox, for example after a load with disabled triggers. The plan is generic, because the view joins a dozen tables:
+-- planning it for each call takes longer than reading one order.
 CREATE FUNCTION datalake.refresh_cdc_events(ids integer[], only_changed boolean DEFAULT false)
 RETURNS integer LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     written integer;
 BEGIN
-    -- First the locks, in the order of the keys, then (a new statement, hence a new snapshot) the reading:
-    -- of two transactions that add lines to one order, the second sees the first one's.
+    -- Lock the rows in key order, and read in a later statement, which has a new snapshot: of two transactions that add
+    -- lines to one order, the second sees the lines of the first.
     PERFORM FROM datalake.cdc_events WHERE order_id = ANY (ids) ORDER BY order_id FOR UPDATE;
 
     DELETE FROM datalake.cdc_events AS stored
@@ -126,15 +125,14 @@ BEGIN
 END
 $$;
 
--- Statements only note what they changed, in a table that is empty after each commit; a deferred trigger
--- writes the outbox once, when the transaction commits. So a transaction locks the rows of the outbox in the
--- order of their keys, whatever the order of its statements: two transactions that add lines to the same
--- orders do not deadlock over them.
+-- Statements only record what they changed, in a table that is empty after each commit; a deferred trigger writes the
+-- outbox once, when the transaction commits. A transaction therefore locks outbox rows in key order, independently of
+-- the order of its statements: two transactions that add lines to the same orders do not deadlock.
 CREATE UNLOGGED TABLE datalake.cdc_events_pending (
     txid        bigint NOT NULL DEFAULT txid_current(),
-    first       boolean NOT NULL,  -- of the rows that wait for this transaction's commit: one has the trigger fire
+    first       boolean NOT NULL,  -- whether it is the transaction's first row, which fires the trigger
     changed     text NOT NULL,     -- the table
-    keys        text[] NOT NULL    -- of `changed`; of order_details and employee_territories: the first key column
+    keys        text[] NOT NULL    -- keys in `changed`; for order_details and employee_territories the first key column
 );
 CREATE INDEX ON datalake.cdc_events_pending (txid);
 
@@ -147,7 +145,7 @@ BEGIN
 END
 $$;
 
--- The orders whose documents show these rows of a table.
+-- Returns the orders whose documents contain these rows of a table.
 CREATE FUNCTION datalake.orders_showing(changed text, keys text[]) RETURNS SETOF integer
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -181,8 +179,8 @@ BEGIN
 END
 $$;
 
--- Orders and their lines are always written. Of what orders refer to, only rows whose documents differ are
--- written, and the client that commits the change gets a message with their number.
+-- Changed orders and order lines are always written. A change of a referenced table writes only rows whose documents
+-- differ, and the client that commits it gets a message with their number.
 CREATE FUNCTION datalake.pending_to_outbox() RETURNS trigger
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -209,9 +207,9 @@ BEGIN
     PERFORM FROM datalake.cdc_events WHERE order_id = ANY (orders || referring) ORDER BY order_id FOR UPDATE;
     PERFORM datalake.refresh_cdc_events(orders);
     written := datalake.refresh_cdc_events(referring, only_changed => true);
-    IF written > 100 THEN  -- a warning reaches the server's log as well
+    IF written > 100 THEN  -- a warning is written to the server's log too
         RAISE WARNING 'a change of % rewrote % rows of datalake.cdc_events', sources, written
-            USING HINT = 'Each row is an event downstream; change many rows of it in one transaction.';
+            USING HINT = 'Each rewritten row is a change event. Change several rows in one transaction.';
     ELSIF written > 0 THEN
         RAISE NOTICE 'a change of % rewrote % rows of datalake.cdc_events', sources, written;
     END IF;
@@ -222,11 +220,11 @@ $$;
 CREATE CONSTRAINT TRIGGER write_outbox AFTER INSERT ON datalake.cdc_events_pending
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.first) EXECUTE FUNCTION datalake.pending_to_outbox();
 
--- What the statements note.
+-- Functions that record the changes of a statement.
 
 CREATE FUNCTION datalake.orders_to_outbox() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF TG_OP = 'TRUNCATE' THEN  -- their rows are deleted one by one: a TRUNCATE would not reach the stream
+    IF TG_OP = 'TRUNCATE' THEN  -- delete the outbox rows one by one, because TRUNCATE writes no change events
         PERFORM datalake.note_changes('orders', ARRAY(SELECT order_id::text FROM datalake.cdc_events));
     ELSIF TG_OP = 'INSERT' THEN
         PERFORM datalake.note_changes('orders', ARRAY(SELECT order_id::text FROM new_rows));
@@ -273,8 +271,8 @@ BEGIN
 END
 $$;
 
--- What orders refer to, where a column that the documents show has changed: an update of a product's stock
--- notes nothing.
+-- Referenced tables: only changes of columns that the documents contain are recorded; an update of a product's stock is
+-- not.
 
 CREATE FUNCTION datalake.customers_to_outbox() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -364,8 +362,8 @@ $$;
 
 SELECT datalake.refresh_cdc_events(ARRAY(SELECT order_id FROM datalake.orders));
 
--- A trigger with transition tables takes one kind of statement, hence one each. Inserts and deletes of
--- what orders refer to need none: the foreign keys let no order refer to such a row then.
+-- A trigger with transition tables handles one kind of statement. Inserts and deletes in referenced tables need no
+-- trigger: by the foreign keys, no order refers to such a row at that time.
 
 CREATE TRIGGER outbox_insert AFTER INSERT ON datalake.orders
     REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION datalake.orders_to_outbox();

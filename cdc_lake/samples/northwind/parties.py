@@ -1,7 +1,4 @@
-"""Who trades: customers, suppliers, employees and shippers, put together from the names in geography.py.
-
-Not here: what they order (orders.py).
-"""
+"""Generate customers and suppliers from the names in geography.py; the list of employees and shippers."""
 
 from __future__ import annotations
 
@@ -10,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 
-from cdc_lake.samples.northwind.dice import Dice
-from cdc_lake.samples.northwind.geography import COUNTRIES, Country
+from cdc_lake.samples.dice import Dice
+from cdc_lake.samples.geography import COUNTRIES, Country
 
 CUSTOMERS_BY_COUNTRY = (
     ("USA", 13), ("Germany", 11), ("France", 11), ("Brazil", 9), ("UK", 8), ("Spain", 6),
@@ -24,7 +21,7 @@ SUPPLIERS_BY_COUNTRY = (
 TITLES = ("Owner", "Buyer", "Purchasing Lead", "Accounts Manager", "Sales Agent", "Marketing Assistant")
 
 SHIPPERS = ("Comet Parcel", "Blue Anchor Freight", "Overland & Sons", "Kestrel Air", "Tramline Post", "Northgate")
-"""The first three carry the orders; the others are under contract and have not been used."""
+"""The first three ship the orders; the others have no orders."""
 
 EMPLOYEES = (
     # last name, first name, title, courtesy, born, hired, reports to, number of territories
@@ -42,7 +39,7 @@ EMPLOYEES = (
 
 @dataclass(frozen=True)
 class Firm:
-    """A customer or a supplier, with the one person there whom one talks to."""
+    """A customer or a supplier, with a contact person."""
 
     company_name: str
     contact_name: str
@@ -80,7 +77,7 @@ def _firm(company_name: str, country: Country, dice: Dice) -> Firm:
 
 
 def firms(dice: Dice) -> tuple[list[Firm], list[Firm]]:
-    """The 91 customers and the 29 suppliers; no two have the same name."""
+    """Return the 91 customers and the 29 suppliers, with unique names."""
     names = {name: _company_names(country) for name, country in COUNTRIES.items()}
     customers, suppliers = (
         [_firm(next(names[name]), COUNTRIES[name], dice) for name, count in plan for _ in range(count)]
@@ -90,7 +87,7 @@ def firms(dice: Dice) -> tuple[list[Firm], list[Firm]]:
 
 
 def customer_ids(customers: list[Firm]) -> list[str]:
-    """A key of five letters for each customer, from its name: the first five, or the next that are free."""
+    """Return a unique key of five letters for each customer: four letters of its name, and a later one of it."""
     ids: list[str] = []
     for customer in customers:
         plain = unicodedata.normalize("NFKD", customer.company_name)

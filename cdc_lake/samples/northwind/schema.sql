@@ -1,4 +1,4 @@
--- The tables of the sample database: the shape of Northwind, a trading company's orders.
+-- The tables of the sample database, modelled on Northwind, a trading company's orders.
 -- Run with search_path set to the schema that receives them (the loader sets it to "datalake").
 -- Prices, freight and discounts are `real`, as in the original: reading them exactly is part of the sample.
 
@@ -113,7 +113,7 @@ CREATE TABLE us_states (
     state_region    varchar(50)
 );
 
--- Wider than the original's smallint: traffic generators go on counting past 32,767.
+-- Wider than the original's smallint: traffic generators use ids above 32,767.
 CREATE TABLE orders (
     order_id            integer PRIMARY KEY,
     customer_id         varchar(5) REFERENCES customers,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from cdc_lake_tests.aws_api.emr.runs import Execute, Run, Runs
 from cdc_lake_tests.aws_api.emr.serverless import EmrServerless
 from cdc_lake_tests.aws_api.emr.steps import EmrSteps
-from cdc_lake_tests.fakes.s3 import MemoryS3, served_s3
+from cdc_lake_tests.fakes.aws.s3 import MemoryS3, served_s3
 from cdc_lake_tests.fakes.server import serving
 from infra.local.aws_api.server import Application, Environ, StartResponse
 

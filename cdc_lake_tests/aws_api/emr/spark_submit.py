@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import pyspark
 
 from cdc_lake_tests.aws_api.emr.runs import Execute, Run
-from infra.local.artifacts.spark_classes import java_options
+from infra.artifacts.spark_classes import java_options
 from infra.local.stack.endpoints import Endpoints
 
 _SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"

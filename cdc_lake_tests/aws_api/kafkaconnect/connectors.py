@@ -1,6 +1,6 @@
 """MSK Connect's connectors, and the operations that change them, on a Connect worker.
 
-An operation ends when a request describes or lists it or its connector: only then the worker is asked for the state.
+An operation ends when a request describes or lists it or its connector: only then the worker's state is read.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ class MskConnect:
         self._worker, self._region, self._lock = worker, region, RLock()
         self.plugins = Plugins(region)
         self.connectors: dict[str, Answer] = {}
-        """By ARN; beside the members that AWS describes, `tags`, and of a change in progress its operation's ARN."""
-        self._operations: dict[str, Answer] = {}
+        """By ARN: the members that AWS describes, `tags`, and the ARN of an operation in progress."""
+        self.operations: dict[str, Answer] = {}
+        """By ARN; one without endTime is in progress."""
         operations: dict[str, Operation] = {
             **self.plugins.operations,
             "CreateConnector": self._create,
@@ -73,12 +74,12 @@ class MskConnect:
         return {name: found[name] for name in ("connectorArn", "connectorName", "connectorState")}
 
     def _describe(self, request: dict[str, Any]) -> Answer:
-        found = self._look(self._connector(request["connectorArn"]))
+        found = self._refreshed(self._connector(request["connectorArn"]))
         return {name: found[name] for name in (*_DESCRIBED, *_REQUESTED, "stateDescription") if name in found}
 
     def _list(self, request: dict[str, Any]) -> Answer:
         prefix = request.get("connectorNamePrefix", "")
-        found = [self._look(each) for each in self.connectors.values() if each["connectorName"].startswith(prefix)]
+        found = [self._refreshed(each) for each in self.connectors.values() if each["connectorName"].startswith(prefix)]
         return {"connectors": [{name: each[name] for name in _DESCRIBED} for each in found]}
 
     def _update(self, request: dict[str, Any]) -> Answer:
@@ -112,13 +113,13 @@ class MskConnect:
         return {"connectorArn": found["connectorArn"], "connectorState": "DELETING"}
 
     def _describe_operation(self, request: dict[str, Any]) -> Answer:
-        found = self._operations[request["connectorOperationArn"]]
-        self._look(self._connector(found["connectorArn"]))
+        found = self.operations[request["connectorOperationArn"]]
+        self._refreshed(self._connector(found["connectorArn"]))
         return found
 
     def _list_operations(self, request: dict[str, Any]) -> Answer:
-        arn = self._look(self._connector(request["connectorArn"]))["connectorArn"]
-        return {"connectorOperations": [each for each in self._operations.values() if each["connectorArn"] == arn]}
+        arn = self._refreshed(self._connector(request["connectorArn"]))["connectorArn"]
+        return {"connectorOperations": [each for each in self.operations.values() if each["connectorArn"] == arn]}
 
     def _tag(self, request: dict[str, Any]) -> Answer:
         self._connector(request["resourceArn"])["tags"].update(request["tags"])
@@ -130,7 +131,7 @@ class MskConnect:
         return self.connectors[arn]
 
     def _settled(self, request: dict[str, Any], state: str) -> Answer:
-        found = self._look(self._connector(request["connectorArn"]))
+        found = self._refreshed(self._connector(request["connectorArn"]))
         if found["connectorState"] != state:
             raise AwsError("BadRequestException", f"The connector is {found['connectorState']}, not {state}.")
         return found
@@ -144,7 +145,7 @@ class MskConnect:
     def _begun(self, connector: Answer, state: str, kind: str) -> Answer:
         """Record an operation of the connector; return the answer to the request that began it."""
         arn = new_arn(self._region, "connector-operation", connector["connectorName"])
-        self._operations[arn] = {
+        self.operations[arn] = {
             "connectorArn": connector["connectorArn"],
             "connectorOperationArn": arn,
             "connectorOperationState": "PENDING",
@@ -154,8 +155,8 @@ class MskConnect:
         connector.update(connectorState=state, operation=arn)
         return {"connectorArn": connector["connectorArn"], "connectorOperationArn": arn}
 
-    def _look(self, connector: Answer) -> Answer:
-        """Return the connector, after ending a change that the worker is through with."""
+    def _refreshed(self, connector: Answer) -> Answer:
+        """Return the connector, after ending a change that the worker has completed."""
         if connector["connectorState"] not in _IN_PROGRESS:
             return connector
         status = self._worker.status(connector["connectorName"])
@@ -175,7 +176,7 @@ class MskConnect:
     def _end(self, connector: Answer, state: str, ended: str | None = None, fault: str | None = None) -> None:
         connector["connectorState"] = state
         connector.pop("before", None)
-        operation = self._operations.get(connector.pop("operation", ""))
+        operation = self.operations.get(connector.pop("operation", ""))
         if operation is not None:
             kind = operation["connectorOperationType"].partition("_")[0]
             operation.update(connectorOperationState=ended or f"{kind}_COMPLETE", endTime=datetime.now(UTC))

@@ -15,8 +15,8 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 
 from cdc_lake_tests.aws_api.kafkaconnect.connectors import MskConnect
 from cdc_lake_tests.aws_api.kafkaconnect.plugins import ACCOUNT
-from cdc_lake_tests.fakes.connect import FakeConnect
 from cdc_lake_tests.fakes.server import serving
+from cdc_lake_tests.fakes.source.connect import FakeConnect
 
 _SESSION = boto3.Session(aws_access_key_id="key", aws_secret_access_key="secret")
 """One session for all tests: it reads the models of the services once."""

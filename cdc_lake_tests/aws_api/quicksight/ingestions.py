@@ -1,4 +1,4 @@
-"""Ingestions: the SQL of a dataset in SPICE is run, and its rows are counted."""
+"""A fake of QuickSight's ingestions: runs the dataset's SQL on Trino and counts the rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TRINO_TYPES = {
     "DECIMAL": (*_INTEGERS, "decimal", "double", "real"),
     "DATETIME": ("date", "timestamp", "timestamp with time zone"),
 }
-"""By QuickSight's type: the types that it can be read from."""
+"""The Trino types that QuickSight can read as each of its types."""
 
 
 class Engine(Protocol):
@@ -39,7 +39,7 @@ class Ingestions:
         self._objects, self._engine = objects, engine
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ingestion")
         self.rows_dropped = 0
-        """How many rows each further ingestion drops."""
+        """The number of rows that each ingestion from now on reports as dropped."""
 
     def start(self, data_set: Record, id: str) -> Record:
         """Queue an ingestion of a dataset. Raises ResourceExistsException if it has one with this id."""
@@ -70,7 +70,7 @@ class Ingestions:
             ingestion.update(ended)
 
     def _read(self, custom_sql: dict[str, Any]) -> Record:
-        # As a subquery only a SELECT can run. QuickSight has no default database.
+        # Only a SELECT can be a subquery. QuickSight sets no default database.
         sql = f"SELECT * FROM (\n{custom_sql['SqlQuery']}\n) AS custom_sql"
         outcome = self._engine.run(sql, catalog=CATALOG, schema=None, progress=Progress(), stopped=lambda: False)
         if fault := _mismatch(custom_sql["Columns"], outcome.columns):

@@ -1,5 +1,5 @@
-"""The stack of the tests of up and down, for kills."""
+"""Fixtures of the tests that kill a stack's components, shared with the integration tests of the stack."""
 
-from cdc_lake_tests.integration.infra.engine_probes import engines, stack
+from cdc_lake_tests.integration.infra.engine_probes import engine_clients, filled_stack
 
-__all__ = ["engines", "stack"]
+__all__ = ["engine_clients", "filled_stack"]

@@ -1,4 +1,4 @@
-"""Records that no pipeline should be stopped by, one of each kind; and a topic that they stand in among good ones."""
+"""Bad records that must not stop a pipeline, one of each kind, and a topic that contains them among good records."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LARGE = 10 * 2**20
 
 
 def good(key: int, lsn: int, **values: object) -> bytes:
-    """A record that can be read."""
+    """Return a readable record."""
     return json.dumps(event(key, "u", lsn, **values)).encode()  # type: ignore[arg-type]
 
 
@@ -44,13 +44,13 @@ AT_LANDING: list[tuple[bytes | None, str]] = [
     (json.dumps(event(900, "u", 900), indent=1).encode(), "line break"),
     (good(900, 900, note="x" * LARGE), f"more than the {8 * 2**20:,} of landing.record_bytes"),
 ]
-"""Records that can't be landed, and why."""
+"""Records that cannot be landed, with the reason."""
 
 AT_READING: list[tuple[bytes, str]] = [
     (b"not JSON at all", "not a JSON object"),
     (good(900, 900)[:-1], "not a JSON object"),
     (good(900, 900)[:40], "not a JSON object"),
-    (b"\x00\x01\x02\x03\x04", "not a JSON object"),  # a converter of another format: Avro begins so
+    (b"\x00\x01\x02\x03\x04", "not a JSON object"),  # the first bytes of an Avro converter's message
     (b"[1, 2]", "not a JSON object"),
     (b'"text"', "not a JSON object"),
     (b"null", "not a JSON object"),
@@ -88,12 +88,12 @@ AT_READING: list[tuple[bytes, str]] = [
         "Cannot read column __deleted: '.*' is not a valid boolean",
     ),
 ]
-"""Records that are landed and can't be read, and why."""
+"""Records that are landed and cannot be read, with the reason."""
 
 
 @dataclass
 class PoisonedTopic:
-    """A topic in a pipeline and a table of its own; `places` are the offsets of what was sent, in order."""
+    """A topic with its own pipeline and table; `places` are the offsets of the sent records, in order."""
 
     engines: Engines
     name: str
@@ -111,11 +111,11 @@ class PoisonedTopic:
 
     @property
     def table(self) -> UpsertSpec:
-        """What the upsert is told; a lease that another holds is not waited for."""
+        """The upsert's specification; it does not wait for a lease that another writer holds."""
         return UpsertSpec(self.engines.location, self.name, self.name, SOURCE, "orders", KEY, lease_wait_seconds=0)
 
     def send(self, *values: bytes | None) -> list[int]:
-        """Produce records with a key and a header each; their offsets."""
+        """Produce records, each with a key and a header, and return their offsets."""
         kafka = self.engines.kafka
         producer = Producer({"bootstrap.servers": kafka.bootstrap, "linger.ms": 0, "message.max.bytes": 16 * 2**20})
         offsets: list[int] = []
@@ -134,7 +134,7 @@ class PoisonedTopic:
         return offsets
 
     def land(self, **changes: int) -> LandReport:
-        """Land what is new."""
+        """Land the records that are not landed yet."""
         kafka = self.engines.kafka
         found = kafka.topic(self.name)
         assert found is not None
@@ -154,32 +154,32 @@ class PoisonedTopic:
         return land.run(self.engines.spark, spec)
 
     def upsert(self) -> UpsertReport:
-        """Apply what is new."""
+        """Apply the manifests that are not applied yet."""
         return upsert.run(self.engines.spark, self.table)
 
     def deliver(self, *values: bytes | None) -> UpsertReport:
-        """Send, land, apply."""
+        """Send, land and apply records."""
         self.send(*values)
         self.land()
         return self.upsert()
 
     def replay(self, *ids: str) -> ReplayReport:
-        """Replay letters: these, or all."""
+        """Replay the given letters, or all."""
         return replay.run(self.engines.spark, ReplaySpec(self.table, ids or None))
 
     def letters(self, closed: bool = False) -> dict[int, DeadLetter]:
-        """The letters by offset."""
+        """Return the open or the closed letters by offset."""
         return {each.offset: each for each in dead_letters.letters(self.store, self.name, closed)}
 
     def checkpoint(self) -> timeline.Checkpoint:
-        """The table's checkpoint."""
+        """Return the table's checkpoint."""
         commit = timeline.last_commit(self.store, self.table.prefix)
         assert commit is not None
         assert commit.checkpoint is not None
         return commit.checkpoint
 
     def rows(self) -> dict[int, dict[str, object]]:
-        """The table's rows by key."""
+        """Return the table's rows by key."""
         found = [row.asDict() for row in self.engines.spark.read.format("hudi").load(self.table.uri()).collect()]
         rows = {row["id"]: row for row in found}
         assert len(rows) == len(found)

@@ -1,6 +1,33 @@
-"""The engines of the jobs' tests, for what is told them in disorder, spoilt or cut off."""
+"""Fixtures of the fault tests of the jobs; they use the engines of the jobs' integration tests.
 
+In CI the tables of all these tests are of one type, which the seed draws; in FULL each test runs with both types.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+from cdc_lake.jobs.hudi.writer import TableType
 from cdc_lake_tests.faults.jobs.paused_writer import pause_writer
-from cdc_lake_tests.integration.jobs.conftest import engines, new_table
+from cdc_lake_tests.integration.jobs.conftest import NewTable, job_engines
+from cdc_lake_tests.integration.jobs.engines import Engines
+from cdc_lake_tests.integration.jobs.hudi_table import LakeTable
+from cdc_lake_tests.pytest_hooks.long_test_sizes import drawn
 
-__all__ = ["engines", "new_table", "pause_writer"]
+__all__ = ["job_engines", "new_table", "pause_writer"]
+
+
+@pytest.fixture(scope="package", params=drawn(("cow", "mor"), in_ci=1))
+def table_type(request: pytest.FixtureRequest) -> TableType:
+    """Return the type of the tables."""
+    found: TableType = request.param
+    return found
+
+
+@pytest.fixture(scope="package")
+def new_table(job_engines: Engines, table_type: TableType) -> NewTable:
+    """Return a factory of tables (columns, key), each in its own pipeline."""
+    numbers = count(1)
+    return lambda columns, key: LakeTable(job_engines, f"{table_type}-table-{next(numbers)}", columns, key, table_type)

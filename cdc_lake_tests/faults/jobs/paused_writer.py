@@ -1,7 +1,6 @@
-"""A writer that is paused at a place of its job, and whose lease is not renewed meanwhile.
+"""A writer that is paused at a failpoint of its job, and whose lease is not renewed meanwhile.
 
-A pause is played in this process: the writer waits, as if it were stopped by SIGSTOP (the tests of faults do that to
-processes).
+The writer is a waiting thread of this process. `faults/writers/writer_process.py` stops a process by SIGSTOP.
 """
 
 from __future__ import annotations
@@ -23,38 +22,38 @@ BOUND = 120.0
 
 @dataclass
 class Writer:
-    """One job in a thread of its own, paused the first time that it gets to a place."""
+    """A job in its own thread, paused when it reaches a failpoint for the first time."""
 
     spec: UpsertSpec
     place: str
     job: Callable[[UpsertSpec], Any]
     paused: Event = field(default_factory=Event)
-    go_on: Event = field(default_factory=Event)
+    resumed: Event = field(default_factory=Event)
     report: Any = None
     error: Exception | None = None
 
     def start(self) -> Writer:
-        """Run until the place is reached."""
+        """Run to the failpoint."""
         self._thread = Thread(target=self._run, daemon=True)
         self._thread.start()
-        assert self.paused.wait(BOUND), f"{self.spec.owner} ended before it got to {self.place}: {self.error}"
+        assert self.paused.wait(BOUND), f"{self.spec.owner} ended before it reached {self.place}: {self.error}"
         return self
 
-    def wake(self) -> Writer:
-        """Run on to the end."""
-        self.go_on.set()
+    def finish(self) -> Writer:
+        """Run to the end."""
+        self.resumed.set()
         self._thread.join(BOUND)
         assert not self._thread.is_alive()
         return self
 
-    def asleep(self) -> bool:
-        """Whether it is in its pause."""
-        return self.paused.is_set() and not self.go_on.is_set()
+    def is_paused(self) -> bool:
+        """Return whether the job is paused."""
+        return self.paused.is_set() and not self.resumed.is_set()
 
     def _run(self) -> None:
         try:
             self.report = self.job(replace(self.spec, lease_seconds=SECONDS, lease_wait_seconds=60))
-        except Exception as error:  # noqa: BLE001 - the test looks at it
+        except Exception as error:  # noqa: BLE001 - the test checks it
             self.error = error
 
 
@@ -63,7 +62,7 @@ Pause = Callable[[UpsertSpec, str, Callable[[UpsertSpec], Any]], Writer]
 
 @pytest.fixture
 def pause_writer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pause]:
-    """Starts a job (its spec has the owner) that pauses at a place."""
+    """Return a function that starts a job (its spec has the owner) which pauses at a failpoint."""
     writers: list[Writer] = []
     renew = Lease.renew
 
@@ -71,11 +70,11 @@ def pause_writer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pause]:
         for writer in writers:
             if writer.place == name and not writer.paused.is_set():
                 writer.paused.set()
-                writer.go_on.wait(BOUND)
+                writer.resumed.wait(BOUND)
                 return
 
     def renewed(lease: Lease) -> None:
-        if any(writer.asleep() and writer.spec.owner == lease.claim.owner for writer in writers):
+        if any(writer.is_paused() and writer.spec.owner == lease.claim.owner for writer in writers):
             raise TimeoutError("its process is stopped")
         renew(lease)
 
@@ -87,4 +86,4 @@ def pause_writer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pause]:
     monkeypatch.setattr(Lease, "renew", renewed)
     yield started
     for writer in writers:
-        writer.wake()
+        writer.finish()

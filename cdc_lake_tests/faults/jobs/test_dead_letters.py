@@ -1,9 +1,10 @@
-"""Poison in a real topic: the rest lands, the poison is kept, and gets another chance once its cause is mended."""
+"""Bad records in a real topic become dead letters and the others land; a replay applies letters that are repaired."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,7 +19,7 @@ from cdc_lake.contract.objects import dead_letters, object_names
 from cdc_lake.contract.schema import captured_schema
 from cdc_lake.contract.schema.captured_schema import Column
 from cdc_lake.contract.source.epochs import Completion, Epoch, Epochs
-from cdc_lake.contract.table import lease
+from cdc_lake.contract.table import lease, timeline
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.maintenance import replay
 from cdc_lake.jobs.maintenance.replay import ReplaySpec
@@ -26,11 +27,13 @@ from cdc_lake_tests.faults.jobs.bad_records import AT_LANDING, AT_READING, SOURC
 from cdc_lake_tests.faults.jobs.paused_writer import Pause
 from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.engines import Engines
-from cdc_lake_tests.trial_counts import Tried
+from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
+
+TESTS_IN_CI = 5
 
 NewTopic = Callable[[], PoisonedTopic]
 PRETTY = json.dumps(event(1, "u", 10, note="old"), indent=1).encode()
-"""A good record that can't be landed; replayed, it is read as it is."""
+"""A good record that cannot be landed, because it has line breaks; a replay reads it."""
 
 
 @pytest.fixture(scope="package")
@@ -39,24 +42,26 @@ def numbers() -> Iterator[int]:
 
 
 @pytest.fixture
-def poisoned(engines: Engines, numbers: Iterator[int]) -> Iterator[PoisonedTopic]:
-    """A topic of one's own, and its table."""
-    topic = PoisonedTopic(engines, f"poisoned-{next(numbers)}")
+def poisoned(job_engines: Engines, numbers: Iterator[int]) -> Iterator[PoisonedTopic]:
+    """Return a new topic and its table."""
+    topic = PoisonedTopic(job_engines, f"poisoned-{next(numbers)}")
     yield topic
-    engines.kafka.delete_topic(topic.name)
+    job_engines.kafka.delete_topic(topic.name)
 
 
-def test_poison_of_every_kind_is_kept_and_the_rest_lands(poisoned: PoisonedTopic, tried: Tried) -> None:
-    poison = [*AT_LANDING, *AT_READING]
-    sent = [value for number, (bad, _) in enumerate(poison) for value in (good(number, 10 + number), bad)]
+def test_bad_records_of_every_kind_are_kept_and_the_others_land(
+    poisoned: PoisonedTopic, count_trials: CountTrials
+) -> None:
+    bad_records = [*AT_LANDING, *AT_READING]
+    sent = [value for number, (bad, _) in enumerate(bad_records) for value in (good(number, 10 + number), bad)]
     offsets = poisoned.send(*sent)
     landed = poisoned.land()
     assert (landed.dead_letters, landed.records) == (len(AT_LANDING), len(sent) - len(AT_LANDING))
     applied = poisoned.upsert()
     letters = poisoned.letters()
-    assert [bad for (bad, _), offset in zip(poison, offsets[1::2], strict=True) if offset not in letters] == []
-    assert (applied.dead_letters, applied.keys) == (len(AT_READING), len(poison))
-    for (bad, reason), offset in zip(poison, offsets[1::2], strict=True):
+    assert [bad for (bad, _), offset in zip(bad_records, offsets[1::2], strict=True) if offset not in letters] == []
+    assert (applied.dead_letters, applied.keys) == (len(AT_READING), len(bad_records))
+    for (bad, reason), offset in zip(bad_records, offsets[1::2], strict=True):
         letter = letters.pop(offset)
         assert re.search(reason, letter.reason), (bad and bad[:100], letter.reason)
         assert dead_letters.value_of(poisoned.store, poisoned.name, letter) == bad
@@ -66,9 +71,9 @@ def test_poison_of_every_kind_is_kept_and_the_rest_lands(poisoned: PoisonedTopic
         assert letter.headers == ((("by", b"\xff"),) if at_landing else ())
         assert (letter.key is not None) == at_landing
     assert letters == {}
-    assert poisoned.rows().keys() == set(range(len(poison)))
-    tried("bad inputs", len(poison))
-    # None of it can be read a second time either, and nothing is committed for it.
+    assert poisoned.rows().keys() == set(range(len(bad_records)))
+    count_trials("bad inputs", len(bad_records))
+    # A replay cannot read them either, and commits nothing.
     checkpoint = poisoned.checkpoint()
     report = poisoned.replay(*(each.id for each in poisoned.letters().values() if not each.key))
     assert (report.instant, len(report.failed), report.applied) == (None, len(AT_READING), [])
@@ -76,26 +81,27 @@ def test_poison_of_every_kind_is_kept_and_the_rest_lands(poisoned: PoisonedTopic
     assert poisoned.checkpoint() == checkpoint
 
 
-def test_too_many_that_cannot_be_landed_stop(poisoned: PoisonedTopic) -> None:
+def test_too_many_records_that_cannot_be_landed_stop_the_run(poisoned: PoisonedTopic) -> None:
     poisoned.send(good(1, 1), None, None, None)
-    with pytest.raises(TooManyDeadLettersError, match=r"more than 2 records of topic \S+ can't be landed"):
+    with pytest.raises(TooManyDeadLettersError, match=r"Cannot land topic \S+: more than 2 records cannot"):
         poisoned.land(dead_letter_limit=2)
     assert poisoned.letters() == {}
-    # The limit raised, they are set aside.
+    # With a higher limit they become dead letters.
     assert poisoned.land(dead_letter_limit=3).dead_letters == 3
     assert len(poisoned.letters()) == 3
 
 
-def test_a_replay_overwrites_nothing_newer(poisoned: PoisonedTopic, tried: Tried) -> None:
+def test_a_replay_does_not_overwrite_a_newer_change(poisoned: PoisonedTopic, count_trials: CountTrials) -> None:
     poisoned.deliver(PRETTY, good(1, 20, note="new"), PRETTY.replace(b'"id": 1', b'"id": 2'))
     assert poisoned.rows()[1]["note"] == "new"
     before = poisoned.checkpoint()
     report = poisoned.replay()
     assert (len(report.applied), report.failed) == (2, {})
     assert {key: row["note"] for key, row in poisoned.rows().items()} == {1: "new", 2: "old"}
-    # The checkpoint went on: nothing is applied again, and what comes next is.
+    # The checkpoint is kept: nothing is applied again, and later records are applied.
     assert poisoned.checkpoint() == before
-    assert upsert.new_manifests(poisoned.store, poisoned.table) == []
+    newest = timeline.last_commit(poisoned.store, poisoned.table.prefix)
+    assert upsert.new_manifests(poisoned.store, poisoned.table, newest) == []
     assert poisoned.deliver(good(3, 30)).keys == 1
     assert poisoned.rows().keys() == {1, 2, 3}
     # The letters are closed, with the commit that applied them; another replay finds none.
@@ -103,10 +109,10 @@ def test_a_replay_overwrites_nothing_newer(poisoned: PoisonedTopic, tried: Tried
     closed = [letter.closed for letter in poisoned.letters(closed=True).values()]
     assert [(each.how, each.instant) for each in closed if each] == [("replayed", report.instant)] * 2
     assert poisoned.replay().applied == []
-    tried("dead letters replayed", 2)
+    count_trials("dead letters replayed", 2)
 
 
-def test_a_replayed_delete_and_a_delete_after_it(poisoned: PoisonedTopic) -> None:
+def test_a_replayed_delete_is_applied_and_a_later_delete_wins(poisoned: PoisonedTopic) -> None:
     delete = json.dumps(event(1, "d", 30), indent=1).encode()
     late = json.dumps(event(2, "u", 10, note="old"), indent=1).encode()
     poisoned.deliver(good(1, 20), delete, late, json.dumps(event(2, "d", 20)).encode())
@@ -115,7 +121,7 @@ def test_a_replayed_delete_and_a_delete_after_it(poisoned: PoisonedTopic) -> Non
     assert {key: row["__deleted"] for key, row in poisoned.rows().items()} == {1: True, 2: True}
 
 
-def test_a_replay_after_the_schema_was_captured(poisoned: PoisonedTopic) -> None:
+def test_a_replay_after_a_schema_capture_applies_the_letter(poisoned: PoisonedTopic) -> None:
     unknown = good(2, 20).replace(b'"qty"', b'"added": "late", "qty"')
     poisoned.send(good(1, 10), unknown, good(3, 30))
     poisoned.land()
@@ -125,50 +131,52 @@ def test_a_replay_after_the_schema_was_captured(poisoned: PoisonedTopic) -> None
     assert poisoned.replay().failed.keys() == {letter.id}
     assert poisoned.rows().keys() == {1, 3}
     captured_schema.capture(poisoned.store, poisoned.name, SOURCE, (*COLUMNS, Column(name="added", type="text")), KEY)
-    with pytest.raises(ContractError, match=r"does not have the columns of schema version 2 yet: materialise \S+/lake"):
+    with pytest.raises(
+        ContractError, match=r"does not have the columns of schema version 2 yet\. Materialise \S+/lake"
+    ):
         poisoned.replay()
     poisoned.upsert()  # the migration
     assert poisoned.replay().applied == [letter.id]
     assert {key: row["added"] for key, row in poisoned.rows().items()} == {1: None, 2: "late", 3: None}
 
 
-def test_a_mended_value_is_applied_and_the_original_kept(poisoned: PoisonedTopic) -> None:
+def test_a_repaired_value_is_applied_and_the_original_is_kept(poisoned: PoisonedTopic) -> None:
     poisoned.deliver(good(1, 10), good(2, 20)[:-1], None)
     broken, tombstone = poisoned.letters().values()
-    dead_letters.replace_value(poisoned.store, poisoned.name, broken, good(2, 20, note="mended"))
+    dead_letters.replace_value(poisoned.store, poisoned.name, broken, good(2, 20, note="repaired"))
     report = poisoned.replay()
     assert (report.applied, report.failed) == ([broken.id], {tombstone.id: "the record has no value"})
-    assert poisoned.rows()[2]["note"] == "mended"
+    assert poisoned.rows()[2]["note"] == "repaired"
     [closed] = poisoned.letters(closed=True).values()
     assert dead_letters.value_of(poisoned.store, poisoned.name, closed, original=True) == good(2, 20)[:-1]
 
 
 @pytest.mark.parametrize("place", ["replay.before_write", "replay.after_commit", "commit.before_lease_check"])
-def test_a_replay_that_is_cut_off_is_done_by_the_next(
-    poisoned: PoisonedTopic, monkeypatch: pytest.MonkeyPatch, tried: Tried, place: str
+def test_an_interrupted_replay_is_completed_by_the_next(
+    poisoned: PoisonedTopic, monkeypatch: pytest.MonkeyPatch, count_trials: CountTrials, place: str
 ) -> None:
     poisoned.deliver(good(1, 5), PRETTY)
     monkeypatch.setenv(failpoints.VARIABLE, f"{place}=raise")
-    monkeypatch.setattr(failpoints, "_passes", failpoints.Counter())
+    monkeypatch.setattr(failpoints, "_passes", Counter())
     with pytest.raises(FailpointReached):
         poisoned.replay()
     monkeypatch.delenv(failpoints.VARIABLE)
     assert len(poisoned.letters()) == 1
     committed = place == "replay.after_commit"
     assert poisoned.rows()[1]["note"] == ("old" if committed else None)
-    # Meanwhile a newer change comes: the second replay must not undo it.
+    # A newer change arrives in between: the second replay must not undo it.
     poisoned.deliver(good(1, 20, note="new"))
     assert len(poisoned.replay().applied) == 1
     assert poisoned.rows()[1]["note"] == "new"
     assert (poisoned.letters(), len(poisoned.letters(closed=True))) == ({}, 1)
-    tried("replays cut off", 1)
+    count_trials("interrupted replays", 1)
 
 
-def test_a_replay_that_lost_the_table_closes_nothing(poisoned: PoisonedTopic, pause_writer: Pause) -> None:
-    """It slept after its commit; the next writer has the table by then."""
+def test_a_replay_that_lost_its_lease_closes_no_letter(poisoned: PoisonedTopic, pause_writer: Pause) -> None:
+    """It was paused after its commit, and the next writer has taken the lease since."""
     poisoned.deliver(good(2, 5), PRETTY)
-    sleeper = pause_writer(
-        replace(poisoned.table, owner="the sleeper"),
+    paused = pause_writer(
+        replace(poisoned.table, owner="the paused one"),
         "replay.after_commit",
         lambda spec: replay.run(poisoned.engines.spark, ReplaySpec(spec)),
     )
@@ -176,7 +184,7 @@ def test_a_replay_that_lost_the_table_closes_nothing(poisoned: PoisonedTopic, pa
     poisoned.send(good(1, 20, note="new"))
     poisoned.land()
     upsert.run(poisoned.engines.spark, replace(poisoned.table, owner="the next one", lease_wait_seconds=60))
-    error = sleeper.wake().error
+    error = paused.finish().error
     assert isinstance(error, LeaseLostError)
     assert list(poisoned.letters().values()) == [letter]
     assert poisoned.letters(closed=True) == {}
@@ -186,7 +194,7 @@ def test_a_replay_that_lost_the_table_closes_nothing(poisoned: PoisonedTopic, pa
 
 
 def epoch(number: int) -> Epoch:
-    """An epoch's beginning."""
+    """Return an epoch."""
     now = datetime.now(UTC)
     return Epoch(
         number=number,
@@ -200,12 +208,12 @@ def epoch(number: int) -> Epoch:
     )
 
 
-def test_a_letter_from_before_the_newest_snapshot_is_overtaken(poisoned: PoisonedTopic) -> None:
+def test_a_letter_older_than_the_newest_snapshot_is_overtaken(poisoned: PoisonedTopic) -> None:
     poisoned.deliver(good(2, 5), PRETTY)
     epochs = Epochs(poisoned.store, poisoned.name)
     for number in (0, 1):
         epochs.begin(epoch(number))
-    with pytest.raises(ContractError, match=r"a new snapshot of pipeline \S+ is under way"):
+    with pytest.raises(ContractError, match=r"the running snapshot of pipeline \S+ reads its row again"):
         poisoned.replay()
     epochs.complete(1, Completion(snapshot_lsn=100, completed_at=datetime.now(UTC)))
     [letter] = poisoned.letters().values()
@@ -217,7 +225,7 @@ def test_a_letter_from_before_the_newest_snapshot_is_overtaken(poisoned: Poisone
     assert closed.closed.how == "overtaken"
 
 
-def test_a_row_that_only_an_interrupted_snapshot_told_does_not_come_back(poisoned: PoisonedTopic) -> None:
+def test_a_row_of_an_interrupted_snapshot_is_not_restored(poisoned: PoisonedTopic) -> None:
     first, second, after = (
         json.dumps(event(key, op, lsn, snapshot), indent=1).encode()
         for key, op, lsn, snapshot in ((1, "r", 50, "true"), (2, "r", 100, "true"), (3, "c", 70, "false"))
@@ -230,17 +238,17 @@ def test_a_row_that_only_an_interrupted_snapshot_told_does_not_come_back(poisone
     assert poisoned.rows().keys() == {2, 3, 9}
 
 
-def test_one_writer_at_a_time(poisoned: PoisonedTopic) -> None:
+def test_a_replay_fails_while_another_writer_has_the_lease(poisoned: PoisonedTopic) -> None:
     poisoned.deliver(good(1, 5), PRETTY)
     key = object_names.lease_key(poisoned.name, "orders")
-    with lease.held(poisoned.store, key, "another"), pytest.raises(LeaseHeldError, match="another writes here"):
+    with lease.held(poisoned.store, key, "another"), pytest.raises(LeaseHeldError, match="another holds"):
         poisoned.replay()
     assert len(poisoned.letters()) == 1
 
 
-def test_a_table_that_is_not_there_yet(poisoned: PoisonedTopic) -> None:
+def test_a_replay_requires_the_table(poisoned: PoisonedTopic) -> None:
     poisoned.send(PRETTY)
     poisoned.land()
-    with pytest.raises(ContractError, match=r"table orders is not there yet: materialise \S+/lake/orders"):
+    with pytest.raises(ContractError, match=r"table orders does not exist yet\. Materialise \S+/lake/orders_lake"):
         poisoned.replay()
     assert len(poisoned.letters()) == 1

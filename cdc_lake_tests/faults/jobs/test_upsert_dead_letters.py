@@ -1,4 +1,4 @@
-"""Records that can't be read are kept aside whole, and the batch goes on; too many of them stop it."""
+"""Unreadable records are kept unchanged as dead letters and the batch continues; too many of them stop it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from cdc_lake.contract.objects import dead_letters
 from cdc_lake.contract.objects.dead_letters import DeadLetter
 from cdc_lake.contract.table import timeline
 from cdc_lake_tests.integration.jobs.conftest import NewTable
-from cdc_lake_tests.integration.jobs.hudi_table import Event, LakeTable, wire
-from cdc_lake_tests.integration.jobs.typed_table import COLUMNS, KEY, record
-from cdc_lake_tests.trial_counts import Tried
+from cdc_lake_tests.integration.jobs.hudi_table import Event, LakeTable, record_bytes
+from cdc_lake_tests.integration.jobs.upsert.typed_table import COLUMNS, KEY, record
+from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
+
+TESTS_IN_CI = 2
 
 BAD: list[tuple[Event | bytes, str]] = [
     (b"{", "not a JSON object"),
@@ -53,48 +55,48 @@ BAD: list[tuple[Event | bytes, str]] = [
 
 
 def letters(table: LakeTable) -> list[DeadLetter]:
-    """The table's dead letters by offset."""
+    """Return the table's dead letters by offset."""
     return list(dead_letters.letters(table.store, table.name))
 
 
 def applied(table: LakeTable) -> int:
-    """The manifest applied last."""
+    """Return the number of the last applied manifest."""
     commit = timeline.last_commit(table.store, table.spec.prefix)
     return 0 if commit is None or commit.checkpoint is None else commit.checkpoint.manifest
 
 
-def test_bad_records_are_kept_and_the_rest_lands(new_table: NewTable, tried: Tried) -> None:
+def test_bad_records_are_kept_and_the_others_are_applied(new_table: NewTable, count_trials: CountTrials) -> None:
     table = new_table(COLUMNS, KEY)
     table.deliver([record(1), *(bad for bad, _ in BAD), record(2)])
     report = table.upsert()
     kept = {dead_letters.value_of(table.store, table.name, letter): letter for letter in letters(table)}
     for bad, reason in BAD:
-        assert re.search(reason, getattr(kept.get(wire(bad)), "reason", "it landed")), bad
+        assert re.search(reason, getattr(kept.get(record_bytes(bad)), "reason", "it landed")), bad
     assert {letter.object for letter in kept.values()} == {table.objects[0].key}
     assert (report.keys, report.dead_letters, report.events) == (2, len(BAD), len(BAD) + 2)
     assert {row["id"] for row in table.by_hudi_rs()} == {1, 2}
-    tried("bad inputs", len(BAD))
-    # A batch of dead letters only advances the checkpoint too, and touches no row.
+    count_trials("bad inputs", len(BAD))
+    # A batch that has only dead letters advances the checkpoint too, and changes no row.
     before = table.by_hudi_rs()
     table.deliver([b"poison", record(None)])
     report = table.upsert()
     assert (report.keys, report.dead_letters, applied(table)) == (0, 2, 2)
-    assert report.instant is not None
+    assert report.commit is not None
     assert sorted(table.by_hudi_rs(), key=str) == sorted(before, key=str)
     assert len(letters(table)) == len(BAD) + 2
 
 
-def test_a_first_batch_of_dead_letters_only_begins_the_table(new_table: NewTable) -> None:
+def test_a_first_batch_with_only_dead_letters_creates_the_table(new_table: NewTable) -> None:
     table = new_table(COLUMNS, KEY)
     table.deliver([b"poison"])
     assert table.upsert().dead_letters == 1
     assert applied(table) == 1
     table.deliver([record(1)])
-    assert table.upsert().inserts == 1
+    assert table.upsert().commit.inserts == 1
     assert [row["id"] for row in table.by_hudi_rs()] == [1]
 
 
-def test_too_many_dead_letters_stop(new_table: NewTable) -> None:
+def test_too_many_dead_letters_stop_the_upsert(new_table: NewTable) -> None:
     table = new_table(COLUMNS, KEY)
     table.deliver([record(1), b"x", b"y", b"z"])
     with pytest.raises(TooManyDeadLettersError, match=r"Cannot read more than 2 records of topic shop.public.orders"):
@@ -102,7 +104,7 @@ def test_too_many_dead_letters_stop(new_table: NewTable) -> None:
     assert (applied(table), letters(table)) == (0, [])
 
 
-def test_an_unknown_field_stops(new_table: NewTable) -> None:
+def test_an_unknown_field_stops_the_upsert(new_table: NewTable) -> None:
     table = new_table(COLUMNS, KEY)
     table.deliver([record(1), b"poison", record(2, added_later=5, more=None)])
     with pytest.raises(

@@ -1,12 +1,11 @@
-"""The table equals the fold of the source's changes, whatever the delivery did (design, section 5).
+"""The table equals the fold of the source's changes for every delivery: late, early, duplicated or replayed.
 
-Hypothesis draws histories with their deliveries; one table holds them all. Which ones is fixed by SEED; CDC_LAKE_SEED
-and CDC_LAKE_HISTORIES try others and more.
+Hypothesis draws histories with their deliveries; one table contains them all. SEED selects them; CDC_LAKE_SEED and
+CDC_LAKE_HISTORIES select others and more.
 """
 
 from __future__ import annotations
 
-import os
 from itertools import cycle
 from random import Random
 
@@ -14,19 +13,16 @@ import pytest
 
 from cdc_lake.contract import failpoints
 from cdc_lake.contract.table import timeline
-from cdc_lake_tests.delivery_orders import Delivery, in_order, sample, smaller
+from cdc_lake_tests.faults.jobs.history_seed import HISTORIES, SEED, seeded
+from cdc_lake_tests.helpers.source_changes.delivery_orders import Delivery, in_order, sample, smaller
 from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY
 from cdc_lake_tests.integration.jobs.conftest import NewTable
-from cdc_lake_tests.integration.jobs.history_runs import Told
+from cdc_lake_tests.integration.jobs.history_runs import HistoryRun
 from cdc_lake_tests.integration.jobs.hudi_table import LakeTable
-from cdc_lake_tests.long_test_sizes import size
-from cdc_lake_tests.seeds import named_in_failures
-from cdc_lake_tests.trial_counts import Tried
+from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 
-SEED = int(os.environ.get("CDC_LAKE_SEED", "20260101"))
-seeded = named_in_failures("CDC_LAKE_SEED", SEED)
-HISTORIES = int(os.environ.get("CDC_LAKE_HISTORIES") or size(in_ci=60, full=300))
-"""Of each of five kinds."""
+TESTS_IN_CI = 2
+
 SHRINKS = 12
 PLACES = (
     "upsert.after_lease",
@@ -38,60 +34,62 @@ PLACES = (
 )
 
 
-class Crash(Exception):  # noqa: N818 - what happens, no fault of the product
-    """The upsert ends here."""
+class Crash(Exception):  # noqa: N818 - a simulated event, not an error of the product
+    """The simulated end of an upsert at a failpoint."""
 
 
 @seeded
-def test_the_table_is_the_fold_after_every_batch(
-    new_table: NewTable, tried: Tried, monkeypatch: pytest.MonkeyPatch
+def test_the_table_equals_the_fold_after_every_batch(
+    new_table: NewTable, count_trials: CountTrials, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = Told(new_table(COLUMNS, KEY), sample(HISTORIES, SEED))
+    run = HistoryRun(new_table(COLUMNS, KEY), sample(HISTORIES, SEED))
     dice = Random(SEED)
     places = cycle(dice.sample(PLACES, len(PLACES)))
     crashes = records = batches = 0
-    for landed in told.land():
+    for landed in run.land():
         records += landed.records
         if dice.random() < 0.25:
-            continue  # this one is applied together with the next, of another epoch perhaps
-        crash(told.table, next(places), monkeypatch)
+            continue  # it is applied together with the next one, perhaps of another epoch
+        crash(run.table, next(places), monkeypatch)
         crashes += 1
-        told.table.upsert()
+        run.table.upsert()
         batches += 1
-        require(told, told.table.by_hudi_rs())
-    told.table.upsert()
-    require(told, told.table.by_spark())
-    tried("histories", len(told.deliveries))
-    tried("deliveries", len(told.deliveries))
-    tried("changes delivered, duplicates included", records)
-    tried("batches upserted and compared", batches + 1)
-    tried("upserts that crashed in between", crashes)
+        require(run, run.table.by_hudi_rs())
+    run.table.upsert()
+    require(run, run.table.by_spark())
+    count_trials("distinct histories", len(run.deliveries))
+    count_trials("deliveries", len(run.deliveries))
+    count_trials("changes delivered, duplicates included", records)
+    count_trials("batches upserted and compared", batches + 1)
+    count_trials("upserts that crashed", crashes)
 
 
 @seeded
-def test_told_again_from_the_first_offset_into_a_new_chain(new_table: NewTable, tried: Tried) -> None:
-    told = Told(new_table(COLUMNS, KEY), [whole(each) for each in sample(HISTORIES, SEED + 1)])
-    for _ in told.land():
+def test_one_upsert_of_all_manifests_equals_the_fold(new_table: NewTable, count_trials: CountTrials) -> None:
+    run = HistoryRun(new_table(COLUMNS, KEY), [whole(each) for each in sample(HISTORIES, SEED + 1)])
+    for _ in run.land():
         pass
-    told.table.upsert()
-    require(told, told.table.by_hudi_rs())
-    tried("histories", len(told.deliveries))
-    tried("deliveries", len(told.deliveries))
+    run.table.upsert()
+    require(run, run.table.by_hudi_rs())
+    count_trials("distinct histories", len(run.deliveries))
+    count_trials("deliveries", len(run.deliveries))
 
 
 @seeded
-def test_values_that_were_left_out_are_those_of_before(new_table: NewTable, tried: Tried) -> None:
-    told = Told(new_table(COLUMNS, KEY), sample(HISTORIES, SEED + 2, in_order()))
-    for _ in told.land():
-        assert told.table.upsert().dead_letters == 0
-        require(told, told.table.by_hudi_rs())
-    tried("histories", len(told.deliveries))
-    tried("deliveries", len(told.deliveries))
-    tried("values that records left out", sum(event.left_out for each in told.deliveries for event in each.events()))
+def test_omitted_values_are_taken_from_the_previous_change(new_table: NewTable, count_trials: CountTrials) -> None:
+    run = HistoryRun(new_table(COLUMNS, KEY), sample(HISTORIES, SEED + 2, in_order()))
+    for _ in run.land():
+        assert run.table.upsert().dead_letters == 0
+        require(run, run.table.by_hudi_rs())
+    count_trials("distinct histories", len(run.deliveries))
+    count_trials("deliveries", len(run.deliveries))
+    count_trials(
+        "values that records left out", sum(event.toast_omitted for each in run.deliveries for event in each.events())
+    )
 
 
 def crash(table: LakeTable, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let an upsert end at a place: nothing of its batch is applied, or, past the commit, all of it."""
+    """Crash an upsert at a failpoint; require that nothing of its batch is applied, or all of it after the commit."""
     before, rows = committed(table), None
 
     def reached(name: str) -> None:
@@ -112,37 +110,37 @@ def crash(table: LakeTable, place: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def committed(table: LakeTable) -> timeline.Commit | None:
-    """The table's last commit."""
+    """Return the table's last commit."""
     return timeline.last_commit(table.store, table.spec.prefix)
 
 
 def whole(delivery: Delivery) -> Delivery:
-    """All events of each epoch in one batch."""
+    """Return a delivery with all events of each epoch in one batch."""
     epochs = sorted({event.epoch for event in delivery.events()})
     return Delivery(tuple(tuple(event for b in delivery.of_epoch(epoch) for event in b) for epoch in epochs))
 
 
-def require(told: Told, rows: list[dict[str, object]]) -> None:
-    """Fail with the histories that the table holds wrongly, the first of them made as small as it gets."""
-    wrong = told.wrong(rows)
+def require(run: HistoryRun, rows: list[dict[str, object]]) -> None:
+    """Fail with the histories whose content is wrong in the table, and show the first one, shrunk."""
+    wrong = run.differences(rows)
     if not wrong:
         return
     number = int(wrong[0].split()[1].rstrip(":"))
-    engines = told.table.engines
+    engines = run.table.engines
     attempts = iter(range(SHRINKS + 2))
 
     def fails(delivery: Delivery) -> bool:
-        table = LakeTable(engines, f"{told.table.name}-alone-{next(attempts)}", COLUMNS, KEY)
-        alone = Told(table, [delivery])
+        table = LakeTable(engines, f"{run.table.name}-alone-{next(attempts)}", COLUMNS, KEY, run.table.table_type)
+        alone = HistoryRun(table, [delivery])
         for _ in alone.land():
             table.upsert()
-        return bool(alone.wrong(table.by_hudi_rs()))
+        return bool(alone.differences(table.by_hudi_rs()))
 
-    delivery = told.deliveries[number]
+    delivery = run.deliveries[number]
     alone = fails(delivery)
     shown = smaller(delivery, fails, SHRINKS) if alone else delivery
     batches = "\n".join(f"batch {n}:\n  " + "\n  ".join(map(str, batch)) for n, batch in enumerate(shown.batches, 1))
     pytest.fail(
-        f"{len(wrong)} of {len(told.deliveries)} histories are wrong (seed {SEED}):\n" + "\n".join(wrong[:5]) + "\n\n"
-        f"history {number}, told alone, is {'wrong too' if alone else 'right'}:\n{batches}"
+        f"{len(wrong)} of {len(run.deliveries)} histories are wrong (seed {SEED}):\n" + "\n".join(wrong[:5]) + "\n\n"
+        f"history {number}, delivered alone, is {'wrong too' if alone else 'right'}:\n{batches}"
     )

@@ -1,4 +1,4 @@
-"""Two writers of one table: the one that was paused and lost its lease commits nothing and undoes nothing."""
+"""Two writers of one table: the one that was paused and lost its lease commits nothing and rolls back nothing."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from cdc_lake_tests.faults.jobs.paused_writer import Writer
 from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.conftest import NewTable
 from cdc_lake_tests.integration.jobs.hudi_table import LakeTable
-from cdc_lake_tests.integration.jobs.test_purge import WINDOW, change, heartbeat
+from cdc_lake_tests.integration.jobs.maintenance.dated_changes import WINDOW, change, heartbeat
+
+TESTS_IN_CI = 3
 
 Pause = Callable[[str, str], Writer]
 
 
 @pytest.fixture
-def table(new_table: NewTable) -> LakeTable:
-    """A table with two keys, and a batch that changes one and adds another."""
+def table_with_pending_batch(new_table: NewTable) -> LakeTable:
+    """Return a table with two keys, and a landed batch that updates one of them and inserts a third."""
     table = new_table(COLUMNS, KEY)
     table.deliver([event(1, "c", 100, note="old"), event(2, "c", 101)])
     table.upsert()
@@ -32,13 +34,15 @@ def table(new_table: NewTable) -> LakeTable:
 
 
 @pytest.fixture
-def pause(table: LakeTable, pause_writer: paused_writer.Pause) -> Pause:
-    """Starts an upsert of the table that pauses at a place."""
-    return lambda owner, place: pause_writer(replace(table.spec, owner=owner), place, table.upsert)
+def pause(table_with_pending_batch: LakeTable, pause_writer: paused_writer.Pause) -> Pause:
+    """Return a function that starts an upsert of the table which pauses at a failpoint."""
+    return lambda owner, place: pause_writer(
+        replace(table_with_pending_batch.spec, owner=owner), place, table_with_pending_batch.upsert
+    )
 
 
-def notes(table: LakeTable) -> dict[object, object]:
-    """The table's content, by two readers; a key that is there twice is an error."""
+def notes_by_key(table: LakeTable) -> dict[object, object]:
+    """Return the notes by key; both readers must agree, and no key may be duplicated."""
     rows = table.by_hudi_rs()
     found = {row["id"]: row["note"] for row in rows}
     assert len(found) == len(rows)
@@ -47,7 +51,7 @@ def notes(table: LakeTable) -> dict[object, object]:
 
 
 def committed(table: LakeTable) -> timeline.Checkpoint:
-    """The table's checkpoint."""
+    """Return the table's checkpoint."""
     commit = timeline.last_commit(table.store, table.spec.prefix)
     assert commit is not None
     assert commit.checkpoint is not None
@@ -55,96 +59,112 @@ def committed(table: LakeTable) -> timeline.Checkpoint:
 
 
 def files(table: LakeTable) -> set[str]:
-    """The table's data files."""
+    """Return the keys of the table's data files."""
     return {item.key for item in table.store.scan(table.spec.prefix) if item.key.endswith(".parquet")}
 
 
 @pytest.mark.parametrize("place", ["upsert.before_write", "commit.before_lease_check"])
-def test_a_writer_that_wakes_up_after_the_next_one_commits_nothing(table: LakeTable, pause: Pause, place: str) -> None:
-    first = pause("first", place)
-    table.deliver([event(1, "u", 300, note="newest")])
-    second = replace(table.spec, owner="second", lease_wait_seconds=60)
-    assert table.upsert(second).manifests == 2
-    after = committed(table)
-    assert isinstance(first.wake().error, LeaseLostError)
-    assert "commits nothing; run it again" in str(first.error)
-    assert committed(table) == after
-    assert notes(table) == {1: "newest", 2: None, 3: None}
-    assert_that_the_next_run_leaves_nothing(table)
-
-
-def test_a_writer_that_is_paused_after_its_last_look_at_the_lease_commits_nothing(
-    table: LakeTable, pause: Pause
+def test_a_writer_that_resumes_after_the_next_one_commits_nothing(
+    table_with_pending_batch: LakeTable, pause: Pause, place: str
 ) -> None:
-    """The second writer has rolled back what the first one began; Hudi then has nothing to complete."""
+    first = pause("first", place)
+    table_with_pending_batch.deliver([event(1, "u", 300, note="newest")])
+    second = replace(table_with_pending_batch.spec, owner="second", lease_wait_seconds=60)
+    assert table_with_pending_batch.upsert(second).manifests == 2
+    after = committed(table_with_pending_batch)
+    assert isinstance(first.finish().error, LeaseLostError)
+    assert "This run commits nothing. Run it again." in str(first.error)
+    assert committed(table_with_pending_batch) == after
+    assert notes_by_key(table_with_pending_batch) == {1: "newest", 2: None, 3: None}
+    assert_the_next_run_leaves_no_incomplete_commit(table_with_pending_batch)
+
+
+def test_a_writer_that_is_paused_after_its_last_lease_check_commits_nothing(
+    table_with_pending_batch: LakeTable, pause: Pause
+) -> None:
+    """The second writer has rolled back the first one's commit, so Hudi cannot complete it."""
     first = pause("first", "commit.after_lease_check")
-    table.deliver([event(1, "u", 300, note="newest")])
-    assert table.upsert(replace(table.spec, owner="second", lease_wait_seconds=60)).manifests == 2
-    after, there = committed(table), files(table)
-    assert isinstance(first.wake().error, LeaseLostError)
+    table_with_pending_batch.deliver([event(1, "u", 300, note="newest")])
+    assert (
+        table_with_pending_batch.upsert(
+            replace(table_with_pending_batch.spec, owner="second", lease_wait_seconds=60)
+        ).manifests
+        == 2
+    )
+    after, there = committed(table_with_pending_batch), files(table_with_pending_batch)
+    assert isinstance(first.finish().error, LeaseLostError)
     assert "was taken by second" in str(first.error)
-    assert committed(table) == after
-    assert files(table) == there
-    assert notes(table) == {1: "newest", 2: None, 3: None}
-    assert_that_the_next_run_leaves_nothing(table)
+    assert committed(table_with_pending_batch) == after
+    assert files(table_with_pending_batch) == there
+    assert notes_by_key(table_with_pending_batch) == {1: "newest", 2: None, 3: None}
+    assert_the_next_run_leaves_no_incomplete_commit(table_with_pending_batch)
 
 
-def test_a_writer_that_wakes_up_undoes_nothing_of_the_next_one(table: LakeTable, pause: Pause) -> None:
+def test_a_writer_that_resumes_rolls_back_nothing_of_the_next_one(
+    table_with_pending_batch: LakeTable, pause: Pause
+) -> None:
     first = pause("first", "upsert.before_write")
     second = pause("second", "commit.before_lease_check")
-    assert isinstance(first.wake().error, LeaseLostError)
-    assert second.wake().error is None
-    assert notes(table) == {1: "new", 2: None, 3: None}
-    assert_that_the_next_run_leaves_nothing(table)
+    assert isinstance(first.finish().error, LeaseLostError)
+    assert second.finish().error is None
+    assert notes_by_key(table_with_pending_batch) == {1: "new", 2: None, 3: None}
+    assert_the_next_run_leaves_no_incomplete_commit(table_with_pending_batch)
 
 
-def test_files_that_were_written_after_their_rollback_are_swept(table: LakeTable, pause: Pause) -> None:
+def test_files_written_after_their_rollback_are_removed(table_with_pending_batch: LakeTable, pause: Pause) -> None:
     first = pause("first", "commit.before_lease_check")
-    [instant] = failed_writes.incomplete_commits(table.store, table.spec.prefix)
-    late = [key for key in files(table) if instant in key]
-    markers = [item.key for item in table.store.scan(f"{table.spec.prefix}.hoodie/.temp/{instant}/")]
-    kept = {key: table.store.get(key) for key in [*late, *markers]}
+    [instant] = failed_writes.incomplete_commits(table_with_pending_batch.store, table_with_pending_batch.spec.prefix)
+    late = [key for key in files(table_with_pending_batch) if instant in key]
+    markers = [
+        item.key
+        for item in table_with_pending_batch.store.scan(
+            f"{table_with_pending_batch.spec.prefix}.hoodie/.temp/{instant}/"
+        )
+    ]
+    kept = {key: table_with_pending_batch.store.get(key) for key in [*late, *markers]}
     assert late
     assert markers
-    table.upsert(replace(table.spec, owner="second", lease_wait_seconds=60))
-    assert not files(table) & set(late)
-    # As if its executors had written them only now.
+    table_with_pending_batch.upsert(replace(table_with_pending_batch.spec, owner="second", lease_wait_seconds=60))
+    assert not files(table_with_pending_batch) & set(late)
+    # As if the first writer's executors had written them after the rollback.
     for key, stored in kept.items():
         assert stored is not None
-        table.store.put_new(key, stored.body)
-    first.wake()
-    assert not files(table) & set(late)
-    assert notes(table) == {1: "new", 2: None, 3: None}
+        table_with_pending_batch.store.put_new(key, stored.body)
+    first.finish()
+    assert not files(table_with_pending_batch) & set(late)
+    assert notes_by_key(table_with_pending_batch) == {1: "new", 2: None, 3: None}
 
 
-def test_a_commit_that_was_begun_is_rolled_back_by_the_next_run(table: LakeTable, pause: Pause) -> None:
+def test_an_incomplete_commit_is_rolled_back_by_the_next_run(table_with_pending_batch: LakeTable, pause: Pause) -> None:
     first = pause("first", "commit.before_lease_check")
-    [instant] = failed_writes.incomplete_commits(table.store, table.spec.prefix)
-    assert any(instant in key for key in files(table))
-    table.upsert(replace(table.spec, owner="second", lease_wait_seconds=60))
-    assert failed_writes.incomplete_commits(table.store, table.spec.prefix) == []
-    assert not any(instant in key for key in files(table))
-    first.wake()
+    [instant] = failed_writes.incomplete_commits(table_with_pending_batch.store, table_with_pending_batch.spec.prefix)
+    assert any(instant in key for key in files(table_with_pending_batch))
+    table_with_pending_batch.upsert(replace(table_with_pending_batch.spec, owner="second", lease_wait_seconds=60))
+    assert failed_writes.incomplete_commits(table_with_pending_batch.store, table_with_pending_batch.spec.prefix) == []
+    assert not any(instant in key for key in files(table_with_pending_batch))
+    first.finish()
 
 
-def test_a_commit_that_completes_while_the_next_writer_recovers_is_not_undone(table: LakeTable, pause: Pause) -> None:
-    """The next writer listed it as begun; before it rolls back, it looks again."""
+def test_a_commit_that_completes_during_the_next_writers_recovery_is_kept(
+    table_with_pending_batch: LakeTable, pause: Pause
+) -> None:
+    """The next writer has listed it as incomplete, and checks again before it rolls back."""
     first = pause("first", "commit.after_lease_check")
     second = pause("second", "recover.before_rollback")
-    assert isinstance(first.wake().error, LeaseLostError)
-    commit = timeline.last_commit(table.store, table.spec.prefix)
-    second.wake()
+    assert isinstance(first.finish().error, LeaseLostError)
+    commit = timeline.last_commit(table_with_pending_batch.store, table_with_pending_batch.spec.prefix)
+    second.finish()
     assert second.error is None
-    assert second.report.instant is None  # all that was landed is in the commit
-    assert timeline.last_commit(table.store, table.spec.prefix) == commit
-    assert notes(table) == {1: "new", 2: None, 3: None}
-    assert_that_the_next_run_leaves_nothing(table)
+    assert second.report.commit is None  # all that was landed is in the commit
+    assert timeline.last_commit(table_with_pending_batch.store, table_with_pending_batch.spec.prefix) == commit
+    assert notes_by_key(table_with_pending_batch) == {1: "new", 2: None, 3: None}
+    assert_the_next_run_leaves_no_incomplete_commit(table_with_pending_batch)
 
 
-def test_what_a_purge_that_completes_during_the_recovery_removed_stays_known(
+def test_the_bounds_of_a_purge_that_completes_during_the_recovery_are_kept(
     new_table: NewTable, pause_writer: paused_writer.Pause
 ) -> None:
-    """The upsert's checkpoint is that of the purge, and not the one from before its recovery."""
+    """The upsert continues from the purge's checkpoint, not from the one before its recovery."""
     table = new_table(COLUMNS, KEY)
     table.deliver([change(1, "c", 1), change(1, "d", 2), change(2, "c", 2)], watermark=heartbeat(20))
     table.upsert()
@@ -155,20 +175,20 @@ def test_what_a_purge_that_completes_during_the_recovery_removed_stays_known(
         lambda spec: purge.run(table.engines.spark, PurgeSpec(spec, WINDOW)),
     )
     second = pause_writer(replace(table.spec, owner="the upsert"), "recover.before_rollback", table.upsert)
-    assert isinstance(first.wake().error, LeaseLostError)
+    assert isinstance(first.finish().error, LeaseLostError)
     purged = committed(table)
     assert purged.purged_to is not None
-    assert second.wake().error is None
+    assert second.finish().error is None
     after = committed(table)
     assert (after.manifest, after.purged_to, after.purged_before_ms) == (2, purged.purged_to, purged.purged_before_ms)
-    assert set(notes(table)) == {2, 3}
+    assert set(notes_by_key(table)) == {2, 3}
 
 
-def assert_that_the_next_run_leaves_nothing(table: LakeTable) -> None:
-    before = notes(table)
+def assert_the_next_run_leaves_no_incomplete_commit(table: LakeTable) -> None:
+    before = notes_by_key(table)
     table.deliver([event(9, "c", 900)])
     table.upsert()
     assert failed_writes.incomplete_commits(table.store, table.spec.prefix) == []
-    assert notes(table) == {**before, 9: None}
+    assert notes_by_key(table) == {**before, 9: None}
     there = [item.key for item in table.store.scan(f"{table.spec.prefix}.hoodie/.temp/") if ".marker." in item.key]
     assert there == []

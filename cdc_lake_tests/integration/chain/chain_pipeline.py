@@ -1,12 +1,13 @@
-"""A pipeline on a whole stack, from a table made by SQL to the rows that Spark and Athena read: the real chain."""
+"""A pipeline on a whole stack: SQL at the source, materialised assets, and the lake as Spark and Athena read it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import dagster as dg
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract.objects import dead_letters
@@ -15,34 +16,39 @@ from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.demo.graph import Graph, Materialised
 from cdc_lake.jobs.hudi.writer import lake_columns
 from cdc_lake.pipeline import component, table_progress
-from cdc_lake.pipeline.assets.topic import connector_config
+from cdc_lake.pipeline.bucket_location import location
+from cdc_lake.pipeline.connector_config import connector_config
 from cdc_lake.pipeline.loading import load
-from cdc_lake.pipeline.naming import TableFlow, location
+from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.operations import resnapshot
 from cdc_lake.profile import bound, resolved, spark
+from resources.spark.local import LocalSpark
 
+Formats = tuple[Literal["json", "avro"], Literal["json", "avro"]]
+"""The format of the topics, and that of the raw objects."""
 YAML = """\
 type: cdc_lake.CdcPipeline
 attributes:
   name: {name}
-  source: {{ kind: log, database: devdb, schema: {name}, tables: [{tables}], publication: {name} }}
-  stream: {{ prefix: {name} }}
-  landing: {{ record_bytes: 16777216 }}
+  source: {{ database: devdb, schema: {name}, tables: [{tables}], publication: {name} }}
+  stream: {{ prefix: {name}{stream} }}
+  landing: {{ record_bytes: 16777216, format: {landing} }}
   dead_letter_limit: {limit}
   tables:
 {declared}
-  catalog: {name}
+  targets:
+{targets}
   datasets: [{datasets}]
 """
 STAGES = ("source", "topic", "raw", "lake")
-# Python's own moments end in the year 9999, and know no year before 1.
+# Python's datetime is limited to the years 1 to 9999.
 _AS_NUMBERS = {"timestamp": "unix_micros(`{}`)", "date": "datediff(`{}`, date'1970-01-01')"}
 
 
-class Line:
-    """The pipeline, on a running stack that CDC_LAKE_HOME names; `tables` gives the YAML's further fields by name.
+class ChainPipeline:
+    """A pipeline on the running stack in CDC_LAKE_HOME; `tables` has further YAML fields by table name.
 
-    With `text`, that is the YAML, and its schema is there already.
+    `targets` are lines of YAML. `text` replaces the whole YAML; its schema must exist already.
     """
 
     def __init__(
@@ -52,36 +58,47 @@ class Line:
         tables: Mapping[str, str],
         datasets: Mapping[str, str] | None = None,
         limit: int = 1000,
+        targets: Sequence[str] = (),
         text: str | None = None,
+        formats: Formats = ("json", "json"),
     ) -> None:
         (folder / name).mkdir(parents=True)
         declared = "\n".join(f"    - {{ name: {table}, key: [id]{more} }}" for table, more in tables.items())
         for file, sql in (datasets or {}).items():
             (folder / name / file).write_text(sql)
         yaml = text or YAML.format(
-            name=name, tables=", ".join(tables), declared=declared, datasets=", ".join(datasets or {}), limit=limit
+            name=name,
+            tables=", ".join(tables),
+            declared=declared,
+            targets="\n".join(f"    - {each}" for each in targets or [f"{{ name: lake, database: {name} }}"]),
+            datasets=", ".join(datasets or {}),
+            limit=limit,
+            stream=", format: avro, registry: apicurio" if formats[0] == "avro" else "",
+            landing=formats[1],
         )
         (folder / name / "defs.yaml").write_text(yaml)
         self.flow = load(name, folder)
-        built = component.build(self.flow)
-        made = dg.Definitions(
-            assets=built.assets,
-            asset_checks=[check for check in built.asset_checks or () if _is_of_topic(check)],
-            jobs=[dg.define_asset_job(name, selection="*")],  # the pipeline's own jobs name checks that are not here
+        parts = component.build(self.flow)
+        definitions = dg.Definitions(
+            assets=parts.assets,
+            asset_checks=[check for check in parts.asset_checks or () if _is_topic_check(check)],
+            jobs=[
+                dg.define_asset_job(name, selection="*")
+            ],  # the pipeline's own jobs select checks that are left out here
             resources=bound(),
             executor=dg.in_process_executor,
         )
-        self.graph = Graph(name, made, dg.DagsterInstance.ephemeral())
+        self.graph = Graph(name, definitions, dg.DagsterInstance.ephemeral())
         if text is None:
             self.execute(f"create schema {name}")
 
     @property
     def resources(self) -> Mapping[str, Any]:
-        """The resources at their present addresses."""
+        """Return the resources at their current addresses."""
         return resolved()
 
     def table(self, name: str) -> TableFlow:
-        """One table."""
+        """Return a table of the pipeline."""
         return next(each for each in self.flow.tables if each.name == name)
 
     @property
@@ -90,29 +107,29 @@ class Line:
         return location(self.resources["store"]).store()
 
     def execute(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        """Run SQL at the source, in the pipeline's schema, with values in order or a mapping of them; its rows."""
-        with self.flow.at_source(self.resources["postgres"]).connect() as db, db.cursor() as cursor:
+        """Run SQL at the source, in the pipeline's schema, with positional values or a mapping, and return its rows."""
+        with self.flow.source_postgres(self.resources["postgres"]).connect() as db, db.cursor() as cursor:
             cursor.execute(f"set search_path to {self.flow.spec.source.schema_}, public")
             named = values[0] if values and isinstance(values[0], Mapping) else None
             cursor.execute(statement, named or values or None)
             return cursor.fetchall() if cursor.description else []
 
     def materialise(self, *stages: str) -> Materialised:
-        """Materialise stages, those up to the lake if none is named."""
+        """Materialise the named stages, or all up to the lake."""
         return self.graph.materialise(*(stages or STAGES))
 
-    def carry(self) -> Materialised:
-        """Bring everything that is committed by now to the lake, as the sensors do: the source is not looked at."""
+    def land_and_apply(self) -> Materialised:
+        """Wait until the topic has all committed changes, then materialise raw and lake, as the sensors do."""
         found = self.resources
         table_progress.barrier(
-            self.flow.at_source(found["postgres"]), found["kafka"], found["connect"], self.flow, seconds=120
+            self.flow.source_postgres(found["postgres"]), found["kafka"], found["connect"], self.flow, seconds=120
         )
         return self.materialise("raw", "lake")
 
     def resnapshot(self) -> list[str]:
-        """What `cdc-lake resnapshot` does."""
+        """Do what `cdc-lake resnapshot` does, and return its messages."""
         found = self.resources
-        postgres = self.flow.at_source(found["postgres"])
+        postgres = self.flow.source_postgres(found["postgres"])
         systems = resnapshot.Systems(
             postgres=postgres,
             kafka=found["kafka"],
@@ -124,18 +141,19 @@ class Line:
         )
         return list(resnapshot.resnapshot(self.flow, systems, "a test wants it"))
 
-    def by_spark(self, table: str) -> dict[int, dict[str, Any]]:
-        """The lake's rows that are not deleted, by id; days and microseconds since 1970 as numbers."""
-        rows = spark().session().read.format("hudi").load(self.table(table).upsert_spec(self._location, "test").uri())
+    def by_spark(self, table: str, target: int = 0) -> dict[int, dict[str, Any]]:
+        """Return the lake's undeleted rows by id, with dates in days and timestamps in microseconds since 1970."""
+        found = self.table(table).in_targets[target]
+        rows = _session().read.format("hudi").load(found.upsert_spec(self._location, "test").uri())
         for name, kind in rows.dtypes:
             if kind in _AS_NUMBERS:
                 rows = rows.withColumn(name, F.expr(_AS_NUMBERS[kind].format(name)))
         return {row["id"]: row.asDict() for row in rows.where("not __deleted").collect()}
 
     def types(self, table: str) -> list[tuple[str, str]]:
-        """The lake table's columns and types, as its files have them."""
+        """Return the lake table's columns and types, as in its files."""
         uri = self.table(table).upsert_spec(self._location, "test").uri()
-        rows = spark().session().read.format("hudi").load(uri)
+        rows = _session().read.format("hudi").load(uri)
         return rows.select(*lake_columns(rows)).dtypes
 
     @property
@@ -143,20 +161,26 @@ class Line:
         return location(self.resources["store"])
 
     def by_athena(self, sql: str) -> list[tuple[object, ...]]:
-        """A query in the pipeline's own database."""
-        athena = self.resources["athena"].model_copy(update={"database": self.flow.spec.catalog})
+        """Run a query in the pipeline's own database, and return its rows."""
+        athena = self.resources["athena"].model_copy(update={"database": self.flow.catalog})
         return list(athena.query(sql).rows)
 
     def dead_letters(self) -> list[DeadLetter]:
-        """The open dead letters."""
+        """Return the open dead letters."""
         return list(dead_letters.letters(self.store, self.flow.name))
 
-    def end(self) -> None:
-        """Stop the connector and drop the slot: a line that is done must not hold the stack's WAL."""
+    def stop(self) -> None:
+        """Stop the connector and drop the slot, which would retain the stack's WAL."""
         found = self.resources
         found["connect"].delete(self.flow.connector)
-        self.flow.at_source(found["postgres"]).drop_slot(self.flow.slot)
+        self.flow.source_postgres(found["postgres"]).drop_slot(self.flow.slot)
 
 
-def _is_of_topic(check: dg.AssetsDefinition) -> bool:
+def _is_topic_check(check: dg.AssetsDefinition) -> bool:
     return all(key.asset_key.path[1] == "topic" for key in check.check_keys)
+
+
+def _session() -> SparkSession:
+    found = spark()
+    assert isinstance(found, LocalSpark)
+    return found.session()

@@ -1,22 +1,27 @@
-"""One whole stack for the tests of the real chain, and pipelines of their own on it."""
+"""Fixtures: one whole stack, and a factory of pipelines on it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pytest
 
 from cdc_lake.profile import spark
-from cdc_lake_tests.integration.chain.chain_pipeline import Line
-from cdc_lake_tests.local_stack import running_stack, scratch_home
+from cdc_lake_tests.helpers.local_stack import running_stack, scratch_home
+from cdc_lake_tests.integration.chain.chain_pipeline import ChainPipeline, Formats
+from infra.local.components import needed_components
 
-NewLine = Callable[..., Line]
+NewPipeline = Callable[..., ChainPipeline]
 
 
 @pytest.fixture(scope="package")
-def stack() -> Iterator[None]:
-    """The stack, up; CDC_LAKE_HOME names it."""
-    with scratch_home() as home, running_stack(home), pytest.MonkeyPatch.context() as patch:
+def chain_stack() -> Iterator[None]:
+    """Run the stack; CDC_LAKE_HOME names its folder."""
+    with (
+        scratch_home() as home,
+        running_stack(home, needed_components(registry=True)),
+        pytest.MonkeyPatch.context() as patch,
+    ):
         patch.setenv("CDC_LAKE_HOME", str(home))
         try:
             yield
@@ -25,22 +30,25 @@ def stack() -> Iterator[None]:
 
 
 @pytest.fixture
-def new_line(stack: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewLine]:  # noqa: ARG001 - it runs
-    """Makes pipelines (name, tables and their further YAML), which end with the test."""
-    made: list[Line] = []
+def new_pipeline(chain_stack: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewPipeline]:  # noqa: ARG001 - the stack must run
+    """Return a factory of pipelines (name, tables and their further YAML), which are stopped after the test."""
+    made: list[ChainPipeline] = []
 
     def make(
         name: str,
         tables: Mapping[str, str],
         datasets: Mapping[str, str] | None = None,
         limit: int = 1000,
+        targets: Sequence[str] = (),
         text: str | None = None,
-    ) -> Line:
-        made.append(Line(name, tmp_path_factory.mktemp("defs"), tables, datasets, limit, text))
+        formats: Formats = ("json", "json"),
+    ) -> ChainPipeline:
+        folder = tmp_path_factory.mktemp("defs")
+        made.append(ChainPipeline(name, folder, tables, datasets, limit, targets, text, formats))
         return made[-1]
 
     try:
         yield make
     finally:
-        for line in made:
-            line.end()
+        for pipeline in made:
+            pipeline.stop()

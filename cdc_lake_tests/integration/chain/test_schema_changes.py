@@ -1,7 +1,7 @@
-"""The source's columns change while rows flow through the real chain: the lake follows, or says what to do.
+"""Schema changes at the source while rows are captured: the lake follows, or the error names the command to run.
 
-Each change has rows before it in the lake, rows before it that are still on their way, and rows after it; in the end
-the lake's rows are the source's, column by column.
+Each change has earlier rows in the lake, earlier rows that are not applied yet, and later rows; at the end the lake's
+rows equal the source's, column by column.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ import pytest
 from cdc_lake.contract.errors import ContractError, SchemaChangeError
 from cdc_lake.contract.schema import captured_schema
 from cdc_lake.pipeline.assets import standard_metadata
-from cdc_lake_tests.integration.chain.chain_pipeline import Line
-from cdc_lake_tests.integration.chain.conftest import NewLine
-from cdc_lake_tests.trial_counts import Tried
+from cdc_lake_tests.integration.chain.chain_pipeline import ChainPipeline
+from cdc_lake_tests.integration.chain.conftest import NewPipeline
+from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 
-# By table: its columns at first, and what happens to it in each round.
+TESTS_IN_CI = 1
+
+# By table: its first columns, and its changes in each round.
 CHANGES = {
     "grown": (
         "v text, gone int default 3, kept int default 4",
@@ -37,7 +39,7 @@ CHANGES = {
                 "alter table grown add column f bytea default '\\x00ff', add column g timestamptz"
                 " default '2024-02-29 23:59:59.123456+05:30', add column h time(3) default '01:02:03.004',"
                 " add column i int[] default '{1,2}', add column j jsonb default '{\"a\": 1.50}',"
-                # What it is later is no business of older rows.
+                # A later default must not change older rows.
                 " alter column a set default 6, alter column b drop default",
             ],
         ],
@@ -63,16 +65,16 @@ CHANGES = {
     ),
 }
 ROUNDS = 3
-# Values that no column could take before.
+# Values that do not fit the columns' earlier types.
 WIDE = "a = 5000000000, b = 'longer than five', c = 1234567.8912, e = 12345678901234.56"
 
 
-def at_source(line: Line, table: str) -> dict[int, dict[str, Any]]:
-    """The source's rows, spelled as by_spark() has them."""
-    names = line.execute(
+def at_source(pipeline: ChainPipeline, table: str) -> dict[int, dict[str, Any]]:
+    """Return the source's rows, in the form of by_spark()."""
+    names = pipeline.execute(
         "select attname, format_type(atttypid, -1) from pg_attribute where attrelid = %s::regclass and attnum > 0"
         " and not attisdropped",
-        f"{line.flow.name}.{table}",
+        f"{pipeline.flow.name}.{table}",
     )
     forms = {
         "date": "{0} - date '1970-01-01'",
@@ -82,8 +84,8 @@ def at_source(line: Line, table: str) -> dict[int, dict[str, Any]]:
         "jsonb": "{0}::text",
         "uuid": "{0}::text",
     }
-    asked = ", ".join(forms.get(kind, "{0}").format(f'"{name}"') for name, kind in names)
-    rows = line.execute(f"select {asked} from {table}")
+    columns = ", ".join(forms.get(kind, "{0}").format(f'"{name}"') for name, kind in names)
+    rows = pipeline.execute(f"select {columns} from {table}")
     return {row[0]: {name: _plain(value) for (name, _), value in zip(names, row, strict=True)} for row in rows}
 
 
@@ -91,69 +93,73 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - any value of any type
     return bytes(value) if isinstance(value, memoryview | bytearray) else value
 
 
-def differences(line: Line, table: str) -> list[str]:
-    """Where the lake's rows differ from the source's, in the source's columns."""
-    source, lake = at_source(line, table), line.by_spark(table)
+def differences(pipeline: ChainPipeline, table: str) -> list[str]:
+    """Describe the differences between the lake's rows and the source's, in the source's columns."""
+    source, lake = at_source(pipeline, table), pipeline.by_spark(table)
     found = (
         [f"{table}: keys {sorted(source.keys() ^ lake.keys())} on one side only"]
         if source.keys() != lake.keys()
         else []
     )
-    promised = captured_schema.latest(line.store, line.flow.name, f"{line.flow.name}.{table}").lake_columns()
-    if sorted(promised) != sorted(line.types(table)):
-        found.append(f"{table}: the schema promises {promised}, the files have {line.types(table)}")
+    expected = captured_schema.latest(
+        pipeline.store, pipeline.flow.name, f"{pipeline.flow.name}.{table}"
+    ).lake_columns()
+    if sorted(expected) != sorted(pipeline.types(table)):
+        found.append(f"{table}: the captured schema has {expected}, the files have {pipeline.types(table)}")
     return found + [
         f"{table} {key}.{name}: {value!r} at the source, {_plain(lake[key][name.lower()])!r} in the lake"
         for key, row in source.items()
         for name, value in row.items()
-        if key in lake and _plain(lake[key][name.lower()]) != _told(value, lake[key][name.lower()])
+        if key in lake and _plain(lake[key][name.lower()]) != _expected(value, lake[key][name.lower()])
     ]
 
 
-def _told(value: Any, held: Any) -> Any:  # noqa: ANN401 - any value of any type
-    """A numeric without bounds is a text in the lake, as PostgreSQL writes it: without an exponent."""
+def _expected(value: Any, held: Any) -> Any:  # noqa: ANN401 - any value of any type
+    """Return the value that the lake should have: an unbounded numeric is a text there, without an exponent."""
     return format(value, "f") if isinstance(value, Decimal) and isinstance(held, str) else value
 
 
-def make(line: Line) -> None:
-    """All tables, with rows."""
+def create_tables(pipeline: ChainPipeline) -> None:
+    """Create all tables, with rows."""
     for table, (columns, _) in CHANGES.items():
-        line.execute(f"create table {table} (id int primary key, {columns})")
-        line.execute(f"insert into {table} (id, v) select g, 'snapshot' from generate_series(1, 9) g")
+        pipeline.execute(f"create table {table} (id int primary key, {columns})")
+        pipeline.execute(f"insert into {table} (id, v) select g, 'snapshot' from generate_series(1, 9) g")
 
 
-def touch(line: Line, table: str, number: int, word: str) -> None:
-    """A new row, a changed one and a deleted one."""
-    line.execute(f"insert into {table} (id, v) values (%s, %s)", number, word)
-    line.execute(f"update {table} set v = %s where id = %s", word, number % 7 + 1)
-    line.execute(f"delete from {table} where id = %s", number - 3)
+def write(pipeline: ChainPipeline, table: str, number: int, word: str) -> None:
+    """Insert, update and delete a row."""
+    pipeline.execute(f"insert into {table} (id, v) values (%s, %s)", number, word)
+    pipeline.execute(f"update {table} set v = %s where id = %s", word, number % 7 + 1)
+    pipeline.execute(f"delete from {table} where id = %s", number - 3)
 
 
-def test_columns_change_while_rows_flow(new_line: NewLine, tried: Tried) -> None:
+def test_schema_changes_while_rows_are_captured_reach_the_lake(
+    new_pipeline: NewPipeline, count_trials: CountTrials
+) -> None:
     datasets = {
         "widest.sql": "SELECT id, a, c FROM evolving.widened_current\n",
         "names.sql": "SELECT * FROM evolving.grown_current\n",
     }
-    line = new_line("evolving", dict.fromkeys(CHANGES, ""), datasets)
-    make(line)
-    line.materialise()
-    line.materialise("dataset")
-    numbers, changed, told = count(100), 0, []
+    pipeline = new_pipeline("evolving", dict.fromkeys(CHANGES, ""), datasets)
+    create_tables(pipeline)
+    pipeline.materialise()
+    pipeline.materialise("dataset")
+    numbers, changed, reported = count(100), 0, []
     for round_ in range(ROUNDS):
         for table, (_, rounds) in CHANGES.items():
-            touch(line, table, next(numbers), f"before {round_}")
+            write(pipeline, table, next(numbers), f"before {round_}")
             for statement in rounds[round_]:
-                line.execute(statement)
+                pipeline.execute(statement)
                 changed += 1
-                touch(line, table, next(numbers), f"after {statement}")
+                write(pipeline, table, next(numbers), f"after {statement}")
         if round_ == ROUNDS - 1:
-            line.execute(f"update widened set {WIDE} where id = 2")
-        done = line.carry()
-        told += [str(done.metadata[f"evolving/lake/{table}"]["changes"]) for table in CHANGES]
-        assert [each for table in CHANGES for each in differences(line, table)] == []
-    tried("schema changes on the real chain", changed)
-    assert line.dead_letters() == []
-    said = "; ".join(told)
+            pipeline.execute(f"update widened set {WIDE} where id = 2")
+        done = pipeline.land_and_apply()
+        reported += [str(done.metadata[f"evolving/lake/{table}_lake"]["changes"]) for table in CHANGES]
+        assert [each for table in CHANGES for each in differences(pipeline, table)] == []
+    count_trials("schema changes on the real chain", changed)
+    assert pipeline.dead_letters() == []
+    changes = "; ".join(reported)
     for phrase in (
         "more integer added (older rows show NULL)",
         "a integer added (older rows show 5)",
@@ -161,30 +167,32 @@ def test_columns_change_while_rows_flow(new_line: NewLine, tried: Tried) -> None
         "a widened from integer to bigint",
         "old_name renamed to new_name",
     ):
-        assert phrase in said
+        assert phrase in changes
 
-    # History stays, in the columns that the source has no more.
-    grown = line.by_spark("grown")
+    # Columns that the source has dropped keep their earlier values.
+    grown = pipeline.by_spark("grown")
     assert grown[9]["gone"] == 3
     assert {row["gone"] for row in grown.values() if row["v"].startswith("after alter table grown drop")} == {None}
-    # Catalog, views and datasets have followed.
-    assert line.by_athena("SELECT a, c FROM widened_current WHERE id = 2") == [(5_000_000_000, Decimal("1234567.8912"))]
-    assert "gone" in {row[0] for row in line.by_athena("SHOW COLUMNS FROM grown_current")}
-    line.materialise("dataset")
-    assert line.by_athena("SELECT a FROM widest WHERE id = 2") == [(5_000_000_000,)]
-    assert ("more",) in {(row[0],) for row in line.by_athena("SHOW COLUMNS FROM names")}
+    # Catalog, views and datasets have the changes too.
+    assert pipeline.by_athena("SELECT a, c FROM widened_current WHERE id = 2") == [
+        (5_000_000_000, Decimal("1234567.8912"))
+    ]
+    assert "gone" in {row[0] for row in pipeline.by_athena("SHOW COLUMNS FROM grown_current")}
+    pipeline.materialise("dataset")
+    assert pipeline.by_athena("SELECT a FROM widest WHERE id = 2") == [(5_000_000_000,)]
+    assert ("more",) in {(row[0],) for row in pipeline.by_athena("SHOW COLUMNS FROM names")}
 
 
-def test_a_change_without_rows_is_applied_all_the_same(new_line: NewLine) -> None:
-    line = new_line("silent", {"goods": ""})
-    line.execute("create table goods (id int primary key, v text); insert into goods values (1, 'a'), (2, 'b')")
-    line.materialise()
-    line.execute("alter table goods add column n int not null default 42")
-    changes = line.materialise("lake").metadata["silent/lake/goods"]["changes"]
+def test_a_schema_change_without_rows_is_applied(new_pipeline: NewPipeline) -> None:
+    pipeline = new_pipeline("silent", {"goods": ""})
+    pipeline.execute("create table goods (id int primary key, v text); insert into goods values (1, 'a'), (2, 'b')")
+    pipeline.materialise()
+    pipeline.execute("alter table goods add column n int not null default 42")
+    changes = pipeline.materialise("lake").metadata["silent/lake/goods_lake"]["changes"]
     assert "n integer added (older rows show 42)" in changes
-    assert line.materialise("lake").metadata["silent/lake/goods"]["changes"] == standard_metadata.UNCHANGED
-    assert differences(line, "goods") == []
-    assert {row["n"] for row in line.by_spark("goods").values()} == {42}
+    assert pipeline.materialise("lake").metadata["silent/lake/goods_lake"]["changes"] == standard_metadata.UNCHANGED
+    assert differences(pipeline, "goods") == []
+    assert {row["n"] for row in pipeline.by_spark("goods").values()} == {42}
 
 
 STOPPED = [
@@ -194,30 +202,32 @@ STOPPED = [
 ]
 
 
-def test_what_cannot_be_applied_stops_and_is_resnapshot(new_line: NewLine, tried: Tried) -> None:
-    # More records come in after each change than may be dead letters: the resnapshot has overtaken them.
-    line = new_line("stopping", {"goods": ""}, limit=2)
-    line.execute(
+def test_a_schema_change_that_cannot_be_applied_requires_a_resnapshot(
+    new_pipeline: NewPipeline, count_trials: CountTrials
+) -> None:
+    # After each change, more records arrive than the dead letter limit allows; the resnapshot supersedes them.
+    pipeline = new_pipeline("stopping", {"goods": ""}, limit=2)
+    pipeline.execute(
         "create table goods (id int primary key, v text, n int); insert into goods values (1, 'a', 1), (2, 'b', 2)"
     )
-    line.materialise()
-    for number, (change, said) in enumerate(STOPPED, 10):
-        line.execute("insert into goods (id, n) values (%s, 1)", number)
-        line.execute(f"alter table goods {change}")
-        line.execute("update goods set n = n + 1")
-        line.execute("update goods set n = n - 1")
-        before = line.by_spark("goods")
-        with pytest.raises(ContractError, match=said) as caught:
-            line.carry()
+    pipeline.materialise()
+    for number, (change, cause) in enumerate(STOPPED, 10):
+        pipeline.execute("insert into goods (id, n) values (%s, 1)", number)
+        pipeline.execute(f"alter table goods {change}")
+        pipeline.execute("update goods set n = n + 1")
+        pipeline.execute("update goods set n = n - 1")
+        before = pipeline.by_spark("goods")
+        with pytest.raises(ContractError, match=cause) as caught:
+            pipeline.land_and_apply()
         assert "`cdc-lake resnapshot stopping`" in str(caught.value)
-        assert line.by_spark("goods") == before
-        line.resnapshot()
-        line.carry()
-        assert differences(line, "goods") == []
-        assert line.dead_letters() == []
-    tried("schema changes that stop, and are resnapshot", len(STOPPED))
-    # A table's files can't be of another type than they were.
-    line.execute("alter table goods drop column v; alter table goods add column v int default 8")
+        assert pipeline.by_spark("goods") == before
+        pipeline.resnapshot()
+        pipeline.land_and_apply()
+        assert differences(pipeline, "goods") == []
+        assert pipeline.dead_letters() == []
+    count_trials("schema changes that required a resnapshot", len(STOPPED))
+    # The type of a column in a table's files cannot change.
+    pipeline.execute("alter table goods drop column v; alter table goods add column v int default 8")
     with pytest.raises(SchemaChangeError, match=r"column v .*string.*int.*`cdc-lake reset stopping`"):
-        line.resnapshot()
-    assert line.by_spark("goods").keys() == at_source(line, "goods").keys()
+        pipeline.resnapshot()
+    assert pipeline.by_spark("goods").keys() == at_source(pipeline, "goods").keys()

@@ -1,4 +1,4 @@
-"""Values of every type that the lake takes, as PostgreSQL is given them and as the lake must hold them."""
+"""Values of every supported type: as SQL at the source, and as the lake must store them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ create domain dmood as mood;
 
 @dataclass(frozen=True)
 class Case:
-    """A column's type, a value in SQL, and what the lake holds; `...` where the record is a dead letter."""
+    """A column's type, a value in SQL, and the lake's value; `...` if the record is a dead letter."""
 
     type: str
     sql: str

@@ -1,4 +1,4 @@
-"""The page in a browser: it draws without a network, fits its window, keeps labels apart and runs no code from data."""
+"""The page in a browser: charts without a network, layout, labels that do not overlap, and no code from data."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def _open(browser: Browser, path: Path, width: int = 800, scheme: str = "light")
 
 @pytest.mark.parametrize("file", ["shop.html", "northwind.html"])
 @pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (768, "dark"), (1920, "light")])
-def test_it_draws_and_fits(browser: Browser, folder: Path, file: str, width: int, scheme: str) -> None:
+def test_charts_are_drawn_and_fit_the_window(
+    browser: Browser, folder: Path, file: str, width: int, scheme: str
+) -> None:
     page, events = _open(browser, folder / file, width, scheme)
     assert events == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -71,9 +73,9 @@ def test_labels_of_dots_do_not_overlap_and_stay_inside(browser: Browser, folder:
     for one, other in itertools.combinations(boxes.values(), 2):
         assert one
         assert other
-        beside = one["x"] + one["width"] <= other["x"] + 1 or other["x"] + other["width"] <= one["x"] + 1
-        above = one["y"] + one["height"] <= other["y"] + 3 or other["y"] + other["height"] <= one["y"] + 3
-        assert beside or above
+        horizontal = one["x"] + one["width"] <= other["x"] + 1 or other["x"] + other["width"] <= one["x"] + 1
+        vertical = one["y"] + one["height"] <= other["y"] + 3 or other["y"] + other["height"] <= one["y"] + 3
+        assert horizontal or vertical
     page.close()
 
 

@@ -1,4 +1,4 @@
-"""What another user of the machine, or a page in a browser of its own user, sends to the stack's servers."""
+"""Requests of other users of the machine, and of pages in the user's browser, to the stack's servers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     ),
     "glue": lambda client: client.get_databases(),
 }
-"""A call of each service of the local AWS API."""
+"""One call of each service of the local AWS API."""
 
 HOST = "evil.example"
 PAGES = {
@@ -33,11 +33,11 @@ PAGES = {
     "another origin": {"Origin": f"http://{HOST}"},
     "a sandboxed frame": {"Origin": "null"},
 }
-"""Headers of requests that a browser sends for pages that are not ours."""
+"""Headers of requests that a browser sends for pages of another origin."""
 
 
 def client(at: Endpoints, service: str, secret: str | None = None) -> Any:  # noqa: ANN401 - not all have stubs
-    """boto3's client of the local AWS API with the stack's keys, or with this secret key."""
+    """Return a boto3 client of the local AWS API with the stack's keys, or with another secret key."""
     make: Any = boto3.client
     return make(
         service,
@@ -50,21 +50,21 @@ def client(at: Endpoints, service: str, secret: str | None = None) -> Any:  # no
 
 
 def send(method: str, url: str, headers: dict[str, str], **more: Any) -> httpx.Response:  # noqa: ANN401 - httpx's
-    """A request without credentials, with these headers."""
+    """Send a request without credentials."""
     return httpx.request(method, url, headers=headers, timeout=30, trust_env=False, **more)
 
 
 def upgrade(url: str, headers: dict[str, str]) -> int:
-    """The status of the answer to a request for a websocket of GraphQL subscriptions."""
+    """Request a websocket for GraphQL subscriptions, and return the status of the answer."""
     own = {"Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": base64.b64encode(bytes(16)).decode()}
-    wanted = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Protocol": "graphql-ws"}
-    with httpx.stream("GET", url, headers={**own, **wanted, **headers}, timeout=30, trust_env=False) as answer:
+    websocket = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Protocol": "graphql-ws"}
+    with httpx.stream("GET", url, headers={**own, **websocket, **headers}, timeout=30, trust_env=False) as answer:
         return answer.status_code
 
 
 @contextmanager
 def dagster_webserver(folder: Path) -> Iterator[str]:
-    """Our web server of Dagster without a code location; its address."""
+    """Run our web server of Dagster without a code location, and yield its address."""
     with closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -1,5 +1,5 @@
-"""Fixtures of the stack's tests, defined beside what they hand out."""
+"""Fixtures of the stack's tests, imported from the module that defines them."""
 
-from cdc_lake_tests.integration.infra.engine_probes import engines, stack
+from cdc_lake_tests.integration.infra.engine_probes import engine_clients, filled_stack
 
-__all__ = ["engines", "stack"]
+__all__ = ["engine_clients", "filled_stack"]

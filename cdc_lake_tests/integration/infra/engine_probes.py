@@ -1,4 +1,4 @@
-"""Writes something into every engine of a stack, and looks whether it is still there."""
+"""Writes data to every engine of a stack, and checks that it is still there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from tenacity import retry, stop_after_delay, wait_fixed
 
-from cdc_lake_tests.local_stack import running_stack, scratch_home
+from cdc_lake_tests.helpers.local_stack import running_stack, scratch_home
 from infra.local.stack.attach import load_endpoints
 from infra.local.stack.endpoints import BUCKET, Endpoints
 from infra.local.stack.stack import Stack
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 NAMES = ("postgres", "kafka", "connect", "s3")
 TOPIC = "kept"
 CONNECTOR = "kept"
-PATIENT = retry(stop=stop_after_delay(60), wait=wait_fixed(0.3), reraise=True)
+RETRIED = retry(stop=stop_after_delay(60), wait=wait_fixed(0.3), reraise=True)
 
 
 @dataclass(frozen=True)
-class Engines:
+class EngineClients:
     """Clients for one stack."""
 
     at: Endpoints
 
     def postgres(self) -> psycopg2.extensions.connection:
-        """A connection of the superuser to the stack's database."""
+        """Open a connection of the superuser to the stack's database."""
         return psycopg2.connect(
             host=self.at.postgres_host,
             port=self.at.postgres_port,
@@ -51,7 +51,7 @@ class Engines:
         )
 
     def s3(self) -> S3Client:
-        """A client of the object store."""
+        """Return a client of the object store."""
         return boto3.client(
             "s3",
             endpoint_url=self.at.s3_endpoint,
@@ -62,7 +62,7 @@ class Engines:
         )
 
     def write(self) -> None:
-        """A row, a record, an object; and a connector that streams the row's table."""
+        """Write a row, a record and an object, and deploy a connector that streams the row's table."""
         with closing(self.postgres()) as connection, connection, connection.cursor() as cursor:
             cursor.execute("CREATE TABLE kept (id int PRIMARY KEY); INSERT INTO kept VALUES (1)")
             cursor.execute(f"CREATE PUBLICATION kept FOR TABLE kept; GRANT SELECT ON kept TO {self.at.capture_role}")
@@ -75,7 +75,7 @@ class Engines:
         self.deploy()
 
     def deploy(self) -> None:
-        """A Debezium connector whose password comes from the worker's secrets file."""
+        """Deploy a Debezium connector that reads its password from the worker's secrets file."""
         password = f"${{file:{self.at.connect_secrets_file}:postgres.password}}"
         config = {
             "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
@@ -97,19 +97,19 @@ class Engines:
         self.connect("PUT", f"/connectors/{CONNECTOR}/config", json=config).raise_for_status()
 
     def connect(self, method: str, path: str, **more: Any) -> httpx.Response:  # noqa: ANN401 - httpx's own arguments
-        """The worker's answer to the user who may ask."""
+        """Send a request to the Connect worker with the stack's login."""
         return httpx.request(method, self.at.connect_url + path, auth=self.at.connect_login, trust_env=False, **more)
 
     def check_one_more_row(self) -> None:
-        """All that was written is there, and a new row goes through."""
+        """Require that all written data is there, and that a new row is streamed."""
         with closing(self.postgres()) as connection, connection, connection.cursor() as cursor:
             cursor.execute("INSERT INTO kept SELECT max(id) + 1 FROM kept RETURNING id")
             (row,) = cursor.fetchall()[0]
         self.expect(rows=row)
 
-    @PATIENT
+    @RETRIED
     def expect(self, rows: int) -> None:
-        """Everything that was written is there, and the connector has streamed so many rows."""
+        """Require that all written data is there, and that the connector has streamed this number of rows."""
         with closing(self.postgres()) as connection, connection.cursor() as cursor:
             cursor.execute("SELECT count(*) FROM kept")
             assert cursor.fetchone() == (rows,)
@@ -118,13 +118,13 @@ class Engines:
         assert body == b"bytes"
         status = self.connect("GET", f"/connectors/{CONNECTOR}/status").json()
         for task in status["tasks"]:
-            if task["state"] == "FAILED":  # its database was away; bringing it back is the pipeline's business
+            if task["state"] == "FAILED":  # its database was down; the worker does not restart the task
                 self.connect("POST", f"/connectors/{CONNECTOR}/tasks/{task['id']}/restart")
         assert [task["state"] for task in status["tasks"]] == ["RUNNING"]
         assert len(self.read("kept.public.kept")) >= rows
 
     def read(self, topic: str) -> list[bytes]:
-        """The values of partition 0 that are committed."""
+        """Return the committed values of partition 0."""
         consumer = Consumer(
             {
                 "bootstrap.servers": self.at.kafka_bootstrap,
@@ -149,21 +149,20 @@ class Engines:
 
 
 @pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    """PostgreSQL, Kafka, Connect and S3, with something in each of them."""
+def filled_stack() -> Iterator[Stack]:
+    """Run PostgreSQL, Kafka, Connect and S3, with data in each of them."""
     with scratch_home() as home, running_stack(home, NAMES) as started:
-        Engines(load_endpoints(home)).write()
+        EngineClients(load_endpoints(home)).write()
         yield started
 
 
 @pytest.fixture(scope="module")
-def engines(stack: Stack) -> Engines:
-    """Clients of that stack."""
-    return Engines(load_endpoints(stack.home.path))
+def engine_clients(filled_stack: Stack) -> EngineClients:
+    """Return clients of the stack."""
+    return EngineClients(load_endpoints(filled_stack.home.path))
 
 
 def secret_texts(home: Path) -> list[str]:
-    """Every secret of the stack, as it must not appear anywhere in the open."""
-
+    """Return the stack's secrets."""
     secrets = load_or_make(home / "secrets.json")
     return [secrets.postgres_password, secrets.debezium_password, secrets.connect_password, secrets.s3_secret_key]

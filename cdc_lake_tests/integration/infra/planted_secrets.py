@@ -1,4 +1,4 @@
-"""A whole stack with secrets that were planted, used as people use it; and where those secrets are looked for."""
+"""A whole stack with known secrets, used by the command line, and the search for these secrets."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ import pytest
 
 from cdc_lake.samples import loader
 from cdc_lake.samples.connection import ConnectionParameters
-from cdc_lake_tests.local_stack import scratch_home
-from infra.local.files import write_atomic
+from cdc_lake_tests.helpers.local_stack import scratch_home
+from infra.files import write_atomic
 from infra.local.stack.attach import load_endpoints
 from infra.local.stack.endpoints import Endpoints
 from infra.local.stack.stack import Stack
@@ -29,14 +29,14 @@ from infra.local.stack.state_folder import StackHome
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).parents[3]
 SELECTION = "group:northwind"
-NOBODY = 65534
-"""The user id of the attacker."""
+OTHER_USER = 65534
+"""The user id of an attacker."""
 _EVERY_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
 class Planted:
-    """Secrets that appear nowhere else on this machine."""
+    """Secrets that are unique on this machine."""
 
     postgres_password: str = field(default_factory=lambda: f"planted-postgres-{secrets.token_hex(12)}")
     debezium_password: str = field(default_factory=lambda: f"planted-debezium-{secrets.token_hex(12)}")
@@ -44,23 +44,23 @@ class Planted:
     s3_secret_key: str = field(default_factory=lambda: f"planted-s3-{secrets.token_hex(12)}")
 
     def within(self, text: str | bytes) -> bool:
-        """Whether one of them is in a text."""
-        given = text.encode() if isinstance(text, str) else text
-        return any(each.encode() in given for each in asdict(self).values())
+        """Return whether a text contains one of them."""
+        body = text.encode() if isinstance(text, str) else text
+        return any(each.encode() in body for each in asdict(self).values())
 
 
 @dataclass
 class Watch:
-    """Every command line that any process on this machine had while it ran, as `ps` shows them."""
+    """The command lines of all processes on this machine during the watch; `leaking` are those with a secret."""
 
     planted: Planted
     seen: set[str] = field(default_factory=set)
-    telling: set[str] = field(default_factory=set)
+    leaking: set[str] = field(default_factory=set)
     _stop: threading.Event = field(default_factory=threading.Event)
 
     @contextmanager
     def on(self) -> Iterator[None]:
-        """Watch for the length of a block."""
+        """Watch during the block."""
         thread = threading.Thread(target=self._run, daemon=True)
         thread.start()
         try:
@@ -75,26 +75,26 @@ class Watch:
                 line = " ".join(process.info["cmdline"] or ())
                 self.seen.add(line)
                 if self.planted.within(line):
-                    self.telling.add(line)
+                    self.leaking.add(line)
 
 
 @dataclass
 class Secured:
-    """The stack after a whole materialisation; `said` is all that the commands printed."""
+    """The stack after a whole materialisation; `printed` is the output of all commands."""
 
     stack: Stack
     planted: Planted
     watch: Watch
     environment: dict[str, str]
-    said: list[str] = field(default_factory=list)
+    printed: list[str] = field(default_factory=list)
 
     @property
     def at(self) -> Endpoints:
-        """Where its systems are."""
+        """Return the endpoints of its systems."""
         return load_endpoints(self.stack.home.path)
 
     def run(self, *command: str) -> str:
-        """Run a program of the virtual environment; what it printed."""
+        """Run a program of the virtual environment, and return its standard output."""
         done = subprocess.run(
             [str(BIN / command[0]), *command[1:]],
             env=self.environment,
@@ -104,19 +104,19 @@ class Secured:
             timeout=600,
             check=False,
         )
-        self.said += [done.stdout, done.stderr]
+        self.printed += [done.stdout, done.stderr]
         assert done.returncode == 0, f"{command} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
-    def stranger(self, code: str, *arguments: str) -> str:
-        """Run a Python program as another user of this machine; what it printed. Only root can do that."""
+    def run_as_other_user(self, code: str, *arguments: str) -> str:
+        """Run a Python program as another user of this machine, which only root can, and return its output."""
         if os.geteuid() != 0:
             pytest.skip("only root can act as another user")
         done = subprocess.run(
             ["/usr/bin/python3", "-I", "-c", code, *arguments],
             cwd="/",
-            user=NOBODY,
-            group=NOBODY,
+            user=OTHER_USER,
+            group=OTHER_USER,
             extra_groups=[],
             capture_output=True,
             text=True,
@@ -126,12 +126,12 @@ class Secured:
         return done.stdout
 
     def connect(self, method: str, path: str, body: object = None) -> httpx.Response:
-        """The Connect worker's answer to the user who may ask."""
+        """Send a request to the Connect worker with the stack's login."""
         url = self.at.connect_url + path
         return httpx.request(method, url, json=body, auth=self.at.connect_login, timeout=60, trust_env=False)
 
     def processes(self) -> dict[str, list[psutil.Process]]:
-        """Each component's processes, children included."""
+        """Return the processes of each component, with their children."""
         found: dict[str, list[psutil.Process]] = {}
         for each in self.stack.status():
             assert each.pid is not None, each
@@ -140,7 +140,7 @@ class Secured:
         return found
 
     def files_with_a_secret(self) -> set[str]:
-        """The files of the state folder that hold a planted secret, relative to it."""
+        """Return the files of the state folder that contain a planted secret, relative to it."""
         home = self.stack.home.path
         return {
             str(path.relative_to(home))
@@ -151,14 +151,14 @@ class Secured:
 
 @contextmanager
 def secured_stack() -> Iterator[Secured]:
-    """The stack, up, with the Northwind pipeline materialised into its lake table once."""
+    """Run the stack with the Northwind pipeline, materialised once."""
     planted = Planted()
     own = ("CDC_LAKE_", "DAGSTER_HOME", "AWS_")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(own)}
     with scratch_home() as home:
         home.mkdir(mode=0o711)
-        made = {**asdict(planted), "s3_access_key": "cdcplanted"}
-        write_atomic(home / "secrets.json", json.dumps(made))
+        stored = {**asdict(planted), "s3_access_key": "cdcplanted"}
+        write_atomic(home / "secrets.json", json.dumps(stored))
         environment = {**inherited, "CDC_LAKE_HOME": str(home), "DAGSTER_HOME": str(home / "dagster")}
         found = Secured(Stack(StackHome(home)), planted, Watch(planted), environment)
         try:

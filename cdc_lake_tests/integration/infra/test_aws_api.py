@@ -1,4 +1,4 @@
-"""The local AWS API over Trino and S3, called by boto3."""
+"""The local AWS API on Trino and S3, called by boto3."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from resources.waiting import until
 
 FINAL = {"SUCCEEDED", "FAILED", "CANCELLED"}
 NUMBERS = "UNNEST(sequence(1, 10000))"
-ENDLESS = f"SELECT count(*) FROM {NUMBERS} a(x), {NUMBERS} b(x), {NUMBERS} c(x)"
+LONG_QUERY = f"SELECT count(*) FROM {NUMBERS} a(x), {NUMBERS} b(x), {NUMBERS} c(x)"
 
 
 def _client(service: Literal["athena", "glue", "s3"], query_stack: QueryStack, attempts: int = 3) -> Any:  # noqa: ANN401
@@ -71,11 +71,11 @@ def _run(athena: AthenaClient, query_stack: QueryStack, sql: str) -> dict[str, A
     return _reached(athena, _start(athena, query_stack, sql), FINAL)
 
 
-def test_the_stacks_database_exists(glue: GlueClient) -> None:
+def test_the_stacks_database_exists_in_glue(glue: GlueClient) -> None:
     assert "datalake" in [each["Name"] for each in glue.get_databases()["DatabaseList"]]
 
 
-def test_rows_come_in_pages_and_as_a_csv_object(athena: AthenaClient, query_stack: QueryStack) -> None:
+def test_rows_are_returned_in_pages_and_as_a_csv_object(athena: AthenaClient, query_stack: QueryStack) -> None:
     execution = _run(
         athena, query_stack, "SELECT x, if(x % 2 = 0, '') AS e FROM UNNEST(sequence(1, 2500)) t(x) ORDER BY x"
     )
@@ -94,7 +94,7 @@ def test_rows_come_in_pages_and_as_a_csv_object(athena: AthenaClient, query_stac
 
 
 def test_a_running_query_is_stopped_in_the_engine_too(athena: AthenaClient, query_stack: QueryStack) -> None:
-    query_id = _start(athena, query_stack, ENDLESS)
+    query_id = _start(athena, query_stack, LONG_QUERY)
     _reached(athena, query_id, {"RUNNING"})
     running = _engine_queries(query_stack, "RUNNING")
 
@@ -170,7 +170,7 @@ def test_every_acknowledged_change_survives_a_kill_among_writers(glue: GlueClien
     writers = [threading.Thread(target=write, args=(number,)) for number in range(4)]
     for each in writers:
         each.start()
-    until(lambda: len(acknowledged), lambda count: count > 50, seconds=20, what="fifty tables to be made")
+    until(lambda: len(acknowledged), lambda count: count > 50, seconds=20, what="fifty tables to be created")
     query_stack.kill("aws")
     for each in writers:
         each.join()
@@ -178,7 +178,7 @@ def test_every_acknowledged_change_survives_a_kill_among_writers(glue: GlueClien
 
     there = {each["Name"] for each in glue.get_tables(DatabaseName="killed")["TableList"]}
     assert acknowledged <= there
-    assert len(there - acknowledged) <= len(writers)  # made, but the answer was lost
+    assert len(there - acknowledged) <= len(writers)  # created, but the answer was lost
     glue.delete_database(Name="killed")
 
 
@@ -189,7 +189,7 @@ def test_every_acknowledged_change_survives_a_kill_among_writers(glue: GlueClien
         ("athena", lambda client: client.create_work_group(Name="w")),
     ],
 )
-def test_an_operation_that_is_not_offered_is_refused_by_name(
+def test_an_unsupported_operation_is_refused_by_name(
     service: Literal["athena", "glue"], call: Callable[[Any], None], query_stack: QueryStack
 ) -> None:
     with pytest.raises(ClientError, match="is not offered by the local AWS API") as refused:

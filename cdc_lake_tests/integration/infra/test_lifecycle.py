@@ -1,4 +1,4 @@
-"""The real engines in one stack: up, down, up; data and secrets looked after throughout."""
+"""A stack of real engines: status, listeners, secrets, and data that survives `down` and `up`."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cdc_lake_tests.integration.infra.engine_probes import CONNECTOR, NAMES, Engines, secret_texts
-from infra.local.errors import StackDown
+from cdc_lake_tests.integration.infra.engine_probes import CONNECTOR, NAMES, EngineClients, secret_texts
+from infra.errors import StackDown
 from infra.local.stack.attach import load_endpoints, require_running
 from infra.local.stack.process import find, is_alive
 from infra.local.stack.stack import Stack
 
 
-def test_status(stack: Stack, engines: Engines) -> None:
-    engines.expect(rows=1)
-    status = {component.name: component for component in stack.status()}
+def test_the_status_of_every_component_is_reported(filled_stack: Stack, engine_clients: EngineClients) -> None:
+    engine_clients.expect(rows=1)
+    status = {component.name: component for component in filled_stack.status()}
     for name in NAMES:
         assert status[name].state == "running"
         assert status[name].version != "unknown"
         assert 10_000_000 < (status[name].rss_bytes or 0) < 2_000_000_000
     assert status["trino"].state == "stopped"
-    require_running(NAMES, stack.home.path)
+    require_running(NAMES, filled_stack.home.path)
     with pytest.raises(StackDown, match="trino is not running"):
-        require_running([*NAMES, "trino"], stack.home.path)
+        require_running([*NAMES, "trino"], filled_stack.home.path)
 
 
-def test_loopback_only(stack: Stack) -> None:
+def test_components_listen_on_loopback_only(filled_stack: Stack) -> None:
     listening = 0
-    for found in find(stack.home.path):
-        with suppress(psutil.NoSuchProcess):  # a worker of PostgreSQL's that had little to do
+    for found in find(filled_stack.home.path):
+        with suppress(psutil.NoSuchProcess):  # a short-lived process of PostgreSQL
             for connection in found.process.net_connections(kind="tcp"):
                 if connection.status == psutil.CONN_LISTEN:
                     listening += 1
@@ -40,22 +40,22 @@ def test_loopback_only(stack: Stack) -> None:
     assert listening >= len(NAMES)
 
 
-def test_secrets_stay_secret(stack: Stack, engines: Engines) -> None:
-    secrets = secret_texts(stack.home.path)
-    for found in find(stack.home.path):
+def test_secrets_are_in_private_files_only(filled_stack: Stack, engine_clients: EngineClients) -> None:
+    secrets = secret_texts(filled_stack.home.path)
+    for found in find(filled_stack.home.path):
         with suppress(psutil.NoSuchProcess):
             assert not any(secret in " ".join(found.process.cmdline()) for secret in secrets)
-    config = engines.connect("GET", f"/connectors/{CONNECTOR}").text
-    tasks = engines.connect("GET", f"/connectors/{CONNECTOR}/tasks").text
+    config = engine_clients.connect("GET", f"/connectors/{CONNECTOR}").text
+    tasks = engine_clients.connect("GET", f"/connectors/{CONNECTOR}/tasks").text
     assert not any(secret in config + tasks for secret in secrets)
-    for path in stack.home.path.rglob("*"):
+    for path in filled_stack.home.path.rglob("*"):
         if path.is_file() and any(secret.encode() in path.read_bytes() for secret in secrets):
             assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
             assert path.suffix != ".log"
 
 
-def test_postgres_is_made_for_logical_replication(engines: Engines) -> None:
-    connection = engines.postgres()
+def test_postgres_has_logical_replication_and_scram_passwords(engine_clients: EngineClients) -> None:
+    connection = engine_clients.postgres()
     with connection.cursor() as cursor:
         cursor.execute("SHOW wal_level")
         assert cursor.fetchone() == ("logical",)
@@ -64,20 +64,20 @@ def test_postgres_is_made_for_logical_replication(engines: Engines) -> None:
     connection.close()
 
 
-def test_down_leaves_nothing_and_up_finds_everything(stack: Stack, engines: Engines) -> None:
-    processes = [found.process for found in find(stack.home.path)]
-    stack.down()
-    assert find(stack.home.path) == []
+def test_down_ends_all_processes_and_up_keeps_the_data(filled_stack: Stack, engine_clients: EngineClients) -> None:
+    processes = [found.process for found in find(filled_stack.home.path)]
+    filled_stack.down()
+    assert find(filled_stack.home.path) == []
     assert not any(is_alive(process) for process in processes)
-    stack.up(NAMES)
-    assert Engines(load_endpoints(stack.home.path)).at == engines.at
-    engines.check_one_more_row()
-    stack.home.state_file.write_text('{"ports": {"postg')
-    stack.down()
-    assert find(stack.home.path) == []
+    filled_stack.up(NAMES)
+    assert EngineClients(load_endpoints(filled_stack.home.path)).at == engine_clients.at
+    engine_clients.check_one_more_row()
+    filled_stack.home.state_file.write_text('{"ports": {"postg')
+    filled_stack.down()
+    assert find(filled_stack.home.path) == []
 
 
-def test_logs_are_private(stack: Stack) -> None:
-    logs = list(Path(stack.home.path, "logs").glob("*.log"))
+def test_log_files_are_private(filled_stack: Stack) -> None:
+    logs = list(Path(filled_stack.home.path, "logs").glob("*.log"))
     assert {log.stem for log in logs} == set(NAMES)
     assert all(stat.S_IMODE(log.stat().st_mode) == 0o600 for log in logs)

@@ -1,4 +1,4 @@
-"""No secret where it does not belong, no listener that another machine reaches, no file that another user reads."""
+"""Secrets are only in their own files, servers listen on loopback only, and other users and pages get no access."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import httpx
 import jwt
@@ -22,16 +23,17 @@ from psycopg2.extras import PhysicalReplicationConnection
 
 from cdc_lake_tests.integration.infra import attacks
 from cdc_lake_tests.integration.infra.planted_secrets import Secured, secured_stack
-from infra.local.components.trino import token
+from infra.local.components.trino import TrinoComponent, token
+from infra.local.stack.component import Secrets, StackContext
 from infra.local.stack.stack_secrets import load_or_make
 
-HOLDERS = {
+SECRET_FILES = {
     "secrets.json",
     "connect/secrets/postgres.properties",
     "connect/logins.properties",
     "s3/s3proxy.properties",
 }
-"""The files that hold a secret: the stack's own, and those that an engine reads it from."""
+"""The files that contain secrets: the stack's own, and those that an engine reads."""
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +42,9 @@ def secured() -> Iterator[Secured]:
         yield found
 
 
-def test_no_command_line_shows_a_secret(secured: Secured) -> None:
-    assert secured.watch.telling == set()
-    # The watch has seen what it was for: every engine, Spark's JVM and Dagster's run.
+def test_no_command_line_contains_a_secret(secured: Secured) -> None:
+    assert secured.watch.leaking == set()
+    # The watch has seen all relevant processes: every engine, Spark's JVM and Dagster's run.
     seen = "\n".join(secured.watch.seen)
     for main in (
         "kafka.Kafka",
@@ -57,9 +59,9 @@ def test_no_command_line_shows_a_secret(secured: Secured) -> None:
     assert "asset materialize" in seen
 
 
-def test_no_file_holds_a_secret_but_those_that_must(secured: Secured) -> None:
-    """Logs, Dagster's event log, Kafka's data (connector configurations among them), the lake, the pages."""
-    assert secured.files_with_a_secret() == HOLDERS
+def test_only_the_secret_files_contain_a_secret(secured: Secured) -> None:
+    """The search covers logs, Dagster's event log, Kafka's data (connector configurations), the lake and the pages."""
+    assert secured.files_with_a_secret() == SECRET_FILES
     home = secured.stack.home.path
     for log in ("postgres", "kafka", "connect", "s3", "aws", "trino"):
         assert (home / "logs" / f"{log}.log").exists()
@@ -78,10 +80,10 @@ def test_no_command_prints_a_secret(secured: Secured) -> None:
         ("raw", "cat", "northwind", "--limit", "5"),
     ):
         secured.run("cdc-lake", *command)
-    assert not secured.planted.within("\n".join(secured.said))
+    assert not secured.planted.within("\n".join(secured.printed))
 
 
-def test_connect_tells_references_only(secured: Secured) -> None:
+def test_connect_returns_references_to_secrets_only(secured: Secured) -> None:
     name = "cdc-lake-northwind"
     paths = (
         "/connectors?expand=info&expand=status",
@@ -92,17 +94,17 @@ def test_connect_tells_references_only(secured: Secured) -> None:
         f"/connectors/{name}/offsets",
         "/admin/loggers",
     )
-    told = {path: secured.connect("GET", path).raise_for_status().text for path in paths}
-    assert not any(secured.planted.within(text) for text in told.values())
-    config = json.loads(told[f"/connectors/{name}/config"])
+    answers = {path: secured.connect("GET", path).raise_for_status().text for path in paths}
+    assert not any(secured.planted.within(text) for text in answers.values())
+    config = json.loads(answers[f"/connectors/{name}/config"])
     assert re.fullmatch(r"\$\{file:/.+/postgres\.properties:postgres\.password\}", config["database.password"])
-    # Nor does it tell what it finds there when it is asked whether a configuration is right.
+    # The validation of a configuration does not return the resolved secret either.
     plugin = f"/connector-plugins/{config['connector.class']}/config/validate"
-    said = secured.connect("PUT", plugin, config).raise_for_status().text
-    assert not secured.planted.within(said)
+    answer = secured.connect("PUT", plugin, config).raise_for_status().text
+    assert not secured.planted.within(answer)
 
 
-def test_secrets_are_read_from_one_folder_only(secured: Secured) -> None:
+def test_connect_reads_secrets_from_one_folder_only(secured: Secured) -> None:
     config = secured.connect("GET", "/connectors/cdc-lake-northwind/config").json()
     stolen = {**config, "topic.prefix": f"${{file:{secured.stack.home.secrets_file}:s3_secret_key}}"}
     plugin = f"/connector-plugins/{config['connector.class']}/config/validate"
@@ -120,8 +122,8 @@ except urllib.error.HTTPError as error:
 """
 
 
-def test_another_user_gets_nothing_from_connect(secured: Secured) -> None:
-    """With one such call any user read the password of PostgreSQL's superuser."""
+def test_connect_refuses_another_user(secured: Secured) -> None:
+    """Without a login, one such call returned the password of PostgreSQL's superuser to any user."""
     config = secured.connect("GET", "/connectors/cdc-lake-northwind/config").json()
     stolen = {**config, "transforms": config["database.password"]}
     plugin = f"/connector-plugins/{config['connector.class']}/config/validate"
@@ -132,29 +134,29 @@ def test_another_user_gets_nothing_from_connect(secured: Secured) -> None:
         ("GET", "/", ""),
         ("PUT", "/admin/loggers/root", json.dumps({"level": "TRACE"})),
         ("DELETE", "/connectors/cdc-lake-northwind", ""),
-        # Those among workers, which have no password: they are signed with a key that only workers know.
+        # Requests between workers, which are signed with the workers' key instead of a password.
         ("POST", "/connectors/cdc-lake-northwind/tasks", "[]"),
         ("PUT", "/connectors/cdc-lake-northwind/fence", "{}"),
     ):
-        said = secured.stranger(STEAL, method, secured.at.connect_url + path, body)
-        assert said[:3] in {"400", "401", "403"}, (path, said)
-        assert not secured.planted.within(said)
+        answer = secured.run_as_other_user(STEAL, method, secured.at.connect_url + path, body)
+        assert answer[:3] in {"400", "401", "403"}, (path, answer)
+        assert not secured.planted.within(answer)
     assert secured.connect("GET", "/connectors/cdc-lake-northwind/status").json()["connector"]["state"] == "RUNNING"
 
 
-def test_who_may_use_connect_reads_debeziums_password_at_most(secured: Secured) -> None:
+def test_a_user_of_connect_can_read_debeziums_password_at_most(secured: Secured) -> None:
     config = secured.connect("GET", "/connectors/cdc-lake-northwind/config").json()
     plugin = f"/connector-plugins/{config['connector.class']}/config/validate"
-    said = secured.connect("PUT", plugin, {**config, "transforms": config["database.password"]}).text
-    assert secured.planted.debezium_password in said, "the attack works for who has the password"
-    assert secured.planted.postgres_password not in said
+    answer = secured.connect("PUT", plugin, {**config, "transforms": config["database.password"]}).text
+    assert secured.planted.debezium_password in answer, "the attack does not work even with the login"
+    assert secured.planted.postgres_password not in answer
     for setting in ("sasl.jaas.config", "bootstrap.servers", "interceptor.classes"):
         refused = secured.connect("PUT", plugin, {**config, f"producer.override.{setting}": "x"}).json()
         faults = [fault for each in refused["configs"] for fault in each["value"]["errors"]]
         assert any(f"policy does not allow '{setting}'" in fault for fault in faults), faults
 
 
-def test_debeziums_role_reads_what_is_captured_and_changes_the_heartbeat_only(secured: Secured) -> None:
+def test_debeziums_role_reads_captured_tables_and_writes_the_heartbeat_only(secured: Secured) -> None:
     config = secured.connect("GET", "/connectors/cdc-lake-northwind/config").json()
     login = {"user": config["database.user"], "password": secured.planted.debezium_password, "dbname": "devdb"}
     at = secured.at
@@ -218,40 +220,40 @@ rows = spark.session().range(1000).repartition(4).persist(StorageLevel.DISK_ONLY
 rows.count()
 scratch = Path(spark.session().conf.get("spark.local.dir"))
 kept = [str(path) for path in scratch.rglob("*") if path.is_file()]
-nobody = {"user": 65534, "group": 65534, "extra_groups": [], "cwd": "/", "capture_output": True}
+as_other_user = {"user": 65534, "group": 65534, "extra_groups": [], "cwd": "/", "capture_output": True}
 program = ["/usr/bin/python3", "-I", "-c", sys.argv[1], str(scratch)]
-seen = subprocess.run(program, **nobody, check=True)
-listed = subprocess.run(["/bin/ls", *kept], **nobody, check=False)
+seen = subprocess.run(program, **as_other_user, check=True)
+listed = subprocess.run(["/bin/ls", *kept], **as_other_user, check=False)
 print(json.dumps({"kept": kept, "read": json.loads(seen.stdout), "listed": listed.stdout.decode()}))
 """
 
 
-def test_another_user_reads_no_file_of_the_stack(secured: Secured) -> None:
+def test_another_user_cannot_read_a_file_of_the_stack(secured: Secured) -> None:
     files = [str(path) for path in secured.stack.home.path.rglob("*") if path.is_file()]
-    assert json.loads(secured.stranger(OPEN, *files)) == []
-    assert json.loads(secured.stranger(READ, str(secured.stack.home.path))) == []
-    # The folder of root's can be passed through, and these names are known.
+    assert json.loads(secured.run_as_other_user(OPEN, *files)) == []
+    assert json.loads(secured.run_as_other_user(READ, str(secured.stack.home.path))) == []
+    # The other user may enter the state folder, and knows these names.
     for name in ("stack.json", "secrets.json", "connect/secrets/postgres.properties", "connect/logins.properties"):
         with pytest.raises(subprocess.CalledProcessError):
-            secured.stranger("import sys; open(sys.argv[1])", str(secured.stack.home.path / name))
+            secured.run_as_other_user("import sys; open(sys.argv[1])", str(secured.stack.home.path / name))
 
 
-def test_another_user_reads_nothing_of_what_spark_keeps_on_disk(secured: Secured) -> None:
+def test_another_user_cannot_read_sparks_files(secured: Secured) -> None:
     found = json.loads(secured.run("python", "-c", SPARK_AT_WORK, READ).splitlines()[-1])
     assert any("shuffle_" in path for path in found["kept"])
     assert all(path.startswith(str(secured.stack.home.path / "spark")) for path in found["kept"])
     assert (found["read"], found["listed"]) == ([], "")
 
 
-def test_everything_listens_on_loopback_only(secured: Secured) -> None:
+def test_all_servers_listen_on_loopback_only(secured: Secured) -> None:
     listening: dict[str, set[str]] = {}
     for name, processes in secured.processes().items():
         for process in processes:
-            with suppress(psutil.NoSuchProcess):  # a worker of PostgreSQL's that had little to do
+            with suppress(psutil.NoSuchProcess):  # a short-lived process of PostgreSQL
                 for each in process.net_connections(kind="inet"):
-                    if each.status == "LISTEN" or (not each.raddr and each.laddr):
+                    if each.status == "LISTEN" or (not each.raddr and each.laddr):  # type: ignore[unreachable]  # raddr may be ()
                         listening.setdefault(name, set()).add(each.laddr.ip)
-    assert listening.keys() == {"postgres", "kafka", "connect", "s3", "aws", "trino"}
+    assert listening.keys() == {"postgres", "kafka", "registry", "connect", "s3", "aws", "trino"}
     outside = {name: found for name, ips in listening.items() if (found := [ip for ip in ips if not _loopback(ip)])}
     assert outside == {}
 
@@ -263,10 +265,10 @@ def _loopback(text: str) -> bool:
     return address.is_loopback
 
 
-def test_files_are_for_their_owner_only(secured: Secured) -> None:
+def test_files_are_accessible_to_their_owner_only(secured: Secured) -> None:
     home = secured.stack.home.path
-    for holder in HOLDERS:
-        assert stat.S_IMODE((home / holder).stat().st_mode) == 0o600, holder
+    for file in SECRET_FILES:
+        assert stat.S_IMODE((home / file).stat().st_mode) == 0o600, file
     for folder in (path for path in home.iterdir() if path.is_dir()):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700, folder.name
     assert stat.S_IMODE(home.stat().st_mode) in {0o700, 0o711}
@@ -276,7 +278,11 @@ def test_every_service_of_the_aws_api_requires_the_stacks_signature(secured: Sec
     at = secured.at
     for service, call in attacks.CALLS.items():
         call(attacks.client(at, service))
-        refusal = _refusal(lambda call=call, service=service: call(attacks.client(at, service, secret="guessed")))
+
+        def guess(call: Callable[[Any], object] = call, service: str = service) -> object:
+            return call(attacks.client(at, service, secret="guessed"))
+
+        refusal = _refusal(guess)
         assert refusal.response["ResponseMetadata"]["HTTPStatusCode"] == 403, service
         assert refusal.response["Error"]["Code"] == "InvalidSignatureException", service
     offered = re.search(r"which has (.+)\. Was", str(_refusal(lambda: attacks.client(at, "sqs").list_queues())))
@@ -294,9 +300,9 @@ def _refusal(call: Callable[[], object]) -> ClientError:
 
 
 @pytest.mark.parametrize("page", attacks.PAGES)
-def test_the_stacks_servers_answer_no_page(secured: Secured, page: str) -> None:
+def test_the_stacks_servers_refuse_pages_of_other_origins(secured: Secured, page: str) -> None:
     at, headers = secured.at, attacks.PAGES[page]
-    asked = {
+    requests = {
         "athena": ("POST", at.aws_endpoint, {"X-Amz-Target": "AmazonAthena.StartQueryExecution"}),
         "s3": ("GET", f"{at.s3_endpoint}/{at.bucket}", {}),
         "trino": ("POST", f"{at.trino_url}/v1/statement", {"X-Trino-User": "athena"}),
@@ -304,18 +310,18 @@ def test_the_stacks_servers_answer_no_page(secured: Secured, page: str) -> None:
         "trino behind a proxy": ("GET", f"{at.trino_url}/v1/query", {"X-Forwarded-Proto": "https"}),
         "connect": ("GET", f"{at.connect_url}/connectors", {}),
     }
-    told = {name: attacks.send(method, url, {**more, **headers}) for name, (method, url, more) in asked.items()}
-    assert {name: answer.status_code for name, answer in told.items() if answer.status_code not in {401, 403}} == {}
-    assert not any(secured.planted.within(answer.text) for answer in told.values())
+    answers = {name: attacks.send(method, url, {**more, **headers}) for name, (method, url, more) in requests.items()}
+    assert {name: answer.status_code for name, answer in answers.items() if answer.status_code not in {401, 403}} == {}
+    assert not any(secured.planted.within(answer.text) for answer in answers.values())
 
 
-def test_trino_wants_the_stacks_token(secured: Secured) -> None:
+def test_trino_requires_the_stacks_token(secured: Secured) -> None:
     at = secured.at
-    right = token(load_or_make(secured.stack.home.secrets_file))
+    valid = token(load_or_make(secured.stack.home.secrets_file))
     forged = jwt.encode({"sub": "athena"}, "guessed" * 8, algorithm="HS256")
     unsigned = jwt.encode({"sub": "athena"}, "", algorithm="none")
     proxied = {"X-Trino-User": "athena", "X-Forwarded-Proto": "https"}
-    for each, expected in ((right, 200), (forged, 401), (unsigned, 401)):
+    for each, expected in ((valid, 200), (forged, 401), (unsigned, 401)):
         headers = {**proxied, "Authorization": f"Bearer {each}"}
         assert attacks.send("GET", f"{at.trino_url}/v1/query", headers).status_code == expected
     for path in ("/v1/query", "/v1/node", "/v1/task", "/v1/thread", "/v1/jmx/mbean"):
@@ -323,9 +329,13 @@ def test_trino_wants_the_stacks_token(secured: Secured) -> None:
     for headers in (proxied, {"X-Trino-User": "athena"}, {"Authorization": f"Bearer {forged}"}):
         answer = attacks.send("POST", f"{at.trino_url}/v1/statement", headers, content="SELECT 1")
         assert answer.status_code in {401, 403}
+    another = Secrets("", "", "", "", "another")
+    ports = {"trino": int(at.trino_url.rpartition(":")[2])}
+    with pytest.raises(httpx.HTTPStatusError, match="401"):
+        TrinoComponent().probe(StackContext(secured.stack.home.path, ports, another))
 
 
-def test_dagsters_web_server_answers_its_own_pages_only(tmp_path: Path) -> None:
+def test_dagsters_web_server_answers_pages_of_its_own_origin_only(tmp_path: Path) -> None:
     body = {"query": "{ version }"}
     with attacks.dagster_webserver(tmp_path) as url:
         assert attacks.send("POST", f"{url}/graphql", {"Origin": url}, json=body).json()["data"]["version"]
@@ -339,14 +349,14 @@ def test_dagsters_web_server_answers_its_own_pages_only(tmp_path: Path) -> None:
         assert attacks.send("GET", f"{url}/graphql", {}, params=body).status_code == 403
 
 
-def test_an_unsigned_or_wrongly_signed_request_gets_nothing(secured: Secured) -> None:
+def test_s3_refuses_unsigned_and_wrongly_signed_requests(secured: Secured) -> None:
     bucket = f"{secured.at.s3_endpoint}/{secured.at.bucket}"
     assert httpx.get(bucket, trust_env=False).status_code == 403
     wrong = {"Authorization": "AWS cdcplanted:AAAAAAAAAAAAAAAAAAAAAAAAAAA="}
     assert httpx.get(bucket, headers=wrong, trust_env=False).status_code == 403
 
 
-def test_each_state_folder_has_secrets_of_its_own(tmp_path: Path) -> None:
+def test_each_state_folder_has_its_own_secrets(tmp_path: Path) -> None:
     first, second = (load_or_make(tmp_path / name) for name in ("a.json", "b.json"))
     for name in ("postgres_password", "debezium_password", "connect_password", "s3_access_key", "s3_secret_key"):
         assert getattr(first, name) != getattr(second, name)

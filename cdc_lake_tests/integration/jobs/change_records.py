@@ -1,4 +1,4 @@
-"""The columns of a small table, and its records as Debezium's flattening writes them."""
+"""The columns of a small table, and its records as Debezium's flattening transform writes them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEY = ("id",)
 
 
 def event(key: int | None, op: str, lsn: int, snapshot: str = "false", **values: object) -> dict[str, Any]:
-    """A record as Debezium's flattening writes it."""
+    """Return a record as Debezium's flattening transform writes it."""
     return {
         "id": key,
         "note": None,
@@ -28,7 +28,7 @@ def event(key: int | None, op: str, lsn: int, snapshot: str = "false", **values:
         "__lsn": lsn,
         "__txId": lsn // 3,
         "__snapshot": snapshot,
-        # Four values for all there is: whoever orders by it is wrong.
+        # One of four values: ordering by this field is wrong.
         "__source_ts_ms": 1_700_000_000_000 + lsn % 4,
         "__deleted": "true" if op == "d" else "false",
     }

@@ -1,4 +1,4 @@
-"""Fixtures of the jobs' tests: engines for all, a table and a topic for each."""
+"""Fixtures of the jobs' tests: shared engines, and a factory of tables."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from cdc_lake_tests.integration.jobs.hudi_table import LakeTable
 NewTable = Callable[[Sequence[Column], Sequence[str]], LakeTable]
 
 
-# Not the whole test session: a process has one Spark, and other packages' tests want theirs.
+# Not session scope: a process can have one Spark session, and other packages' tests start their own.
 @pytest.fixture(scope="package")
-def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engines]:
-    """S3, Kafka and Spark, running."""
+def job_engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engines]:
+    """Run S3, Kafka and Spark."""
     with running_engines(tmp_path_factory.mktemp("stack") / "home", tmp_path_factory.mktemp("spark")) as (found, _):
         yield found
 
 
 @pytest.fixture(scope="package")
-def new_table(engines: Engines) -> NewTable:
-    """Makes tables (columns, key), each in a pipeline of its own."""
+def new_table(job_engines: Engines) -> NewTable:
+    """Return a factory of tables (columns, key), each in its own pipeline."""
     numbers = count(1)
-    return lambda columns, key: LakeTable(engines, f"table-{next(numbers)}", columns, key)
+    return lambda columns, key: LakeTable(job_engines, f"table-{next(numbers)}", columns, key)

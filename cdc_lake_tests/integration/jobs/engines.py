@@ -1,4 +1,4 @@
-"""What the jobs' tests run on: the stack's S3 and Kafka, and one Spark session, all started once."""
+"""Engines of the jobs' tests: S3 and Kafka of a stack, and one Spark session."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 import boto3
 from pyspark.sql import SparkSession
 
+from cdc_lake import jobs
 from cdc_lake.contract.objects.store import S3Location
-from cdc_lake.pipeline.naming import location
-from cdc_lake.profile_local import JOBS
-from cdc_lake_tests.local_stack import running_stack
-from infra.local.artifacts.spark_classes import java_options
+from cdc_lake.pipeline.bucket_location import location
+from cdc_lake_tests.helpers.local_stack import running_stack
+from infra.artifacts.spark_classes import java_options
 from infra.local.stack.attach import load_endpoints
 from infra.local.stack.endpoints import Endpoints
 from resources.kafka.resource import Kafka
@@ -26,7 +26,7 @@ BUCKET = "jobs-tests"
 
 @dataclass(frozen=True)
 class Engines:
-    """A bucket of one's own, a broker, and Spark."""
+    """A bucket, a broker, and a Spark session."""
 
     location: S3Location
     kafka: Kafka
@@ -37,7 +37,7 @@ class Engines:
 def running_engines(
     home: Path, scratch: Path, components: Sequence[str] = ("s3", "kafka")
 ) -> Iterator[tuple[Engines, Endpoints]]:
-    """Components of a stack with the state folder `home`, and Spark with its own folder `scratch`."""
+    """Run components of a stack with the state folder `home`, and Spark with its own folder `scratch`."""
     with running_stack(home, components):
         at = load_endpoints(home)
         store = ObjectStore(
@@ -54,14 +54,16 @@ def running_engines(
 
 @contextmanager
 def running_spark(at: Endpoints, store: ObjectStore, scratch: Path) -> Iterator[SparkSession]:
-    """Spark on a store, with the local profile's settings and a folder of its own."""
+    """Run Spark on a store, with the local profile's settings and its own folder."""
     own = scratch / "spark.properties"
     own.write_text(f"spark.sql.warehouse.dir {scratch}/warehouse\n")
     spark = LocalSpark(
         java_home=str(at.java_home),
         jars=str(at.spark_jars),
-        properties=[str(path) for path in (JOBS / "spark.properties", JOBS / "spark-local.properties", own)],
-        log4j=str(JOBS / "log4j2-local.properties"),
+        properties=[
+            str(path) for path in (jobs.FOLDER / "spark.properties", jobs.FOLDER / "spark-local.properties", own)
+        ],
+        log4j=str(jobs.FOLDER / "log4j2-local.properties"),
         java_options=java_options(at.java_home, at.spark_jars),
         store=store,
         scratch=str(scratch / "local"),
@@ -73,7 +75,7 @@ def running_spark(at: Endpoints, store: ObjectStore, scratch: Path) -> Iterator[
 
 
 def make_bucket(location: S3Location) -> None:
-    """Make the tests' bucket."""
+    """Create the tests' bucket."""
     client = boto3.client(
         "s3",
         endpoint_url=location.endpoint_url,

@@ -1,25 +1,25 @@
-"""Histories carried to one table: each in a key space of its own, so that a write of seconds tries hundreds."""
+"""Histories applied to one table, each in its own key range, so that one write of seconds covers hundreds of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cdc_lake.contract.objects.manifest import Manifest, Span
 from cdc_lake.contract.source.epochs import Epoch, Epochs, Start
 from cdc_lake.contract.table.event_order import Watermark
-from cdc_lake_tests.delivery_orders import Delivery
-from cdc_lake_tests.histories import content, fold
+from cdc_lake_tests.helpers.source_changes.delivery_orders import Delivery
+from cdc_lake_tests.helpers.source_changes.histories import content, fold
+from cdc_lake_tests.helpers.source_changes.source_simulator import KEYS, Event
 from cdc_lake_tests.integration.jobs.hudi_table import TOPIC, LakeTable
-from cdc_lake_tests.source_simulator import KEYS, Event
 
 Content = Mapping[int, tuple[object, ...]]
 
 
 class Landed(NamedTuple):
-    """A manifest that was landed: its epoch, its place among those of the epoch, and its records."""
+    """A landed manifest: its epoch, its index within the epoch, and its number of records."""
 
     epoch: int
     place: int
@@ -27,11 +27,11 @@ class Landed(NamedTuple):
 
 
 @dataclass
-class Told:
-    """A table that is told many histories; `events` is what was landed of each so far.
+class HistoryRun:
+    """A table that receives many histories; `events` are the events landed so far, by history.
 
-    `watermark` goes into every manifest. `swept` and `purged` are set by who sweeps or purges the table: rows that the
-    last snapshot left out are deleted then, and deleted rows may be gone.
+    `watermark` is written to every manifest. A test sets `swept` or `purged` after it has swept or purged the table:
+    rows that are not in the last snapshot are then deleted, and tombstones may be removed.
     """
 
     table: LakeTable
@@ -45,13 +45,13 @@ class Told:
         self.events = [[] for _ in self.deliveries]
 
     def land(self) -> Iterator[Landed]:
-        """Land the next batch of every history as one manifest, again and again."""
+        """Land the histories batch by batch: the next batches of all histories are one manifest."""
         for epoch in range(1 + max(event.epoch for delivery in self.deliveries for event in delivery.events())):
             if epoch:
                 open_epoch(self.table, epoch)
             batches = [delivery.of_epoch(epoch) for delivery in self.deliveries]
             for place in range(max(map(len, batches))):
-                records = []
+                records: list[dict[str, Any]] = []
                 for number, each in enumerate(batches):
                     events = each[place] if place < len(each) else ()
                     self.events[number].extend(events)
@@ -59,23 +59,23 @@ class Told:
                 self.table.deliver(records, epoch, self.watermark)
                 yield Landed(epoch, place, len(records))
 
-    def wrong(self, rows: Sequence[Mapping[str, object]]) -> list[str]:
-        """The histories that the rows differ from, in words; a key that is there twice is one."""
+    def differences(self, rows: Sequence[Mapping[str, object]]) -> list[str]:
+        """Describe the histories whose expected content differs from the rows, or whose keys are duplicated."""
         found: dict[int, dict[int, tuple[object, ...]]] = {number: {} for number in range(len(self.deliveries))}
-        twice = []
+        duplicated = []
         for row in rows:
             number, key = divmod(int(str(row["id"])), KEYS)
             if key in found[number]:
-                twice.append(f"history {number}: key {key} is there twice")
+                duplicated.append(f"history {number}: key {key} is duplicated")
             found[number][key] = (row["note"], row["qty"], row["__deleted"])
-        return twice + [
+        return duplicated + [
             f"history {number}: the table has {found[number]}, the fold {expected}"
             for number in range(len(self.deliveries))
             if self._shown(found[number]) != self._shown(expected := self._expected(number))
         ]
 
     def _expected(self, number: int) -> Content:
-        """What readers see of a history by key."""
+        """Return the expected content of a history by key."""
         taken = self.deliveries[number].taken if self.swept else 0
         newest = fold(self.events[number])
         return {
@@ -88,7 +88,7 @@ class Told:
 
 
 def open_epoch(table: LakeTable, number: int) -> None:
-    """Begin an epoch where the table's chain ends, as `cdc-lake resnapshot` does."""
+    """Begin an epoch at the end of the table's manifest chain, as `cdc-lake resnapshot` does."""
     offset = table.next_offset
     Epochs(table.store, table.name).begin(
         Epoch(

@@ -1,4 +1,4 @@
-"""One table of one test: events delivered as landing would, upserted, and read back by two engines."""
+"""A lake table of one test: events landed as by the landing job, upserted, and read by two engines."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from cdc_lake.contract.schema.captured_schema import Column
 from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.apply.upsert import UpsertReport, UpsertSpec
+from cdc_lake.jobs.hudi.writer import TableType
 from cdc_lake.jobs.landing.raw_writer import RawWriter
 from cdc_lake_tests.integration.jobs.engines import Engines
 
@@ -26,28 +27,30 @@ SOURCE = "public.orders"
 Event = Mapping[str, object]
 
 
-def wire(event: Event | bytes) -> bytes:
-    """The record's value as Kafka holds it; bytes as they are."""
+def record_bytes(event: Event | bytes) -> bytes:
+    """Return a record's value in Kafka; bytes are returned unchanged."""
     return event if isinstance(event, bytes) else json.dumps(event).encode()
 
 
 @dataclass
 class LakeTable:
-    """A pipeline with one topic of one partition and one table; `name` is its own in the bucket."""
+    """A pipeline with one topic of one partition and one table; `name` is unique in the bucket."""
 
     engines: Engines
     name: str
     columns: Sequence[Column]
     key: Sequence[str]
+    table_type: TableType = "cow"
     topic_id: str = "AAAAAAAAAAAAAAAAAAAAAQ"
     next_offset: int = 0
+    records_per_object: int = 200
     objects: list[LandedObject] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         captured_schema.capture(self.store, self.name, SOURCE, self.columns, self.key)
 
     def lake_columns(self) -> list[tuple[str, str]]:
-        """Names and types that the captured schema promises."""
+        """Return the names and types of the captured schema's lake columns."""
         return captured_schema.latest(self.store, self.name, SOURCE).lake_columns()
 
     @property
@@ -62,7 +65,7 @@ class LakeTable:
 
     @property
     def spec(self) -> UpsertSpec:
-        """What the upsert is told; a lease that another holds is not waited for."""
+        """The upsert's specification; it does not wait for a lease that another writer holds."""
         return UpsertSpec(
             location=self.engines.location,
             pipeline=self.name,
@@ -70,12 +73,13 @@ class LakeTable:
             source_table=SOURCE,
             table="orders",
             key=self.key,
+            table_type=self.table_type,
             lease_wait_seconds=0,
         )
 
     def deliver(self, events: Sequence[Event | bytes], epoch: int = 0, watermark: Watermark | None = None) -> Manifest:
-        """Land events (bytes as they are) as one manifest, an offset left out now and then as markers do."""
-        values = [wire(event) for event in events]
+        """Land events (bytes unchanged) as one manifest, with gaps in the offsets like those of transaction markers."""
+        values = [record_bytes(event) for event in events]
         first = self.next_offset
         offsets = [first + index + index // 10 for index in range(len(values))]
         batch = pa.RecordBatch.from_arrays(
@@ -88,7 +92,9 @@ class LakeTable:
             ],
             names=["partition", "offset", "value", "key", "headers"],
         )
-        writer = RawWriter(self.engines.location, self.name, TOPIC, f"attempt at {first}", 200, 1 << 20)
+        writer = RawWriter(
+            self.engines.location, self.name, TOPIC, f"attempt at {first}", self.records_per_object, 1 << 26
+        )
         written = [row for rows in writer([batch]) for row in rows.to_pylist()]
         objects = tuple(LandedObject.model_validate_json(row["json"]) for row in written if row["kind"] == "object")
         self.next_offset = (offsets[-1] if offsets else first) + 2
@@ -109,11 +115,11 @@ class LakeTable:
         return manifest
 
     def upsert(self, spec: UpsertSpec | None = None) -> UpsertReport:
-        """Apply what is new."""
+        """Apply the manifests that are not applied yet."""
         return upsert.run(self.engines.spark, spec or self.spec)
 
     def by_hudi_rs(self) -> list[dict[str, object]]:
-        """The table's rows as hudi-rs reads them."""
+        """Return the table's rows as hudi-rs reads them."""
         location = self.engines.location
         table = (
             HudiTableBuilder.from_base_uri(self.spec.uri().replace("s3a://", "s3://"))
@@ -131,6 +137,6 @@ class LakeTable:
         return [row for batch in table.read() for row in pa.record_batch(batch).to_pylist()]
 
     def by_spark(self) -> list[dict[str, object]]:
-        """The table's rows as Spark reads them."""
+        """Return the table's rows as Spark reads them."""
         rows = self.engines.spark.read.format("hudi").load(self.spec.uri())
         return [row.asDict() for row in rows.collect()]

@@ -1,4 +1,4 @@
-"""Decoding on Spark: what was spelled is what is read, whatever the value; and no garbage becomes a NULL unseen."""
+"""Decoding on Spark: every encoded value is decoded unchanged, and an unreadable one is never a silent NULL."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract.schema.captured_schema import Column, TableSchema
-from cdc_lake.contract.schema.special_values import PLACEHOLDER, STRICT, ValueRules
+from cdc_lake.contract.schema.value_rules import PLACEHOLDER, STRICT, ValueRules
+from cdc_lake.contract.table.event_order import NO_LSN, Position, order_sql
 from cdc_lake.jobs.apply.decode import OFFSET, REASON, UNAVAILABLE, decode
-from cdc_lake_tests import debezium_json
+from cdc_lake_tests.helpers import debezium_json
 from cdc_lake_tests.integration.jobs.change_records import event
 from cdc_lake_tests.integration.jobs.engines import Engines
-from cdc_lake_tests.trial_counts import Tried
+from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 
 EVENT = {name: value for name, value in event(1, "u", 100).items() if name.startswith("__")}
 RECORD = "epoch int, object string, partition int, offset bigint, value binary"
 BATCH = 60
 QUICK = settings(
     max_examples=4,
-    # Each step of shrinking is a Spark job: the first failing rows are small enough to read.
+    # No shrinking: each step would be a Spark job, and the first failing rows are small enough to read.
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -72,14 +73,14 @@ COLUMNS = tuple(Column(name=f"c{place}", type=kind) for place, kind in enumerate
 SCHEMA = TableSchema(
     version=1, table="public.orders", columns=(Column(name="id", type="integer"), *COLUMNS), key=("id",)
 )
-# Moments are compared as microseconds, days as days: Python's own calendar ends where PostgreSQL's goes on.
+# Timestamps are compared as microseconds and dates as days: PostgreSQL's range is larger than Python's.
 AS_NUMBERS = {"timestamp": "unix_micros({})", "date": "datediff({}, date'1970-01-01')"}
 
 
 @pytest.fixture(scope="package")
-def spark(engines: Engines) -> SparkSession:
-    """The tests' session; nothing here opens a table."""
-    return engines.spark
+def spark(job_engines: Engines) -> SparkSession:
+    """Return the session; these tests use no table."""
+    return job_engines.spark
 
 
 def decoded(
@@ -89,7 +90,7 @@ def decoded(
     rules: ValueRules = STRICT,
     epoch: int = 0,
 ) -> list[dict[str, Any]]:
-    """The rows of some records, in their order."""
+    """Return the decoded rows of records, in their order."""
     frame = spark.createDataFrame([(epoch, "o", 0, place, bytearray(one)) for place, one in enumerate(records)], RECORD)
     rows = decode(frame, versions, rules)
     for name, kind in rows.dtypes:
@@ -98,13 +99,13 @@ def decoded(
     return [row.asDict() for row in sorted(rows.collect(), key=lambda row: row[OFFSET])]
 
 
-def wire(**fields: object) -> bytes:
-    """A record's value."""
+def record_bytes(**fields: object) -> bytes:
+    """Return a record's value."""
     return json.dumps({"id": 1, **fields, **EVENT}, ensure_ascii=False).encode()
 
 
 def expected(kind: str, value: Any) -> Any:  # noqa: ANN401 - any value of any type
-    """A value as the lake holds it, in the terms of decoded()."""
+    """Return a value as it should be in the lake, in the types of decoded()."""
     found = value
     match value:
         case datetime():
@@ -122,18 +123,42 @@ def expected(kind: str, value: Any) -> Any:  # noqa: ANN401 - any value of any t
     return found
 
 
-def told(kind: str, value: Any) -> Any:  # noqa: ANN401 - any value of any type
-    """A decoded value in the terms of expected()."""
+def comparable(kind: str, value: Any) -> Any:  # noqa: ANN401 - any value of any type
+    """Return a decoded value in the types of expected()."""
     if isinstance(value, bytearray):
         return bytes(value)
     return json.loads(value) if kind.endswith("[]") and value is not None else value
 
 
+def test_the_order_of_a_change_is_the_same_in_sql_and_in_python(spark: SparkSession) -> None:
+    """Also for the smallest and largest LSN, each snapshot phase, and an event that lacks the field."""
+    rows: list[tuple[int, str | None, str, int | None]] = [
+        (epoch, snapshot, operation, lsn)
+        for epoch in (0, 7, 999_999)
+        for snapshot in ("false", None, "true", "first", "last", "incremental")
+        for operation in ("r", "u")
+        for lsn in (0, 9, 2**63 - 1)
+    ]
+    rows.append((7, "incremental", "r", None))
+    events = spark.createDataFrame(rows, "epoch int, snapshot string, operation string, lsn bigint")
+    found = events.select("*", F.expr(order_sql("epoch", "snapshot", "operation", "lsn")).alias("position")).collect()
+    assert {row["position"] for row in found} == {
+        Position(
+            epoch,
+            streamed=snapshot in {"false", None} or operation != "r",
+            lsn=NO_LSN if lsn is None or (snapshot, operation) == ("incremental", "r") else lsn,
+        ).encode()
+        for epoch, snapshot, operation, lsn in rows
+    }
+
+
 @QUICK
 @given(rows=st.lists(st.tuples(*(st.none() | values for values in TYPES.values())), min_size=1, max_size=BATCH))
-def test_what_is_spelled_is_what_is_read(spark: SparkSession, tried: Tried, rows: list[tuple[Any, ...]]) -> None:
+def test_encoded_values_are_decoded_unchanged(
+    spark: SparkSession, count_trials: CountTrials, rows: list[tuple[Any, ...]]
+) -> None:
     records = [
-        wire(
+        record_bytes(
             **{column.name: debezium_json.field(column.type, value) for column, value in zip(COLUMNS, row, strict=True)}
         )
         for row in rows
@@ -142,8 +167,8 @@ def test_what_is_spelled_is_what_is_read(spark: SparkSession, tried: Tried, rows
     for row, got in zip(rows, found, strict=True):
         assert got[REASON] is None, (got[REASON], row)
         for column, value in zip(COLUMNS, row, strict=True):
-            assert told(column.type, got[column.name]) == expected(column.type, value), (column.type, value)
-    tried("values decoded", len(rows) * len(COLUMNS))
+            assert comparable(column.type, got[column.name]) == expected(column.type, value), (column.type, value)
+    count_trials("values decoded", len(rows) * len(COLUMNS))
 
 
 JUNK = st.recursive(
@@ -160,13 +185,16 @@ JUNK = st.recursive(
 
 @QUICK
 @given(junk=st.lists(st.tuples(st.sampled_from(COLUMNS), JUNK), min_size=1, max_size=BATCH))
-def test_garbage_is_never_a_silent_null(spark: SparkSession, tried: Tried, junk: list[tuple[Column, Any]]) -> None:
-    records = [wire(**{**dict.fromkeys((each.name for each in COLUMNS), None), c.name: value}) for c, value in junk]
+def test_an_unreadable_value_is_never_a_null_without_a_reason(
+    spark: SparkSession, count_trials: CountTrials, junk: list[tuple[Column, Any]]
+) -> None:
+    nothing = dict.fromkeys((each.name for each in COLUMNS), None)
+    records = [record_bytes(**{**nothing, column.name: value}) for column, value in junk]
     for (column, value), got in zip(junk, decoded(spark, records), strict=True):
         if value is not None and got[column.name] is None:
             assert got[REASON] is not None, (column, value)
             assert column.name in got[REASON]
-    tried("values of any kind that a column was given", len(junk))
+    count_trials("values of any kind that a column received", len(junk))
 
 
 @QUICK
@@ -175,24 +203,26 @@ def test_garbage_is_never_a_silent_null(spark: SparkSession, tried: Tried, junk:
         st.binary(max_size=60) | TEXT.map(str.encode) | JUNK.map(json.dumps).map(str.encode), max_size=BATCH
     )
 )
-def test_what_is_no_record_has_a_reason(spark: SparkSession, tried: Tried, bodies: list[bytes]) -> None:
+def test_bytes_that_are_not_a_record_have_a_reason(
+    spark: SparkSession, count_trials: CountTrials, bodies: list[bytes]
+) -> None:
     assert all(got[REASON] is not None for got in decoded(spark, bodies))
-    tried("records of any bytes", len(bodies))
+    count_trials("records of any bytes", len(bodies))
 
 
 def single(
     spark: SparkSession, cases: Sequence[tuple[str, object]], rules: ValueRules = STRICT
 ) -> list[dict[str, Any]]:
-    """Each value in a record of its own, as the only one in a column of its type: the value is `c` of the row."""
+    """Decode each value in its own record and column; the row has the value as `c` and the column's name as `name`."""
     columns = tuple(Column(name=f"c{place}", type=kind) for place, (kind, _) in enumerate(cases))
     schema = SCHEMA.model_copy(update={"columns": (SCHEMA.columns[0], *columns)})
     nothing = dict.fromkeys((column.name for column in columns), None)
-    records = [wire(**{**nothing, f"c{place}": value}) for place, (_, value) in enumerate(cases)]
+    records = [record_bytes(**{**nothing, f"c{place}": value}) for place, (_, value) in enumerate(cases)]
     rows = decoded(spark, records, schema, rules)
     return [{**row, "c": row[f"c{place}"], "name": f"c{place}"} for place, row in enumerate(rows)]
 
 
-ENDLESS = [
+INFINITE = [
     ("date", 2146033979, "infinity"),
     ("date", -622191234, "infinity"),
     ("date", -2147472691, "-infinity"),
@@ -206,25 +236,25 @@ ENDLESS = [
 ]
 
 
-def test_infinity_follows_the_rule(spark: SparkSession, tried: Tried) -> None:
-    cases = [(kind, value) for kind, value, _ in ENDLESS]
-    for (_, _, said), row in zip(ENDLESS, single(spark, cases), strict=True):
+def test_infinity_follows_the_rule(spark: SparkSession, count_trials: CountTrials) -> None:
+    cases = [(kind, value) for kind, value, _ in INFINITE]
+    for (_, _, text), row in zip(INFINITE, single(spark, cases), strict=True):
         assert row["c"] is None
-        assert row[REASON].startswith(f"Cannot read column {row['name']}: {said} is not a valid ")
+        assert row[REASON].startswith(f"Cannot read column {row['name']}: {text} is not a valid ")
     assert [(row["c"], row[REASON]) for row in single(spark, cases, ValueRules(infinity="null"))] == [
         (None, None) for _ in cases
     ]
     last, first = datetime(9999, 12, 31, 23, 59, 59, 999999), datetime(1, 1, 1)
-    for (kind, _, said), row in zip(ENDLESS, single(spark, cases, ValueRules(infinity="max")), strict=True):
-        moment = last if said == "infinity" else first
+    for (kind, _, text), row in zip(INFINITE, single(spark, cases, ValueRules(infinity="max")), strict=True):
+        moment = last if text == "infinity" else first
         assert (row["c"], row[REASON]) == (expected(kind, moment.date() if kind == "date" else moment), None)
-    tried("values that the lake can't hold", 3 * len(cases))
+    count_trials("values that the lake can't hold", 3 * len(cases))
 
 
 NUMBERS = ["1" * 40, "10000.00", "0.001", "-99999.5", "1e9", "POSITIVE_INFINITY"]
 
 
-def test_numbers_that_do_not_fit(spark: SparkSession, tried: Tried) -> None:
+def test_numbers_that_do_not_fit_have_a_reason(spark: SparkSession, count_trials: CountTrials) -> None:
     cases: list[tuple[str, object]] = [("numeric(6,2)", text) for text in NUMBERS]
     for text, row in zip(NUMBERS, single(spark, cases), strict=True):
         assert row[REASON] == f"Cannot read column {row['name']}: '{text}' is not a valid decimal(6,2)"
@@ -243,7 +273,7 @@ def test_numbers_that_do_not_fit(spark: SparkSession, tried: Tried) -> None:
     assert [row["c"] for row in texts] == ["NaN", "Infinity", "-Infinity"]
     (null,) = single(spark, [("numeric(6,2)", "NAN")], ValueRules(nan="null"))
     assert (null["c"], null[REASON]) == (None, None)
-    tried("values that the lake can't hold", len(NUMBERS) + 2)
+    count_trials("values that the lake can't hold", len(NUMBERS) + 2)
 
 
 NESTED = [
@@ -264,7 +294,7 @@ LEFT_OUT = [
 ]
 
 
-def test_what_debezium_does_not_tell(spark: SparkSession) -> None:
+def test_values_that_debezium_cannot_send_are_marked(spark: SparkSession) -> None:
     assert all("more than one dimension" in row[REASON] for row in single(spark, NESTED))
     for row in single(spark, LEFT_OUT):
         assert (row["c"], row[REASON], row[UNAVAILABLE]) == (None, None, [row["name"]])
@@ -281,8 +311,8 @@ DISTANT: list[tuple[str, object, int]] = [
 ]
 
 
-def test_distant_years_and_long_texts(spark: SparkSession, tried: Tried) -> None:
+def test_distant_years_and_long_texts_are_decoded(spark: SparkSession, count_trials: CountTrials) -> None:
     text = 'ß🦆\\"\n' * 250_000
     rows = single(spark, [*((kind, value) for kind, value, _ in DISTANT), ("text", text)])
     assert [row["c"] for row in rows] == [*(number for _, _, number in DISTANT), text]
-    tried("values of a megabyte", 1)
+    count_trials("values of a megabyte", 1)

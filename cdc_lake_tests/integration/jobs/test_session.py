@@ -1,4 +1,4 @@
-"""The Spark session's JVM: its time zone, what it prints, what it is asked, and room for what it compiles."""
+"""The Spark session's JVM: time zone, output, JVM lookups, private files, authentication and code cache."""
 
 from __future__ import annotations
 
@@ -12,35 +12,37 @@ from pyspark.sql.functions import col, concat, lit, when
 
 from cdc_lake_tests.integration.jobs.engines import Engines
 
+TESTS_IN_CI = 3
 
-def test_what_the_jvm_prints_goes_to_standard_error(engines: Engines) -> None:
-    jvm = engines.spark._jvm
+
+def test_output_of_the_jvm_goes_to_standard_error(job_engines: Engines) -> None:
+    jvm = job_engines.spark._jvm
     assert jvm is not None
     descriptors = Path("/proc") / str(jvm.java.lang.ProcessHandle.current().pid()) / "fd"
     assert (descriptors / "1").readlink() == (descriptors / "2").readlink()
 
 
-def test_columns_do_not_ask_where_sparks_functions_are(engines: Engines, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each such question is a search through all jars, and an upsert makes some 240 columns."""
-    asked: list[str] = []
-    ask = JVMView.__getattr__
+def test_columns_are_built_without_jvm_lookups(job_engines: Engines, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each lookup searches all jars, and an upsert builds some 240 columns."""
+    lookups: list[str] = []
+    get = JVMView.__getattr__
 
-    def told(view: JVMView, name: str) -> object:
-        asked.append(name)
-        return ask(view, name)
+    def recorded(view: JVMView, name: str) -> object:
+        lookups.append(name)
+        return get(view, name)
 
-    monkeypatch.setattr(JVMView, "__getattr__", told)
-    rows = engines.spark.range(3).select(when(col("id") > 1, lit("many")).otherwise(concat(lit("few"))))
+    monkeypatch.setattr(JVMView, "__getattr__", recorded)
+    rows = job_engines.spark.range(3).select(when(col("id") > 1, lit("many")).otherwise(concat(lit("few"))))
     assert len(rows.columns) == 1
-    assert asked == []
+    assert lookups == []
 
 
-def test_what_spark_keeps_on_disk_is_closed_to_other_users(engines: Engines) -> None:
-    context, jvm = engines.spark.sparkContext, engines.spark._jvm
+def test_sparks_files_are_private(job_engines: Engines) -> None:
+    context, jvm = job_engines.spark.sparkContext, job_engines.spark._jvm
     assert jvm is not None
     scratch = Path(context.getConf().get("spark.local.dir") or "")
     assert [stat.S_IMODE(path.stat().st_mode) for path in (scratch.parent, scratch)] == [0o700, 0o700]
-    kept = engines.spark.range(1000).repartition(4).persist(StorageLevel.DISK_ONLY)
+    kept = job_engines.spark.range(1000).repartition(4).persist(StorageLevel.DISK_ONLY)
     try:
         assert kept.count() == 1000
         files = [path for path in scratch.rglob("*") if path.is_file()]
@@ -55,21 +57,21 @@ def test_what_spark_keeps_on_disk_is_closed_to_other_users(engines: Engines) -> 
     assert jvm.java.lang.System.getenv("SPARK_LOCAL_DIRS") == str(scratch)
 
 
-def test_who_connects_to_the_session_has_to_know_its_secret(engines: Engines) -> None:
-    jvm = engines.spark._jvm
+def test_connections_to_the_session_require_its_secret(job_engines: Engines) -> None:
+    jvm = job_engines.spark._jvm
     assert jvm is not None
     assert jvm.org.apache.spark.SparkEnv.get().securityManager().isAuthenticationEnabled()
 
 
-def test_compiled_code_has_room(engines: Engines) -> None:
-    """In the 48 MB that the first compiler has by itself, the JVM throws code away and compiles it anew."""
-    jvm = engines.spark._jvm
+def test_the_code_cache_has_256_mb(job_engines: Engines) -> None:
+    """With the default of 48 MB for one compiler, the JVM evicts compiled code and compiles it again."""
+    jvm = job_engines.spark._jvm
     assert jvm is not None
     options = list(jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments())
     assert "-XX:ReservedCodeCacheSize=256m" in options
 
 
-def test_it_runs_in_utc(engines: Engines) -> None:
-    jvm = engines.spark._jvm
+def test_the_jvm_runs_in_utc(job_engines: Engines) -> None:
+    jvm = job_engines.spark._jvm
     assert jvm is not None
     assert jvm.java.util.TimeZone.getDefault().getID() == "UTC"

@@ -1,5 +1,5 @@
-"""Fixtures of the resources' tests, each defined beside what it hands out."""
+"""Fixtures of the resources' tests, imported from the modules that define them."""
 
-from cdc_lake_tests.integration.resources.source_side import engines, source
+from cdc_lake_tests.integration.resources.source_side import source, source_engines
 
-__all__ = ["engines", "source"]
+__all__ = ["source", "source_engines"]

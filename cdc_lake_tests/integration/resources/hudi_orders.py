@@ -1,5 +1,6 @@
-"""Writes the Hudi tables of test_athena.py: run as a program, since a process has one Spark and it keeps its S3.
+"""Program that writes the Hudi tables of test_athena.py.
 
+It runs in its own process, because a Spark session cannot change its S3 endpoint.
 Arguments: the S3 endpoint, the folder of jars, the copy-on-write table's s3a:// path. The keys are in the environment.
 """
 
@@ -21,7 +22,7 @@ OPTIONS = {
     "hoodie.write.auto.upgrade": "false",
     "hoodie.metadata.enable": "false",
 }
-FIRST = """
+FIRST_COMMIT = """
 SELECT * FROM VALUES
   (1, CAST(10.50 AS decimal(6,2)), DATE'1998-05-06', TIMESTAMP'1998-05-06 10:11:12.123456',
    '[{"product_id":1,"quantity":2,"unit_price":3.5}]', false, CAST(1.5 AS double), 10L),
@@ -34,7 +35,7 @@ AS t(order_id, freight, shipped_date, ordered_at, order_items, __deleted, score,
 
 
 def main(endpoint: str, jars: str, path: str) -> None:
-    """Write three orders, then a change of the first, which a merge-on-read table has in a log file."""
+    """Write three orders, then a change of the first one, which a merge-on-read table stores in a log file."""
     s3a = "spark.hadoop.fs.s3a."
     settings = {
         "spark.jars": ",".join(str(each) for each in sorted(Path(jars).glob("*.jar"))),
@@ -54,15 +55,15 @@ def main(endpoint: str, jars: str, path: str) -> None:
     for name, value in settings.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
-    first = spark.sql(FIRST)
+    first = spark.sql(FIRST_COMMIT)
     change = first.where("order_id = 1").selectExpr(
         "order_id", "CAST(11.25 AS decimal(6,2)) AS freight", "shipped_date", "ordered_at", "order_items",
         "__deleted", "score", "99L AS lsn",
     )  # fmt: skip
     for kind, place in (("COPY_ON_WRITE", path), ("MERGE_ON_READ", f"{path}_merged")):
         for rows in (first, change):
-            written = rows.write.format("hudi").options(**OPTIONS).option("hoodie.datasource.write.table.type", kind)
-            written.mode("append").save(place)
+            writer = rows.write.format("hudi").options(**OPTIONS).option("hoodie.datasource.write.table.type", kind)
+            writer.mode("append").save(place)
     spark.stop()
 
 

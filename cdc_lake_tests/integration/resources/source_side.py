@@ -1,6 +1,6 @@
-"""The stack's source side (PostgreSQL, Kafka, Connect) for the tests of its resources, one stack a test run.
+"""The source side of a stack (PostgreSQL, Kafka, Connect) for the tests of its resources.
 
-conftest.py offers its fixtures: `source` for a test that needs a schema of its own, `engines` for others.
+Fixtures, imported by conftest.py: `source` for a test that needs its own schema, `source_engines` for others.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from psycopg2 import sql
 
-from cdc_lake_tests.local_stack import running_stack, scratch_home
+from cdc_lake_tests.helpers.local_stack import running_stack, scratch_home
 from infra.local.stack.attach import load_endpoints
 from infra.local.stack.endpoints import Endpoints
 from infra.local.stack.stack import Stack
-from resources.connect.connector_config import render, table_pattern
+from resources.connect.config_template import render, table_pattern
 from resources.connect.kafka_connect import KafkaConnect
 from resources.kafka.records import Message
 from resources.kafka.resource import Kafka
@@ -33,7 +33,7 @@ BEAT_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Source:
-    """The engines, and a schema of PostgreSQL that belongs to one test."""
+    """The engines, and the PostgreSQL schema of one test."""
 
     stack: Stack
     at: Endpoints
@@ -44,7 +44,7 @@ class Source:
 
     @property
     def connect(self) -> KafkaConnect:
-        """The worker, at its present port: one that was killed can come back at another."""
+        """Return the worker at its current port, which can change after a kill."""
         at = load_endpoints(self.stack.home.path)
         user, password = at.connect_login
         return KafkaConnect(url=at.connect_url, user=user, password=password, hint=HINT)
@@ -56,11 +56,11 @@ class Source:
             cursor.execute(statement, values or None)
 
     def topic(self, table: str = "ev") -> str:
-        """The topic of one of the test's tables."""
+        """Return the topic of one of the test's tables."""
         return f"{self.schema}.{self.schema}.{table}"
 
     def config(self, **changes: str) -> dict[str, str]:
-        """Northwind's source connector, for the test's tables."""
+        """Return the configuration of Northwind's source connector, for the test's tables."""
         values = {
             "host": self.at.postgres_host,
             "port": str(self.at.postgres_port),
@@ -80,13 +80,13 @@ class Source:
         return {**render(CONNECTOR, values), **changes}
 
     def deploy(self) -> None:
-        """Deploy the connector and wait until everything committed by now is in Kafka."""
+        """Deploy the connector, and wait until Kafka has everything that is committed by now."""
         self.connect.put(self.schema, self.config())
         self.connect.wait_running(self.schema)
-        self.wait_for_beat()
+        self.wait_for_heartbeat()
 
-    def wait_for_beat(self) -> int:
-        """Wait until everything committed by now is in Kafka; return the LSN of the beat that shows it."""
+    def wait_for_heartbeat(self) -> int:
+        """Wait until Kafka has everything that is committed by now; return the LSN of the heartbeat that proves it."""
         lsn = self.postgres.beat(self.schema)
 
         def newest() -> int:
@@ -109,31 +109,31 @@ class Source:
         )
 
     def rows(self, table: str = "ev") -> list[dict[str, Any]]:
-        """The values of all committed records of a table's topic, in order."""
+        """Return the values of all committed records of a table's topic, in order."""
         return [body(message) for message in self.kafka.peek(self.topic(table))]
 
     def reset(self) -> None:
-        """Remove what a deployment leaves: connector, offsets, slot, topics."""
+        """Remove connector, offsets, slot and topics of a deployment."""
         self.connect.delete(self.schema)
         self.postgres.drop_slot(self.schema)
-        for topic in self.leftovers():
+        for topic in self.remaining_topics():
             self.kafka.delete_topic(topic)
 
-    def leftovers(self) -> list[str]:
-        """The topics that are the test's."""
+    def remaining_topics(self) -> list[str]:
+        """Return the test's topics."""
         return [
             t for t in self.kafka.topics() if t.split(".")[0] == self.schema or t.endswith(f"heartbeat.{self.schema}")
         ]
 
 
 def body(message: Message) -> dict[str, Any]:
-    """A record's value."""
+    """Return a record's value."""
     assert message.value is not None
     return dict(json.loads(message.value))
 
 
 def source_side(stack: Stack) -> Source:
-    """The source side of a running stack; no test's own."""
+    """Return the source side of a running stack, without a test's schema."""
     at = load_endpoints(stack.home.path)
     postgres = Postgres(
         host=at.postgres_host,
@@ -149,7 +149,7 @@ def source_side(stack: Stack) -> Source:
 
 @contextmanager
 def own_schema(engines: Source, name: str) -> Iterator[Source]:
-    """The engines with an empty schema of this name, and nothing left of it afterwards."""
+    """Create an empty schema of this name; remove it and its deployment after the block."""
     mine = replace(engines, schema=name)
     with mine.postgres.connect() as connection, connection.cursor() as cursor:
         cursor.execute(sql.SQL("create schema {}").format(sql.Identifier(name)))
@@ -163,15 +163,15 @@ def own_schema(engines: Source, name: str) -> Iterator[Source]:
 
 
 @pytest.fixture(scope="package")
-def engines() -> Iterator[Source]:
-    """The running engines; no test's own."""
+def source_engines() -> Iterator[Source]:
+    """Run the engines."""
     with scratch_home() as home, running_stack(home, only=["connect"]) as stack:
         yield source_side(stack)
 
 
 @pytest.fixture
-def source(engines: Source, request: pytest.FixtureRequest) -> Iterator[Source]:
-    """The engines with an empty schema named after the test, and nothing left of it afterwards."""
+def source(source_engines: Source, request: pytest.FixtureRequest) -> Iterator[Source]:
+    """Return the engines with an empty schema named after the test, which is removed after it."""
     name = "".join(c if c.isalnum() else "_" for c in request.node.name.lower())[:40].strip("_")
-    with own_schema(engines, name) as mine:
+    with own_schema(source_engines, name) as mine:
         yield mine

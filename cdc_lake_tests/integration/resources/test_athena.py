@@ -1,4 +1,4 @@
-"""A Hudi table written by Spark, put into Glue and read by Athena's SQL: all engines are the real ones."""
+"""A Hudi table that Spark writes, in the emulated Glue, read with Athena's SQL by Trino."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from cdc_lake_tests.integration.conftest import QueryStack
 from resources.athena import Athena, AthenaQueryFailed
 from resources.errors import Unreachable, WaitTimedOut
 from resources.glue.catalog import GlueCatalog, GlueColumn, hudi_table, merge_on_read
+
+TESTS_IN_CI = 7
 
 COLUMNS = [
     GlueColumn("order_id", "int"),
@@ -67,7 +69,7 @@ def athena(query_stack: QueryStack) -> Athena:
 
 @pytest.fixture(scope="module", autouse=True)
 def _orders(query_stack: QueryStack, glue: GlueCatalog, athena: Athena) -> None:
-    """The table on S3 and in Glue, and the view over it."""
+    """Create the table on S3 and in Glue, and the view on it."""
     at = query_stack.at
     path = f"s3a://{at.bucket}/lake/orders"
     writer = subprocess.run(
@@ -118,7 +120,7 @@ def test_a_view_unnests_the_json(athena: Athena, glue: GlueCatalog) -> None:
 
 @pytest.mark.parametrize("price", ["9.8", "9999.99", "10000", "12500.55", "9999999999.99"])
 def test_northwinds_order_lines_of_any_price_are_read(athena: Athena, price: str) -> None:
-    """The dataset's own SQL, over one document; a price as our outbox writes it, or as the original's does."""
+    """The dataset's own SQL on one document, with prices as in our outbox and in the published demo's."""
     items = f'[{{"product_id": 2, "quantity": 3, "unit_price": {price}, "discount": 0.5}}]'
     dataset = (load("northwind").folder / "order_items.sql").read_text()
     (row,) = athena.query(
@@ -149,15 +151,17 @@ def test_the_checksum_of_a_dashboards_rows_changes_with_a_value(query_stack: Que
         lake.execute("DROP VIEW datalake.order_items")
 
 
-def test_a_merge_on_read_table_is_two(query_stack: QueryStack, athena: Athena, glue: GlueCatalog) -> None:
+def test_a_merge_on_read_table_is_two_tables_in_glue(
+    query_stack: QueryStack, athena: Athena, glue: GlueCatalog
+) -> None:
     path = f"s3a://{query_stack.at.bucket}/lake/orders_merged"
     two = merge_on_read(hudi_table("lake_test", "merged", path, COLUMNS))
     for each in two:
         assert glue.put_table(each) is True
 
     try:
-        # The engine here reads no log files: it shows for both what was written last into base files (facts of Trino's
-        # Hudi connector; Athena merges for `_rt`).
+        # Trino's Hudi connector does not read log files, so both tables have the rows of the base files; Athena merges
+        # the log files into `_rt`.
         for name in ("merged_ro", "merged_rt"):
             rows = athena.query(f"SELECT order_id, freight, lsn FROM {name} ORDER BY order_id").rows
             assert rows == ((1, Decimal("10.50"), 10), (2, Decimal("-0.05"), 20), (3, None, 30))
@@ -166,13 +170,13 @@ def test_a_merge_on_read_table_is_two(query_stack: QueryStack, athena: Athena, g
             glue.delete_table(each.database, each.name)
 
 
-def test_the_table_is_put_again_only_when_it_differs(query_stack: QueryStack, glue: GlueCatalog) -> None:
+def test_an_equal_table_is_not_put_again(query_stack: QueryStack, glue: GlueCatalog) -> None:
     same = hudi_table("lake_test", "orders", f"s3a://{query_stack.at.bucket}/lake/orders", COLUMNS)
 
     assert glue.put_table(same) is False
 
 
-def test_a_column_that_is_added_to_the_catalog_is_seen_at_once(
+def test_a_column_added_to_the_catalog_is_visible_at_once(
     query_stack: QueryStack, athena: Athena, glue: GlueCatalog
 ) -> None:
     path = f"s3a://{query_stack.at.bucket}/lake/orders"
@@ -184,7 +188,7 @@ def test_a_column_that_is_added_to_the_catalog_is_seen_at_once(
         glue.put_table(hudi_table("lake_test", "orders", path, COLUMNS))
 
 
-def test_all_is_there_after_the_endpoint_was_killed(query_stack: QueryStack, athena: Athena) -> None:
+def test_tables_and_views_survive_a_kill_of_the_endpoint(query_stack: QueryStack, athena: Athena) -> None:
     query_stack.kill("aws")
     try:
         with pytest.raises(Unreachable, match="Run `cdc-lake up`"):
@@ -195,7 +199,7 @@ def test_all_is_there_after_the_endpoint_was_killed(query_stack: QueryStack, ath
     assert athena.query("SELECT count(*) FROM order_lines").rows == ((3,),)
 
 
-def test_all_is_there_after_the_engine_was_killed(query_stack: QueryStack, athena: Athena) -> None:
+def test_tables_and_views_survive_a_kill_of_the_engine(query_stack: QueryStack, athena: Athena) -> None:
     query_stack.kill("trino")
     try:
         with pytest.raises(AthenaQueryFailed, match="engine did not answer") as failed:
@@ -207,12 +211,12 @@ def test_all_is_there_after_the_engine_was_killed(query_stack: QueryStack, athen
     assert athena.query("SELECT count(*) FROM order_lines").rows == ((3,),)
 
 
-def test_a_query_beyond_its_bound_is_stopped(athena: Athena) -> None:
-    impatient = athena.model_copy(update={"query_timeout_seconds": 1.0})
+def test_a_query_is_stopped_after_its_timeout(athena: Athena) -> None:
+    limited = athena.model_copy(update={"query_timeout_seconds": 1.0})
     numbers = "UNNEST(sequence(1, 10000))"
 
     with pytest.raises(WaitTimedOut, match="was stopped"):
-        impatient.query(f"SELECT count(*) FROM {numbers} a(x), {numbers} b(x), {numbers} c(x)")
+        limited.query(f"SELECT count(*) FROM {numbers} a(x), {numbers} b(x), {numbers} c(x)")
 
 
 def test_a_missing_table_is_named(athena: Athena) -> None:

@@ -1,4 +1,4 @@
-"""What becomes of keys on the real connector: a row that gets another one, and one that is deleted and back."""
+"""Changed keys on the real connector: rows that get another key, and rows that are deleted and inserted again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import pytest
 
 from cdc_lake.contract.table.event_order import Position
 from cdc_lake_tests.integration.resources.source_side import Source
-from cdc_lake_tests.trial_counts import Tried
+from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
+from resources.postgres.own_tables.heartbeat_table import HEARTBEAT
 
 STATEMENTS = (
     "update ev set id = 100 where id = 1",  # another key
@@ -22,21 +23,21 @@ STATEMENTS = (
 
 @pytest.fixture
 def moved(source: Source) -> Source:
-    """Ten rows in the snapshot, then the statements."""
+    """Return a source with ten rows in the snapshot, after which the statements ran."""
     source.execute(
         "create table ev (id int primary key, v text); alter table ev replica identity full;"
         "insert into ev select g, 'row ' || g from generate_series(1, 10) g"
     )
-    source.postgres.ensure_heartbeat(source.schema)
+    source.postgres.ensure_own_table(source.schema, HEARTBEAT)
     source.postgres.ensure_publication(source.schema, [(source.schema, table) for table in source.tables])
     source.deploy()
     for statement in STATEMENTS:
         source.execute(statement)
-    source.wait_for_beat()
+    source.wait_for_heartbeat()
     return source
 
 
-def test_the_fold_of_the_events_is_the_source(moved: Source, tried: Tried) -> None:
+def test_the_fold_of_the_events_equals_the_source(moved: Source, count_trials: CountTrials) -> None:
     events = moved.rows()
     newest: dict[int, tuple[Position, int, dict[str, object]]] = {}
     for place, event in enumerate(events):
@@ -47,9 +48,9 @@ def test_the_fold_of_the_events_is_the_source(moved: Source, tried: Tried) -> No
     with moved.postgres.connect() as connection, connection.cursor() as cursor:
         cursor.execute(f'select id, v from "{moved.schema}".ev')
         assert lake == dict(cursor.fetchall())
-    # Under one LSN a key changes once: ties are the same change told twice.
+    # A key changes once at an LSN: events with the same position are the same change sent twice.
     streamed = [(event["__lsn"], event["id"]) for event in events if event["__snapshot"] in {None, "false"}]
     assert len(set(streamed)) == len(streamed)
     pairs = {lsn for lsn, _ in streamed if sum(1 for other, _ in streamed if other == lsn) == 2}
-    assert pairs, "a changed key is told as a delete and an insert under one LSN"
-    tried("statements that move keys", len(STATEMENTS))
+    assert pairs, "no changed key was sent as a delete and an insert with one LSN"
+    count_trials("statements that change keys", len(STATEMENTS))

@@ -1,4 +1,4 @@
-"""Northwind's source connector on the real engines: what arrives, and that nothing is lost, doubled or left."""
+"""Northwind's source connector on real engines: its records, and that nothing is lost, doubled or left behind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from cdc_lake.cli.app import app
 from cdc_lake_tests.integration.resources.source_side import CONNECTOR, Source, body
 from infra.local.stack.stack_secrets import load
 from resources.errors import ConnectorConfigInvalid, ConnectorFailed
+from resources.postgres.own_tables.heartbeat_table import HEARTBEAT
 from resources.waiting import until
+
+TESTS_IN_CI = 4
 
 OWN_FIELDS = {"__deleted", "__op", "__db", "__schema", "__table", "__lsn", "__txId", "__snapshot", "__source_ts_ms"}
 ROWS = 50
@@ -22,26 +25,26 @@ ROWS = 50
 
 @pytest.fixture
 def deployed(source: Source) -> Source:
-    """A table of 50 rows, with the connector running and its snapshot through."""
+    """Return a source with a table of 50 rows, a running connector and a completed snapshot."""
     source.execute(
         "create table ev (id int primary key, v int not null, doc jsonb, day date, n numeric(6,2), at timestamptz);"
         "insert into ev select g, 0, jsonb_build_object('g', g), date '1998-06-15', 12.5,"
         f" '2024-01-02 03:04:05.123456+02' from generate_series(1, {ROWS}) g"
     )
-    source.postgres.ensure_heartbeat(source.schema)
+    source.postgres.ensure_own_table(source.schema, HEARTBEAT)
     source.postgres.ensure_publication(source.schema, [(source.schema, table) for table in source.tables])
     source.deploy()
     return source
 
 
-def test_records_are_the_contracts(deployed: Source) -> None:
+def test_records_have_the_fields_of_the_contract(deployed: Source) -> None:
     snapshot = deployed.rows()
     assert len(snapshot) == ROWS
     assert all(row["__snapshot"] and row["__op"] == "r" for row in snapshot)
 
     deployed.execute("update ev set day = '1998-06-16', at = 'infinity' where id = 1")
     deployed.execute("delete from ev where id = 2")
-    lsn = deployed.wait_for_beat()
+    lsn = deployed.wait_for_heartbeat()
     update, delete = deployed.kafka.tail(deployed.topic(), 2)
 
     assert update.key == b'{"id":1}'
@@ -53,21 +56,21 @@ def test_records_are_the_contracts(deployed: Source) -> None:
     assert snapshot[0]["__lsn"] <= row["__lsn"] < lsn
     assert snapshot[0]["at"] == "2024-01-02T01:04:05.123456Z"
 
-    gone = body(delete)
+    deleted = body(delete)
     assert delete.key == b'{"id":2}'
-    assert (gone["__op"], gone["__deleted"], gone["id"], gone["doc"]) == ("d", "true", 2, None)
-    assert row["__lsn"] < gone["__lsn"] < lsn
+    assert (deleted["__op"], deleted["__deleted"], deleted["id"], deleted["doc"]) == ("d", "true", 2, None)
+    assert row["__lsn"] < deleted["__lsn"] < lsn
 
     [beat] = deployed.kafka.tail(deployed.topic("cdc_heartbeat"), 1)
     assert body(beat)["__lsn"] >= lsn
 
 
-def test_the_same_configuration_is_no_change(deployed: Source) -> None:
+def test_an_equal_configuration_changes_nothing(deployed: Source) -> None:
     before = deployed.connect.status(deployed.schema)
     assert deployed.connect.put(deployed.schema, deployed.config()) == "unchanged"
     assert deployed.connect.put(deployed.schema, deployed.config(**{"max.batch.size": "1024"})) == "updated"
     assert deployed.connect.wait_running(deployed.schema) == before
-    deployed.wait_for_beat()
+    deployed.wait_for_heartbeat()
     assert len(deployed.rows()) == ROWS
 
 
@@ -76,12 +79,12 @@ def test_the_password_is_not_in_the_configuration(deployed: Source) -> None:
     assert secret not in str(deployed.connect.get(deployed.schema))
 
 
-def test_deployed_again_it_snapshots_again_and_leaves_nothing(deployed: Source) -> None:
+def test_a_reset_leaves_nothing_and_a_new_deployment_snapshots_again(deployed: Source) -> None:
     assert deployed.connect.offsets(deployed.schema)
     deployed.reset()
     assert deployed.schema not in deployed.connect.names()
     assert deployed.postgres.slot(deployed.schema) is None
-    assert deployed.leftovers() == []
+    assert deployed.remaining_topics() == []
 
     deployed.deploy()
     rows = deployed.rows()
@@ -89,7 +92,7 @@ def test_deployed_again_it_snapshots_again_and_leaves_nothing(deployed: Source) 
     assert {row["__op"] for row in rows} == {"r"}
 
 
-def test_a_killed_worker_loses_and_doubles_nothing(deployed: Source) -> None:
+def test_a_killed_worker_loses_and_doubles_no_change(deployed: Source) -> None:
     done = Event()
     written: list[int] = []
 
@@ -109,11 +112,11 @@ def test_a_killed_worker_loses_and_doubles_nothing(deployed: Source) -> None:
             assert pid is not None
             psutil.Process(pid).kill()
             deployed.stack.up(["connect"])
-            deployed.wait_for_beat()
+            deployed.wait_for_heartbeat()
     finally:
         done.set()
         writer.join()
-    deployed.wait_for_beat()
+    deployed.wait_for_heartbeat()
 
     seen: dict[int, int] = {}
     streamed = 0
@@ -124,7 +127,7 @@ def test_a_killed_worker_loses_and_doubles_nothing(deployed: Source) -> None:
     assert streamed == len(written) > 0
 
 
-@pytest.mark.parametrize("again", [False, True], ids=["dropped", "made_again"])
+@pytest.mark.parametrize("again", [False, True], ids=["dropped", "recreated"])
 def test_a_lost_slot_stops_the_connector(deployed: Source, again: bool) -> None:
     assert deployed.postgres.drop_slot(deployed.schema, timeout_seconds=10)
     if again:
@@ -143,7 +146,7 @@ def test_a_lost_slot_stops_the_connector(deployed: Source, again: bool) -> None:
     assert {row["v"] for row in deployed.rows()} == {0}
 
 
-def test_what_the_plugin_refuses_is_told_by_field(source: Source) -> None:
+def test_the_plugins_errors_are_reported_by_field(source: Source) -> None:
     config = source.config(**{"errors.tolerance": "some", "database.port": "1"})
     found = source.connect.validate_config(config["connector.class"], config)
     assert set(found.errors) == {"errors.tolerance", "database.hostname"}
@@ -152,19 +155,23 @@ def test_what_the_plugin_refuses_is_told_by_field(source: Source) -> None:
     assert source.connect.get(source.schema) is None
 
 
-def test_lint_asks_the_plugin(engines: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CDC_LAKE_HOME", str(engines.stack.home.path))
-    run, url = CliRunner().invoke, engines.at.connect_url
+def test_lint_reports_the_plugins_errors(
+    source_engines: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CDC_LAKE_HOME", str(source_engines.stack.home.path))
+    run, url = CliRunner().invoke, source_engines.at.connect_url
 
     shipped = run(app, ["connectors", "lint"])
     assert shipped.exit_code == 0, shipped.output
     more = "; its plugin does not define offset.mismatch.strategy, transforms.unwrap.replace.null.with.default"
-    assert f"{CONNECTOR.name}: ok, says its plugin on {url}{more}\n" in shipped.output, "with the stack's own database"
-    user, password = engines.at.connect_login
+    assert f"{CONNECTOR.name}: accepted by its plugin on {url}{more}\n" in shipped.output, (
+        "with the stack's own database"
+    )
+    user, password = source_engines.at.connect_login
     monkeypatch.setenv("CDC_LAKE_CONNECT_PASSWORD", password)
     elsewhere = run(app, ["connectors", "lint", str(CONNECTOR), "--connect-url", url, "--connect-user", user])
     assert elsewhere.exit_code == 0, elsewhere.output
-    assert f"not judged, for a pipeline fills them in: database.hostname{more}" in elsewhere.output
+    assert f"not checked, because a pipeline sets them: database.hostname{more}" in elsewhere.output
 
     wrong = {**json.loads(CONNECTOR.read_text()), "snapshot.mode": "sometimes", "slot.nmae": "s", "database.port": "x"}
     del wrong["topic.prefix"]

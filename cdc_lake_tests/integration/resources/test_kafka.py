@@ -1,4 +1,4 @@
-"""The Kafka resource on a real broker: what is committed counts, and nothing else."""
+"""The Kafka resource on a real broker: only committed records are read and counted."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ TOPIC = "kafka_resource"
 
 
 @pytest.fixture
-def kafka(engines: Source) -> Iterator[Kafka]:
-    """The broker, without the tests' topic before and after."""
-    engines.kafka.delete_topic(TOPIC)
-    yield engines.kafka
-    engines.kafka.delete_topic(TOPIC)
+def kafka(source_engines: Source) -> Iterator[Kafka]:
+    """Return the broker; delete the tests' topic before and after the test."""
+    source_engines.kafka.delete_topic(TOPIC)
+    yield source_engines.kafka
+    source_engines.kafka.delete_topic(TOPIC)
 
 
 def produce(kafka: Kafka, values: list[str], *, commit: bool = True, partition: int = 0) -> Producer:
-    """One transaction for each value."""
+    """Produce each value in its own transaction."""
     producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": f"{TOPIC}-{partition}-{commit}"})
     producer.init_transactions()
     for value in values:
@@ -34,29 +34,29 @@ def produce(kafka: Kafka, values: list[str], *, commit: bool = True, partition: 
         producer.flush()
         before = kafka.end_offsets(TOPIC)[partition]
         producer.commit_transaction() if commit else producer.abort_transaction()
-        shows(kafka, partition, before)
+        wait_for_end(kafka, partition, before)
     return producer
 
 
-def shows(kafka: Kafka, partition: int, before: int) -> None:
-    """Wait until the end of a transaction shows: the broker answers before it has written the marker."""
+def wait_for_end(kafka: Kafka, partition: int, before: int) -> None:
+    """Wait until the end of a transaction is visible; the broker answers before it has written the marker."""
     until(
         lambda: kafka.end_offsets(TOPIC)[partition],
         lambda end: end > before,
         seconds=30,
-        what="the end of a transaction to show",
+        what="the end of a transaction to be visible",
         pause_seconds=0.02,
     )
 
 
-def test_a_topic_is_made_checked_and_deleted(kafka: Kafka) -> None:
+def test_a_topic_is_created_checked_and_deleted(kafka: Kafka) -> None:
     assert kafka.topic(TOPIC) is None
     made = kafka.ensure_topic(TOPIC, 2, WEEK)
     assert (made.action, made.topic.partitions) == ("created", 2)
     assert made.topic.config == {"cleanup.policy": "delete", "retention.bytes": "-1", **WEEK}
     assert TOPIC in kafka.topics()
     assert kafka.ensure_topic(TOPIC, 2, WEEK).action == "unchanged"
-    with pytest.raises(TopicContractBroken, match="has 2 partitions, 3 are asked for"):
+    with pytest.raises(TopicContractBroken, match="from 2 to 3 partitions"):
         kafka.ensure_topic(TOPIC, 3, WEEK)
     assert kafka.delete_topic(TOPIC) is True
     assert kafka.delete_topic(TOPIC) is False
@@ -106,7 +106,7 @@ def test_only_committed_records_are_read_and_counted(kafka: Kafka) -> None:
 
     before = kafka.end_offsets(TOPIC)[0]
     open_producer.commit_transaction()
-    shows(kafka, 0, before)
+    wait_for_end(kafka, 0, before)
     after = kafka.tail(TOPIC, 1, partition=0)
     assert [message.value for message in after] == [b"open"]
 
@@ -120,7 +120,7 @@ def test_peek_takes_an_offset_and_a_limit(kafka: Kafka) -> None:
         kafka.peek(TOPIC, offset=7)
 
 
-def test_what_is_missing_is_named(kafka: Kafka) -> None:
+def test_a_missing_topic_or_partition_is_named(kafka: Kafka) -> None:
     with pytest.raises(TopicMissing, match=f"no topic {TOPIC}"):
         kafka.end_offsets(TOPIC)
     kafka.ensure_topic(TOPIC, 1, WEEK)

@@ -1,4 +1,4 @@
-"""The MSK Connect resource over a real Connect worker: connectors keep their offsets, or begin with a snapshot."""
+"""The MSK Connect resource on a real Connect worker: connectors resume from their offsets, or take a snapshot."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from resources.errors import ConnectorFailed
 from resources.kafka.resource import Kafka
 from resources.msk_connect.connector_request import ConnectSettings, Plugin, WorkerConfiguration
 from resources.msk_connect.resource import MskConnect
+from resources.postgres.own_tables.heartbeat_table import HEARTBEAT
 
 KIND = "io.debezium.connector.postgresql.PostgresConnector"
 ROWS = 20
 OFFSETS = "cdc-lake-connect-offsets"
-"""The topic of the stack's worker, which runs all connectors."""
+"""The offsets topic of the stack's worker, which runs all connectors."""
 
 
 @dataclass(frozen=True)
 class Aws:
-    """MSK Connect over the stack's worker, with a plugin and a worker configuration."""
+    """The emulated MSK Connect on the stack's worker, with a plugin and a worker configuration."""
 
     at: Endpoints
     url: str
@@ -32,7 +33,7 @@ class Aws:
     workers: str
 
     def resource(self, name: str, **changes: object) -> MskConnect:
-        """The resource for a connector of this name; `changes` are of the settings."""
+        """Return the resource for a connector of this name, with changed settings."""
         settings = ConnectSettings(
             subnets=["subnet-1"],
             security_groups=["sg-1"],
@@ -53,9 +54,9 @@ class Aws:
 
 
 @pytest.fixture(scope="module")
-def aws(engines: Source, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aws]:
-    """AWS's APIs over the engines."""
-    at = load_endpoints(engines.stack.home.path)
+def aws(source_engines: Source, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aws]:
+    """Run the emulated AWS APIs on the engines."""
+    at = load_endpoints(source_engines.stack.home.path)
     with aws_api(at, tmp_path_factory.mktemp("aws")) as found:
         location = {"s3Location": {"bucketArn": "arn:aws:s3:::bucket", "fileKey": "debezium.zip"}}
         plugin = client(at, found.url, "kafkaconnect").create_custom_plugin(
@@ -67,9 +68,9 @@ def aws(engines: Source, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
 
 @pytest.fixture
 def shop(source: Source) -> Source:
-    """A table of some rows, with what a connector needs at the source."""
+    """Return a source with a table of ROWS rows, heartbeats and a publication."""
     source.execute(f"create table ev (id int primary key); insert into ev select generate_series(1, {ROWS})")
-    source.postgres.ensure_heartbeat(source.schema)
+    source.postgres.ensure_own_table(source.schema, HEARTBEAT)
     source.postgres.ensure_publication(source.schema, [(source.schema, table) for table in source.tables])
     return source
 
@@ -77,14 +78,14 @@ def shop(source: Source) -> Source:
 def test_a_re_created_connector_resumes_from_its_offsets(aws: Aws, shop: Source) -> None:
     aws.resource(shop.schema).put(shop.schema, shop.config())
     aws.resource(shop.schema).wait_running(shop.schema, timeout_seconds=90)
-    shop.wait_for_beat()
+    shop.wait_for_heartbeat()
     shop.execute(f"insert into ev values ({ROWS + 1})")
 
     other = aws.resource(shop.schema, log_group="/elsewhere")
     assert other.put(shop.schema, shop.config()) == "updated"  # re-created: AWS cannot change a log group
     shop.execute(f"insert into ev values ({ROWS + 2})")
     other.wait_running(shop.schema, timeout_seconds=90)
-    shop.wait_for_beat()
+    shop.wait_for_heartbeat()
 
     (stored,) = other.offsets(shop.schema)
     assert stored["lsn"]
@@ -93,11 +94,11 @@ def test_a_re_created_connector_resumes_from_its_offsets(aws: Aws, shop: Source)
     assert other.put(shop.schema, shop.config()) == "unchanged"
 
 
-def test_without_its_offsets_it_begins_with_a_snapshot(aws: Aws, shop: Source) -> None:
+def test_a_connector_without_offsets_takes_a_snapshot(aws: Aws, shop: Source) -> None:
     one = aws.resource(shop.schema)
     one.put(shop.schema, shop.config())
     one.wait_running(shop.schema, timeout_seconds=90)
-    shop.wait_for_beat()
+    shop.wait_for_heartbeat()
     one.halt(shop.schema, shop.config())
     assert one.offsets(shop.schema)
     one.delete_offsets(shop.schema)
@@ -105,12 +106,12 @@ def test_without_its_offsets_it_begins_with_a_snapshot(aws: Aws, shop: Source) -
     shop.postgres.drop_slot(shop.config()["slot.name"])
     one.put(shop.schema, shop.config())
     one.wait_running(shop.schema, timeout_seconds=90)
-    shop.wait_for_beat()
+    shop.wait_for_heartbeat()
     ids = [row["id"] for row in shop.rows() if row["__op"] == "r"]
     assert sorted(ids) == sorted(2 * list(range(1, ROWS + 1)))
 
 
-def test_a_database_that_is_not_there_is_a_failed_connector(aws: Aws, shop: Source) -> None:
+def test_a_connector_without_its_database_fails(aws: Aws, shop: Source) -> None:
     one = aws.resource(shop.schema)
     one.put(shop.schema, shop.config(**{"database.port": "1"}))
     with pytest.raises(ConnectorFailed, match=r"(?s)FAILED.*onnection"):

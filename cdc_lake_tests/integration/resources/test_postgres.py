@@ -6,6 +6,7 @@ import pytest
 
 from cdc_lake_tests.integration.resources.source_side import Source
 from resources.errors import AccessRefused, DatabaseMissing, PublicationConflict, TableMissing
+from resources.postgres.own_tables.heartbeat_table import HEARTBEAT
 
 
 def test_columns_are_as_declared(source: Source) -> None:
@@ -34,7 +35,7 @@ def test_columns_are_as_declared(source: Source) -> None:
     assert source.postgres.catalog(source.schema, "T x").key == ("name", "id")
 
 
-def test_row_security_counts_where_it_hides_rows(source: Source) -> None:
+def test_row_security_is_reported_for_a_role_that_it_applies_to(source: Source) -> None:
     role = f"{source.schema}_reader"
     source.execute(
         "create table hidden (id int primary key); alter table hidden enable row level security;"
@@ -62,7 +63,7 @@ def test_names_are_quoted(source: Source) -> None:
     assert source.postgres.row_count(source.schema, "x") == 0
 
 
-def test_refused_logins_say_which(source: Source) -> None:
+def test_refused_logins_name_the_user_or_the_database(source: Source) -> None:
     with pytest.raises(AccessRefused, match=r"refuses user postgres.*cdc-lake up"):
         source.postgres.model_copy(update={"password": "wrong"}).current_lsn()
     with pytest.raises(DatabaseMissing, match="no database nope"), source.postgres.connect("nope"):
@@ -75,17 +76,17 @@ def test_a_block_without_autocommit_is_one_transaction(source: Source) -> None:
     with source.postgres.connect(autocommit=False) as connection, connection.cursor() as cursor:
         cursor.execute(statement)
 
-    def broken_off() -> None:
+    def interrupted() -> None:
         with source.postgres.connect(autocommit=False) as connection, connection.cursor() as cursor:
             cursor.execute(statement)
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        broken_off()
+        interrupted()
     assert source.postgres.row_count(source.schema, "ev") == 1
 
 
-def test_publication(source: Source) -> None:
+def test_a_publication_is_created_and_extended(source: Source) -> None:
     source.execute("create table ev (id int primary key, v int); create table other (id int primary key)")
     postgres, name = source.postgres, source.schema
     ev, other = (source.schema, "ev"), (source.schema, "other")
@@ -103,7 +104,7 @@ def test_publication(source: Source) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ("alter publication {name} set (publish = 'insert, update')", "doesn't publish delete"),
         ("alter publication {name} set table {name}.ev where (id > 1)", "row filter or a column list on .*ev"),
@@ -111,16 +112,16 @@ def test_publication(source: Source) -> None:
     ],
     ids=["operations", "rows", "columns"],
 )
-def test_a_publication_that_holds_back(source: Source, change: str, said: str) -> None:
+def test_a_publication_that_omits_changes_is_refused(source: Source, change: str, message: str) -> None:
     source.execute("create table ev (id int primary key, v int)")
     tables = [(source.schema, "ev")]
     source.postgres.ensure_publication(source.schema, tables)
     source.execute(change.format(name=source.schema))
-    with pytest.raises(PublicationConflict, match=said):
+    with pytest.raises(PublicationConflict, match=message):
         source.postgres.ensure_publication(source.schema, tables)
 
 
-def test_slot(source: Source) -> None:
+def test_the_state_of_a_slot_is_read_and_it_is_dropped(source: Source) -> None:
     name = source.schema
     assert source.postgres.slot(name) is None
     assert source.postgres.drop_slot(name) is False
@@ -142,9 +143,9 @@ def test_slot(source: Source) -> None:
     assert source.postgres.slot(name) is None
 
 
-def test_beats_have_their_place_in_the_wal(source: Source) -> None:
-    assert source.postgres.ensure_heartbeat(source.schema) is True
-    assert source.postgres.ensure_heartbeat(source.schema) is False
+def test_heartbeats_return_their_lsns(source: Source) -> None:
+    assert source.postgres.ensure_own_table(source.schema, HEARTBEAT) is True
+    assert source.postgres.ensure_own_table(source.schema, HEARTBEAT) is False
     before = source.postgres.current_lsn()
     beats = [source.postgres.beat(source.schema) for _ in range(3)]
     assert before <= beats[0] < beats[1] < beats[2] < source.postgres.current_lsn()

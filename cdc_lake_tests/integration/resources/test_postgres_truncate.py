@@ -1,4 +1,4 @@
-"""TRUNCATE is refused on a captured table, however it comes, on a real server."""
+"""Every form of TRUNCATE on a captured table is refused, on a real server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cdc_lake_tests.integration.resources.source_side import Source
 
 @pytest.fixture
 def captured(source: Source) -> Source:
-    """Table `ev` refuses TRUNCATE; its rows depend on those of `parent`."""
+    """Return a source whose table `ev` refuses TRUNCATE and references `parent`."""
     source.execute(
         "create table parent (id int primary key); insert into parent values (1), (2);"
         "create table ev (id int primary key references parent); insert into ev values (1), (2); "
@@ -33,12 +33,12 @@ def captured(source: Source) -> Source:
         "set session_replication_role = replica; truncate ev",
     ],
 )
-def test_it_is_refused_and_nothing_is_removed(captured: Source, statement: str) -> None:
+def test_truncate_is_refused_and_no_row_is_removed(captured: Source, statement: str) -> None:
     with pytest.raises(
         psycopg2.errors.FeatureNotSupported, match=r"ev is captured by cdc-lake, .* nothing was"
-    ) as told:
+    ) as refused:
         captured.execute(statement)
-    hint = told.value.diag.message_hint or ""
+    hint = refused.value.diag.message_hint or ""
     assert f"Use DELETE FROM {captured.schema}.ev" in hint
     assert "trigger cdc_lake_refuse_truncate" in hint
     assert "cdc-lake resnapshot" in hint
@@ -46,13 +46,13 @@ def test_it_is_refused_and_nothing_is_removed(captured: Source, statement: str) 
     assert captured.postgres.row_count(captured.schema, "parent") == 2
 
 
-def test_delete_and_others_tables_are_left_alone(captured: Source) -> None:
+def test_deletes_and_truncates_of_other_tables_are_allowed(captured: Source) -> None:
     captured.execute('truncate "O\'x"; delete from ev')
     assert captured.postgres.row_count(captured.schema, "ev") == 0
 
 
 @pytest.mark.parametrize("change", ["disable trigger all", "disable trigger cdc_lake_refuse_truncate"])
-def test_a_trigger_that_is_switched_off_is_noticed_and_mended(captured: Source, change: str) -> None:
+def test_a_disabled_trigger_is_reported_and_repaired(captured: Source, change: str) -> None:
     captured.execute(f"alter table ev {change}")
     assert captured.postgres.truncatable(captured.schema, "ev") == [(captured.schema, "ev")]
     assert captured.postgres.refuse_truncate(captured.schema, "ev") is True
@@ -61,7 +61,7 @@ def test_a_trigger_that_is_switched_off_is_noticed_and_mended(captured: Source, 
     assert captured.postgres.truncatable(captured.schema, "ev") == [(captured.schema, "ev")]
 
 
-def test_a_partition_is_not_truncated_past_its_parent(source: Source) -> None:
+def test_a_partition_of_a_captured_table_refuses_truncate(source: Source) -> None:
     source.execute(
         "create table ev (id int primary key) partition by range (id);"
         "create table ev_1 partition of ev for values from (0) to (10); insert into ev values (1)"
@@ -77,7 +77,7 @@ def test_a_partition_is_not_truncated_past_its_parent(source: Source) -> None:
         source.execute("truncate ev_2")
 
 
-def test_a_deferrable_key_is_told(source: Source) -> None:
+def test_a_deferrable_key_is_reported(source: Source) -> None:
     source.execute(
         "create table ev (id int primary key);"
         "create table late (id int, primary key (id) deferrable initially immediate)"

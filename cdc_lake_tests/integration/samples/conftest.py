@@ -1,4 +1,4 @@
-"""A PostgreSQL server of these tests' own, and empty or loaded databases in it."""
+"""Fixtures: a PostgreSQL server of these tests, and empty or loaded databases in it."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ NewDatabase = Callable[..., ConnectionParameters]
 
 @pytest.fixture(scope="package")
 def server() -> Iterator[ConnectionParameters]:
-    """The server's superuser and its database `postgres`."""
+    """Run the server, and return its database `postgres` with the superuser."""
     home = Path(tempfile.mkdtemp(prefix="cdc-lake-samples-"))
-    home.chmod(0o755)  # as root the server runs as another user, who has to get to its folder
+    home.chmod(0o755)  # started by root, the server runs as another user, who must be able to enter its folder
     with socket.socket() as free:
         free.bind((LOOPBACK, 0))
         port = free.getsockname()[1]
@@ -50,7 +50,7 @@ def server() -> Iterator[ConnectionParameters]:
     launch = component.launch(context)
     with (home / "log").open("wb") as log:
         process = subprocess.Popen(
-            # Nothing here has to survive a crash; syncing the files of so many databases takes half a minute.
+            # The data need not survive a crash, and syncing the files of all databases would take half a minute.
             (*launch.argv, "-c", "fsync=off"),
             env=dict(launch.env) or None,
             user=launch.user,
@@ -69,7 +69,7 @@ def server() -> Iterator[ConnectionParameters]:
 
 @pytest.fixture(scope="package")
 def new_database(server: ConnectionParameters) -> NewDatabase:
-    """Makes a database, empty or like another one, and returns how to reach it."""
+    """Return a function that creates a database, empty or as a copy, and returns its connection parameters."""
     numbers = itertools.count()
 
     def make(like: str = "template1") -> ConnectionParameters:
@@ -89,20 +89,20 @@ def _execute(server: ConnectionParameters, statement: str) -> None:
 
 @pytest.fixture
 def database(new_database: NewDatabase) -> ConnectionParameters:
-    """An empty database."""
+    """Return an empty database."""
     return new_database()
 
 
 @pytest.fixture
 def conn(database: ConnectionParameters) -> Iterator[connection]:
-    """A connection to the empty database."""
+    """Open a connection to the empty database."""
     with closing(database.connect()) as opened:
         yield opened
 
 
 @pytest.fixture(scope="package")
 def original_scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Scripts in the manner of the original Northwind's: unqualified, smallint and bpchar keys, settings, drops."""
+    """Write scripts like the original Northwind's: unqualified names, smallint and bpchar keys, settings, drops."""
     folder = tmp_path_factory.mktemp("original")
     ddl = SCHEMA_SQL.read_text(encoding="utf-8").replace("varchar(5)", "bpchar")
     ddl = ddl.replace("order_id            integer", "order_id smallint").replace(
@@ -126,7 +126,7 @@ def _literal(value: object) -> str:
 
 @pytest.fixture(scope="package", params=["generated", "scripts"])
 def sample(request: pytest.FixtureRequest, new_database: NewDatabase, original_scripts: Path) -> str:
-    """The name of a database with the sample in it, to be copied."""
+    """Return the name of a database with the sample, as a template."""
     database = new_database()
     load(database, original_scripts if request.param == "scripts" else None)
     return database.dbname
@@ -134,7 +134,7 @@ def sample(request: pytest.FixtureRequest, new_database: NewDatabase, original_s
 
 @pytest.fixture
 def loaded(server: ConnectionParameters, sample: str, new_database: NewDatabase) -> Iterator[connection]:
-    """A connection, that commits each statement, to a database of the test's own with the sample in it."""
+    """Open a connection in autocommit mode to a new database with the sample."""
     database = new_database(sample)
     with closing(database.connect()) as opened:
         opened.autocommit = True

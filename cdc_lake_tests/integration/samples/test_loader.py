@@ -1,4 +1,4 @@
-"""Loading into a real server: all of it or nothing, whatever goes wrong."""
+"""Loading into a real server: everything is loaded, or nothing after any error."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from psycopg2.extensions import connection
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake.samples.errors import LoadError
 from cdc_lake.samples.loader import LoadReport, load, unload
-from cdc_lake_tests.sql_scripts import write_published_folder
-
-NORTHWIND = Path(__file__).parents[4] / "shared" / "data" / "northwind"
+from cdc_lake_tests.helpers.sql_scripts import write_published_folder
 
 
 def query(conn: connection, statement: str) -> list[tuple[Any, ...]]:
@@ -31,7 +29,7 @@ def is_empty(parameters: ConnectionParameters) -> bool:
         return not schemas and not query(conn, "SELECT 1 FROM pg_publication")
 
 
-def test_generated_data(database: ConnectionParameters, conn: connection) -> None:
+def test_generated_data_is_loaded(database: ConnectionParameters, conn: connection) -> None:
     seen: list[tuple[str, int, int]] = []
     report = load(database, progress=lambda *step: seen.append(step))
     assert len(report.tables) == 15
@@ -43,7 +41,7 @@ def test_generated_data(database: ConnectionParameters, conn: connection) -> Non
     assert query(conn, "SELECT relreplident FROM pg_class WHERE relname = 'cdc_events'") == [("f",)]
 
 
-def test_scripts_in_the_original_manner(
+def test_scripts_like_the_original_ones_are_loaded(
     database: ConnectionParameters, conn: connection, original_scripts: Path
 ) -> None:
     with conn, conn.cursor() as cur:
@@ -54,13 +52,7 @@ def test_scripts_in_the_original_manner(
     assert query(conn, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [(1,)]
 
 
-@pytest.mark.skipif(not NORTHWIND.is_dir(), reason="the original Northwind scripts are not beside the repository")
-def test_the_original_scripts_themselves(database: ConnectionParameters, conn: connection) -> None:
-    assert load(database, NORTHWIND).outbox_rows == 829
-    assert query(conn, "SELECT sum(jsonb_array_length(order_items)) FROM datalake.cdc_events") == [(2152,)]
-
-
-def test_a_folder_that_brings_schema_role_and_outbox_is_loaded_as_it_is(
+def test_a_folder_with_schema_role_and_outbox_is_loaded_unchanged(
     database: ConnectionParameters, conn: connection, tmp_path: Path
 ) -> None:
     role = f"{database.dbname}_user"
@@ -78,8 +70,8 @@ def test_a_folder_that_brings_schema_role_and_outbox_is_loaded_as_it_is(
     triggers = query(
         conn, "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal AND tgrelid::regclass::text LIKE 'datalake.%'"
     )
-    assert sorted(triggers) == [("order_details_event",), ("orders_event",)], "none of ours"
-    # Loaded a second time, in the place of the first.
+    assert sorted(triggers) == [("order_details_event",), ("orders_event",)], "our triggers were created"
+    # Unloaded, and loaded a second time.
     assert unload(conn) is True
     with closing(database.connect()) as fresh:
         assert query(fresh, "SHOW search_path") == [('"$user", public',)]
@@ -113,7 +105,7 @@ def test_an_outbox_without_a_publication_is_refused(database: ConnectionParamete
     assert is_empty(database)
 
 
-def test_both_ways_give_the_same_outbox(
+def test_generated_data_and_scripts_give_the_same_outbox(
     database: ConnectionParameters, new_database: Callable[..., ConnectionParameters], original_scripts: Path
 ) -> None:
     other = new_database()
@@ -127,12 +119,12 @@ def test_both_ways_give_the_same_outbox(
 def test_a_second_load_changes_nothing(database: ConnectionParameters, conn: connection) -> None:
     load(database)
     before = query(conn, "SELECT max(updated_at) FROM datalake.cdc_events")
-    with pytest.raises(LoadError, match=r"Schema datalake is already in .*To load the sample anew, drop"):
+    with pytest.raises(LoadError, match=r"schema datalake exists already.*To load the sample again, drop"):
         load(database)
     assert query(conn, "SELECT max(updated_at) FROM datalake.cdc_events") == before
 
 
-def test_of_two_loads_at_once_one_wins(database: ConnectionParameters) -> None:
+def test_one_of_two_concurrent_loads_fails(database: ConnectionParameters) -> None:
     results: list[LoadReport | LoadError] = []
 
     def attempt() -> None:
@@ -150,17 +142,17 @@ def test_of_two_loads_at_once_one_wins(database: ConnectionParameters) -> None:
     assert "already" in lost.user_message
 
 
-def test_wrong_password_missing_database_and_unreachable_server_say_what_to_do(server: ConnectionParameters) -> None:
+def test_connection_errors_contain_the_remedy(server: ConnectionParameters) -> None:
     with pytest.raises(LoadError, match=r"(?s)password authentication failed.*PGPASSWORD"):
         load(ConnectionParameters(server.host, server.port, "postgres", server.user, "wrong"))
     with pytest.raises(LoadError, match=r"(?s)does not exist.*Create the database"):
         load(ConnectionParameters(server.host, server.port, "nowhere", server.user, server.password))
-    with pytest.raises(LoadError, match=r"(?s)Can't connect to .*on 127\.0\.0\.1:1 .*Check --host and --port"):
+    with pytest.raises(LoadError, match=r"(?s)Cannot connect to .*on 127\.0\.0\.1:1 .*Check --host and --port"):
         load(ConnectionParameters(server.host, 1, "postgres", server.user, server.password))
 
 
 @pytest.mark.parametrize(
-    ("broken", "line", "says"),
+    ("broken", "line", "message"),
     [
         ("SELECT 1;\n\nSELECT 1,\n  nonsense;", 4, 'column "nonsense" does not exist'),
         ("SELECT 1;\nINSERT INTO region\nVALUES (1, 'again');", 2, "duplicate key"),
@@ -172,8 +164,8 @@ def test_wrong_password_missing_database_and_unreachable_server_say_what_to_do(s
         ("SELECT 1;\n\n/* open;", 3, "unterminated /* comment"),
     ],
 )
-def test_a_broken_script_is_named_with_its_line_and_leaves_nothing(
-    database: ConnectionParameters, original_scripts: Path, tmp_path: Path, broken: str, line: int, says: str
+def test_the_error_of_a_script_names_its_line_and_nothing_is_loaded(
+    database: ConnectionParameters, original_scripts: Path, tmp_path: Path, broken: str, line: int, message: str
 ) -> None:
     for script in original_scripts.iterdir():
         (tmp_path / script.name).symlink_to(script)
@@ -181,18 +173,20 @@ def test_a_broken_script_is_named_with_its_line_and_leaves_nothing(
     with pytest.raises(LoadError) as failed:
         load(database, tmp_path)
     assert f"03_mine.sql, line {line}: " in failed.value.user_message
-    assert says in failed.value.user_message
+    assert message in failed.value.user_message
     assert is_empty(database)
 
 
-def test_scripts_that_put_their_tables_elsewhere_are_told_so(database: ConnectionParameters, tmp_path: Path) -> None:
+def test_scripts_with_tables_in_another_schema_are_refused(database: ConnectionParameters, tmp_path: Path) -> None:
     (tmp_path / "a.sql").write_text("SET search_path TO public; CREATE TABLE orders (order_id int);")
     with pytest.raises(LoadError, match=r"schema datalake has no table categories, .*orders"):
         load(database, tmp_path)
     assert is_empty(database)
 
 
-def test_a_scripts_settings_end_with_it(database: ConnectionParameters, original_scripts: Path, tmp_path: Path) -> None:
+def test_settings_of_a_script_do_not_affect_the_next(
+    database: ConnectionParameters, original_scripts: Path, tmp_path: Path
+) -> None:
     for script in original_scripts.iterdir():
         (tmp_path / script.name).symlink_to(script)
     (tmp_path / "00_first.sql").write_text(
@@ -206,7 +200,7 @@ def test_a_scripts_settings_end_with_it(database: ConnectionParameters, original
     assert load(database, tmp_path).outbox_rows == 829
 
 
-def test_unload_takes_it_all_away_and_nothing_else(database: ConnectionParameters, conn: connection) -> None:
+def test_unload_removes_the_sample(database: ConnectionParameters, conn: connection) -> None:
     assert unload(conn) is False
     load(database)
     assert unload(conn) is True
@@ -214,19 +208,19 @@ def test_unload_takes_it_all_away_and_nothing_else(database: ConnectionParameter
     assert load(database).outbox_rows == 829
 
 
-def test_a_schema_of_someone_elses_is_left_alone(database: ConnectionParameters, conn: connection) -> None:
+def test_a_schema_that_was_not_created_by_a_load_is_kept(database: ConnectionParameters, conn: connection) -> None:
     with conn, conn.cursor() as cur:
         cur.execute("CREATE SCHEMA datalake")
     with pytest.raises(LoadError, match="load into another database"):
         load(database)
-    with pytest.raises(LoadError, match="not made by"):
+    with pytest.raises(LoadError, match="not created by"):
         unload(conn)
     assert query(conn, "SELECT 1 FROM pg_namespace WHERE nspname = 'datalake'")
 
 
-def test_a_publication_of_that_name_is_left_alone(database: ConnectionParameters, conn: connection) -> None:
+def test_an_existing_publication_of_that_name_is_kept(database: ConnectionParameters, conn: connection) -> None:
     with conn, conn.cursor() as cur:
         cur.execute("CREATE PUBLICATION cdc_publication")
-    with pytest.raises(LoadError, match="Publication cdc_publication is already"):
+    with pytest.raises(LoadError, match="publication cdc_publication exists already"):
         load(database)
     assert not query(conn, "SELECT 1 FROM pg_namespace WHERE nspname = 'datalake'")

@@ -1,4 +1,4 @@
-"""What the oracle's tests run on: the stack's PostgreSQL, Kafka and S3, and one Spark session."""
+"""Fixtures of the verification tests: PostgreSQL, Kafka and S3 of a stack, and one Spark session."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from itertools import count
 
 import pytest
 
+from cdc_lake_tests.helpers.local_stack import scratch_home
 from cdc_lake_tests.integration.jobs.engines import running_engines
-from cdc_lake_tests.integration.verify.verified_table import Judged
-from cdc_lake_tests.local_stack import scratch_home
+from cdc_lake_tests.integration.verify.verified_table import VerifiedTable
 from resources.postgres.resource import Postgres
 
-NewTable = Callable[[], Judged]
+NewTable = Callable[[], VerifiedTable]
 
 
 @pytest.fixture(scope="package")
-def judged_tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewTable]:
-    """Makes tables, each with its own pipeline."""
+def verified_tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewTable]:
+    """Return a factory of tables, each with its own pipeline."""
     scratch = tmp_path_factory.mktemp("spark")
     with scratch_home() as home, running_engines(home, scratch, ("postgres", "s3", "kafka")) as (engines, at):
         postgres = Postgres(
@@ -28,10 +28,10 @@ def judged_tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewTable
             database=at.postgres_database,
         )
         numbers = count(1)
-        yield lambda: Judged.made(engines, postgres, f"judged_{next(numbers)}")
+        yield lambda: VerifiedTable.created(engines, postgres, f"verified_{next(numbers)}")
 
 
 @pytest.fixture
-def judged(judged_tables: NewTable) -> Judged:
-    """A table of the test's own."""
-    return judged_tables()
+def verified_table(verified_tables: NewTable) -> VerifiedTable:
+    """Return a new table."""
+    return verified_tables()

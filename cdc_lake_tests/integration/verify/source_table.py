@@ -1,4 +1,4 @@
-"""A source table in a real PostgreSQL, whose changes are told as Debezium would, with their true ids and LSNs."""
+"""A source table in a real PostgreSQL, and its change events in Debezium's form with real transaction ids and LSNs."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ Event = dict[str, Any]
 
 @dataclass
 class Transaction:
-    """An open transaction, and the events of what it has done."""
+    """An open transaction, and the events of its changes."""
 
     table: str
     connection: Connection
     events: list[Event] = field(default_factory=list)
 
     def insert(self, first: int, last: int) -> None:
-        """Insert rows."""
+        """Insert the rows whose ids are `first` to `last`."""
         self._run(
             f"insert into {self.table} select n, case n %% 5 when 0 then null when 1 then '' else 'note ' || n end,"
             " n * 3, n / 7.0, timestamptz '2024-02-29 23:59:59.123456Z' + n * interval '1 hour'"
@@ -45,27 +45,27 @@ class Transaction:
             first,
             last,
         )
-        self._tell("c", f"id between {first} and {last}")
+        self._add_events("c", f"id between {first} and {last}")
 
     def update(self, ids: Sequence[int], note: str | None) -> None:
-        """Set the note of rows."""
+        """Set the note of rows, and add 1 to their qty."""
         self._run(f"update {self.table} set note = %s, qty = qty + 1 where id = any (%s)", note, list(ids))
-        self._tell("u", f"id in ({', '.join(map(str, ids))})")
+        self._add_events("u", f"id in ({', '.join(map(str, ids))})")
 
-    def set_untold(self, key: int, column: str, value: str) -> None:
-        """Set a value that no event tells, as where its record became a dead letter."""
+    def set_without_event(self, key: int, column: str, value: str) -> None:
+        """Set a value without an event, as if its record had become a dead letter."""
         self._run(f"update {self.table} set {column} = %s where id = %s", value, key)
 
     def delete(self, ids: Sequence[int]) -> None:
         """Delete rows."""
-        self._tell("d", f"id in ({', '.join(map(str, ids))})")
+        self._add_events("d", f"id in ({', '.join(map(str, ids))})")
         self._run(f"delete from {self.table} where id = any (%s)", list(ids))
 
     def _run(self, statement: str, *values: object) -> None:
         with self.connection.cursor() as cursor:
             cursor.execute(statement, values)
 
-    def _tell(self, op: str, where: str) -> None:
+    def _add_events(self, op: str, where: str) -> None:
         with self.connection.cursor() as cursor:
             cursor.execute("select pg_current_xact_id()::text, pg_current_wal_insert_lsn()::text")
             xid, at = cursor.fetchone() or ("", "")
@@ -74,7 +74,7 @@ class Transaction:
             rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
         first = lsn.to_int(at)
         for number, row in enumerate(rows):
-            marks = {"__op": op, "__db": "devdb", "__schema": "public", "__table": "orders"}
+            marks: dict[str, object] = {"__op": op, "__db": "devdb", "__schema": "public", "__table": "orders"}
             marks |= {"__lsn": first + number, "__txId": int(xid) % 2**32, "__snapshot": None}
             marks |= {"__source_ts_ms": 1_700_000_000_000, "__deleted": "true" if op == "d" else "false"}
             self.events.append({**row, **marks})
@@ -82,13 +82,13 @@ class Transaction:
 
 @dataclass
 class SourceTable:
-    """One table of one test."""
+    """A source table of one test."""
 
     postgres: Postgres
     name: str
 
-    def make(self) -> None:
-        """Make the table."""
+    def create(self) -> None:
+        """Create the table."""
         with self.postgres.connect() as connection, connection.cursor() as cursor:
             cursor.execute(
                 f"create table {self.name} (id integer primary key, note text, qty bigint, amount numeric(12,2),"
@@ -97,11 +97,11 @@ class SourceTable:
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """A transaction that is committed at the block's end."""
+        """Open a transaction, which is committed at the end of the block."""
         with self.postgres.connect(autocommit=False) as connection:
             yield Transaction(self.name, connection)
 
     def rewrite(self) -> None:
-        """Write the table anew, rows at other places."""
+        """Rewrite the table, which moves its rows."""
         with self.postgres.connect() as connection, connection.cursor() as cursor:
             cursor.execute(f"vacuum full {self.name}")

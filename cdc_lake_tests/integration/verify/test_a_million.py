@@ -1,18 +1,18 @@
-"""One changed cell in many rows: what the benchmark measures, with its own tables, as a test."""
+"""One changed cell in a large table, on the tables of the benchmark `benchmarks/verify.py`."""
 
 from __future__ import annotations
 
 from benchmarks.verify import Bench
 from cdc_lake.jobs.apply.upsert import UpsertSpec
 from cdc_lake_tests.integration.verify.conftest import NewTable
-from cdc_lake_tests.long_test_sizes import size
-from cdc_lake_tests.trial_counts import Tried
+from cdc_lake_tests.pytest_hooks.long_test_sizes import size
+from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 
 ROWS = size(in_ci=100_000, full=1_000_000)
 
 
-def test_one_changed_cell_in_many_rows(judged_tables: NewTable, tried: Tried) -> None:
-    made = judged_tables()
+def test_one_changed_cell_in_a_large_table_is_reported(verified_tables: NewTable, count_trials: CountTrials) -> None:
+    made = verified_tables()
     engines = made.lake.engines
     spec = UpsertSpec(engines.location, "million", "million", "public.million", "million", ("id",))
     bench = Bench(made.source.postgres, engines.spark, spec, ROWS)
@@ -23,4 +23,4 @@ def test_one_changed_cell_in_many_rows(judged_tables: NewTable, tried: Tried) ->
     (one,) = found.differences
     before = ROWS // 2 * 3 % 1000
     assert (one.key, one.columns) == ({"id": str(ROWS // 2)}, {"qty": (str(before), str(before + 1))})
-    tried("rows of which one changed cell was found", ROWS)
+    count_trials("rows of which one changed cell was found", ROWS)

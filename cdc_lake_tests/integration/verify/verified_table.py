@@ -1,4 +1,4 @@
-"""A source table and its lake table, and the oracle's word on the two."""
+"""A source table and its lake table, and their verification."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract.schema import captured_schema
-from cdc_lake.contract.schema.special_values import STRICT, ValueRules
+from cdc_lake.contract.schema.value_rules import STRICT, ValueRules
 from cdc_lake.contract.source.visibility import Point
 from cdc_lake.contract.table import timeline
 from cdc_lake.jobs import verify
@@ -25,29 +25,29 @@ from resources.postgres.resource import Postgres
 
 
 @dataclass
-class Judged:
-    """One table on both sides."""
+class VerifiedTable:
+    """A table at the source and in the lake; `undelivered` are committed changes that are not landed yet."""
 
     source: SourceTable
     lake: LakeTable
     undelivered: list[dict[str, object]] = field(default_factory=list)
 
     @classmethod
-    def made(cls, engines: Engines, postgres: Postgres, name: str) -> Judged:
-        """A table without rows."""
+    def created(cls, engines: Engines, postgres: Postgres, name: str) -> VerifiedTable:
+        """Create a table without rows on both sides."""
         source = SourceTable(postgres, name)
-        source.make()
+        source.create()
         return cls(source, LakeTable(engines, name, COLUMNS, KEY))
 
     @contextmanager
     def change(self) -> Iterator[Transaction]:
-        """A transaction whose events wait to be delivered once it is committed."""
+        """Open a transaction; after its commit, its events are undelivered."""
         with self.source.transaction() as transaction:
             yield transaction
         self.undelivered += transaction.events
 
-    def carry(self) -> LakeState:
-        """Deliver and apply what waits; the lake's state."""
+    def land_and_apply(self) -> LakeState:
+        """Land and apply the undelivered events, and return the lake's state."""
         if self.undelivered:
             self.lake.deliver(self.undelivered)
             self.undelivered.clear()
@@ -55,7 +55,7 @@ class Judged:
         return self.state()
 
     def state(self) -> LakeState:
-        """The lake's newest state, whoever wrote it."""
+        """Return the newest commit of the lake table, and the newest manifest that is applied."""
         commit = timeline.last_commit(self.lake.store, self.lake.spec.prefix)
         assert commit is not None
         assert commit.checkpoint is not None
@@ -65,7 +65,7 @@ class Judged:
 
     @contextmanager
     def point(self) -> Iterator[ConsistentPoint]:
-        """A point, held during the block."""
+        """Hold a consistent point for the time of the block."""
         with consistent_point(self.source.postgres, "no_slot") as found:
             yield found
 
@@ -77,12 +77,12 @@ class Judged:
         rules: ValueRules = STRICT,
         later: KafkaRange | None = None,
     ) -> VerifyReport:
-        """What the job finds."""
+        """Run the verification."""
         spec = replace(self.spec(point, base, limit), values=rules, later=later)
         return verify.run(self.lake.engines.spark, spec)
 
     def spec(self, point: ConsistentPoint, base: LakeState | None = None, limit: int = 20) -> VerifySpec:
-        """What the job is told."""
+        """Return the job's specification."""
         server = self.source.postgres
         access = SourceAccess(server.host, server.port, server.database, server.user, server.password)
         pages = point.files("public", self.source.name).pages
@@ -100,7 +100,7 @@ class Judged:
         )
 
     def tamper(self, where: str, **values: object) -> None:
-        """Change rows of the lake by a direct Hudi write, as no job of ours would: no event, no checkpoint."""
+        """Change rows of the lake by a direct Hudi write, without an event and without a checkpoint."""
         rows = self._rows().where(where)
         for name, value in values.items():
             rows = rows.withColumn(name, F.lit(value).cast(rows.schema[name].dataType))
@@ -111,7 +111,7 @@ class Judged:
         self._write(self._rows().where(where), "bulk_insert")
 
     def remove(self, where: str) -> None:
-        """Remove rows from the lake without a trace."""
+        """Remove rows from the lake, without tombstones."""
         self._write(self._rows().where(where), "delete")
 
     def _rows(self) -> DataFrame:

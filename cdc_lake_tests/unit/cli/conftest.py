@@ -1,4 +1,4 @@
-"""The commands are run on a made-up shop, in a state folder of their own."""
+"""Fixtures of the command tests: the fake shop and an own state folder."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import pytest
 from cdc_lake import profile
 from cdc_lake.pipeline import loading
 from cdc_lake.pipeline.naming import Flow
-from cdc_lake_tests.fake_pipeline import World
-from cdc_lake_tests.fake_pipeline_fixture import shop
+from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
+from cdc_lake_tests.fakes.shop.fake_pipeline_fixture import shop
 
 __all__ = ["commands", "shop"]
 
 
 @pytest.fixture
-def commands(shop: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    """The shop, as the commands find it."""
+def commands(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    """The shop, with the loading functions of the commands patched to return it."""
     real = loading.load
 
-    def named(name: str) -> Flow:
+    def load_from_shop(name: str) -> Flow:
         return real(name, shop.flow.folder.parent)
 
-    monkeypatch.setattr(loading, "load", named)
+    monkeypatch.setattr(loading, "load", load_from_shop)
     monkeypatch.setattr(profile, "resolved", lambda: shop.resolved)
     monkeypatch.setenv("CDC_LAKE_HOME", str(tmp_path / "home"))
     return shop

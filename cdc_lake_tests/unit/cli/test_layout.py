@@ -1,4 +1,4 @@
-"""What a terminal of 80 columns shows, and a pipe gets: no name or path is broken in the middle of a word."""
+"""Output on a terminal of 80 columns and in a pipe: no word, name or path is split."""
 
 from __future__ import annotations
 
@@ -17,27 +17,18 @@ from rich.table import Column
 from rich.text import Text
 from typer.testing import CliRunner
 
-from cdc_lake.cli import layout, topic
+from cdc_lake.cli import layout
 from cdc_lake.cli.app import app
+from cdc_lake.cli.data import topic
 from cdc_lake.cli.layout import fold, grid
-from cdc_lake_tests.fake_pipeline import World
-from infra.local.doctor import Check
+from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
+from cdc_lake_tests.unit.cli.doctor_checks import CHECKS, JAVA
 
-JAVA = "/usr/lib/jvm/java-17-openjdk-amd64/with/a/folder/that/is/named/at/length/and/one-more"
-CHECKS = [
-    Check("Java 17 (Kafka, Connect, Spark, S3)", "ok", f"17 in {JAVA}"),
-    Check(
-        "PostgreSQL's user",
-        "missing",
-        "postgres can't enter /home/somebody/projects/closed",
-        "open it for others to pass through (chmod o+x /home/somebody/projects/closed), or set CDC_LAKE_HOME",
-    ),
-]
 LONG = "warehouse_replica_europe.public_reporting.customer_addresses_history_v2"
 
 
-def shown(width: int, columns: list[Column], rows: list[list[Text]]) -> list[str]:
-    """The lines of a table on a terminal of that width."""
+def printed_table(width: int, columns: list[Column], rows: list[list[Text]]) -> list[str]:
+    """Return the lines of a table on a terminal of this width."""
     out = Console(width=width, file=StringIO(), force_terminal=True, color_system=None)
     out.print(grid(out, columns, rows))
     assert isinstance(out.file, StringIO)
@@ -45,7 +36,7 @@ def shown(width: int, columns: list[Column], rows: list[list[Text]]) -> list[str
 
 
 @given(st.text("ab /._-:", max_size=60), st.integers(1, 30))
-def test_folding_loses_nothing_but_spaces_and_keeps_to_the_width(text: str, width: int) -> None:
+def test_folding_removes_only_spaces_and_respects_the_width(text: str, width: int) -> None:
     folded = fold(Text(text), width).plain
     assert all(len(line) <= width for line in folded.split("\n"))
     assert re.sub(r"\s", "", folded) == re.sub(r"\s", "", text)
@@ -62,20 +53,20 @@ def test_folding_loses_nothing_but_spaces_and_keeps_to_the_width(text: str, widt
         ("", [""]),
     ],
 )
-def test_where_a_text_is_folded(text: str, lines: list[str]) -> None:
+def test_text_is_folded_at_spaces_then_at_path_separators(text: str, lines: list[str]) -> None:
     assert fold(Text(text), 18).plain.split("\n") == lines
 
 
-def test_colours_stay_with_their_words() -> None:
+def test_folding_keeps_the_style_of_words() -> None:
     text = Text.assemble("plain words ", ("red/words/that/go/on", "red"))
     folded = fold(text, 12)
     assert folded.plain.split("\n") == ["plain words", "red/words/", "that/go/on"]
     assert {folded.plain[span.start : span.end] for span in folded.spans if span.style == "red"} >= {"that/go/on"}
 
 
-def test_a_narrow_table_folds_its_widest_column_only() -> None:
+def test_a_narrow_table_folds_only_its_widest_column() -> None:
     columns = [Column("topic"), *(Column(name, justify="right") for name in ("partitions", "offsets", "retention"))]
-    lines = shown(80, columns, [[Text(LONG), Text("3"), Text("1000000"), Text("7 days, 0:00:00")]])
+    lines = printed_table(80, columns, [[Text(LONG), Text("3"), Text("1000000"), Text("7 days, 0:00:00")]])
     assert all(len(line) <= 80 for line in lines)
     assert lines[0].split() == ["topic", "partitions", "offsets", "retention"]
     assert lines[1].split() == ["warehouse_replica_europe.public_reporting.", "3", "1000000", "7", "days,", "0:00:00"]
@@ -85,7 +76,7 @@ def test_a_narrow_table_folds_its_widest_column_only() -> None:
 RUN = """
 import sys
 from cdc_lake.cli.app import main
-from cdc_lake_tests.unit.cli.test_layout import CHECKS
+from cdc_lake_tests.unit.cli.doctor_checks import CHECKS
 from infra.local import doctor
 doctor.examine = lambda home, components: CHECKS
 sys.argv = ["cdc-lake", "doctor"]
@@ -93,41 +84,41 @@ main()
 """
 
 
-def doctors(terminal: bool) -> list[str]:
-    """What the doctor prints on a real terminal of 80 columns, or into a pipe although COLUMNS says 80."""
+def doctor_output(terminal: bool) -> list[str]:
+    """Return what the doctor prints on a real terminal of 80 columns, or into a pipe with COLUMNS=80."""
     environment = {**os.environ, "COLUMNS": "80", "TERM": "dumb", "PYTHONPATH": os.pathsep.join(sys.path)}
-    ours, theirs = pty.openpty() if terminal else os.pipe()
-    subprocess.run([sys.executable, "-c", RUN], stdout=theirs, env=environment, check=False)
-    os.close(theirs)
-    said = b""
+    read_end, write_end = pty.openpty() if terminal else os.pipe()
+    subprocess.run([sys.executable, "-c", RUN], stdout=write_end, env=environment, check=False)
+    os.close(write_end)
+    output = b""
     while True:
         try:
-            part = os.read(ours, 65536)
-        except OSError:  # how a terminal whose other end is closed says so
+            part = os.read(read_end, 65536)
+        except OSError:  # raised when the other end of the terminal is closed
             part = b""
         if not part:
             break
-        said += part
-    os.close(ours)
-    return [line.rstrip() for line in said.decode().splitlines()]
+        output += part
+    os.close(read_end)
+    return [line.rstrip() for line in output.decode().splitlines()]
 
 
-def test_the_doctor_on_a_terminal() -> None:
-    lines = doctors(terminal=True)
+def test_doctor_on_a_terminal_splits_no_words() -> None:
+    lines = doctor_output(terminal=True)
     assert all(len(line) <= 80 for line in lines)
     words = set(re.findall(r"\w+", "\n".join(lines)))
     for check in CHECKS:
         assert set(re.findall(r"\w+", f"{check.name} {check.level} {check.found} {check.todo}")) <= words
 
 
-def test_the_doctor_in_a_pipe() -> None:
-    [_, java, user] = doctors(terminal=False)
+def test_doctor_in_a_pipe_prints_whole_lines() -> None:
+    [_, java, user] = doctor_output(terminal=False)
     assert java.endswith(f"17 in {JAVA}")
     assert CHECKS[1].found in user
     assert user.endswith(CHECKS[1].todo)
 
 
-def test_topics_in_a_pipe(commands: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_topic_commands_in_a_pipe_print_whole_lines(commands: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr("cdc_lake.profile.resources", lambda: {"kafka": commands.kafka})
     commands.kafka.make(LONG)
@@ -138,7 +129,7 @@ def test_topics_in_a_pipe(commands: World, monkeypatch: pytest.MonkeyPatch) -> N
     assert "a word " * 20_000 in peeked
 
 
-def test_a_record_on_a_terminal(commands: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_topic_peek_on_a_terminal_splits_no_words(commands: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cdc_lake.profile.resources", lambda: {"kafka": commands.kafka})
     out = Console(width=80, file=StringIO(), force_terminal=True, color_system=None)
     monkeypatch.setattr(topic, "console", lambda: out)
@@ -151,7 +142,7 @@ def test_a_record_on_a_terminal(commands: World, monkeypatch: pytest.MonkeyPatch
     assert not {"lengt", "engt", "pat"} & set(re.findall(r"\w+", "\n".join(lines)))
 
 
-def test_a_pipe_has_any_width(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_width_of_a_pipe_ignores_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr("sys.stdout", StringIO())
     assert layout.console().width == layout.PIPED

@@ -1,4 +1,4 @@
-"""Failpoints: what the variable says happens, once, at the time that it says; and the registry is complete."""
+"""Failpoints: an armed failpoint acts once, at the configured pass; the registry lists all failpoints."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ for time in (1, 2):
 
 
 @pytest.fixture(autouse=True)
-def _counted_anew() -> None:
+def _reset_counts() -> None:
     failpoints._passes.clear()
 
 
 def program(value: str) -> subprocess.Popen[str]:
-    """A process that gets to land.before_manifest twice, with this value of the variable."""
+    """Start a process that passes land.before_manifest twice, with this value of the variable."""
     return subprocess.Popen(
         [sys.executable, "-c", _TWICE],
         env={failpoints.VARIABLE: value},
@@ -41,25 +41,25 @@ def program(value: str) -> subprocess.Popen[str]:
     )
 
 
-def test_nothing_is_armed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unarmed_failpoint_costs_almost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(failpoints.VARIABLE, raising=False)
     reached("land.before_manifest")
     assert timeit.timeit(lambda: reached("land.before_manifest"), number=10_000) < 0.5
 
 
-def test_another_place_is_armed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_armed_failpoint_acts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(failpoints.VARIABLE, "land.after_manifest=raise")
     reached("land.before_manifest")
 
 
-def test_raise_says_what_is_done_and_what_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_raise_reports_what_is_committed_and_acts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(failpoints.VARIABLE, "land.before_manifest=raise")
     with pytest.raises(FailpointReached, match=r"land\.before_manifest: .*the manifest that commits them is not"):
         reached("land.before_manifest")
-    reached("land.before_manifest")  # once: what runs again in this process goes on
+    reached("land.before_manifest")  # only once, so that a retry in this process continues
 
 
-def test_the_third_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failpoint_can_act_at_a_later_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(failpoints.VARIABLE, "land.after_manifest=raise, land.before_manifest=raise@3")
     reached("land.before_manifest")
     reached("land.before_manifest")
@@ -67,13 +67,13 @@ def test_the_third_time(monkeypatch: pytest.MonkeyPatch) -> None:
         reached("land.before_manifest")
 
 
-def test_kill() -> None:
+def test_kill_ends_the_process() -> None:
     killed = program("land.before_manifest=kill@2")
     assert killed.communicate(timeout=30) == ("1\n", None)
     assert killed.returncode == -signal.SIGKILL
 
 
-def test_pause() -> None:
+def test_pause_stops_the_process_until_it_is_resumed() -> None:
     paused = program("land.before_manifest=pause")
     process = psutil.Process(paused.pid)
     Retrying(
@@ -87,28 +87,29 @@ def test_pause() -> None:
 @pytest.mark.parametrize(
     ("value", "complaint"),
     [
-        ("land.before_manifests=kill", r"no failpoint 'land\.before_manifests'; there are: source\.before_schema,"),
+        ("land.before_manifests=kill", r"no failpoint 'land\.before_manifests'\. Failpoints: source\.before_schema,"),
         ("land.before_manifest", "'land.before_manifest' is not NAME=kill"),
         ("land.before_manifest=stop", "is not NAME=kill, NAME=pause or NAME=raise"),
         ("land.before_manifest=kill@0", "is not NAME=kill"),
         ("land.before_manifest=kill@two", "is not NAME=kill"),
     ],
 )
-def test_a_value_that_is_not_valid(value: str, complaint: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At whatever place the process gets to first."""
+def test_an_invalid_value_is_rejected_at_any_failpoint(
+    value: str, complaint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(failpoints.VARIABLE, value)
     with pytest.raises(ValueError, match=complaint):
         reached("source.before_schema")
 
 
-def test_several() -> None:
+def test_several_failpoints_can_be_armed() -> None:
     assert parse("land.before_manifest=kill,upsert.after_lease=pause@2,") == {
         "land.before_manifest": Armed(Action.KILL, 1),
         "upsert.after_lease": Armed(Action.PAUSE, 2),
     }
 
 
-def test_the_registry_is_what_the_product_reaches() -> None:
+def test_the_registry_lists_all_failpoints_in_the_code() -> None:
     sources = Path(cdc_lake.__file__).parent.rglob("*.py")
     called = [match["name"] for path in sources for match in _CALL.finditer(path.read_text(encoding="utf-8"))]
     assert sorted(set(called)) == sorted(REGISTRY)

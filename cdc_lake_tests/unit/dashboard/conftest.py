@@ -1,4 +1,4 @@
-"""A valid declaration, and loading a changed one."""
+"""Fixtures: a valid dashboard declaration, and a function that loads a changed one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def declared() -> dict[str, Any]:
 
 @pytest.fixture
 def load(tmp_path: Path) -> Callable[[dict[str, Any]], DashboardSpec]:
-    """Writes a declaration to a file and loads it."""
+    """Write a declaration to a file and load it."""
 
     def from_file(changed: dict[str, Any]) -> DashboardSpec:
         path = tmp_path / "dashboard.yaml"

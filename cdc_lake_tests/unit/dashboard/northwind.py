@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import sqlglot
 
@@ -20,10 +21,10 @@ Line = tuple[str, int, float, int, float, float]
 
 def order_lines() -> list[Line]:
     """Return the sample's order lines. SQLite has no decimals; the end-to-end tests compare exact amounts."""
-    tables = {table.name: table.rows for table in dataset()}
+    tables: dict[str, Sequence[tuple[Any, ...]]] = {table.name: table.rows for table in dataset()}
     customers = {order[0]: order[1] for order in tables["orders"]}
     return [
-        (str(customers[order]), int(order), discount, quantity, price, quantity * price * (1 - discount))  # type: ignore[call-overload,operator]
+        (str(customers[order]), int(order), discount, quantity, price, quantity * price * (1 - discount))
         for order, _, price, quantity, discount in tables["order_details"]
     ]
 

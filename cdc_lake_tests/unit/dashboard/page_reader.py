@@ -1,4 +1,4 @@
-"""Parses a rendered page."""
+"""Parser of a rendered page."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ class Page(HTMLParser):
 
     @property
     def charts(self) -> dict[str, Any]:
-        """The charts in the page: `spec` in Vega-Lite, and `show`."""
+        """Return the charts in the page: `spec` in Vega-Lite, and `show`."""
         found = next(text for attributes, text in self.scripts if attributes.get("id") == "charts")
         return dict(json.loads(found)["charts"])
 
     def values(self, chart: str) -> list[dict[str, Any]]:
-        """The rows of a chart."""
+        """Return the rows of a chart."""
         return list(self.charts[chart]["spec"]["data"]["values"])
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
+        attributes = dict(attrs)
         self.tags.append(tag)
         self.references += [
             value or "" for name, value in attrs if name in ("src", "href", "srcset", "action", "poster")
         ]
-        if tag == "meta" and given.get("http-equiv") == "Content-Security-Policy":
-            self.policy = given["content"] or ""
+        if tag == "meta" and attributes.get("http-equiv") == "Content-Security-Policy":
+            self.policy = attributes["content"] or ""
         if tag == "script":
-            self._script = given
-            self.scripts.append((given, ""))
+            self._script = attributes
+            self.scripts.append((attributes, ""))
         if tag == "table":
-            self._table = given["id"] or ""
+            self._table = attributes["id"] or ""
             self.tables[self._table] = []
         if self._table and tag == "tr":
             self.tables[self._table].append([])

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import vl_convert
 
 from cdc_lake.dashboard import page
 
@@ -19,7 +20,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     page.chart_library.cache_clear()
 
 
-def test_another_process_uses_the_cached_bundle(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_process_uses_the_cached_bundle_of_its_version(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = page.chart_library()
     assert "vegaEmbed" in first
     assert len(list(cache.glob("charts/*"))) == 1
@@ -27,7 +28,7 @@ def test_another_process_uses_the_cached_bundle(cache: Path, monkeypatch: pytest
     def bundle_again(*_: object, **__: object) -> str:
         raise AssertionError("bundled again")
 
-    monkeypatch.setattr(page.vl_convert, "javascript_bundle", bundle_again)
+    monkeypatch.setattr(vl_convert, "javascript_bundle", bundle_again)
     page.chart_library.cache_clear()
     assert page.chart_library() == first
 

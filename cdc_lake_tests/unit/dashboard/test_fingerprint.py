@@ -1,4 +1,4 @@
-"""A page is rendered again when its fingerprint has changed: other rows or another declaration, and nothing else."""
+"""A page's fingerprint depends on its rows and its declaration only; a change renders the page again."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ SPEC = DashboardSpec.model_validate(DECLARED)
 MORE = Rows(query(BARS).columns, (*query(BARS).rows, ("Foxtrot", 1, 1.0)))
 
 
-def test_the_same_rows_and_declaration() -> None:
+def test_the_same_rows_and_declaration_have_the_same_fingerprint() -> None:
     assert fingerprint(SPEC, query) == fingerprint(DashboardSpec.model_validate(DECLARED), query)
 
 
 @pytest.mark.parametrize("changed", [MORE, Rows(MORE.columns, MORE.rows[:2]), Rows(MORE.columns)])
-def test_other_rows(changed: Rows) -> None:
+def test_other_rows_change_the_fingerprint(changed: Rows) -> None:
     assert fingerprint(SPEC, lambda sql: changed if sql == BARS else query(sql)) != fingerprint(SPEC, query)
 
 
 @pytest.mark.parametrize("change", [{"title": "Other"}, {"currency": "€"}, {"visuals": DECLARED["visuals"][:1]}])
-def test_another_declaration(change: dict[str, Any]) -> None:
+def test_another_declaration_changes_the_fingerprint(change: dict[str, Any]) -> None:
     assert fingerprint(DashboardSpec.model_validate({**DECLARED, **change}), query) != fingerprint(SPEC, query)
 
 
-def test_quicksight_does_not_change_the_page() -> None:
+def test_quicksight_settings_do_not_change_the_fingerprint() -> None:
     def no_rows(_: str) -> Rows:
         return Rows(())
 

@@ -26,12 +26,12 @@ from cdc_lake.dashboard.formats import Format, exact, readable
         (None, Format.MONEY, "–"),  # noqa: RUF001
     ],
 )
-def test_readable(value: object, fmt: Format, text: str) -> None:
+def test_readable_rounds_half_up_and_adds_the_unit(value: object, fmt: Format, text: str) -> None:
     assert readable(value, fmt, "$") == text
 
 
 @pytest.mark.parametrize("value", ["12", True, float("nan")])
-def test_numeric_formats_refuse_other_values(value: object) -> None:
+def test_numeric_formats_reject_other_values(value: object) -> None:
     with pytest.raises(ValueError, match=r"is not a number; cast it|nan cannot be shown; guard"):
         readable(value, Format.MONEY, "$")
 
@@ -47,5 +47,5 @@ def test_numeric_formats_refuse_other_values(value: object) -> None:
         (None, ""),
     ],
 )
-def test_exact(value: object, text: str) -> None:
+def test_exact_keeps_all_digits(value: object, text: str) -> None:
     assert exact(value) == text

@@ -20,7 +20,7 @@ def _values(sql: str | None, lines: list[Line] = LINES) -> dict[str, object]:
     return dict(zip(result.columns, row, strict=True))
 
 
-def test_key_figures() -> None:
+def test_key_figures_equal_the_order_lines() -> None:
     assert SPEC.key_figures is not None
     assert _values(SPEC.key_figures.sql) == {
         "revenue": pytest.approx(sum(line[5] for line in LINES)),
@@ -30,7 +30,7 @@ def test_key_figures() -> None:
     }
 
 
-def test_revenue_concentration() -> None:
+def test_revenue_concentration_equals_the_order_lines() -> None:
     revenue = {name: sum(line[5] for line in lines) for name, lines in CUSTOMERS.items()}
     ranked = sorted(revenue, key=lambda name: (-revenue[name], name))
     total = sum(revenue.values())
@@ -47,7 +47,7 @@ def test_revenue_concentration() -> None:
     }
 
 
-def test_infrequent_customer_with_the_highest_value() -> None:
+def test_the_infrequent_customer_with_the_highest_value_is_found() -> None:
     orders = {name: len({line[1] for line in lines}) for name, lines in CUSTOMERS.items()}
     revenue = {name: sum(line[5] for line in lines) / len(lines) for name, lines in CUSTOMERS.items()}
     average = sum(orders.values()) / len(orders)

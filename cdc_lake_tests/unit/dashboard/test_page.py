@@ -30,7 +30,7 @@ def page(rendered: Rendered) -> Page:
     return Page(rendered.html)
 
 
-def test_nothing_is_fetched(page: Page) -> None:
+def test_the_page_fetches_nothing(page: Page) -> None:
     assert page.references == ["data:,"]
     assert not {"img", "iframe", "object", "embed"} & set(page.tags)
     assert page.tags.count("link") == 1
@@ -38,7 +38,7 @@ def test_nothing_is_fetched(page: Page) -> None:
     assert "@import" not in page.html.split("</style>")[0]
 
 
-def test_the_library_is_there_once_for_all_charts(page: Page, rendered: Rendered) -> None:
+def test_the_page_contains_the_chart_library_once(page: Page, rendered: Rendered) -> None:
     libraries = [text for _, text in page.scripts if "window.vegaEmbed" in text]
     assert len(libraries) == 1
     assert len(page.charts) == 2
@@ -134,26 +134,30 @@ def test_the_page_of_an_empty_dataset_reports_that(spec: DashboardSpec) -> None:
         ),
     ],
 )
-def test_a_result_that_does_not_match_is_refused(spec: DashboardSpec, sql: str, result: Rows, expected: str) -> None:
+def test_a_query_result_that_does_not_match_is_rejected(
+    spec: DashboardSpec, sql: str, result: Rows, expected: str
+) -> None:
     with pytest.raises(DashboardError, match=re.escape(expected)):
-        render(spec, lambda asked: result if asked == sql else query(asked), RENDERED_AT, NOTE)
+        render(spec, lambda sql_: result if sql_ == sql else query(sql_), RENDERED_AT, NOTE)
 
 
-def test_a_time_without_time_zone_is_refused(spec: DashboardSpec) -> None:
+def test_a_time_without_time_zone_is_rejected(spec: DashboardSpec) -> None:
     with pytest.raises(ValueError, match="rendered_at has no time zone"):
         render(spec, query, datetime(2026, 3, 1), NOTE)
 
 
-def test_one_row_is_enough(declared: dict[str, Any], load: Callable[[dict[str, Any]], DashboardSpec]) -> None:
+def test_a_result_with_one_row_is_rendered(
+    declared: dict[str, Any], load: Callable[[dict[str, Any]], DashboardSpec]
+) -> None:
     def first(sql: str) -> Rows:
         return Rows(query(sql).columns, query(sql).rows[:1])
 
     assert render(load(declared), first, RENDERED_AT, NOTE).rows == {"bars": 1, "dots": 1}
 
 
-def test_a_chart_that_vega_lite_refuses_names_the_visual(
+def test_an_error_of_vega_lite_names_the_visual(
     declared: dict[str, Any], load: Callable[[dict[str, Any]], DashboardSpec]
 ) -> None:
     declared["visuals"][1]["chart"]["mark"] = "pastry"
-    with pytest.raises(DashboardError, match="visual dots: Vega-Lite cannot draw the chart: "):
+    with pytest.raises(DashboardError, match="Cannot draw visual dots: Vega-Lite rejects the chart: "):
         render(load(declared), query, RENDERED_AT, NOTE)

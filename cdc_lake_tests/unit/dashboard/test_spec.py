@@ -113,7 +113,7 @@ def test_sql_and_charts_can_be_files(declared: dict[str, Any], load: Load, tmp_p
     assert load(declared).visuals[0].chart == inline
 
 
-def test_a_file_that_is_missing_or_not_a_mapping(tmp_path: Path) -> None:
+def test_a_missing_or_invalid_file_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "dashboard.yaml"
     with pytest.raises(DashboardError, match=r"Cannot read the dashboard .*: No such file"):
         load_dashboard(path)

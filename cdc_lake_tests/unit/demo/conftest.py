@@ -1,5 +1,5 @@
-"""The tests of the demo work on a made-up shop."""
+"""Fixtures of the demo tests."""
 
-from cdc_lake_tests.fake_pipeline_fixture import shop
+from cdc_lake_tests.fakes.shop.fake_pipeline_fixture import shop
 
 __all__ = ["shop"]

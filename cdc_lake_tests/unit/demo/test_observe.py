@@ -1,4 +1,4 @@
-"""What the demo sees: records, and the distinct changes among them."""
+"""Observer of the demo: numbers of records and of distinct changes; and Northwind's stories."""
 
 from __future__ import annotations
 
@@ -7,71 +7,76 @@ from typing import Any
 
 import pytest
 
-from cdc_lake.demo import stories
+from cdc_lake.demo import northwind
 from cdc_lake.demo.observe import Observer
 from cdc_lake.samples import stories as at_source
 from cdc_lake.samples.connection import ConnectionParameters
-from cdc_lake_tests.fake_pipeline import World
+from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 
 
 @pytest.fixture
-def see(shop: World) -> Observer:
+def observer(shop: Shop) -> Observer:
     """An observer of the orders."""
     return Observer(shop.orders, shop.resolved, shop.bucket)
 
 
-def carry(shop: World) -> None:
-    """Land and apply what there is."""
+def carry(shop: Shop) -> None:
+    """Land and apply everything, and create the dataset `totals`."""
     shop.carry()
     shop.athena.sql.make("shop_lake", "totals", ["total"], [(1,)])
 
 
-def test_counts_by_stage(shop: World, see: Observer) -> None:
+def test_rows_and_records_are_counted_by_stage(shop: Shop, observer: Observer) -> None:
     for number in (1, 2, 3):
         shop.order(number)
     shop.order(1, total="11.00")
     shop.delete_order(2)
     carry(shop)
-    found = see.counts("totals")
-    assert found.stages == {"source": 2, "topic": 5, "raw": 5, "lake": 2, "dataset": 1}
+    found = observer.counts()
+    assert found.stages == {"source": 2, "topic": 5, "raw": 5, "lake": 2}
     assert found.records == {"topic": 5, "raw": 5}
 
 
-def test_a_snapshot_that_was_sent_again_counts_once(shop: World, see: Observer) -> None:
-    for told in ("first", "true"):  # interrupted after two rows
-        shop.order(1 if told == "first" else 2, snapshot=told)
-    for number, told in enumerate(("first", "true", "last"), 1):
-        shop.order(number, snapshot=told)
+def test_a_repeated_snapshot_counts_once(shop: Shop, observer: Observer) -> None:
+    for mode in ("first", "true"):  # interrupted after two rows
+        shop.order(1 if mode == "first" else 2, snapshot=mode)
+    for number, mode in enumerate(("first", "true", "last"), 1):
+        shop.order(number, snapshot=mode)
     carry(shop)
-    found = see.counts("totals")
-    assert found.stages == {"source": 3, "topic": 3, "raw": 3, "lake": 3, "dataset": 1}
+    found = observer.counts()
+    assert found.stages == {"source": 3, "topic": 3, "raw": 3, "lake": 3}
     assert found.records == {"topic": 5, "raw": 5}
 
 
-def test_a_change_delivered_twice_counts_once(shop: World, see: Observer) -> None:
+def test_a_change_delivered_twice_counts_once(shop: Shop, observer: Observer) -> None:
     shop.order(1)
     [message] = shop.kafka.peek(shop.orders.topic)
     shop.kafka.send(shop.orders.topic, message.value)
     carry(shop)
-    assert see.counts("totals").stages["raw"] == 1
+    assert observer.counts().stages["raw"] == 1
 
 
-def test_the_changes_of_one_order_in_their_order(shop: World, see: Observer) -> None:
+def test_changes_of_one_order_are_returned_in_order(shop: Shop, observer: Observer) -> None:
     for total in ("1.00", "2.00", "3.00"):
         shop.order(7, total=total)
         shop.order(8)
     carry(shop)
-    assert [record["total"] for record in see.changes(see.raw_records(), 7)] == ["1.00", "2.00", "3.00"]
+    assert [record["total"] for record in observer.changes(observer.raw_records(), 7)] == ["1.00", "2.00", "3.00"]
 
 
-def test_a_query_without_a_row_has_no_value(shop: World, see: Observer) -> None:
+def test_a_query_without_a_row_has_no_value(shop: Shop, observer: Observer) -> None:
     carry_nothing = 'SELECT order_id FROM "shop_lake"."orders" WHERE order_id = 99'
-    assert see.scalar(carry_nothing) is None
+    assert observer.scalar(carry_nothing) is None
     assert shop.athena.sql.statements[-1] == carry_nothing
 
 
-class Told:
-    """Stands for an observer: what it sees is given."""
+def test_rows_of_a_dataset_are_counted(shop: Shop, observer: Observer) -> None:
+    carry(shop)
+    assert observer.rows("shop_lake", "totals") == 1
+
+
+class FakeObserver:
+    """A fake observer with given records and query results."""
 
     def __init__(self, records: list[dict[str, Any]], *scalars: object) -> None:
         self._records, self._scalars = records, list(scalars)
@@ -92,8 +97,8 @@ class Told:
 
 
 @pytest.fixture
-def _told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The source takes every change."""
+def _no_source_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace the changes at the source by functions that do nothing."""
     for name in ("ship_order", "insert_order_with_lines", "delete_order"):
         monkeypatch.setattr(at_source, name, lambda *_, **__: None)
     monkeypatch.setattr(ConnectionParameters, "connect", lambda _self: None)
@@ -104,25 +109,26 @@ SHIPPED = {"__op": "u", "shipped_date": 10392}
 ITEMS = [{"__op": "c", "order_items": "[" + ",".join(["{}"] * count) + "]"} for count in range(4)]
 
 
-@pytest.mark.usefixtures("_told")
+@pytest.mark.usefixtures("_no_source_changes")
 @pytest.mark.parametrize(
-    ("tell", "told", "ok"),
+    ("story", "fake_observer", "ok"),
     [
-        (stories.ship, Told([SNAPSHOT, SHIPPED], "1998-06-15"), True),
-        (stories.ship, Told([SNAPSHOT, SHIPPED], "1998-06-16"), False),
-        (stories.ship, Told([SNAPSHOT, SHIPPED, SHIPPED], "1998-06-15"), False),
-        (stories.ship, Told([SNAPSHOT, {"__op": "u", "shipped_date": 10393}], "1998-06-15"), False),
-        (stories.insert, Told(ITEMS, 3), True),
-        (stories.insert, Told(ITEMS[:3], 3), False),
-        (stories.insert, Told(ITEMS, 2), False),
-        (stories.insert, Told([ITEMS[0], ITEMS[2], ITEMS[1], ITEMS[3]], 3), False),
-        (stories.delete, Told([], 0, True), True),
-        (stories.delete, Told([], 1, True), False),
-        (stories.delete, Told([], 0, False), False),
-        (stories.delete, Told([], 0, None), False),
+        (northwind.ship, FakeObserver([SNAPSHOT, SHIPPED], "1998-06-15"), True),
+        (northwind.ship, FakeObserver([SNAPSHOT, SHIPPED], "1998-06-16"), False),
+        (northwind.ship, FakeObserver([SNAPSHOT, SHIPPED, SHIPPED], "1998-06-15"), False),
+        (northwind.ship, FakeObserver([SNAPSHOT, {"__op": "u", "shipped_date": 10393}], "1998-06-15"), False),
+        (northwind.insert, FakeObserver(ITEMS, 3), True),
+        (northwind.insert, FakeObserver(ITEMS[:3], 3), False),
+        (northwind.insert, FakeObserver(ITEMS, 2), False),
+        (northwind.insert, FakeObserver([ITEMS[0], ITEMS[2], ITEMS[1], ITEMS[3]], 3), False),
+        (northwind.delete, FakeObserver([], 0, True), True),
+        (northwind.delete, FakeObserver([], 1, True), False),
+        (northwind.delete, FakeObserver([], 0, False), False),
+        (northwind.delete, FakeObserver([], 0, None), False),
     ],
 )
-def test_a_story_is_well_only_as_it_has_to_be_seen(tell: Any, told: Any, ok: bool) -> None:  # noqa: ANN401
-    carried: list[int] = []
-    assert tell(told, lambda: carried.append(1))["ok"] is ok
-    assert carried == [1]
+def test_a_story_is_ok_only_with_the_expected_records(story: Any, fake_observer: Any, ok: bool) -> None:  # noqa: ANN401
+    carried: list[tuple[str, ...]] = []
+    scene = SimpleNamespace(observer=fake_observer)
+    assert story(scene, lambda *stages: carried.append(stages))["ok"] is ok
+    assert carried == [("topic", "raw", "lake", "dataset", "dashboard")]

@@ -1,22 +1,26 @@
-"""The demo's steps: their order, what is left out on resuming, and the summary."""
+"""The demo's steps: their order, resuming, and the summary."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from cdc_lake.demo import steps
+from cdc_lake.cli.samples.load import Sample
+from cdc_lake.demo import demos, steps, verification
+from cdc_lake.demo.demos import PipelineDemo
 from cdc_lake.demo.graph import Materialised
 from cdc_lake.demo.journal import Journal
+from cdc_lake.demo.scene import AFTER_SOURCE, RunStages
 from cdc_lake.demo.steps import Demo
+from cdc_lake.pipeline import loading
+from cdc_lake.samples import loader
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake.samples.errors import LoadError
-from cdc_lake_tests.fake_pipeline import World
+from cdc_lake.samples.loader import LoadReport
+from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 
 STEPS = [
     "reset",
@@ -34,97 +38,105 @@ STEPS = [
 ]
 
 
-class Stage:
-    """Stands for the graph, the loader and the stories, and notes what they are asked."""
+class Fakes:
+    """A fake of the graph, the loader and the stories, which records their calls."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
         self.fails_at: str | None = None
-        self.red: set[str] = set()
-        self.red_once: set[str] = set()
-        self.own_outbox = False
+        self.failing_checks: set[str] = set()
+        self.failing_once: set[str] = set()
+        self.prepared_before: list[str] | None = None
+        """The calls before the sample's database was created."""
 
-    def take(self, what: str) -> None:
-        """Something is asked for."""
-        if what == self.fails_at:
-            raise RuntimeError(f"cut off at {what}")
-        self.calls.append(what)
+    def record(self, call: str) -> None:
+        """Record a call, or fail if it is the one to fail at."""
+        if call == self.fails_at:
+            raise RuntimeError(f"interrupted at {call}")
+        self.calls.append(call)
 
-    def materialise(self, *stages: str) -> Materialised:
-        """See Graph: a check a stage."""
+    def prepare(self, _login: ConnectionParameters) -> None:
+        """Create the sample's database."""
+        self.prepared_before = list(self.calls)
+
+    def materialise(self, *stages: str, table: str | None = None, light: bool = False) -> Materialised:
+        """Materialise stages like Graph, with one check per stage."""
         for stage in stages:
-            self.take(stage)
-        passed = {f"shop/{stage}:check": stage not in self.red | self.red_once for stage in stages}
-        self.red_once -= set(stages)
+            self.record(stage if table is None else f"{stage} {table} {light}")
+        passed = {f"shop/{stage}:check": stage not in self.failing_checks | self.failing_once for stage in stages}
+        self.failing_once -= set(stages)
         return Materialised({}, passed, {name: "rows: 3" for name, ok in passed.items() if not ok})
 
-    def story(self, name: str, ok: bool = True) -> Callable[[object, Callable[[], None]], dict[str, Any]]:
-        """A story that carries its change through."""
+    def story(self, name: str, ok: bool = True) -> Callable[[object, RunStages], dict[str, Any]]:
+        """Return a story that carries its change through."""
 
-        def tell(_see: object, carry: Callable[[], None]) -> dict[str, Any]:
-            self.take(f"story {name}")
-            carry()
+        def run_story(_scene: object, carry: RunStages) -> dict[str, Any]:
+            self.record(f"story {name}")
+            carry(*AFTER_SOURCE)
             return {"order_id": 1, "ok": ok}
 
-        return tell
+        return run_story
 
 
 class Show:
-    """Notes which steps are shown."""
+    """Records which steps are shown."""
 
     def __init__(self) -> None:
         self.shown: list[str] = []
 
-    def step(self, name: str, what: str) -> None:
-        """A step begins."""
-        assert what
+    def step(self, name: str, text: str) -> None:
+        """Record the begin of a step."""
+        assert text
         self.shown.append(name)
 
-    def done(self, name: str, what: str) -> None:
-        """A step has ended."""
+    def done(self, name: str, text: str) -> None:
+        """Check the end of a step."""
         assert self.shown[-1] == name
-        assert what.endswith(" s")
+        assert text.endswith(" s")
 
 
 @pytest.fixture
-def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
-    """The demo's surroundings."""
-    made = Stage()
-
-    @contextmanager
-    def connection() -> Iterator[None]:
-        yield None
-
-    def load(_login: ConnectionParameters, sql_dir: Path | None) -> SimpleNamespace:
-        made.take(f"load {sql_dir}" if sql_dir else "load")
-        return SimpleNamespace(tables={"orders": 3}, own_outbox=made.own_outbox)
+def stage(monkeypatch: pytest.MonkeyPatch) -> Fakes:
+    """The fakes that the demo uses."""
+    fakes = Fakes()
 
     def reset(*_parts: object) -> Iterator[str]:
-        made.take("reset")
+        fakes.record("reset")
         yield "topic a"
 
-    monkeypatch.setattr(ConnectionParameters, "connect", lambda _self: SimpleNamespace(close=lambda: None))
-    monkeypatch.setattr(
-        steps, "loader", SimpleNamespace(load=load, unload=lambda _connection: True, OUTBOX="cdc_events")
-    )
     monkeypatch.setattr(steps, "reset", reset)
-    stories = {name: made.story(name) for name in ("ship", "insert", "delete")}
-    monkeypatch.setattr(steps, "stories", SimpleNamespace(**stories, Story=dict))
-    return made
+    return fakes
+
+
+def sample(stage: Fakes, verify: bool = False) -> PipelineDemo:
+    """Return a demo whose sample is loaded by the fakes."""
+
+    def load(_login: ConnectionParameters, sql_dir: Path | None) -> dict[str, int]:
+        stage.record(f"load {sql_dir}" if sql_dir else "load")
+        return {"orders": 3}
+
+    names = {"shipped": "ship", "inserted": "insert", "deleted": "delete"}
+    stories = {name: (f"an order is {name}", stage.story(story)) for name, story in names.items()}
+    return PipelineDemo("Shop", stage.prepare, lambda _login: None, load, stories, verify, lambda _summary: "")
 
 
 def demo(
-    shop: World, stage: Stage, resume: bool = False, show: Show | None = None, sql_dir: Path | None = None
+    shop: Shop,
+    stage: Fakes,
+    resume: bool = False,
+    show: Show | None = None,
+    sql_dir: Path | None = None,
+    verify: bool = False,
 ) -> Demo:
-    """The demo of the shop."""
+    """Return the demo of the shop."""
     journal = Journal(shop.pages.parent / "demo.json", resume)
-    for table in ("totals",):
-        shop.athena.sql.make("shop_lake", table, ["total"], [(1,), (2,)])
-    return Demo(shop.flow, shop.resolved, lambda: stage, journal, show or Show(), sql_dir)  # type: ignore[arg-type,return-value]
+    shop.athena.sql.make("shop_lake", "totals", ["total"], [(1,), (2,)])
+    shop.athena.sql.make("shop_lake", "countries", ["country"], [("PL",)])
+    return Demo(shop.flow, shop.resolved, lambda: stage, journal, show or Show(), sql_dir, sample(stage, verify))  # type: ignore[arg-type,return-value]
 
 
-def filled(shop: World) -> World:
-    """Three orders in every stage."""
+def filled(shop: Shop) -> Shop:
+    """Carry three orders through every stage."""
     for number in (1, 2, 3):
         shop.order(number)
     shop.land(shop.orders)
@@ -132,10 +144,11 @@ def filled(shop: World) -> World:
     return shop
 
 
-def test_the_steps_in_their_order(shop: World, stage: Stage) -> None:
+def test_all_steps_run_in_order(shop: Shop, stage: Fakes) -> None:
     show = Show()
     summary = demo(filled(shop), stage, show=show).run()
     assert show.shown == list(summary["seconds"]) == STEPS
+    assert stage.prepared_before == [], "the reset drops the slot in that database"
     after_source = ["topic", "raw", "lake", "dataset", "dashboard"]
     assert stage.calls == [
         "reset",
@@ -148,54 +161,85 @@ def test_the_steps_in_their_order(shop: World, stage: Stage) -> None:
     ]
 
 
-def test_the_summary(shop: World, stage: Stage) -> None:
+def test_the_summary_contains_counts_checks_and_stories(shop: Shop, stage: Fakes) -> None:
     summary = demo(filled(shop), stage).run()
     assert summary["stages"] == {"source": 3, "topic": 3, "raw": 3, "lake": 3, "dataset": 2}
     assert summary["records"] == {"topic": 3, "raw": 3}
+    assert summary["tables"]["orders"]["stages"] == {"source": 3, "topic": 3, "raw": 3, "lake": 3}
+    assert summary["tables"]["customers"]["stages"] == {"source": 0, "topic": 0, "raw": 0, "lake": 0}
+    assert summary["datasets"] == {"totals": 2, "countries": 1}
+    assert "verify" not in summary
     assert summary["checks"] == {"passed": 6, "failed": 0, "faults": {}}
     assert summary["stories"] == {name: {"order_id": 1, "ok": True} for name in ("shipped", "inserted", "deleted")}
-    assert summary["dashboard"] is None  # the shop has none
+    assert summary["dashboard"] is None  # the shop has no dashboard
 
 
-def test_a_check_that_failed(shop: World, stage: Stage) -> None:
-    stage.red = {"lake"}
+def test_a_failed_check_is_in_the_summary(shop: Shop, stage: Fakes) -> None:
+    stage.failing_checks = {"lake"}
     summary = demo(filled(shop), stage).run()
     assert summary["checks"] == {"passed": 5, "failed": 1, "faults": {"shop/lake:check": "rows: 3"}}
 
 
-def test_a_check_that_failed_once_has_failed(shop: World, stage: Stage) -> None:
-    stage.red_once = {"lake"}
+def test_a_check_that_failed_once_counts_as_failed(shop: Shop, stage: Fakes) -> None:
+    stage.failing_once = {"lake"}
     summary = demo(filled(shop), stage).run()
     assert summary["checks"] == {"passed": 5, "failed": 1, "faults": {"shop/lake:check": "rows: 3"}}
 
 
-@pytest.mark.parametrize("cut", ["reset", "load", "source", "raw", "dashboard", "story insert"])
-def test_resuming_goes_on_where_it_stopped(shop: World, stage: Stage, cut: str) -> None:
-    stage.fails_at = cut
+@pytest.mark.parametrize("step", ["reset", "load", "source", "raw", "dashboard", "story insert"])
+def test_resuming_continues_at_the_failed_step(shop: Shop, stage: Fakes, step: str) -> None:
+    stage.fails_at = step
     with pytest.raises(RuntimeError):
         demo(filled(shop), stage).run()
     before = list(stage.calls)
     stage.fails_at = None
     summary = demo(shop, stage, resume=True).run()
     assert list(summary["seconds"]) == STEPS
-    again = stage.calls[len(before) :]
-    assert again[0] == cut
-    assert not {"reset", "load", "source"} & set(before) & set(again)
+    repeated = stage.calls[len(before) :]
+    assert repeated[0] == step
+    assert not {"reset", "load", "source"} & set(before) & set(repeated)
 
 
-def test_a_finished_demo_resumed_does_nothing(shop: World, stage: Stage) -> None:
+def test_a_finished_demo_resumed_does_nothing(shop: Shop, stage: Fakes) -> None:
     first = demo(filled(shop), stage).run()
     count = len(stage.calls)
     assert demo(shop, stage, resume=True).run() == first
     assert len(stage.calls) == count
 
 
-def test_someones_own_scripts(shop: World, stage: Stage, tmp_path: Path) -> None:
+def test_own_sql_scripts_are_loaded(shop: Shop, stage: Fakes, tmp_path: Path) -> None:
     demo(filled(shop), stage, sql_dir=tmp_path).run()
     assert stage.calls[1] == f"load {tmp_path}"
 
 
-def test_scripts_with_an_outbox_of_their_own_are_refused(shop: World, stage: Stage, tmp_path: Path) -> None:
-    stage.own_outbox = True
+def test_a_verification_is_the_last_step(shop: Shop, stage: Fakes, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {"orders": {"clean": True, "compared": 3, "source_rows": 3}}
+    monkeypatch.setattr(verification, "compare", lambda *_: found)
+    monkeypatch.setattr("cdc_lake.profile.spark", lambda: shop.spark)
+    summary = demo(filled(shop), stage, verify=True).run()
+    assert summary["verify"] == found
+    assert list(summary["seconds"]) == [*STEPS, "verify"]
+
+
+LOGIN = ConnectionParameters("nowhere", 1, "devdb", "me", "")
+
+
+def test_scripts_with_their_own_outbox_are_rejected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    report = LoadReport((("orders", 3),), "logical", 0.1, own_outbox=True)
+    monkeypatch.setattr(loader, "load", lambda *_: report)
     with pytest.raises(LoadError, match=r"Cannot run the demo with the scripts in .*they create their own outbox"):
-        demo(filled(shop), stage, sql_dir=tmp_path).run()
+        demos.DEMOS["northwind"].load(LOGIN, tmp_path)
+
+
+def test_scripts_are_not_loaded_as_moma(tmp_path: Path) -> None:
+    with pytest.raises(LoadError, match="leave out --sql-dir"):
+        demos.DEMOS["moma"].load(LOGIN, tmp_path)
+
+
+def test_every_demo_has_a_pipeline_and_a_command() -> None:
+    assert set(demos.DEMOS) == set(loading.names()) == {each.value for each in Sample}
+
+
+def test_the_hint_of_moma_reads_the_first_earlier_state() -> None:
+    summary = {"stories": {"changed": {"instants": {"mor": ["20261125100000000", "20261125100100000"]}}}}
+    assert "--as-of 20261125100000000 " in demos.DEMOS["moma"].hint(summary)

@@ -1,1 +1,1 @@
-"""Tests of what the documentation claims about the repository."""
+"""Tests of statements in the documentation about the repository."""

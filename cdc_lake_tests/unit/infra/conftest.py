@@ -1,4 +1,4 @@
-"""A cache folder and environment of its own for each test of the stack's parts."""
+"""Each test of the stack's parts gets its own cache folder and environment."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache folder; no setting of the caller's reaches the test."""
+    """An empty cache folder, in an environment without the caller's CDC_LAKE_ variables."""
     for name in list(os.environ):
         if name.startswith("CDC_LAKE_"):
             monkeypatch.delenv(name)

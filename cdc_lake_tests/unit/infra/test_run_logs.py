@@ -1,4 +1,4 @@
-"""The logs of runs on AWS, as infra/aws/image/dagster.yaml has them: one task writes them, another shows them."""
+"""Logs of runs on AWS with infra/aws/image/dagster.yaml: one task writes them, another shows them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import yaml
 from dagster_aws.s3.compute_log_manager import S3ComputeLogManager
 
 import infra.aws
-from cdc_lake_tests.fakes.s3 import served_s3
+from cdc_lake_tests.fakes.aws.s3 import served_s3
 
 IMAGE = Path(str(infra.aws.__file__)).parent / "image"
 
 
-def test_the_web_server_shows_what_a_run_in_another_task_printed(
+def test_the_web_server_shows_the_output_of_a_run_in_another_task(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in {
@@ -27,7 +27,7 @@ def test_the_web_server_shows_what_a_run_in_another_task_printed(
         monkeypatch.setenv(name, value)
 
     @dg.asset
-    def talkative() -> None:
+    def printing_asset() -> None:
         print("17 rows landed")
 
     logs = yaml.safe_load((IMAGE / "dagster.yaml").read_text())["compute_logs"]
@@ -35,7 +35,7 @@ def test_the_web_server_shows_what_a_run_in_another_task_printed(
         on_task = {**logs["config"], "endpoint_url": s3.url, "local_dir": str(tmp_path / "code")}
         with dg.instance_for_test(overrides={"compute_logs": {**logs, "config": on_task}}) as instance:
             assert isinstance(instance.compute_log_manager, S3ComputeLogManager)
-            result = dg.materialize([talkative], instance=instance)
+            result = dg.materialize([printing_asset], instance=instance)
             [event] = [each for each in result.all_events if each.event_type == dg.DagsterEventType.LOGS_CAPTURED]
         [key] = [key for key in s3.objects if key.endswith(".out")]
         assert key.startswith(f"work/dagster-logs/storage/{result.run_id}/")

@@ -1,4 +1,4 @@
-"""What S3A gave up with, found in the text of a Java exception."""
+"""Failures of S3A, found in the text of a Java exception."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from cdc_lake.contract.errors import StoreRefusedError, StoreUnreachableError
 from cdc_lake.jobs.store_errors import store_error
 
-# As py4j hands them over, shortened.
+# The message of py4j, shortened.
 TRACE = """An error occurred while calling z:org.apache.hudi.HoodieSparkSqlWriter.write.
 : org.apache.hudi.exception.HoodieUpsertException: Failed to upsert for commit time 20260101000000000
 \tat org.apache.hudi.table.action.commit.BaseWriteHelper.write(BaseWriteHelper.java:79)
@@ -30,7 +30,7 @@ ON = "PUT 0-byte object on lake/shop/orders/.hoodie/1.inflight: com.amazonaws."
         (f"java.nio.file.AccessDeniedException: s3a://b/lake/shop/orders: {ON}AmazonS3Exception", StoreRefusedError),
     ],
 )
-def test_it_is_found_with_what_was_asked_of_the_store(cause: str, kind: type[Exception]) -> None:
+def test_a_store_error_is_found_with_its_request(cause: str, kind: type[Exception]) -> None:
     error = store_error(TRACE.format(cause))
     assert type(error) is kind
     assert "lake/shop/orders" in error.user_message
@@ -48,5 +48,5 @@ def test_it_is_found_with_what_was_asked_of_the_store(cause: str, kind: type[Exc
         "java.io.FileNotFoundException: no such object",
     ],
 )
-def test_other_faults_are_left_alone(cause: str) -> None:
+def test_other_errors_are_not_store_errors(cause: str) -> None:
     assert store_error(TRACE.format(cause)) is None

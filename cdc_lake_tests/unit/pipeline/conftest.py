@@ -1,5 +1,6 @@
-"""The tests of the pipeline work on a made-up shop."""
+"""Fixtures of the pipeline tests, imported from the modules that define them."""
 
-from cdc_lake_tests.fake_pipeline_fixture import shop
+from cdc_lake_tests.fakes.shop.fake_pipeline_fixture import shop
+from cdc_lake_tests.unit.pipeline.daemon_fixtures import clock, instance
 
-__all__ = ["shop"]
+__all__ = ["clock", "instance", "shop"]

@@ -1,4 +1,4 @@
-"""The comparison by content: values as both sides spell them, and keys that change while it looks."""
+"""row_comparison: equal values in different notations, and keys that change during the comparison."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.schema.captured_schema import Column
-from cdc_lake_tests import row_comparison
-from cdc_lake_tests.fake_pipeline import World
-from cdc_lake_tests.row_comparison import Comparison, normal, streamed
+from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
+from cdc_lake_tests.helpers import row_comparison
+from cdc_lake_tests.helpers.row_comparison import Comparison, normal, streamed
 
 BIG = "12345678901234567890123456789012345678"
 DAY = datetime(2026, 5, 6, 7, 8, 9, 123456)
@@ -41,7 +41,7 @@ DAY = datetime(2026, 5, 6, 7, 8, 9, 123456)
         ("text", "text", "string"),
     ],
 )
-def test_values_that_are_the_same(ours: object, theirs: object, kind: str) -> None:
+def test_equal_values_in_different_notations_compare_equal(ours: object, theirs: object, kind: str) -> None:
     assert normal(ours, kind) == normal(theirs, kind)
 
 
@@ -63,12 +63,12 @@ def test_values_that_are_the_same(ours: object, theirs: object, kind: str) -> No
         (date(2026, 5, 6), date(2026, 5, 7), "date"),
     ],
 )
-def test_values_that_differ(ours: object, theirs: object, kind: str) -> None:
+def test_different_values_compare_unequal(ours: object, theirs: object, kind: str) -> None:
     assert normal(ours, kind) != normal(theirs, kind)
 
 
 @pytest.mark.parametrize(
-    ("streams", "column", "source"),
+    ("in_stream", "column_type", "source"),
     [
         (7, "integer", 7),
         ("ANNE", "text", "ANNE"),
@@ -83,13 +83,13 @@ def test_values_that_differ(ours: object, theirs: object, kind: str) -> None:
         (None, "date", None),
     ],
 )
-def test_a_key_in_the_stream_is_the_key_at_the_source(streams: object, column: str, source: object) -> None:
-    described = Column(name="key", type=column)
-    assert streamed(streams, described) == normal(source, described.lake_type)
+def test_a_streamed_key_equals_the_source_key(in_stream: object, column_type: str, source: object) -> None:
+    described = Column(name="key", type=column_type)
+    assert streamed(in_stream, described) == normal(source, described.lake_type)
 
 
-def compare(shop: World) -> Comparison:
-    """Orders at the source and in the lake."""
+def compare(shop: Shop) -> Comparison:
+    """Compare the orders of the source with those of the lake."""
     return row_comparison.compare(
         shop.orders,
         shop.postgres,
@@ -101,7 +101,7 @@ def compare(shop: World) -> Comparison:
     )
 
 
-def test_equal(shop: World) -> None:
+def test_a_carried_table_equals_its_source(shop: Shop) -> None:
     shop.order(1)
     shop.order(2)
     shop.delete_order(1)
@@ -111,23 +111,23 @@ def test_equal(shop: World) -> None:
     assert (found.compared, found.changed_since) == (1, 0)
 
 
-def test_nothing_at_all_is_equal(shop: World) -> None:
+def test_an_empty_table_equals_its_source(shop: Shop) -> None:
     assert compare(shop) == Comparison(0, 0, [], [], {})
 
 
-def test_keys_changed_since_are_set_aside_and_counted(shop: World) -> None:
+def test_keys_changed_since_the_last_apply_are_excluded_and_counted(shop: Shop) -> None:
     for number in (1, 2, 3):
         shop.order(number)
     shop.carry()
     shop.order(1, total="99.00")  # updated
     shop.delete_order(2)
-    shop.order(4)  # inserted; none of the three is applied
+    shop.order(4)  # inserted; all three are not applied yet
     found = compare(shop)
     assert found.equal
     assert (found.compared, found.changed_since) == (1, 3)
 
 
-def test_what_is_landed_and_not_applied_counts_as_changed_too(shop: World) -> None:
+def test_a_landed_change_that_is_not_applied_counts_as_changed(shop: Shop) -> None:
     shop.order(1)
     shop.carry()
     shop.order(1, total="99.00")
@@ -135,7 +135,7 @@ def test_what_is_landed_and_not_applied_counts_as_changed_too(shop: World) -> No
     assert compare(shop).changed_since == 1
 
 
-def test_a_change_that_the_lake_lost_is_no_excuse(shop: World) -> None:
+def test_a_change_that_was_never_streamed_is_reported_as_a_difference(shop: Shop) -> None:
     shop.order(1)
     shop.order(2)
     shop.carry()
@@ -147,7 +147,7 @@ def test_a_change_that_the_lake_lost_is_no_excuse(shop: World) -> None:
     assert found.different == {(1,): ["total"]}
 
 
-def test_all_columns_that_differ_are_named(shop: World) -> None:
+def test_all_differing_columns_are_named(shop: Shop) -> None:
     shop.order(1)
     shop.carry()
     shop.streaming = False
@@ -156,7 +156,7 @@ def test_all_columns_that_differ_are_named(shop: World) -> None:
     assert compare(shop).different == {(1,): ["customer_id", "total"]}
 
 
-def test_missing_and_extra(shop: World) -> None:
+def test_missing_and_extra_rows_are_reported(shop: Shop) -> None:
     shop.order(1)
     shop.order(2)
     shop.carry()
@@ -169,7 +169,7 @@ def test_missing_and_extra(shop: World) -> None:
     assert not found.equal
 
 
-def test_it_waits_for_the_stream_to_pass_the_snapshot(shop: World) -> None:
+def test_the_comparison_waits_for_a_heartbeat_after_its_snapshot(shop: Shop) -> None:
     shop.streaming = False
     with pytest.raises(ContractError, match="did not write the heartbeat"):
         compare(shop)

@@ -1,4 +1,4 @@
-"""What the product uses of Dagster that is not public, which an upgrade may move: named here, with what to do then."""
+"""The private parts of Dagster that this project uses; a failure after an upgrade says what to adapt."""
 
 from __future__ import annotations
 
@@ -19,24 +19,22 @@ PRODUCT = [file for package in ("cdc_lake", "resources", "infra") for file in (R
 IMPORTED = {"cdc_lake/webserver/dev.py": ["dagster._cli.dev", "dagster._cli.main"]}
 
 
-def test_no_other_private_module_is_imported() -> None:
+def test_only_known_private_modules_of_dagster_are_imported() -> None:
     found = {str(file.relative_to(ROOT)): private for file in PRODUCT if (private := private_imports(file))}
     assert found == IMPORTED
 
 
-def test_dagster_dev_starts_the_web_server_where_it_is_replaced() -> None:
+def test_dagster_dev_starts_the_web_server_through_the_function_that_we_wrap() -> None:
     """webserver/dev.py wraps `dagster._cli.dev.open_ipc_subprocess`, which is given `-m dagster_webserver`."""
-    advice = (
-        "Dagster starts its web server another way: correct cdc_lake/webserver/dev.py, whose server checks requests."
-    )
+    advice = "Dagster starts its web server differently: adapt cdc_lake/webserver/dev.py, whose server checks requests."
     command = inspect.getsource(importlib.import_module("dagster._cli.dev").dev_command_impl)
     assert re.search(r'open_ipc_subprocess\(\s*\[sys.executable, "-m", "dagster_webserver"\]', command), advice
 
 
-def test_the_function_of_a_check_is_found() -> None:
+def test_the_decorated_function_of_a_check_is_accessible() -> None:
     """fakes/dagster.py calls `AssetChecksDefinition.op.compute_fn.decorated_fn`.
 
-    There is no public way to the function below @asset_check: a call of the check makes its resources again.
+    There is no public access to the function below @asset_check, and calling the check re-creates its resources.
     """
 
     @dg.asset_check(asset="orders")
@@ -46,8 +44,9 @@ def test_the_function_of_a_check_is_found() -> None:
     function = getattr(getattr(complete.op, "compute_fn", None), "decorated_fn", None)
     assert function is not None, (
         "Dagster has moved the decorated function of a check. Find it in dagster/_core/definitions/decorators/"
-        "op_decorator.py (DecoratedOpFunction) and correct "
-        "cdc_lake_tests/fakes/dagster.py, or let the checks' builders return the functions beside their definitions."
+        "op_decorator.py (DecoratedOpFunction) and adapt "
+        "cdc_lake_tests/fakes/dagster.py, "
+        "or return the functions from the checks' builders together with their definitions."
     )
     assert function().description == "as written"
 

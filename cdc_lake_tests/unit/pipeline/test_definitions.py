@@ -1,4 +1,4 @@
-"""The real definitions, loaded without a stack: what they hold, what everybody finds described, and no secrets."""
+"""The real definitions, loaded without a stack: content, descriptions and owners, and no secrets in them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cdc_lake.definitions import defs
 from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.checks import all_checks
 from cdc_lake.pipeline.component import CdcPipeline
-from cdc_lake.pipeline.loading import load
+from cdc_lake.pipeline.loading import load, names
 from infra.local.stack.endpoints import Endpoints
 from resources.aws.sqs import Sqs
 from resources.errors import ResourceError
@@ -35,46 +35,48 @@ SECRETS = (
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A state folder where nothing was ever started."""
+    """A state folder without a started stack."""
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("home")
         patch.setenv("CDC_LAKE_HOME", str(folder))
         patch.delenv("CDC_LAKE_PROFILE", raising=False)
         for name in SECRETS:
-            patch.setenv(name, "")  # so that what the profile sets is taken back
+            patch.setenv(name, "")  # so that monkeypatch removes what the profile sets
         yield folder
 
 
 @pytest.fixture(scope="module")
 def repository(home: Path) -> dg.RepositoryDefinition:  # noqa: ARG001 - it is set
-    """The code location."""
+    """Return the repository of the code location."""
     found: dg.RepositoryDefinition = defs().get_repository_def()
     return found
 
 
 def name(key: dg.AssetKey) -> str:
-    """`pipeline/stage/name`."""
+    """Return `pipeline/stage/name`."""
     return "/".join(key.path)
 
 
 def check_name(key: dg.AssetCheckKey) -> str:
-    """`pipeline/stage/name:check`."""
+    """Return `pipeline/stage/name:check`."""
     return f"{name(key.asset_key)}:{key.name}"
 
 
 def selected(job: dg.JobDefinition) -> list[str]:
-    """The assets and checks that a job runs."""
+    """Return the names of the assets and checks that a job runs."""
     layer = job.asset_layer
     return sorted([*map(name, layer.executable_asset_keys), *map(check_name, layer.asset_graph.asset_check_keys)])
 
 
 def tier(spec: dg.AssetCheckSpec) -> str:
-    """When a check runs, and what its failure does."""
+    """Return the tier of a check and its marks (blocking, lateness)."""
     marks = [spec.metadata.get("tier", "light"), *(["blocking"] if spec.blocking else [])]
     return ", ".join([*marks, *(["lateness"] if spec.metadata.get("judges") == "lateness" else [])])
 
 
-def test_everything_there_is(repository: dg.RepositoryDefinition, snapshot: SnapshotAssertion) -> None:
+def test_assets_checks_jobs_and_sensors_match_the_snapshot(
+    repository: dg.RepositoryDefinition, snapshot: SnapshotAssertion
+) -> None:
     graph = repository.asset_graph
     nodes = sorted((graph.get(key) for key in graph.get_all_asset_keys()), key=lambda node: tuple(node.key.path))
     assert {
@@ -99,8 +101,8 @@ def test_everything_there_is(repository: dg.RepositoryDefinition, snapshot: Snap
     } == snapshot
 
 
-def test_a_request_runs_exactly_the_checks_that_it_names(repository: dg.RepositoryDefinition) -> None:
-    """As the daemon resolves it: a request that names assets only gets all of their checks, of any tier."""
+def test_a_request_that_names_checks_runs_no_others(repository: dg.RepositoryDefinition) -> None:
+    """The daemon adds all checks of any tier to a request that names only assets."""
     flow = load("northwind")
     lake = flow.tables[0].key("lake")
     request = Jobs(flow, all_checks.build(flow)).apply.only(lake).request("key", {})
@@ -108,12 +110,12 @@ def test_a_request_runs_exactly_the_checks_that_it_names(repository: dg.Reposito
     named = job.get_subset(
         asset_selection=set(request.asset_selection or ()), asset_check_selection=set(request.asset_check_keys or ())
     )
-    assert selected(named) == ["northwind/lake/cdc_events", "northwind/lake/cdc_events:watermark_fresh"]
+    assert selected(named) == ["northwind/lake/cdc_events_lake", "northwind/lake/cdc_events_lake:watermark_fresh"]
     unnamed = job.get_subset(asset_selection=set(request.asset_selection or ()))
-    assert "northwind/lake/cdc_events:equals_source" in selected(unnamed)
+    assert "northwind/lake/cdc_events_lake:equals_source" in selected(unnamed)
 
 
-def test_every_asset_is_described_and_owned_and_watched(repository: dg.RepositoryDefinition) -> None:
+def test_every_asset_has_description_owner_and_freshness_policy(repository: dg.RepositoryDefinition) -> None:
     graph = repository.asset_graph
     assert graph.get_all_asset_keys()
     for key in graph.get_all_asset_keys():
@@ -125,7 +127,7 @@ def test_every_asset_is_described_and_owned_and_watched(repository: dg.Repositor
         assert isinstance(node.freshness_policy, dg.FreshnessPolicy), key
 
 
-def test_every_check_sensor_and_job_is_described(repository: dg.RepositoryDefinition) -> None:
+def test_every_check_sensor_and_job_has_a_description(repository: dg.RepositoryDefinition) -> None:
     graph = repository.asset_graph
     assert graph.asset_check_keys
     for key in graph.asset_check_keys:
@@ -136,7 +138,7 @@ def test_every_check_sensor_and_job_is_described(repository: dg.RepositoryDefini
     ] == []
 
 
-def test_every_stage_has_a_check_but_the_page(repository: dg.RepositoryDefinition) -> None:
+def test_every_stage_except_dashboards_has_a_check(repository: dg.RepositoryDefinition) -> None:
     graph = repository.asset_graph
     checked = {key.asset_key for key in graph.asset_check_keys}
     assert {name(key) for key in graph.get_all_asset_keys() - checked} == {
@@ -148,29 +150,30 @@ def test_steps_run_in_one_process(home: Path) -> None:  # noqa: ARG001 - it is s
     assert defs().executor is dg.in_process_executor
 
 
-def test_of_components_there_are_the_pipelines_alone(repository: dg.RepositoryDefinition) -> None:
-    """Not the types of every package that is installed: each run would take half a second to describe them."""
+def test_only_pipeline_components_are_loaded(repository: dg.RepositoryDefinition) -> None:
+    """Describing the component types of every installed package would cost each run half a second."""
+    assert repository.metadata is not None
     assert PLUGIN_COMPONENT_TYPES_JSON_METADATA_KEY not in repository.metadata
-    assert len(defs().component_tree.get_all_components(CdcPipeline)) == 1
+    assert len(defs().component_tree.get_all_components(CdcPipeline)) == len(names())
 
 
-def test_building_the_pipelines_warns_of_nothing(home: Path) -> None:  # noqa: ARG001 - it is set
-    with warnings.catch_warnings(record=True) as told:
+def test_building_the_pipelines_emits_no_beta_warning(home: Path) -> None:  # noqa: ARG001 - it is set
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         defs()
-    assert [each for each in told if each.category is dg.BetaWarning] == []
+    assert [each for each in caught if each.category is dg.BetaWarning] == []
 
 
-def test_a_profile_with_a_queue_hears_of_new_objects(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - it is set
+def test_a_profile_with_a_queue_adds_the_raw_events_sensor(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - it is set
     local = profile.resources()
     assert not defs().get_repository_def().has_sensor_def("raw_events")
     monkeypatch.setattr(profile, "resources", lambda: {**local, "queue": Sqs(queue_url="https://sqs/1/events")})
     found = defs().get_repository_def()
     assert found.has_sensor_def("raw_events")
-    assert found.get_sensor_def("northwind_cdc_events_apply").minimum_interval_seconds == 60
+    assert found.get_sensor_def("northwind_apply").minimum_interval_seconds == 60
 
 
-def test_another_profile_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - it is set
+def test_an_unknown_profile_is_rejected(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - it is set
     monkeypatch.setenv("CDC_LAKE_PROFILE", "azure")
     with pytest.raises(ResourceError, match="CDC_LAKE_PROFILE is 'azure'; allowed: local, aws"):
         profile.resources()
@@ -181,7 +184,7 @@ PASSWORD, CONNECT, ACCESS, SECRET = "pg-pa55word", "c0nnect-pa55word", "s3-acc35
 
 @pytest.fixture
 def started(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stack that was started once, whose ports nobody answers."""
+    """Endpoints of a stack that was started once; no server listens on them."""
     nowhere = "http://127.0.0.1:9"
     found = Endpoints(
         home=home,
@@ -205,24 +208,24 @@ def started(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("started")
-def test_secrets_are_shown_nowhere() -> None:
-    made = defs()
-    shown = serialize_value(RepositorySnap.from_def(made.get_repository_def()))
-    assert all(f'"{name}"' in shown for name in profile.resources())
-    job = made.resolve_job_def("northwind")
+def test_secrets_are_in_no_snapshot_run_or_event() -> None:
+    definitions = defs()
+    repository_snapshot = serialize_value(RepositorySnap.from_def(definitions.get_repository_def()))
+    assert all(f'"{name}"' in repository_snapshot for name in profile.resources())
+    job = definitions.resolve_job_def("northwind")
     with dg.DagsterInstance.ephemeral() as instance:
         source = [key for key in job.asset_layer.executable_asset_keys if key.path[1] == "source"]
         result = job.execute_in_process(instance=instance, asset_selection=source, raise_on_error=False)
         events = instance.all_logs(result.run_id)
         run = instance.get_run_by_id(result.run_id)
     assert not result.success
-    everything = shown + json.dumps([serialize_value(event) for event in events]) + serialize_value(run)
+    everything = repository_snapshot + json.dumps([serialize_value(event) for event in events]) + serialize_value(run)
     assert "The object store at http://127.0.0.1:9 does not answer" in everything
     assert [value for value in (PASSWORD, CONNECT, ACCESS, SECRET) if value in everything] == []
 
 
 @pytest.mark.usefixtures("started")
-def test_outside_of_a_run_the_secrets_are_looked_up() -> None:
+def test_resolved_resources_contain_the_secrets_but_do_not_print_them() -> None:
     found = profile.resolved()
     assert "spark" not in found
     assert (found["postgres"].password, found["store"].aws_secret_access_key) == (PASSWORD, SECRET)

@@ -1,4 +1,4 @@
-"""Dagster's `dg` on a copy of the project: it finds the component, scaffolds a valid pipeline, writes the schema."""
+"""Dagster's `dg` in a copy of the project: it lists the component, scaffolds a valid pipeline and writes the schema."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import jsonschema
@@ -20,7 +21,7 @@ from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.scaffold import PipelineScaffolder
 
 ROOT = Path(__file__).parents[3]
-# One process for all: each would load Dagster again, for seconds.
+# All commands run in one process, because loading Dagster takes seconds.
 COMMANDS = """
 import json, sys
 from click.testing import CliRunner
@@ -31,7 +32,8 @@ def run(*arguments):
 print(json.dumps({" ".join(each): run(*each) for each in json.loads(sys.argv[1])}))
 """
 SCAFFOLD, AGAIN = "scaffold defs cdc_lake.CdcPipeline shop", "scaffold defs cdc_lake.CdcPipeline my-shop"
-CHECK, LIST, SCHEMA = "check yaml", "list components --json", "utils generate-component-schema"
+# The folder is named: `dg check yaml` without one validates only one file of each component type (dagster-dg-cli 1.13).
+CHECK, LIST, SCHEMA = "check yaml cdc_lake/defs/shop", "list components --json", "utils generate-component-schema"
 
 
 def install(folder: Path) -> None:
@@ -46,41 +48,65 @@ def install(folder: Path) -> None:
     (metadata / "entry_points.txt").write_text("\n".join(lines))
 
 
-def test_commands(tmp_path: Path) -> None:
-    install(tmp_path)
-    commands = [each.split() for each in (SCAFFOLD, CHECK, LIST, SCHEMA, AGAIN)]
+def run_dg(folder: Path, *commands: str) -> dict[str, Any]:
+    """Run commands of dg in one process; return exit code and output of each."""
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", COMMANDS, json.dumps(commands)],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}", "VIRTUAL_ENV": sys.prefix},
+        [sys.executable, "-W", "ignore", "-c", COMMANDS, json.dumps([each.split() for each in commands])],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": f"{folder}:{ROOT}", "VIRTUAL_ENV": sys.prefix},
         capture_output=True,
         text=True,
         check=True,
     )
-    found = json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_dg_refuses_an_unknown_field_and_a_missing_one(tmp_path: Path) -> None:
+    install(tmp_path)
+    invalid = tmp_path / "cdc_lake" / "defs" / "shop"
+    invalid.mkdir()
+    (invalid / "defs.yaml").write_text("type: cdc_lake.CdcPipeline\nattributes: {no_such_field: 1}\n")
+    check = run_dg(tmp_path, CHECK)[CHECK]
+    assert check["code"] == 1
+    assert "no_such_field" in check["output"]
+    assert "'tables' is a required property" in check["output"]
+
+
+def test_dg_scaffolds_checks_and_lists_pipelines(tmp_path: Path) -> None:
+    install(tmp_path)
+    found = run_dg(tmp_path, SCAFFOLD, CHECK, LIST, SCHEMA, AGAIN)
     assert all(found[each]["code"] == 0 for each in (SCAFFOLD, CHECK, LIST, SCHEMA)), found
     assert "cdc_lake.CdcPipeline" in {each["key"] for each in json.loads(found[LIST]["stdout"])["items"]}
     assert [table.name for table in load("shop", tmp_path / "cdc_lake" / "defs").tables] == ["shop"]
     schema = json.loads((tmp_path / ".dg" / "schema.json").read_text())
     assert {"name", "source", "tables"} <= schema["$defs"]["PipelineSpec"]["properties"].keys()
-    only_ours = {**schema, "anyOf": [{"$ref": "#/$defs/CdcPipeline"}]}
+    our_schema = {**schema, "anyOf": [{"$ref": "#/$defs/CdcPipeline"}]}
     for file in (tmp_path / "cdc_lake" / "defs").glob("*/defs.yaml"):
-        jsonschema.validate(yaml.safe_load(file.read_text()), only_ours)
+        jsonschema.validate(yaml.safe_load(file.read_text()), our_schema)
     assert found[AGAIN]["code"] == 1
     assert "Cannot scaffold pipeline 'my-shop'" in found[AGAIN]["fault"]
 
 
 @pytest.mark.parametrize(
-    ("name", "ways", "message"),
+    ("name", "options", "message"),
     [
-        ("shop", {"scaffold_format": "python"}, r"Cannot scaffold pipeline shop: it is one YAML file"),
+        ("shop", {"scaffold_format": "python"}, r"Cannot scaffold pipeline shop as python: a pipeline is YAML"),
         ("shop", {"append": True}, r"Cannot scaffold pipeline shop: .*defs.yaml exists"),
         ("cdc_heartbeat", {}, r"Cannot scaffold pipeline 'cdc_heartbeat': tables: .*own table"),
     ],
 )
-def test_refusals(tmp_path: Path, name: str, ways: dict[str, object], message: str) -> None:
-    request = {"scaffold_format": "yaml", "append": False, "project_root": None, "params": None, **ways}
-    asked = dg.ScaffoldRequest(type_name="cdc_lake.CdcPipeline", target_path=tmp_path / name, **request)  # type: ignore[arg-type]
+def test_invalid_scaffold_requests_are_rejected(
+    tmp_path: Path, name: str, options: dict[str, object], message: str
+) -> None:
+    request: dict[str, Any] = {
+        "scaffold_format": "yaml",
+        "append": False,
+        "project_root": None,
+        "params": None,
+        **options,
+    }
+    scaffold_request = dg.ScaffoldRequest(type_name="cdc_lake.CdcPipeline", target_path=tmp_path / name, **request)
     with pytest.raises(ContractError, match=message):
-        PipelineScaffolder().scaffold(asked)
+        PipelineScaffolder().scaffold(scaffold_request)
     assert not (tmp_path / name / "defs.yaml").exists()

@@ -1,4 +1,4 @@
-"""Names in a pipeline's YAML that would leave their place: in SQL, in an object's key, in a folder."""
+"""Names in a pipeline's YAML that would inject SQL or leave their object prefix or folder are rejected."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from pydantic import ValidationError
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects import object_names
 from cdc_lake.pipeline.spec import PipelineSpec
-from cdc_lake_tests.trial_counts import Tried
+from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 
 SPEC: dict[str, Any] = {
     "name": "shop",
     "source": {
-        "kind": "log",
         "database": "devdb",
         "schema": "sales",
         "tables": ["orders"],
@@ -25,7 +24,7 @@ SPEC: dict[str, Any] = {
     },
     "stream": {"prefix": "shop"},
     "tables": [{"name": "orders", "key": ["order_id"], "partition_by": ["customer_id"]}],
-    "catalog": "lake",
+    "targets": [{"name": "lake", "database": "lake"}],
     "datasets": ["totals.sql"],
     "dashboards": ["page.yaml"],
 }
@@ -40,7 +39,8 @@ FIELDS = [
     ("tables", 0, "name"),
     ("tables", 0, "key", 0),
     ("tables", 0, "partition_by", 0),
-    ("catalog",),
+    ("targets", 0, "name"),
+    ("targets", 0, "database"),
     ("datasets", 0),
     ("dashboards", 0),
 ]
@@ -77,12 +77,12 @@ HOSTILE = [
 ]
 
 
-def test_the_spec_is_valid_as_it_is() -> None:
+def test_the_unchanged_spec_is_valid() -> None:
     PipelineSpec.model_validate(SPEC)
 
 
 @pytest.mark.parametrize("field", FIELDS, ids=lambda field: ".".join(map(str, field)))
-def test_no_field_takes_a_name_that_leaves_its_place(field: tuple[str | int, ...], tried: Tried) -> None:
+def test_every_field_rejects_hostile_names(field: tuple[str | int, ...], count_trials: CountTrials) -> None:
     for hostile in HOSTILE:
         spec: Any = copy.deepcopy(SPEC)
         part = spec
@@ -91,11 +91,11 @@ def test_no_field_takes_a_name_that_leaves_its_place(field: tuple[str | int, ...
         part[field[-1]] = hostile
         with pytest.raises(ValidationError):
             PipelineSpec.model_validate(spec)
-        tried("hostile names refused", 1)
+        count_trials("hostile names refused", 1)
 
 
 @pytest.mark.parametrize("hostile", [each for each in HOSTILE if each not in {"x--", "x.y.z"}])
-def test_no_part_of_a_key_leaves_its_prefix(hostile: str, tried: Tried) -> None:
+def test_object_keys_reject_hostile_parts(hostile: str, count_trials: CountTrials) -> None:
     with pytest.raises(ContractError):
         object_names.require_safe(hostile, "part")
-    tried("hostile names refused", 1)
+    count_trials("hostile names refused", 1)

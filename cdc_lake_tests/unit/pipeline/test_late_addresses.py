@@ -1,4 +1,4 @@
-"""A code location that was loaded before the first `cdc-lake up` finds the stack once it is there, without a reload."""
+"""A code location that was loaded before the first `cdc-lake up` finds the stack later, without a reload."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from pydantic import SecretStr
 
 from cdc_lake import profile, profile_local
 from cdc_lake.definitions import defs
-from infra.local.errors import StackDown
+from infra.errors import StackDown
 from infra.local.stack.endpoints import Endpoints
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
@@ -19,14 +19,14 @@ SECRETS = ("CDC_LAKE_POSTGRES_PASSWORD", "CDC_LAKE_S3_ACCESS_KEY", "CDC_LAKE_S3_
 
 
 class Stack:
-    """What `cdc-lake up` leaves behind; nothing before it."""
+    """The endpoints that `cdc-lake up` writes; none before `up()` was called."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
         self._at: Endpoints | None = None
 
     def up(self, offset: int) -> None:
-        """The stack's first start, on ports that begin there."""
+        """Start the stack on ports from `offset` on."""
         self._at = Endpoints(
             home=self._home,
             postgres_host="127.0.0.1",
@@ -47,26 +47,26 @@ class Stack:
         )
 
     def endpoints(self) -> Endpoints:
-        """See attach.load_endpoints()."""
+        """Replace `load_endpoints` of cdc_lake/profile_local.py."""
         if self._at is None:
             raise StackDown("never started")
         return self._at
 
 
 @pytest.fixture
-def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stack:
+def unstarted_stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stack:
     """A stack that was never started."""
-    made = Stack(tmp_path)
+    unstarted = Stack(tmp_path)
     monkeypatch.setenv("CDC_LAKE_HOME", str(tmp_path))
     monkeypatch.delenv("CDC_LAKE_PROFILE", raising=False)
     for name in SECRETS:
-        monkeypatch.setenv(name, "")  # so that what the profile sets is taken back
-    monkeypatch.setattr(profile_local, "load_endpoints", made.endpoints)
+        monkeypatch.setenv(name, "")  # so that monkeypatch removes what the profile sets
+    monkeypatch.setattr(profile_local, "load_endpoints", unstarted.endpoints)
     monkeypatch.setattr("resources.connect.rest_client.UNREACHED_SECONDS", 0.5)
-    return made
+    return unstarted
 
 
-def test_the_real_sensor_asks_where_connect_is_now(stack: Stack) -> None:
+def test_the_connector_sensor_uses_the_current_address_of_connect(unstarted_stack: Stack) -> None:
     repository = defs().get_repository_def()  # once, as Dagster's code server does
     sensor = repository.get_sensor_def("northwind_connector")
     top = repository.get_top_level_resources()
@@ -83,14 +83,14 @@ def test_the_real_sensor_asks_where_connect_is_now(stack: Stack) -> None:
 
     before = tick()
     assert "was never started" in before
-    for port in (40_000, 41_000):  # a folder that was removed and started anew has other ports
-        stack.up(port)
-        said = tick()
-        assert f"127.0.0.1:{port + 2}" in said
-        assert "was never started" not in said
+    for port in (40_000, 41_000):  # a state folder that was removed and re-created has other ports
+        unstarted_stack.up(port)
+        message = tick()
+        assert f"127.0.0.1:{port + 2}" in message
+        assert "was never started" not in message
 
 
-def test_an_asset_gets_the_addresses_and_keys_of_now(stack: Stack) -> None:
+def test_an_asset_gets_current_addresses_and_keys(unstarted_stack: Stack) -> None:
     found: list[str] = []
 
     @dg.asset
@@ -100,7 +100,7 @@ def test_an_asset_gets_the_addresses_and_keys_of_now(stack: Stack) -> None:
 
     job = dg.Definitions(assets=[probe], resources=profile.bound()).resolve_implicit_global_asset_job_def()
     for port in (40_000, 41_000):
-        stack.up(port)
+        unstarted_stack.up(port)
         with dg.DagsterInstance.ephemeral() as instance:
             assert job.execute_in_process(instance=instance).success
     assert found == [
@@ -109,28 +109,28 @@ def test_an_asset_gets_the_addresses_and_keys_of_now(stack: Stack) -> None:
     ]
 
 
-@pytest.mark.usefixtures("stack")
-def test_all_of_the_code_locations_resources_are_looked_up_late() -> None:
-    given = defs().resources
-    assert given is not None
-    assert set(given) == set(profile.resources())
-    assert all(isinstance(resource, profile.AsOfNow) for resource in given.values())
+@pytest.mark.usefixtures("unstarted_stack")
+def test_all_resources_of_the_code_location_are_resolved_late() -> None:
+    resources = defs().resources
+    assert resources is not None
+    assert set(resources) == set(profile.resources())
+    assert all(isinstance(resource, profile.AsOfNow) for resource in resources.values())
 
 
-def test_what_stayed_is_made_once_and_the_secrets_are_set_each_time(
-    stack: Stack, monkeypatch: pytest.MonkeyPatch
+def test_unchanged_resources_are_created_once_and_secrets_are_set_each_time(
+    unstarted_stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each tick of a sensor asks for each resource: making all of them for each was a quarter of its work."""
-    looked: list[Path] = []
+    """Each tick of a sensor resolves each resource; re-creating all of them was a quarter of its work."""
+    java_homes: list[Path] = []
 
-    def options(java: Path, jars: Path) -> str:  # noqa: ARG001 - as the real one
-        looked.append(java)
+    def options(java: Path, jars: Path) -> str:  # noqa: ARG001 - same signature as the original
+        java_homes.append(java)
         return ""
 
     monkeypatch.setattr(profile_local, "java_options", options)
     for port in (42_000, 43_000):
-        stack.up(port)
+        unstarted_stack.up(port)
         for _ in range(3):
             monkeypatch.setenv("CDC_LAKE_S3_ACCESS_KEY", "")
             assert profile.resolved()["store"].aws_access_key_id == f"access-{port}"
-    assert [java.name for java in looked] == ["java-42000", "java-43000"]
+    assert [java.name for java in java_homes] == ["java-42000", "java-43000"]

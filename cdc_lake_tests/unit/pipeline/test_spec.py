@@ -1,4 +1,4 @@
-"""A pipeline's YAML: what is wrong with it is named by file, field and what is allowed, whoever reads it."""
+"""Errors in a pipeline's YAML name file, field and allowed values, both from the command line and from Dagster."""
 
 from __future__ import annotations
 
@@ -14,32 +14,45 @@ from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline.loading import load, names
 from cdc_lake.pipeline.spec import PipelineSpec, seconds
 from cdc_lake.yaml_model import YamlModel
-from cdc_lake_tests.shop_pipeline import YAML, write_shop
+from cdc_lake_tests.fakes.shop.shop_pipeline import YAML, write_shop
 
 Refused = Callable[[str], str]
-"""Loads the shop with this YAML, which has to fail; what is said."""
+"""Loads the shop with this YAML, which has to fail, and returns the message."""
 _numbers = itertools.count()
 
 IDENTIFIER = "use lower-case letters, digits and '_', at most 48 of them, not starting with a digit"
 DURATION = "use a whole number up to 999999 and a unit: 30s, 5m, 12h or 7d"
-SQL_FILE = "name a .sql file beside the YAML"
+SQL_FILE = "name a .sql file of the YAML's folder"
 INTEGER = "Input should be a valid integer"
 
-# What is replaced in the shop's YAML, by what, the field that is at fault, and what is allowed there.
+# Replaced text of the shop's YAML, its replacement, the invalid field, and part of the message.
 FAULTS = [
-    ("  catalog: shop_lake", "  catalogue: shop_lake", "catalogue", "unknown field; allowed here: name, description"),
-    ("kind: log", "kind: log\n    colour: red", "source.colour", "allowed here: kind, database, schema, tables, pub"),
-    ("prefix: shop }", "prefix: shop, key: a }", "stream.key", "allowed here: prefix, format, partitions"),
-    ("flush_seconds: 30", "flush_second: 30", "landing.flush_second", "allowed here: format, flush_seconds, flush_rec"),
+    ("  targets:", "  target:", "target", "unknown field; allowed here: name, description"),
+    ("database: shop_lake", "databases: shop_lake", "targets.0.databases", "allowed here: name, database, table_type"),
+    ("      database: shop_lake\n", "", "targets.0.database", "missing; give the Glue database"),
+    ("database: shop_lake", "database: a\n      table_type: mow", "targets.0.table_type", "should be 'cow' or 'mor'"),
+    (
+        "database: shop_lake",
+        "database: a\n    - { name: lake, database: b }",
+        "targets",
+        "each target a name of its own",
+    ),
+    ("database: shop_lake", "database: a\n    - { name: b, database: a }", "targets", "each target a database of its"),
+    ("schema: sales", "schema: sales\n    colour: red", "source.colour", "allowed here: database, schema, tables, pub"),
+    ("prefix: shop }", "prefix: shop, key: a }", "stream.key", "allowed here: prefix, partitions"),
+    ("prefix: shop }", "prefix: shop, format: xml }", "stream.format", "Input should be 'json' or 'avro'"),
+    ("prefix: shop }", "prefix: shop, format: avro }", "stream.registry", "name it, apicurio or confluent"),
+    ("prefix: shop }", "prefix: shop, registry: apicurio }", "stream.registry", "leave it out, or use format: avro"),
+    ("flush_seconds: 30", "format: avro, flush_seconds: 30", "landing", "use it with stream.format avro"),
+    ("flush_seconds: 30", "flush_second: 30", "landing.flush_second", "allowed here: format, flush_seconds"),
     (
         "key: [order_id]",
         "key: [order_id]\n      keys: []",
         "tables.0.keys",
-        "allowed here: name, key, ordering",
+        "allowed here: name, key, partition_by",
     ),
     ("topic: 1m,", "topics: 1m,", "freshness.topics", "allowed here: topic, raw, lake"),
     ("  name: shop\n", "", "name", "missing; give the pipeline's name"),
-    ("    kind: log\n", "", "source.kind", "missing; give outbox (a table that triggers fill) or log"),
     ("    database: shopdb\n", "", "source.database", "missing; give the database's name"),
     ("    schema: sales\n", "", "source.schema", "missing; give the schema of the tables"),
     ("    tables: [orders, customers]\n", "", "source.tables", "missing; give the tables to capture, at least one"),
@@ -67,13 +80,13 @@ FAULTS = [
     ("key: [order_id]", "key: [Order]", "tables.0.key.0", IDENTIFIER),
     ("name: customers", "name: ../customers", "tables.1.name", IDENTIFIER),
     ("[country]", "[coun try]", "tables.1.partition_by.0", IDENTIFIER),
-    ("catalog: shop_lake", "catalog: Shop", "catalog", IDENTIFIER),
-    ("kind: log", "kind: query", "source.kind", "Input should be 'outbox' or 'log'"),
-    ("prefix: shop }", "prefix: shop, format: avro }", "stream.format", "Input should be 'json'"),
-    ("{ flush_seconds", "{ format: csv, flush_seconds", "landing.format", "Input should be 'json'"),
-    ("key: [order_id]", "key: [order_id]\n      table_type: cwo", "tables.0.table_type", "Input should be 'cow'"),
-    ("key: [order_id]", "key: [order_id]\n      deletes: now", "tables.0.deletes", "Input should be 'soft' or 'hard'"),
-    ("key: [order_id]", "key: [order_id]\n      ordering: ts", "tables.0.ordering", "Input should be 'lsn'"),
+    ("database: shop_lake", "database: Shop", "targets.0.database", IDENTIFIER),
+    (
+        "database: shop_lake",
+        "database: a\n      deletes: now",
+        "targets.0.deletes",
+        "Input should be 'soft', 'nullify' or 'hard'",
+    ),
     (
         "key: [order_id]",
         "key: [order_id]\n      values: { infinity: min }",
@@ -86,6 +99,7 @@ FAULTS = [
         "tables.0.values.nan",
         "Input should be 'dead_letter' or 'null'",
     ),
+    ("key: [order_id]", "key: [order_id]\n      history: 90m", "tables.0.history", "use whole hours: 1h, 12h or 7d"),
     ("key: [order_id]", "key: [order_id]\n      values: { nans: null }", "tables.0.values.nans", "infinity, nan"),
     ("topic: 1m,", "topic: 1 minute,", "freshness.topic", DURATION),
     ("raw: 2m,", "raw: 0m,", "freshness.raw", DURATION),
@@ -103,7 +117,7 @@ FAULTS = [
     ("[totals.sql, countries.sql]", "[totals]", "datasets.0", SQL_FILE),
     ("[totals.sql, countries.sql]", "[../totals.sql]", "datasets.0", SQL_FILE),
     ("[orders_have_customers.sql]", "[orders.txt]", "source.checks.0", SQL_FILE),
-    ("  catalog:", "  dashboards: [a.yml]\n  catalog:", "dashboards.0", "name a .yaml file beside defs.yaml"),
+    ("  targets:", "  dashboards: [a.yml]\n  targets:", "dashboards.0", "name a .yaml file of the YAML's folder"),
     ("[orders, customers]", "[]", "source.tables", "at least 1 item"),
     ("[order_id]", "[]", "tables.0.key", "at least 1 item"),
     ("[order_id]", "[order_id, order_id]", "tables.0.key", "name each once: order_id appears more than once"),
@@ -119,26 +133,26 @@ FAULTS = [
     ),
     ("[totals.sql, countries.sql]", "[orders_current.sql]", "datasets", "would replace a lake table or its view"),
     (
-        "  catalog:",
-        "  checks: { verify_every: sometimes }\n  catalog:",
+        "  targets:",
+        "  checks: { verify_every: sometimes }\n  targets:",
         "checks.verify_every",
         "use off, hourly, daily",
     ),
-    ("  catalog:", "  checks: { verify_every: yes }\n  catalog:", "checks.verify_every", "valid string"),
+    ("  targets:", "  checks: { verify_every: yes }\n  targets:", "checks.verify_every", "valid string"),
     ("topic: 1m,", "topic: 1m, runs: 59s,", "freshness.runs", "use at least 1m"),
-    ("  stream: { prefix: shop }", "  stream: shop", "stream", "give a mapping with prefix, format, partitions"),
-    ("- name: orders\n      key: [order_id]", "- orders", "tables.0", "give a mapping with name, key, ordering"),
+    ("  stream: { prefix: shop }", "  stream: shop", "stream", "give a mapping with prefix, partitions"),
+    ("- name: orders\n      key: [order_id]", "- orders", "tables.0", "give a mapping with name, key, partition_by"),
 ]
 
 
-def spoilt(old: str, new: str) -> str:
-    """The shop's YAML with something else in one place."""
+def with_replacement(old: str, new: str) -> str:
+    """Return the shop's YAML with the first `old` replaced by `new`."""
     assert YAML.count(old) >= 1, old
     return YAML.replace(old, new, 1)
 
 
-def chain(error: BaseException) -> Iterator[str]:
-    """The messages of an error and of what caused it, as Dagster's pages show them."""
+def messages(error: BaseException) -> Iterator[str]:
+    """Yield the messages of an error and its causes, as Dagster's pages show them."""
     found: BaseException | None = error
     while found is not None:
         yield str(found)
@@ -146,7 +160,7 @@ def chain(error: BaseException) -> Iterator[str]:
 
 
 def project(folder: Path, yaml: str) -> Path:
-    """A project of Dagster's with the shop's pipeline; the folder of its definitions."""
+    """Create a Dagster project with the shop's pipeline and return the folder of its definitions."""
     module = f"shop_project_{next(_numbers)}"
     (folder / "pyproject.toml").write_text(
         f'[tool.dg]\ndirectory_type = "project"\n[tool.dg.project]\nroot_module = "{module}"\n'
@@ -160,7 +174,7 @@ def project(folder: Path, yaml: str) -> Path:
 
 @pytest.fixture
 def by_name(tmp_path: Path) -> Refused:
-    """The way of the command line."""
+    """Load as the command line does."""
 
     def refused(yaml: str) -> str:
         write_shop(tmp_path, yaml)
@@ -173,42 +187,42 @@ def by_name(tmp_path: Path) -> Refused:
 
 @pytest.fixture
 def by_dagster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Refused:
-    """The way of the code location."""
+    """Load as the code location does."""
 
     def refused(yaml: str) -> str:
         defs = project(tmp_path, yaml)
         monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
         with pytest.raises(Exception, match="shop") as caught:
             dg.load_from_defs_folder(path_within_project=defs)
-        return "\n".join(chain(caught.value))
+        return "\n".join(messages(caught.value))
 
     return refused
 
 
 def bracketed(field: str) -> str:
-    """`tables[0].key` for `tables.0.key`."""
+    """Return `tables[0].key` for `tables.0.key`."""
     return "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in field.split(".")).removeprefix(".")
 
 
 @pytest.mark.parametrize(("old", "new", "field", "allowed"), FAULTS)
-def test_by_name(by_name: Refused, old: str, new: str, field: str, allowed: str) -> None:
-    said = by_name(spoilt(old, new))
-    assert "/shop/defs.yaml is not valid: " in said
-    assert f" {bracketed(field)}: " in said
-    assert allowed in said
+def test_the_command_line_names_file_and_field(by_name: Refused, old: str, new: str, field: str, allowed: str) -> None:
+    message = by_name(with_replacement(old, new))
+    assert "/shop/defs.yaml is not valid: " in message
+    assert f" {bracketed(field)}: " in message
+    assert allowed in message
 
 
 @pytest.mark.parametrize(("old", "new", "field", "allowed"), FAULTS)
-def test_by_dagster(by_dagster: Refused, old: str, new: str, field: str, allowed: str) -> None:
-    said = by_dagster(spoilt(old, new))
-    assert f"`attributes.{field} at " in said
-    assert "/shop/defs.yaml:" in said  # and the line
-    assert allowed in said
+def test_dagster_names_file_line_and_field(by_dagster: Refused, old: str, new: str, field: str, allowed: str) -> None:
+    message = by_dagster(with_replacement(old, new))
+    assert f"`attributes.{field} at " in message
+    assert "/shop/defs.yaml:" in message  # followed by the line
+    assert allowed in message
 
 
 @pytest.fixture(params=["by_name", "by_dagster"])
 def refused(request: pytest.FixtureRequest) -> Refused:
-    """Both ways."""
+    """Load in both ways."""
     found: Refused = request.getfixturevalue(request.param)
     return found
 
@@ -218,46 +232,48 @@ def refused(request: pytest.FixtureRequest) -> Refused:
     [
         ("[totals.sql, countries.sql]", "[none.sql]", "datasets", "none.sql"),
         ("[orders_have_customers.sql]", "[none.sql]", "source.checks", "none.sql"),
-        ("  catalog:", "  dashboards: [none.yaml]\n  catalog:", "dashboards", "none.yaml"),
+        ("  targets:", "  dashboards: [none.yaml]\n  targets:", "dashboards", "none.yaml"),
     ],
 )
-def test_a_file_that_is_not_there(by_dagster: Refused, old: str, new: str, field: str, file: str) -> None:
-    said = by_dagster(spoilt(old, new))
-    assert f"shop/defs.yaml is not valid: {field}: there is no file {file} in shop/" in said
+def test_a_missing_file_is_named(by_dagster: Refused, old: str, new: str, field: str, file: str) -> None:
+    message = by_dagster(with_replacement(old, new))
+    assert f"shop/defs.yaml is not valid: {field}: there is no file {file} in shop/" in message
 
 
-def test_a_name_that_is_not_the_folders(refused: Refused) -> None:
-    said = refused(spoilt("name: shop\n", "name: stall\n"))
-    assert "shop/defs.yaml is not valid: name: use the folder's name, shop, not 'stall'" in said
+def test_a_name_other_than_the_folder_is_rejected(refused: Refused) -> None:
+    message = refused(with_replacement("name: shop\n", "name: store\n"))
+    assert "shop/defs.yaml is not valid: name: use the folder's name, shop, not 'store'" in message
 
 
-def test_several_faults_are_told_at_once(refused: Refused) -> None:
-    said = refused(spoilt("kind: log", "kind: query").replace("12h", "12w").replace("shop_lake", "Shop"))
-    assert all(field in said for field in ("source.kind", "replay_window", "catalog"))
+def test_several_faults_are_reported_together(refused: Refused) -> None:
+    message = refused(
+        with_replacement("prefix: shop }", "prefix: Shop }").replace("12h", "12w").replace("shop_lake", "Shop")
+    )
+    assert all(field in message for field in ("stream.prefix", "replay_window", "targets"))
 
 
-def test_what_is_no_yaml(refused: Refused) -> None:
-    said = refused("type: cdc_lake.CdcPipeline\nattributes: {name: [shop}")
-    assert "defs.yaml" in said
-    assert "line 2" in said
+def test_invalid_yaml_is_reported_with_its_line(refused: Refused) -> None:
+    message = refused("type: cdc_lake.CdcPipeline\nattributes: {name: [shop}")
+    assert "defs.yaml" in message
+    assert "line 2" in message
 
 
 @pytest.mark.parametrize("yaml", ["type: cdc_lake.CdcPipeline\n", "type: cdc_lake.CdcPipeline\nattributes:\n"])
-def test_no_attributes(refused: Refused, yaml: str) -> None:
-    said = refused(yaml)
-    assert "defs.yaml" in said
-    assert "attributes" in said
+def test_missing_attributes_are_reported(refused: Refused, yaml: str) -> None:
+    message = refused(yaml)
+    assert "defs.yaml" in message
+    assert "attributes" in message
 
 
-def test_a_pipeline_that_is_not_there(tmp_path: Path) -> None:
+def test_an_unknown_pipeline_is_reported_with_the_known_ones(tmp_path: Path) -> None:
     write_shop(tmp_path)
-    with pytest.raises(ContractError, match="there is no pipeline 'stall'; there are: shop"):
-        load("stall", tmp_path)
-    with pytest.raises(ContractError, match="there are: none"):
+    with pytest.raises(ContractError, match="Cannot load pipeline 'store': it does not exist"):
+        load("store", tmp_path)
+    with pytest.raises(ContractError, match="Existing pipelines: none"):
         load("../shop", tmp_path / "elsewhere")
 
 
-def test_another_pipeline_is_yaml_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_pipeline_requires_only_yaml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     defs = project(tmp_path, YAML)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     loaded = dg.load_from_defs_folder(path_within_project=defs)
@@ -269,25 +285,23 @@ def test_another_pipeline_is_yaml_only(tmp_path: Path, monkeypatch: pytest.Monke
     graph = repository.asset_graph
     upstream = {key: graph.get(key).parent_keys for key in graph.get_all_asset_keys()}
     assert {"/".join(key.path): sorted("/".join(up.path) for up in found) for key, found in upstream.items()} == {
-        "shop/source/orders": [],
-        "shop/source/customers": [],
-        "shop/topic/orders": ["shop/source/customers", "shop/source/orders"],
-        "shop/topic/customers": ["shop/source/customers", "shop/source/orders"],
-        "shop/raw/orders": ["shop/topic/orders"],
-        "shop/raw/customers": ["shop/topic/customers"],
-        "shop/lake/orders": ["shop/raw/orders"],
-        "shop/lake/customers": ["shop/raw/customers"],
-        "shop/dataset/totals": ["shop/lake/customers", "shop/lake/orders"],
-        "shop/dataset/countries": ["shop/lake/customers", "shop/lake/orders"],
+        "shop/source/orders_source": [],
+        "shop/source/customers_source": [],
+        "shop/topic/orders_topic": ["shop/source/customers_source", "shop/source/orders_source"],
+        "shop/topic/customers_topic": ["shop/source/customers_source", "shop/source/orders_source"],
+        "shop/raw/orders_raw": ["shop/topic/orders_topic"],
+        "shop/raw/customers_raw": ["shop/topic/customers_topic"],
+        "shop/lake/orders_lake": ["shop/raw/orders_raw"],
+        "shop/lake/customers_lake": ["shop/raw/customers_raw"],
+        "shop/dataset/totals": ["shop/lake/customers_lake", "shop/lake/orders_lake"],
+        "shop/dataset/countries": ["shop/lake/customers_lake", "shop/lake/orders_lake"],
     }
     assert sorted(sensor.name for sensor in repository.sensor_defs) == [
+        "shop_apply",
         "shop_checks",
         "shop_connector",
-        "shop_customers_apply",
-        "shop_customers_land",
         "shop_daily_checks",
-        "shop_orders_apply",
-        "shop_orders_land",
+        "shop_land",
         "shop_refresh",
         "shop_watch",
     ]
@@ -302,7 +316,7 @@ def test_another_pipeline_is_yaml_only(tmp_path: Path, monkeypatch: pytest.Monke
     ]
 
 
-def test_names_that_follow(tmp_path: Path) -> None:
+def test_derived_names(tmp_path: Path) -> None:
     write_shop(tmp_path)
     flow = load("shop", tmp_path)
     orders, customers = flow.tables
@@ -324,17 +338,17 @@ def test_names_that_follow(tmp_path: Path) -> None:
         ('{ infinity: "null", nan: dead_letter }', "null", "dead_letter"),
     ],
 )
-def test_what_becomes_of_values(tmp_path: Path, yaml: str, infinity: str, nan: str) -> None:
+def test_values_default_to_dead_letters(tmp_path: Path, yaml: str, infinity: str, nan: str) -> None:
     write_shop(tmp_path, YAML.replace("key: [order_id]", f"key: [order_id]\n      values: {yaml}"))
     values = load("shop", tmp_path).tables[0].spec.values
     assert (values.infinity, values.nan) == (infinity, nan)
 
 
-@pytest.mark.parametrize("written", ["6h", "off", '"off"', "hourly", "daily", "45m"])
-def test_when_whole_tables_are_checked(tmp_path: Path, written: str) -> None:
-    """`off` is a boolean in YAML."""
-    write_shop(tmp_path, YAML.replace("  catalog:", f"  checks: {{ verify_every: {written} }}\n  catalog:"))
-    assert load("shop", tmp_path).spec.checks.verify_every == written.strip('"')
+@pytest.mark.parametrize("verify_every", ["6h", "off", '"off"', "hourly", "daily", "45m"])
+def test_verify_every_accepts_intervals_and_off(tmp_path: Path, verify_every: str) -> None:
+    """Unquoted `off` is a boolean in YAML."""
+    write_shop(tmp_path, YAML.replace("  targets:", f"  checks: {{ verify_every: {verify_every} }}\n  targets:"))
+    assert load("shop", tmp_path).spec.checks.verify_every == verify_every.strip('"')
 
 
 @pytest.mark.parametrize(
@@ -344,16 +358,16 @@ def test_durations(text: str, expected: int) -> None:
     assert seconds(text) == expected
 
 
-def parts(model: type[YamlModel]) -> Iterator[type[YamlModel]]:
-    """A part of the YAML and those below it."""
+def nested_models(model: type[YamlModel]) -> Iterator[type[YamlModel]]:
+    """Yield a model and the models of its fields, recursively."""
     yield model
     for field in model.model_fields.values():
         for kind in (field.annotation, *getattr(field.annotation, "__args__", ())):
             if isinstance(kind, type) and issubclass(kind, YamlModel):
-                yield from parts(kind)
+                yield from nested_models(kind)
 
 
 def test_every_field_is_described() -> None:
-    found = list(parts(PipelineSpec))
-    assert len(found) == 9
+    found = list(nested_models(PipelineSpec))
+    assert len(found) == 10
     assert [name for part in found for name, field in part.model_fields.items() if not field.description] == []

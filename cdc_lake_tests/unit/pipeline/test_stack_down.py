@@ -1,4 +1,4 @@
-"""Without a stack everything loads, and whatever touches a system ends in seconds by saying to run `cdc-lake up`."""
+"""Without a stack, definitions load, and every asset, check and sensor fails in seconds with "run `cdc-lake up`"."""
 
 from __future__ import annotations
 
@@ -29,44 +29,44 @@ BOUND_SECONDS = 10.0  # on a busy machine; one second and less on an idle one
 
 @pytest.fixture(scope="module", autouse=True)
 def nowhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The state folder is one where nothing was ever started."""
+    """Use a state folder without a started stack."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CDC_LAKE_HOME", str(tmp_path_factory.mktemp("home")))
         patch.delenv("CDC_LAKE_PROFILE", raising=False)
         for name in ("CDC_LAKE_POSTGRES_PASSWORD", "CDC_LAKE_S3_ACCESS_KEY", "CDC_LAKE_S3_SECRET_KEY"):
-            patch.setenv(name, "")  # so that what the profile sets is taken back
-        # Connect alone is asked again for some seconds: it is the last one that `up` starts.
+            patch.setenv(name, "")  # so that monkeypatch removes what the profile sets
+        # Only calls of Connect are retried for some seconds, because `up` starts it last.
         patch.setattr("resources.connect.rest_client.UNREACHED_SECONDS", 0.5)
         yield
 
 
 @pytest.fixture(scope="module")
 def job(nowhere: None) -> dg.JobDefinition:  # noqa: ARG001 - it is set
-    """The real pipeline's job."""
+    """Return the job of the real pipeline."""
     return defs().resolve_job_def("northwind")
 
 
 @pytest.fixture(scope="module")
 def resources(nowhere: None) -> Mapping[str, Any]:  # noqa: ARG001 - it is set
-    """The real resources."""
+    """Return the real resources."""
     return {**profile.resolved(), "spark": profile.spark()}
 
 
 @pytest.fixture(autouse=True)
 def _bounded() -> Iterator[None]:
-    """Nothing here hangs."""
+    """Fail a test that takes longer than BOUND_SECONDS."""
     started = time.monotonic()
     yield
     assert time.monotonic() - started < BOUND_SECONDS
 
 
-def advice(error: BaseException) -> str:
-    """What the error says."""
+def lower_message(error: BaseException) -> str:
+    """Return the message of an error in lower case."""
     return str(error).lower()
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_stage(job: dg.JobDefinition, stage: str) -> None:
+def test_a_stage_fails_with_advice(job: dg.JobDefinition, stage: str) -> None:
     keys = [key for key in job.asset_layer.executable_asset_keys if key.path[1] == stage]
     assert keys
     with dg.DagsterInstance.ephemeral() as instance:
@@ -81,27 +81,27 @@ def test_a_stage(job: dg.JobDefinition, stage: str) -> None:
 
 
 @pytest.mark.parametrize("name", CHECKS)
-def test_a_check(resources: Mapping[str, Any], name: str) -> None:
+def test_a_check_fails_with_advice(resources: Mapping[str, Any], name: str) -> None:
     check = CHECKS[name]
     with pytest.raises(Exception, match="dc-lake up") as caught:
         evaluate(check, **{each: resources[each] for each in check.required_resource_keys - {"io_manager"}})
-    assert "run `cdc-lake up`" in advice(caught.value)
+    assert "run `cdc-lake up`" in lower_message(caught.value)
 
 
 @pytest.mark.parametrize("name", SENSORS)
-def test_a_sensor(resources: Mapping[str, Any], name: str) -> None:
+def test_a_sensor_fails_with_advice(resources: Mapping[str, Any], name: str) -> None:
     sensor = SENSORS[name]
-    given = bound(**{each: resources[each] for each in sensor.required_resource_keys})
+    bound_resources = bound(**{each: resources[each] for each in sensor.required_resource_keys})
     with (
         dg.DagsterInstance.ephemeral() as instance,
-        dg.build_sensor_context(instance=instance, resources=given, sensor_name=name) as context,
+        dg.build_sensor_context(instance=instance, resources=bound_resources, sensor_name=name) as context,
         pytest.raises(Exception, match="dc-lake up") as caught,
     ):
         sensor(context)
-    assert "run `cdc-lake up`" in advice(caught.value)
+    assert "run `cdc-lake up`" in lower_message(caught.value)
 
 
-def test_spark(job: dg.JobDefinition) -> None:  # noqa: ARG001 - the home is set
+def test_spark_reports_missing_jars(job: dg.JobDefinition) -> None:  # noqa: ARG001 - the home is set
     spark = profile.resources()["spark"]
     with pytest.raises(Exception, match="dc-lake up") as caught:
         spark.session()

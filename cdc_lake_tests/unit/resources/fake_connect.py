@@ -1,4 +1,4 @@
-"""A Kafka Connect worker that says what a test told it to, over real HTTP."""
+"""A fake Kafka Connect worker with responses that a test defines, over HTTP."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Answer = tuple[int, object]
 
 @dataclass
 class FakeConnect:
-    """Answers by request (`GET /connectors/x/status`), used up in order; the last one stays."""
+    """Responses by request (`GET /connectors/x/status`), used in order; the last one is repeated."""
 
     answers: dict[str, list[Answer]] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
@@ -33,7 +33,7 @@ class FakeConnect:
 
 
 def status(state: str, *tasks: str, trace: str | None = None) -> Answer:
-    """A status page."""
+    """Return a response with the status of a connector."""
     return 200, {
         "name": "nw",
         "connector": {"state": state, "worker_id": "w:1"},
@@ -43,22 +43,22 @@ def status(state: str, *tasks: str, trace: str | None = None) -> Answer:
 
 
 def validation(defined: Iterable[str], errors: Mapping[str, str] | None = None) -> Answer:
-    """What a plugin says that defines these settings, and finds these errors."""
-    told = errors or {}
+    """Return the validation response of a plugin with these settings and errors."""
+    errors_by_name = errors or {}
     return 200, {
         "configs": [
             {
                 "definition": {"name": name} if name in set(defined) else None,
-                "value": {"name": name, "errors": [told[name]] if name in told else []},
+                "value": {"name": name, "errors": [errors_by_name[name]] if name in errors_by_name else []},
             }
-            for name in {**dict.fromkeys(defined), **told}
+            for name in {**dict.fromkeys(defined), **errors_by_name}
         ]
     }
 
 
 @contextmanager
 def fake_connect() -> Iterator[FakeConnect]:
-    """A worker on a free port."""
+    """Start a worker on a free port."""
     fake = FakeConnect()
 
     class Handler(BaseHTTPRequestHandler):
@@ -72,10 +72,10 @@ def fake_connect() -> Iterator[FakeConnect]:
             self.end_headers()
             self.wfile.write(raw)
 
-        do_GET = do_PUT = do_POST = do_DELETE = answer  # noqa: N815 - the names that http.server looks for
+        do_GET = do_PUT = do_POST = do_DELETE = answer  # noqa: N815 - names of http.server
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Suppress the access log."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     fake.url = f"http://127.0.0.1:{server.server_port}"

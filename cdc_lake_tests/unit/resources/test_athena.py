@@ -1,4 +1,4 @@
-"""The Athena resource against a server of the test's own that speaks Athena's protocol."""
+"""The Athena resource against a fake server with Athena's protocol."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _row(*cells: str | None) -> dict[str, Any]:
 
 
 class Server:
-    """Answers by operation; `script` can put other answers before a call's usual one."""
+    """Responds by operation. `script` has responses that precede the usual ones."""
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
@@ -73,7 +73,7 @@ def server() -> Iterator[Server]:
             self.wfile.write(raw)
 
         def log_message(self, *_: object) -> None:
-            """Print nothing."""
+            """Suppress the access log."""
 
     http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     state.url = f"http://127.0.0.1:{http.server_port}"
@@ -94,7 +94,7 @@ def athena(server: Server) -> Callable[..., Athena]:
     return make
 
 
-def test_rows_have_pythons_types(athena: Callable[..., Athena], server: Server) -> None:
+def test_rows_have_python_types(athena: Callable[..., Athena], server: Server) -> None:
     result = athena().query("SELECT 1")
 
     assert result.columns == (("one", "integer"), ("price", "decimal"))
@@ -105,49 +105,49 @@ def test_rows_have_pythons_types(athena: Callable[..., Athena], server: Server) 
     assert start["ResultConfiguration"]["OutputLocation"] == "s3://b/r/"
 
 
-def test_what_is_scanned_is_added_up_and_has_a_price(athena: Callable[..., Athena], server: Server) -> None:
-    one = athena(usd_per_tb=5.0)
-    mine = one.metered("shop")
-    mine.query("SELECT 1")
-    assert (mine.spent.queries, mine.spent.bytes_scanned) == (1, 77)
-    assert mine.spent.usd == pytest.approx(10e6 / 1e12 * 5), "10 MB are billed at least"
+def test_scanned_bytes_and_cost_are_summed(athena: Callable[..., Athena], server: Server) -> None:
+    resource = athena(usd_per_tb=5.0)
+    metered = resource.metered("shop")
+    metered.query("SELECT 1")
+    assert (metered.spent.queries, metered.spent.bytes_scanned) == (1, 77)
+    assert metered.spent.usd == pytest.approx(10e6 / 1e12 * 5), "10 MB are billed at least"
     server.kind, server.scanned = "DDL", 0
-    mine.execute("CREATE VIEW v AS SELECT 1")
-    assert (mine.spent.queries, mine.spent.usd) == (2, pytest.approx(10e6 / 1e12 * 5))
+    metered.execute("CREATE VIEW v AS SELECT 1")
+    assert (metered.spent.queries, metered.spent.usd) == (2, pytest.approx(10e6 / 1e12 * 5))
     server.kind, server.scanned = "DML", 2 * 10**12
-    mine.query("SELECT 1")
-    assert mine.spent.usd == pytest.approx(10.00005)
-    assert (one.spent.queries, mine.metered("shop").spent.queries) == (0, 0)
+    metered.query("SELECT 1")
+    assert metered.spent.usd == pytest.approx(10.00005)
+    assert (resource.spent.queries, metered.metered("shop").spent.queries) == (0, 0)
 
 
-def test_an_earlier_result_is_taken_only_where_that_is_asked_for(athena: Callable[..., Athena], server: Server) -> None:
-    one = athena(usd_per_tb=5.0)
-    assert not one.query("SELECT 1").reused
+def test_an_earlier_result_is_reused_only_on_request(athena: Callable[..., Athena], server: Server) -> None:
+    resource = athena(usd_per_tb=5.0)
+    assert not resource.query("SELECT 1").reused
     assert "ResultReuseConfiguration" not in server.requests[0][1]
     server.scanned, server.reused = 0, True
-    spent = one.spent.usd
-    assert one.query("SELECT 1", reuse_minutes=30).reused
+    spent = resource.spent.usd
+    assert resource.query("SELECT 1", reuse_minutes=30).reused
     _, started = [request for operation, request in server.requests if operation == "StartQueryExecution"]
-    asked = {"ResultReuseByAgeConfiguration": {"Enabled": True, "MaxAgeInMinutes": 30}}
-    assert started["ResultReuseConfiguration"] == asked
-    assert one.spent.usd == spent, "what is taken again is not billed"
+    reuse = {"ResultReuseByAgeConfiguration": {"Enabled": True, "MaxAgeInMinutes": 30}}
+    assert started["ResultReuseConfiguration"] == reuse
+    assert resource.spent.usd == spent, "a reused result is not billed"
 
 
-def test_without_a_price_no_cost_is_told(athena: Callable[..., Athena]) -> None:
-    one = athena()
-    one.query("SELECT 1")
-    assert (one.spent.bytes_scanned, one.spent.usd) == (77, None)
+def test_without_a_price_there_is_no_cost(athena: Callable[..., Athena]) -> None:
+    resource = athena()
+    resource.query("SELECT 1")
+    assert (resource.spent.bytes_scanned, resource.spent.usd) == (77, None)
 
 
-def test_a_statement_that_failed_is_not_billed(athena: Callable[..., Athena], server: Server) -> None:
+def test_a_failed_statement_is_not_billed(athena: Callable[..., Athena], server: Server) -> None:
     server.status = {"State": "FAILED", "StateChangeReason": "no"}
-    one = athena(usd_per_tb=5.0)
+    resource = athena(usd_per_tb=5.0)
     with pytest.raises(AthenaQueryFailed):
-        one.query("SELECT 1")
-    assert one.spent.queries == 0
+        resource.query("SELECT 1")
+    assert resource.spent.queries == 0
 
 
-def test_throttling_is_tried_again(athena: Callable[..., Athena], server: Server) -> None:
+def test_throttled_calls_are_retried(athena: Callable[..., Athena], server: Server) -> None:
     slow_down: Answer = (400, {"__type": "TooManyRequestsException", "Message": "Rate exceeded"})
     server.script["StartQueryExecution"] = [slow_down]
     server.script["GetQueryResults"] = [slow_down]
@@ -156,7 +156,7 @@ def test_throttling_is_tried_again(athena: Callable[..., Athena], server: Server
     assert server.calls["StartQueryExecution"] == 2
 
 
-def test_endless_throttling_ends_in_an_error(athena: Callable[..., Athena], server: Server) -> None:
+def test_lasting_throttling_raises_an_error(athena: Callable[..., Athena], server: Server) -> None:
     server.script["StartQueryExecution"] = [(400, {"__type": "ThrottlingException", "Message": "Rate exceeded"})] * 9
 
     with pytest.raises(AthenaQueryFailed, match="Rate exceeded"):
@@ -165,7 +165,7 @@ def test_endless_throttling_ends_in_an_error(athena: Callable[..., Athena], serv
     assert server.calls["StartQueryExecution"] == 2
 
 
-def test_a_failed_query_says_which_and_why(athena: Callable[..., Athena], server: Server) -> None:
+def test_a_failed_query_reports_its_id_and_the_cause(athena: Callable[..., Athena], server: Server) -> None:
     server.status = {"State": "FAILED", "StateChangeReason": "TABLE_NOT_FOUND: line 2:6: Table 'x' does not exist"}
 
     with pytest.raises(AthenaQueryFailed) as failed:
@@ -174,11 +174,11 @@ def test_a_failed_query_says_which_and_why(athena: Callable[..., Athena], server
     assert failed.value.query_id == "q-1"
     assert failed.value.user_message == (
         "Athena could not run `SELECT * …` (query q-1): TABLE_NOT_FOUND: line 2:6: Table 'x' does not exist. "
-        "Materialise what makes that table, or name its database (lake is taken otherwise)."
+        "Materialise the asset that writes that table, or name its database (default: lake)."
     )
 
 
-def test_a_query_without_a_permission_says_whose(athena: Callable[..., Athena], server: Server) -> None:
+def test_a_denied_query_names_the_permission(athena: Callable[..., Athena], server: Server) -> None:
     reason = "Insufficient permissions to execute the query. User is not authorized to perform: glue:GetTable on x"
     server.status = {"State": "FAILED", "StateChangeReason": reason}
 
@@ -186,7 +186,7 @@ def test_a_query_without_a_permission_says_whose(athena: Callable[..., Athena], 
         athena().query("SELECT 1")
 
 
-def test_a_statement_that_athena_does_not_start_fails_alike(athena: Callable[..., Athena], server: Server) -> None:
+def test_a_rejected_statement_has_no_query_id(athena: Callable[..., Athena], server: Server) -> None:
     refusal = {"__type": "InvalidRequestException", "Message": "line 1:1: mismatched input 'SELEC'"}
     server.script["StartQueryExecution"] = [(400, refusal)]
 
@@ -205,14 +205,14 @@ def test_a_query_that_takes_too_long_is_stopped(athena: Callable[..., Athena], s
     assert server.calls["StopQueryExecution"] == 1
 
 
-def test_nobody_there_is_told_with_the_hint(athena: Callable[..., Athena]) -> None:
+def test_an_unreachable_server_is_reported_with_the_hint(athena: Callable[..., Athena]) -> None:
     with pytest.raises(Unreachable) as unreachable:
         athena(endpoint_url="http://127.0.0.1:9", attempts=1, hint="Run `cdc-lake up`.").query("SELECT 1")
 
     assert unreachable.value.user_message.endswith("Run `cdc-lake up`.")
 
 
-def test_an_expired_token_is_a_refusal(athena: Callable[..., Athena], server: Server) -> None:
+def test_an_expired_token_is_reported_as_refused_access(athena: Callable[..., Athena], server: Server) -> None:
     server.script["StartQueryExecution"] = [(400, {"__type": "ExpiredTokenException", "Message": "expired"})]
 
     with pytest.raises(AccessRefused, match=r"workgroup primary failed .*expired: get new ones"):

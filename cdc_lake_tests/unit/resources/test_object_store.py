@@ -1,4 +1,4 @@
-"""The object store's resource: an S3Resource of dagster-aws, whose client works, and which shows no secret."""
+"""ObjectStore, an S3Resource of dagster-aws: its client, its settings for Spark, and no secret in its repr."""
 
 from typing import Any
 
@@ -6,17 +6,17 @@ import dagster as dg
 import pytest
 from dagster_aws.s3 import S3Resource
 
-from cdc_lake_tests.fakes.s3 import served_s3
+from cdc_lake_tests.fakes.aws.s3 import served_s3
 from resources.object_store import ObjectStore
 
 
-def test_assets_get_the_resource_and_its_client() -> None:
+def test_assets_get_the_resource_with_a_working_client() -> None:
     found = []
 
     @dg.asset
     def report(context: dg.AssetExecutionContext, store: ObjectStore) -> None:
         assert isinstance(store, S3Resource)
-        assert context.resources.store is store, "Dagster would hand out the client there"
+        assert context.resources.store is store, "S3Resource itself would attach its client here"
         store.get_client().put_object(Bucket=store.bucket, Key="reports/today", Body=b"fine")
         found.append(store)
 
@@ -29,7 +29,7 @@ def test_assets_get_the_resource_and_its_client() -> None:
     assert found
 
 
-def test_what_spark_needs() -> None:
+def test_spark_gets_endpoint_and_keys() -> None:
     store = ObjectStore(
         bucket="shop", endpoint_url="http://127.0.0.1:9", aws_access_key_id="key", aws_secret_access_key="hidden"
     )
@@ -43,6 +43,6 @@ def test_what_spark_needs() -> None:
 @pytest.mark.parametrize(
     "field", [{"profile_name": "me"}, {"aws_session_token": "t"}, {"use_unsigned_session": True}, {"verify": False}]
 )
-def test_access_that_spark_would_not_share_is_refused(field: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=f"Cannot use {next(iter(field))} with the object store"):
+def test_credentials_that_spark_would_not_use_are_rejected(field: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"Cannot set {next(iter(field))} on the object store"):
         ObjectStore(bucket="shop", **field)

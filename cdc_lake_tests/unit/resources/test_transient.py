@@ -1,4 +1,4 @@
-"""What passes by itself is waited for: a rebalance of Connect's workers, a partition without a leader."""
+"""Temporary errors are retried: a rebalance of Connect's workers, a partition without a leader."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from resources.kafka.topic_settings import TopicInfo
 
 
 @pytest.mark.parametrize(
-    ("status", "message", "again"),
+    ("status", "message", "retried"),
     [
         (409, "Cannot complete request momentarily due to stale configuration", True),
         (503, "", True),
@@ -27,21 +27,21 @@ from resources.kafka.topic_settings import TopicInfo
         (200, "rebalance", False),
     ],
 )
-def test_a_rebalance_by_any_status(status: int, message: str, again: bool) -> None:
-    assert _rebalances(httpx.Response(status, json={"error_code": status, "message": message})) is again
+def test_a_rebalance_is_recognised_by_status_or_message(status: int, message: str, retried: bool) -> None:
+    assert _rebalances(httpx.Response(status, json={"error_code": status, "message": message})) is retried
 
 
-class Moving:
-    """An admin client whose partition has no leader at first."""
+class FakeAdmin:
+    """An admin client whose first calls fail with this error code."""
 
-    def __init__(self, refusals: int, code: int = KafkaError.NOT_LEADER_FOR_PARTITION) -> None:
-        self.refusals = refusals
+    def __init__(self, failures_left: int, code: int = KafkaError.NOT_LEADER_FOR_PARTITION) -> None:
+        self.failures_left = failures_left
         self.code = code
 
     def list_offsets(self, partitions: dict[TopicPartition, object], **_: object) -> dict[TopicPartition, Future[Any]]:
         future: Future[Any] = Future()
-        self.refusals -= 1
-        if self.refusals >= 0:
+        self.failures_left -= 1
+        if self.failures_left >= 0:
             future.set_exception(KafkaException(KafkaError(self.code)))
         else:
             future.set_result(type("Found", (), {"offset": 7}))
@@ -57,23 +57,23 @@ def one_partition(monkeypatch: pytest.MonkeyPatch) -> None:
     "code",
     [
         KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.UNKNOWN_LEADER_EPOCH,  # the broker has not heard of the leader that the client knows of
+        KafkaError.UNKNOWN_LEADER_EPOCH,  # the client knows a newer leader than the broker
         KafkaError.FENCED_LEADER_EPOCH,
         KafkaError.OFFSET_NOT_AVAILABLE,
     ],
 )
-def test_a_leader_that_comes(code: int) -> None:
+def test_offsets_are_read_once_there_is_a_leader(code: int) -> None:
     broker = Broker("nowhere:1", timeout_seconds=5)
-    assert partition_offsets.end_offsets(broker, Moving(3, code), "t") == {0: 7}  # type: ignore[arg-type]
+    assert partition_offsets.end_offsets(broker, FakeAdmin(3, code), "t") == {0: 7}  # type: ignore[arg-type]
 
 
-def test_a_refusal_that_lasts_is_not_tried_again() -> None:
-    client = Moving(3, KafkaError.INVALID_REQUEST)
+def test_other_errors_are_not_retried() -> None:
+    client = FakeAdmin(3, KafkaError.INVALID_REQUEST)
     with pytest.raises(KafkaRequestFailed):
         partition_offsets.end_offsets(Broker("nowhere:1", timeout_seconds=5), client, "t")  # type: ignore[arg-type]
-    assert client.refusals == 2
+    assert client.failures_left == 2
 
 
-def test_a_leader_that_does_not_come() -> None:
+def test_a_lasting_lack_of_a_leader_is_reported() -> None:
     with pytest.raises(LeaderMoving, match="choosing a leader: read the offsets of topic t"):
-        partition_offsets.end_offsets(Broker("nowhere:1", timeout_seconds=0.3), Moving(1000), "t")  # type: ignore[arg-type]
+        partition_offsets.end_offsets(Broker("nowhere:1", timeout_seconds=0.3), FakeAdmin(1000), "t")  # type: ignore[arg-type]

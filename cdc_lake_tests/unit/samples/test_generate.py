@@ -1,4 +1,4 @@
-"""The generated data: Northwind's numbers and Northwind's shape, the same each time."""
+"""The generated data: the size and distribution of Northwind, and reproducible."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from cdc_lake.samples.northwind.generate import Table, dataset
+from cdc_lake.samples.northwind.generate import dataset
+from cdc_lake.samples.sample_tables import Table
 
 Tables = dict[str, Table]
 Revenue = dict[str, list[float]]
@@ -26,7 +27,7 @@ def rows(tables: Tables, name: str) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def revenue(tables: Tables) -> Revenue:
-    """The revenue of each line, by customer."""
+    """The revenue of each order line, by customer."""
     customers = {order["order_id"]: order["customer_id"] for order in rows(tables, "orders")}
     by_customer = defaultdict(list)
     for line in rows(tables, "order_details"):
@@ -54,11 +55,13 @@ def test_every_table_has_northwinds_number_of_rows(tables: Tables) -> None:
     }
 
 
-def test_the_data_is_the_same_each_time_and_on_every_machine() -> None:
+def test_the_data_is_the_same_on_every_machine() -> None:
     first, second = dataset(), dataset()
     assert first == second
     digest = hashlib.sha256(repr(first).encode()).hexdigest()
-    assert digest[:16] == "d798cbe2b5bcdae7", "the data changed: if that was meant, say so here and in the changelog"
+    assert digest[:16] == "d798cbe2b5bcdae7", (
+        "the data changed: if that is intended, update this digest and the changelog"
+    )
 
 
 def test_another_seed_gives_other_data_of_the_same_size() -> None:
@@ -67,7 +70,7 @@ def test_another_seed_gives_other_data_of_the_same_size() -> None:
     assert [len(table.rows) for table in other] == [len(table.rows) for table in usual]
 
 
-def test_orders_have_northwinds_ids_dates_and_the_unshipped_last_one(tables: Tables) -> None:
+def test_orders_have_northwinds_ids_and_dates_and_the_last_is_unshipped(tables: Tables) -> None:
     orders = rows(tables, "orders")
     assert [order["order_id"] for order in orders] == [n for n in range(10248, 11078) if n != 11075]
     assert orders[0]["order_date"] == date(1996, 7, 4)
@@ -78,7 +81,7 @@ def test_orders_have_northwinds_ids_dates_and_the_unshipped_last_one(tables: Tab
     assert 10 <= sum(order["shipped_date"] is None for order in orders) <= 30
 
 
-def test_keys_are_unique_and_references_hold(tables: Tables) -> None:
+def test_keys_are_unique_and_references_are_valid(tables: Tables) -> None:
     keys = {
         "customers": "customer_id",
         "products": "product_id",
@@ -106,8 +109,8 @@ def test_prices_have_two_decimals(tables: Tables) -> None:
         assert 1 <= line["quantity"] <= 130
 
 
-def test_three_customers_are_far_ahead_and_twenty_have_most_of_it(revenue: Revenue) -> None:
-    """Northwind: 25% for the three, 8.7, 8.3 and 8.2 each, 4.0 for the fourth; 63% for the first twenty."""
+def test_revenue_is_concentrated_like_in_northwind(revenue: Revenue) -> None:
+    """In Northwind, three customers have 25% (8.7, 8.3 and 8.2), the fourth has 4.0%, and the first twenty have 63%."""
     totals = sorted((sum(lines) for lines in revenue.values()), reverse=True)
     shares = [total / sum(totals) for total in totals]
     assert len(totals) == 89, "two customers never ordered"
@@ -127,7 +130,7 @@ def test_a_few_infrequent_customers_have_a_high_value(tables: Tables, revenue: R
     )
 
 
-def test_text_fits_the_columns(tables: Tables) -> None:
+def test_texts_fit_the_column_widths(tables: Tables) -> None:
     widths = {"company_name": 40, "contact_name": 30, "contact_title": 30, "address": 60, "city": 15}
     widths |= {"region": 15, "postal_code": 10, "country": 15, "phone": 24, "fax": 24, "category_name": 15}
     widths |= {"product_name": 40, "quantity_per_unit": 20, "last_name": 20, "first_name": 10}

@@ -1,14 +1,15 @@
-"""`cdc-lake load` before it reaches a server."""
+"""`cdc-lake load`: options, confirmation and errors, without a server."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from cdc_lake.cli import load as command
+from cdc_lake.cli.samples import load as command
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake.samples.errors import LoadError
 from cdc_lake.samples.loader import LoadReport
@@ -25,8 +26,8 @@ def app() -> typer.Typer:
 
 
 @pytest.fixture
-def asked_for(monkeypatch: pytest.MonkeyPatch) -> list[tuple[ConnectionParameters, Path | None]]:
-    """What the loader was called with; it loads nothing here."""
+def loader_calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[ConnectionParameters, Path | None]]:
+    """The arguments of the loader's calls; the loader is a fake."""
     calls: list[tuple[ConnectionParameters, Path | None]] = []
 
     def load(parameters: ConnectionParameters, sql_dir: Path | None, _progress: object) -> LoadReport:
@@ -41,35 +42,35 @@ def asked_for(monkeypatch: pytest.MonkeyPatch) -> list[tuple[ConnectionParameter
 Calls = list[tuple[ConnectionParameters, Path | None]]
 
 
-def test_short_options_and_a_hidden_password(app: typer.Typer, asked_for: Calls) -> None:
+def test_short_options_are_accepted_and_the_password_is_hidden(app: typer.Typer, loader_calls: Calls) -> None:
     arguments = ["load", "-h", "db.example", "-p", "6543", "-d", "shop", "-u", "ann", "--sql-dir", "mine"]
     result = CliRunner().invoke(app, arguments, input="secret\ny\n")
     assert result.exit_code == 0, result.output
-    assert asked_for == [(ConnectionParameters("db.example", 6543, "shop", "ann", "secret"), Path("mine"))]
+    assert loader_calls == [(ConnectionParameters("db.example", 6543, "shop", "ann", "secret"), Path("mine"))]
     assert "secret" not in result.output
     assert "829" in result.output
 
 
-def test_the_defaults(app: typer.Typer, asked_for: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_options(app: typer.Typer, loader_calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGPASSWORD", "secret")
     assert CliRunner().invoke(app, ["load", "--yes"]).exit_code == 0
-    assert asked_for == [(ConnectionParameters("localhost", 5432, "devdb", "postgres", "secret"), None)]
+    assert loader_calls == [(ConnectionParameters("localhost", 5432, "devdb", "postgres", "secret"), None)]
 
 
-def test_nothing_happens_without_a_yes(app: typer.Typer, asked_for: Calls) -> None:
+def test_nothing_is_loaded_without_confirmation(app: typer.Typer, loader_calls: Calls) -> None:
     result = CliRunner().invoke(app, ["load"], input="secret\nn\n")
     assert result.exit_code == 1
-    assert asked_for == []
+    assert loader_calls == []
 
 
-def test_h_is_the_host_and_help_is_spelled_out(app: typer.Typer) -> None:
+def test_h_is_the_host_and_help_has_no_short_option(app: typer.Typer) -> None:
     assert CliRunner().invoke(app, ["load", "-h"]).exit_code == 2
     result = CliRunner().invoke(app, ["load", "--help"])
     assert result.exit_code == 0
     assert "--sql-dir" in result.output
 
 
-def test_the_password_is_not_in_what_is_printed_of_the_parameters() -> None:
+def test_the_password_is_not_in_the_repr_of_the_parameters() -> None:
     parameters = ConnectionParameters("h", 1, "d", "u", "secret")
     assert "secret" not in f"{parameters} {parameters!r}"
 
@@ -86,7 +87,7 @@ def test_an_error_is_shown_without_a_traceback(app: typer.Typer, monkeypatch: py
     assert "Traceback" not in result.output
 
 
-def test_scripts_are_refused_before_the_server_is_asked(
+def test_invalid_scripts_are_rejected_before_connecting(
     app: typer.Typer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PGPASSWORD", "secret")
@@ -94,3 +95,35 @@ def test_scripts_are_refused_before_the_server_is_asked(
     result = CliRunner().invoke(app, ["load", "--yes", "-p", "1", "--sql-dir", str(tmp_path)])
     assert result.exit_code == 1
     assert "a.sql, line 2: COMMIT" in result.stderr
+
+
+def test_the_moma_sample_takes_a_file_for_each_table(app: typer.Typer, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[ConnectionParameters, Mapping[str, Path]]] = []
+
+    def load(parameters: ConnectionParameters, files: Mapping[str, Path], _progress: object) -> LoadReport:
+        calls.append((parameters, files))
+        return LoadReport((("artists", 7),), "logical", 0.1)
+
+    monkeypatch.setattr(command, "load_moma", load)
+    monkeypatch.setenv("PGPASSWORD", "secret")
+    arguments = ["load", "--sample", "moma", "--csv", "artists=a.txt", "--csv", "artworks=b=c.txt", "--yes"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    [(parameters, files)] = calls
+    assert (parameters.dbname, files) == ("moma", {"artists": Path("a.txt"), "artworks": Path("b=c.txt")})
+    assert "Database moma" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--csv", "artists=a.txt"], "--csv is for the moma sample"),
+        (["--sample", "moma", "--sql-dir", "mine"], "--sql-dir is for the Northwind sample"),
+        (["--sample", "moma", "--csv", "artists"], "give TABLE=FILE"),
+        (["--sample", "moma", "--csv", "artists=a", "--csv", "artists=b"], "each table once"),
+    ],
+)
+def test_options_of_the_other_sample_are_refused(app: typer.Typer, arguments: list[str], message: str) -> None:
+    result = CliRunner().invoke(app, ["load", "--yes", *arguments])
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.replace("│", " ").split())

@@ -1,4 +1,4 @@
-"""Cutting scripts into statements, and refusing what a server alone can't run."""
+"""Splitting of SQL scripts into statements, and rejected statements."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def statements(text: str) -> list[str]:
         'CREATE TABLE t ("begin" int, "commit" int)',
     ],
 )
-def test_a_semicolon_inside_ends_nothing(statement: str) -> None:
+def test_a_semicolon_inside_a_statement_does_not_end_it(statement: str) -> None:
     found = statements(f"{statement}\n; SELECT 2")
     assert len(found) == 2
     assert statement.startswith(found[0])
     assert found[1] == "SELECT 2"
 
 
-def test_statements_know_their_lines_and_the_last_needs_no_semicolon() -> None:
+def test_statements_have_line_numbers_and_the_last_needs_no_semicolon() -> None:
     text = "-- head\n\nSELECT 1;;\n/* two\nlines */ SELECT\n2;\nSELECT 3"
     assert list(split(text, PATH)) == [Statement("SELECT 1", 3), Statement("SELECT\n2", 5), Statement("SELECT 3", 7)]
 
@@ -55,11 +55,11 @@ def test_an_empty_script_has_no_statements() -> None:
 @pytest.mark.parametrize(
     "unclosed", ["SELECT 'it''s", "SELECT E'\\'", 'SELECT "a', "SELECT $q$ open $$", "/* a /* b */"]
 )
-def test_a_text_that_does_not_end_is_left_to_the_server(unclosed: str) -> None:
+def test_an_unclosed_text_is_left_to_the_server(unclosed: str) -> None:
     assert list(split(f"SELECT 1;\n{unclosed}; COMMIT;", PATH))[1:] == [Statement(f"{unclosed}; COMMIT;", 2)]
 
 
-def test_our_own_outbox_is_cut_as_we_wrote_it() -> None:
+def test_our_own_outbox_script_is_split_correctly() -> None:
     found = statements(OUTBOX_SQL.read_text(encoding="utf-8"))
     assert found[0].startswith("CREATE TABLE datalake.cdc_events")
     assert found[-1].startswith("CREATE PUBLICATION")
@@ -67,7 +67,7 @@ def test_our_own_outbox_is_cut_as_we_wrote_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("statement", "says"),
+    ("statement", "message"),
     [
         ("COMMIT", "COMMIT: the load is one transaction"),
         ("begin", "BEGIN: the load is one transaction"),
@@ -82,21 +82,21 @@ def test_our_own_outbox_is_cut_as_we_wrote_it() -> None:
         ("COPY t\nFROM\nSTDIN", "--inserts"),
     ],
 )
-def test_what_cannot_be_loaded_is_refused_with_file_and_line(statement: str, says: str) -> None:
+def test_unsupported_statements_are_rejected_with_file_and_line(statement: str, message: str) -> None:
     with pytest.raises(LoadError) as refused:
         statements(f"SELECT 1;\n\n{statement};")
     assert refused.value.user_message.startswith("some.sql, line 3: ")
-    assert says in refused.value.user_message
+    assert message in refused.value.user_message
 
 
-def test_a_folder_is_read_in_the_order_of_names(tmp_path: Path) -> None:
+def test_scripts_of_a_folder_are_read_in_name_order(tmp_path: Path) -> None:
     (tmp_path / "10_b.sql").write_text("SELECT 2")
     (tmp_path / "02_a.sql").write_text("\ufeffSELECT 1", encoding="utf-8")
     (tmp_path / "notes.txt").write_text("COMMIT")
     assert [script.statements[0].text for script in read_folder(tmp_path)] == ["SELECT 1", "SELECT 2"]
 
 
-def test_a_folder_without_scripts_and_files_that_are_no_text_are_refused(tmp_path: Path) -> None:
+def test_folders_without_scripts_and_binary_files_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(LoadError, match="is not a folder"):
         read_folder(tmp_path / "missing")
     with pytest.raises(LoadError, match=r"no \.sql file"):

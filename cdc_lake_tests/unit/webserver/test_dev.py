@@ -1,6 +1,6 @@
 """`dagster dev` with our web server: the processes that it starts.
 
-It uses dagster._cli.dev.open_ipc_subprocess, which is no public part of Dagster: this test names it.
+It uses dagster._cli.dev.open_ipc_subprocess, a private function of Dagster; this test fails when it changes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 from dagster._cli import dev
 
 
-def test_the_web_server_is_ours_and_the_daemon_dagsters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dev_starts_our_web_server_and_dagsters_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "open_ipc_subprocess(\n" in inspect.getsource(dev.dev_command_impl)
     started: list[list[str]] = []
 
@@ -28,11 +28,11 @@ def test_the_web_server_is_ours_and_the_daemon_dagsters(tmp_path: Path, monkeypa
         def wait(self, timeout: float) -> int:
             return int(timeout) and self.returncode
 
-    def opened(command: list[str], **_: Any) -> Ended:  # noqa: ANN401
+    def record_start(command: list[str], **_: Any) -> Ended:  # noqa: ANN401
         started.append(command)
         return Ended()
 
-    monkeypatch.setattr(dev, "open_ipc_subprocess", opened)
+    monkeypatch.setattr(dev, "open_ipc_subprocess", record_start)
     monkeypatch.setattr(dev, "_CHECK_SUBPROCESS_INTERVAL", 0)
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
     monkeypatch.setattr(sys, "argv", ["dagster", "dev", "--empty-workspace", "--port", "3456"])

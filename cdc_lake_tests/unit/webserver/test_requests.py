@@ -1,4 +1,4 @@
-"""Which requests reach Dagster's web server: those of its own pages and of programs."""
+"""Only requests of Dagster's own pages and of programs reach its web server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PROTOCOL = ["graphql-ws"]
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    """A client of Dagster's own application without a code location, as our module serves it."""
+    """A client of Dagster's application as our module serves it, without a code location."""
     with (
         DagsterInstance.local_temp(str(tmp_path_factory.mktemp("dagster"))) as instance,
         WorkspaceProcessContext(instance, EmptyWorkspaceTarget()) as context,
@@ -32,7 +32,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
 
 
 @pytest.fixture
-def ran(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+def mutation_runs(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """An entry for each run of MUTATION."""
     del client
     calls: list[bool] = []
@@ -40,17 +40,17 @@ def ran(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return calls
 
 
-def test_dagsters_own_pages_and_programs_are_answered(client: TestClient, ran: list[bool]) -> None:
+def test_requests_of_dagsters_pages_and_of_programs_are_accepted(client: TestClient, mutation_runs: list[bool]) -> None:
     body = {"query": MUTATION}
     for headers in ({}, {"Origin": OWN}, {"Host": "localhost:3000", "Origin": "http://localhost:3000"}):
         assert client.get("/", headers=headers).status_code == 200
         assert client.post("/graphql?op=x", json=body, headers=headers).is_success
     assert client.post("/graphql", content=MUTATION, headers={"Content-Type": "application/graphql"}).is_success
-    assert len(ran) == 4
+    assert len(mutation_runs) == 4
 
 
 @pytest.mark.parametrize("origin", [None, OWN])
-def test_subscriptions_of_its_own_pages_are_answered(client: TestClient, origin: str | None) -> None:
+def test_subscriptions_of_dagsters_pages_are_accepted(client: TestClient, origin: str | None) -> None:
     headers = {} if origin is None else {"Origin": origin}
     with client.websocket_connect(SOCKET, subprotocols=PROTOCOL, headers=headers) as socket:
         socket.send_json({"type": "connection_init"})
@@ -69,23 +69,25 @@ FOREIGN = [
 
 
 @pytest.mark.parametrize("headers", FOREIGN)
-def test_a_foreign_page_gets_nothing(client: TestClient, headers: dict[str, str]) -> None:
+def test_a_foreign_page_cannot_read(client: TestClient, headers: dict[str, str]) -> None:
     for path in ("/", "/server_info", "/logs/x.out"):
         assert client.get(path, headers=headers).status_code in {400, 403}
     assert client.post("/report_asset_materialization/x", headers=headers).status_code in {400, 403}
 
 
 @pytest.mark.parametrize("headers", FOREIGN)
-def test_a_foreign_page_runs_no_operation(client: TestClient, ran: list[bool], headers: dict[str, str]) -> None:
+def test_a_foreign_page_cannot_run_an_operation(
+    client: TestClient, mutation_runs: list[bool], headers: dict[str, str]
+) -> None:
     body = {"query": MUTATION}
     assert client.post("/graphql", json=body, headers=headers).status_code in {400, 403}
     assert client.post("/graphql", params=body, headers={**headers, "Content-Type": "text/plain"}).is_client_error
     assert client.get("/graphql", params=body, headers=headers).is_client_error
-    assert ran == []
+    assert mutation_runs == []
 
 
 @pytest.mark.parametrize("headers", FOREIGN)
-def test_a_foreign_page_gets_no_subscription(client: TestClient, headers: dict[str, str]) -> None:
+def test_a_foreign_page_cannot_subscribe(client: TestClient, headers: dict[str, str]) -> None:
     with (
         pytest.raises(WebSocketDenialResponse) as refused,
         client.websocket_connect(SOCKET, subprotocols=PROTOCOL, headers=headers),
@@ -95,7 +97,7 @@ def test_a_foreign_page_gets_no_subscription(client: TestClient, headers: dict[s
 
 
 @pytest.mark.parametrize(
-    "sent",
+    "request_arguments",
     [
         {"method": "GET", "params": {"query": MUTATION}},
         {"method": "GET", "params": {"query": MUTATION}, "headers": {"Accept": "text/html"}},
@@ -109,9 +111,9 @@ def test_a_foreign_page_gets_no_subscription(client: TestClient, headers: dict[s
         {"method": "POST", "data": {"query": MUTATION}},
     ],
 )  # fmt: skip
-def test_what_any_page_can_send_without_an_origin_runs_nothing(
-    client: TestClient, ran: list[bool], sent: dict[str, Any]
+def test_requests_that_any_page_can_send_run_no_operation(
+    client: TestClient, mutation_runs: list[bool], request_arguments: dict[str, Any]
 ) -> None:
-    answer = client.request(url="/graphql", **sent)
-    assert answer.status_code == 403 or "graphiql" in answer.text
-    assert ran == []
+    response = client.request(url="/graphql", **request_arguments)
+    assert response.status_code == 403 or "graphiql" in response.text
+    assert mutation_runs == []

@@ -1,9 +1,9 @@
 #!/bin/bash
-# Python for our jobs on the machines of an EMR cluster: a bootstrap action (docs/aws.md says how it gets there).
+# Bootstrap action for EMR clusters: installs Python 3.11 and the packages of requirements.lock in /opt/cdc-lake, the
+# default of `emr.cluster.python`. docs/aws.md describes the upload of this script.
 #
-# Here: Python 3.11 and what requirements.lock names, at /opt/cdc-lake, where `emr.cluster.python` looks for it.
-# Not here: the jobs' own code and jars, which come with each job. Run by EMR as its user hadoop; the argument is the
-# lock's URI (s3://…/requirements.lock), from infra/aws/stacks/spark.py.
+# EMR runs it as user hadoop; the argument is the lock's URI (s3://…/requirements.lock), from infra/aws/stacks/spark.py.
+# The jobs' own code and jars are submitted with each job.
 set -euo pipefail
 
 lock=${1:?the URI of requirements.lock is missing}

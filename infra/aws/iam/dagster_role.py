@@ -1,4 +1,4 @@
-"""What Dagster's code location may do: what the `aws` profile's resources ask of AWS."""
+"""The permissions of Dagster's code location: the AWS calls of the `aws` profile's resources."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections.abc import Iterable, Sequence
 
 from aws_cdk import aws_iam as iam
 
-from infra.aws.iam.grants import LOOK, puts, reads, reads_secret, reads_topics, writes
+from infra.aws.iam.grants import DESCRIBE_TOPIC, puts, reads, reads_secret, reads_topics, writes
 from infra.aws.iam.policies import allow, arn, kafka_arn, on_any
-from infra.aws.stacks.base_stack import LakeStack
 from infra.aws.stacks.catalog import CatalogStack
 from infra.aws.stacks.connect import ConnectStack, offsets_topic
 from infra.aws.stacks.object_events import EventsStack
-from infra.aws.stacks.shared_parameters import told
-from infra.aws.stacks.spark import CLUSTER_TOLD, SparkStack
+from infra.aws.stacks.shared.base_stack import LakeStack
+from infra.aws.stacks.shared.shared_parameters import shared_value
+from infra.aws.stacks.spark import CLUSTER_PARAMETER, SparkStack
 from infra.aws.stacks.storage import StorageStack
 from resources.aws.metrics import NAMESPACE
 
 RUN_LOGS = "dagster-logs/"
-"""Where image/dagster.yaml has what runs print, in the bucket `work`."""
+"""Prefix of the runs' output in the bucket `work`, as in image/dagster.yaml."""
 _CATALOG = "datacatalog/AwsDataCatalog"
 
 
 def object_statements(storage: StorageStack, events: EventsStack) -> list[iam.PolicyStatement]:
-    """Buckets and the queue of their events."""
+    """Return the permissions on buckets and on the queue of their events."""
     queue = ["DeleteMessage", "GetQueueAttributes", "ReceiveMessage"]
     return [
         *writes(storage.lake),
@@ -35,12 +35,12 @@ def object_statements(storage: StorageStack, events: EventsStack) -> list[iam.Po
 
 
 def run_log_statements(storage: StorageStack) -> list[iam.PolicyStatement]:
-    """Reading what runs printed, for the web server."""
+    """Return the permission to read the runs' output, for the web server."""
     return reads(storage.work, RUN_LOGS)
 
 
 def kafka_statements(stack: LakeStack, cluster: str) -> list[iam.PolicyStatement]:
-    """Topics are made, changed and looked at; records are read by explicit offsets, in a group that commits none."""
+    """Return the permissions to create, alter, describe, read and delete topics; readers commit no offsets."""
 
     def on(names: Iterable[str], *actions: str) -> iam.PolicyStatement:
         topics = [kafka_arn(stack, cluster, "topic", name) for name in names]
@@ -50,16 +50,19 @@ def kafka_statements(stack: LakeStack, cluster: str) -> list[iam.PolicyStatement
     return [
         *reads_topics(stack, stack.size, cluster, groups=["cdc-lake-reader-*"]),
         on((f"{each}.*" for each in prefixes), "AlterTopicDynamicConfiguration", "CreateTopic", "DeleteTopic"),
-        # `cdc-lake reset` takes away Debezium's own heartbeats too, and ends the offsets of a connector that went.
-        on((f"__debezium-heartbeat.{each}" for each in prefixes), *LOOK, "DeleteTopic"),
-        on(map(offsets_topic, stack.size.pipelines), *LOOK, "ReadData", "WriteData"),
+        # `cdc-lake reset` also deletes Debezium's heartbeat topics, and a deleted connector's offsets.
+        on((f"__debezium-heartbeat.{each}" for each in prefixes), *DESCRIBE_TOPIC, "DeleteTopic"),
+        on(map(offsets_topic, stack.size.pipelines), *DESCRIBE_TOPIC, "ReadData", "WriteData"),
         allow(["kafka-cluster:WriteDataIdempotently", "kafka:DescribeClusterV2"], [cluster]),
         on_any("kafka:GetBootstrapBrokers"),
     ]
 
 
 def connect_statements(stack: LakeStack, connect: ConnectStack, secret: str) -> list[iam.PolicyStatement]:
-    """Connectors. Making one sets up its log with the maker's rights; plugins are a person's to upload."""
+    """Return the permissions on connectors. Plugins are uploaded by a person.
+
+    MSK Connect sets up a connector's log and network interfaces with the rights of its creator.
+    """
     changes = [*(f"{verb}Connector" for verb in ("Delete", "Describe", "Update")), "ListConnectorOperations"]
     changes += ["ListTagsForResource", "TagResource"]
     workers = arn(stack, "kafkaconnect", f"worker-configuration/{stack.size.prefix}-*")
@@ -88,19 +91,19 @@ def connect_statements(stack: LakeStack, connect: ConnectStack, secret: str) -> 
 
 
 def restart_statement(stack: LakeStack) -> iam.PolicyStatement:
-    """Actions that are younger than cfn-lint's list of them; boto3 has their calls."""
+    """Return the permission for actions that cfn-lint's list does not contain yet; boto3 has their calls."""
     return allow(["kafkaconnect:RestartConnector", "kafkaconnect:ResumeConnector"], [_connectors(stack)])
 
 
 def catalog_statements(stack: LakeStack, catalog: CatalogStack) -> list[iam.PolicyStatement]:
-    """Tables and views of the one database, and queries in the one workgroup."""
+    """Return the permissions on tables and views of the databases, and on queries in the workgroup."""
     tables = ["BatchCreatePartition", "CreateTable", "DeleteTable", "UpdateTable"]
     tables += ["GetDatabase", "GetPartitions", "GetTable", "GetTables"]
-    athena = ["GetDatabases", "GetPartition", "BatchGetPartition"]  # which Athena asks Glue with its caller's rights
+    athena = ["GetDatabases", "GetPartition", "BatchGetPartition"]  # Athena calls them with its caller's rights
     queries = ["GetQueryExecution", "GetQueryResults", "StartQueryExecution", "StopQueryExecution"]
     return [
         allow([f"glue:{action}" for action in (*tables, *athena)], catalog.arns()),
-        # Athena's guide asks this of every caller, whatever the database.
+        # Athena's guide requires this of every caller, for any database.
         allow(["glue:GetDatabase"], [arn(stack, "glue", each) for each in ("catalog", "database/default")]),
         allow([f"athena:{action}" for action in queries], [catalog.workgroup_arn()]),
         allow(["athena:GetDataCatalog"], [arn(stack, "athena", _CATALOG)]),
@@ -108,7 +111,7 @@ def catalog_statements(stack: LakeStack, catalog: CatalogStack) -> list[iam.Poli
 
 
 def spark_statements(stack: LakeStack, spark: SparkStack) -> list[iam.PolicyStatement]:
-    """Jobs on the one application, and steps on the one cluster."""
+    """Return the permissions on jobs of the application and on steps of the cluster."""
     application = spark.application.attr_arn
     runs = [f"emr-serverless:{action}" for action in ("CancelJobRun", "GetJobRun")]
     statements = [
@@ -118,13 +121,13 @@ def spark_statements(stack: LakeStack, spark: SparkStack) -> list[iam.PolicyStat
     ]
     if spark.cluster is not None:
         steps = ["AddJobFlowSteps", "CancelSteps", "DescribeCluster", "DescribeStep", "ListSteps"]
-        cluster = arn(stack, "elasticmapreduce", f"cluster/{told(stack, spark, CLUSTER_TOLD)}")
+        cluster = arn(stack, "elasticmapreduce", f"cluster/{shared_value(stack, spark, CLUSTER_PARAMETER)}")
         statements.append(allow([f"elasticmapreduce:{action}" for action in steps], [cluster]))
     return statements
 
 
 def metric_statements() -> Sequence[iam.PolicyStatement]:
-    """Telling how old the lake is and what waits for landing (resources/aws/metrics.py)."""
+    """Return the permission to publish metrics (resources/aws/metrics.py)."""
     return [
         on_any("cloudwatch:PutMetricData", conditions={"StringEquals": {"cloudwatch:namespace": NAMESPACE}}),
     ]

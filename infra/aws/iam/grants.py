@@ -1,4 +1,4 @@
-"""What several roles are allowed: objects, topics, tables, secrets."""
+"""Policy statements that several roles share: for objects, topics, tables and secrets."""
 
 from __future__ import annotations
 
@@ -8,42 +8,42 @@ from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 
-from infra.aws.iam.policies import allow, arn, kafka_arn
+from infra.aws.iam.policies import allow, arn, kafka_arn, secret_arn
 from infra.aws.sizes.sizes import Size
 
 _LIST = ["s3:GetBucketLocation", "s3:ListBucket", "s3:ListBucketMultipartUploads"]
 _PUT = ["s3:AbortMultipartUpload", "s3:ListMultipartUploadParts", "s3:PutObject"]
-LOOK = ["DescribeTopic", "DescribeTopicDynamicConfiguration"]
-"""At a Kafka topic: what it is, its offsets, its settings."""
+DESCRIBE_TOPIC = ["DescribeTopic", "DescribeTopicDynamicConfiguration"]
+"""Describing a Kafka topic, its offsets and its settings."""
 _TABLES = ["GetDatabase", "GetDatabases", "GetPartition", "GetPartitions", "GetTable", "GetTables"]
 
 
 def reads(bucket: s3.IBucket, *prefixes: str) -> list[iam.PolicyStatement]:
-    """Listing a bucket and reading its objects below the prefixes (all without)."""
+    """Return the permissions to list a bucket and to read objects below the prefixes (default: all objects)."""
     return [allow(_LIST, [bucket.bucket_arn]), allow(["s3:GetObject"], _below(bucket, prefixes))]
 
 
 def puts(bucket: s3.IBucket, *prefixes: str) -> list[iam.PolicyStatement]:
-    """Reading and putting objects below the prefixes (all without)."""
+    """Return the permissions to read and put objects below the prefixes (default: all objects)."""
     return [allow(_LIST, [bucket.bucket_arn]), allow(["s3:GetObject", *_PUT], _below(bucket, prefixes))]
 
 
 def writes(bucket: s3.IBucket, *prefixes: str) -> list[iam.PolicyStatement]:
-    """What puts() allows, and deleting. Old versions stay out of reach."""
+    """Return the permissions of puts() and those to delete objects, but not to delete old versions."""
     return [*puts(bucket, *prefixes), allow(["s3:DeleteObject"], _below(bucket, prefixes))]
 
 
 def connects(cluster: str) -> iam.PolicyStatement:
-    """Speaking to a Kafka cluster at all."""
+    """Return the permission to connect to a Kafka cluster."""
     return allow(["kafka-cluster:Connect", "kafka-cluster:DescribeCluster"], [cluster])
 
 
 def reads_topics(stack: Stack, size: Size, cluster: str, groups: Sequence[str]) -> list[iam.PolicyStatement]:
-    """Reading the pipelines' topics, as a member of the consumer groups."""
+    """Return the permissions to read the pipelines' topics as a member of the consumer groups."""
     topics = [kafka_arn(stack, cluster, "topic", f"{prefix}.*") for prefix in size.topic_prefixes]
     return [
         connects(cluster),
-        allow([f"kafka-cluster:{action}" for action in (*LOOK, "ReadData")], topics),
+        allow([f"kafka-cluster:{action}" for action in (*DESCRIBE_TOPIC, "ReadData")], topics),
         allow(
             ["kafka-cluster:AlterGroup", "kafka-cluster:DescribeGroup"],
             [kafka_arn(stack, cluster, "group", group) for group in groups],
@@ -52,18 +52,27 @@ def reads_topics(stack: Stack, size: Size, cluster: str, groups: Sequence[str]) 
 
 
 def reads_tables(stack: Stack, catalog: Sequence[str]) -> iam.PolicyStatement:
-    """Looking up tables. Spark's Hive client asks for the database `default` and for functions at every start."""
+    """Return the permission to read tables' definitions.
+
+    Spark's Hive client requests the database `default` and its functions at every start.
+    """
     default = [arn(stack, "glue", each) for each in ("database/default", "userDefinedFunction/*")]
     return allow([f"glue:{action}" for action in (*_TABLES, "GetUserDefinedFunctions")], [*catalog, *default])
 
 
 def reads_secret(secret_arn: str) -> iam.PolicyStatement:
-    """Reading one secret."""
+    """Return the permission to read one secret."""
     return allow(["secretsmanager:GetSecretValue"], [secret_arn])
 
 
+def reads_registry_secret(stack: Stack, size: Size) -> list[iam.PolicyStatement]:
+    """Return the permission to read the schema registry's credentials; empty if the size names no secret."""
+    secret = size.registry.secret if size.registry else None
+    return [reads_secret(secret_arn(stack, secret))] if secret else []
+
+
 def grant(role: iam.Role, *statements: iam.PolicyStatement) -> None:
-    """Give a role statements."""
+    """Add statements to a role."""
     for statement in statements:
         role.add_to_policy(statement)
 

@@ -1,4 +1,4 @@
-"""Statements of IAM policies, held to least privilege as they are written."""
+"""Creates statements of IAM policies and rejects those that are wider than necessary."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Mapping, Sequence
 from aws_cdk import ArnFormat, Fn, Stack
 from aws_cdk import aws_iam as iam
 
-_DELIVERY = "MSK Connect sets the delivery of a connector's log up with its maker's rights; AWS names no resource here"
-_LOOKS = "MSK Connect looks at the network with its maker's rights; Describe calls of EC2 name no resource"
+_DELIVERY = "MSK Connect sets up a connector's log delivery with its creator's rights; AWS defines no resource for it"
+_DESCRIBES = "MSK Connect reads the network with the creator's rights; EC2's Describe calls have no resource"
 
 ONLY_ON_STAR: Mapping[str, str] = {
-    "cloudwatch:GetMetricData": "a metric is no resource, and no condition narrows reading",
-    "cloudwatch:PutMetricData": "a metric is no resource; the condition cloudwatch:namespace narrows it instead",
-    "ec2:DescribeNetworkInterfaces": _LOOKS,
-    "ec2:DescribeSecurityGroups": _LOOKS,
-    "ec2:DescribeSubnets": _LOOKS,
-    "ec2:DescribeVpcs": _LOOKS,
-    "ecr:GetAuthorizationToken": "the token is the registry's; which images it opens is the other statements' matter",
+    "cloudwatch:GetMetricData": "a metric is not a resource, and no condition restricts reading",
+    "cloudwatch:PutMetricData": "a metric is not a resource; the condition cloudwatch:namespace restricts it",
+    "ec2:DescribeNetworkInterfaces": _DESCRIBES,
+    "ec2:DescribeSecurityGroups": _DESCRIBES,
+    "ec2:DescribeSubnets": _DESCRIBES,
+    "ec2:DescribeVpcs": _DESCRIBES,
+    "ecr:GetAuthorizationToken": "the token is for the whole registry; other statements restrict the images",
     "kafka:GetBootstrapBrokers": "AWS defines no resource for it",
-    "kafkaconnect:CreateConnector": "a connector has no ARN before it is made",
+    "kafkaconnect:CreateConnector": "a connector has no ARN before it is created",
     "kafkaconnect:ListConnectors": "a list has no ARN",
     "logs:CreateLogDelivery": _DELIVERY,
     "logs:DeleteLogDelivery": _DELIVERY,
@@ -29,36 +29,38 @@ ONLY_ON_STAR: Mapping[str, str] = {
     "logs:ListLogDeliveries": _DELIVERY,
     "logs:PutResourcePolicy": _DELIVERY,
     "logs:UpdateLogDelivery": _DELIVERY,
-    "quicksight:CreateDataSource": "a data source has no ARN before it is made",
+    "quicksight:CreateDataSource": "a data source has no ARN before it is created",
     "quicksight:ListDataSets": "a list has no ARN",
-    "ssmmessages:CreateControlChannel": "a channel of Session Manager is no resource",
-    "ssmmessages:CreateDataChannel": "a channel of Session Manager is no resource",
-    "ssmmessages:OpenControlChannel": "a channel of Session Manager is no resource",
-    "ssmmessages:OpenDataChannel": "a channel of Session Manager is no resource",
+    "ssmmessages:CreateControlChannel": "a channel of Session Manager is not a resource",
+    "ssmmessages:CreateDataChannel": "a channel of Session Manager is not a resource",
+    "ssmmessages:OpenControlChannel": "a channel of Session Manager is not a resource",
+    "ssmmessages:OpenDataChannel": "a channel of Session Manager is not a resource",
 }
-"""What may stand on `*`, and why. A test holds it against the service authorization reference."""
+"""Actions that are allowed on `*`, with the reason. A test compares them with the service authorization reference."""
 
 
 def allow(
     actions: Sequence[str], resources: Sequence[str], conditions: Mapping[str, object] | None = None
 ) -> iam.PolicyStatement:
-    """A statement that allows the actions. Raises ValueError where it is wider than it has to be."""
+    """Return a statement that allows the actions. Raises ValueError if it is wider than necessary."""
     if families := [action for action in actions if "*" in action]:
-        raise ValueError(f"{', '.join(families)} stands for whatever AWS adds to it: name each action that is needed")
+        raise ValueError(
+            f"Cannot allow {', '.join(families)}: AWS may add actions to it. Name each action that is needed."
+        )
     if "*" in resources and (narrower := [action for action in actions if action not in ONLY_ON_STAR]):
         raise ValueError(
-            f"{', '.join(narrower)} on every resource: name the resources, or give the reason in ONLY_ON_STAR"
+            f"Cannot allow {', '.join(narrower)} on every resource. Name the resources, or the reason in ONLY_ON_STAR."
         )
     return iam.PolicyStatement(actions=list(actions), resources=list(resources), conditions=conditions)
 
 
 def on_any(*actions: str, conditions: Mapping[str, object] | None = None) -> iam.PolicyStatement:
-    """A statement for actions of ONLY_ON_STAR. Raises ValueError for another one."""
+    """Return a statement for actions of ONLY_ON_STAR. Raises ValueError for another action."""
     return allow(actions, ["*"], conditions)
 
 
 def service(name: str, stack: Stack, *, source: str | None = None) -> iam.ServicePrincipal:
-    """An AWS service as who may take a role, for this account's resources only (no confused deputy)."""
+    """Return an AWS service as a role's principal, for this account's resources only (no confused deputy)."""
     conditions: dict[str, object] = {"StringEquals": {"aws:SourceAccount": stack.account}}
     if source is not None:
         conditions["ArnLike"] = {"aws:SourceArn": source}
@@ -66,14 +68,22 @@ def service(name: str, stack: Stack, *, source: str | None = None) -> iam.Servic
 
 
 def arn(stack: Stack, service_name: str, resource: str, *, region: str | None = None) -> str:
-    """The ARN of a resource of this account and region, `resource` with its type: `table/datalake/x`."""
+    """Return the ARN of a resource of this account and region; `resource` includes the type: `table/datalake/x`."""
     made: str = stack.format_arn(
         service=service_name, resource=resource, region=region, arn_format=ArnFormat.NO_RESOURCE_NAME
     )
     return made
 
 
+def secret_arn(stack: Stack, secret: str) -> str:
+    """Return the ARN of a secret, given by its ARN or its name, for a statement's resources.
+
+    Secrets Manager appends a hyphen and six random characters to a name, so the pattern matches no other name.
+    """
+    return secret if secret.startswith("arn:") else arn(stack, "secretsmanager", f"secret:{secret}-??????")
+
+
 def kafka_arn(stack: Stack, cluster_arn: str, kind: str, name: str) -> str:
-    """The ARN of a cluster's `topic`, `group` or `transactional-id`: the cluster's name and UUID are part of it."""
+    """Return the ARN of a cluster's `topic`, `group` or `transactional-id`, with the cluster's name and UUID."""
     path = Fn.split("/", cluster_arn)
     return arn(stack, "kafka", f"{kind}/{Fn.select(1, path)}/{Fn.select(2, path)}/{name}")

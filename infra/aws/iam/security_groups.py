@@ -1,4 +1,7 @@
-"""Who may speak to whom: every security group and every rule of ours."""
+"""Security groups and their rules: which component may connect to which.
+
+The descriptions are properties of AWS resources; changing a group's description replaces the group.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ _EMR_PRIMARY = 8443
 
 
 class SecurityGroups(Construct):
-    """The groups by who has them. None is open to addresses; each rule names another group."""
+    """One group for each component. No rule opens a port to IP addresses; each names another group."""
 
     def __init__(self, scope: Construct, id_: str, vpc: ec2.IVpc, size: Size) -> None:
         super().__init__(scope, id_)
@@ -38,36 +41,36 @@ class SecurityGroups(Construct):
         self._emr()
 
     def _source(self, size: Size) -> None:
-        self._let(self.connect, self.postgres, POSTGRES, "Debezium reads the replication slot and the snapshot")
-        # Dagster's `source` asset makes publication, heartbeat table and triggers; its checks look at slot and rows.
-        self._let(self.dagster, self.postgres, POSTGRES, "source assets and checks of Dagster")
+        self._allow(self.connect, self.postgres, POSTGRES, "Debezium reads the replication slot and the snapshot")
+        # Dagster's `source` asset creates publication, heartbeat table and triggers; its checks read slot and rows.
+        self._allow(self.dagster, self.postgres, POSTGRES, "source assets and checks of Dagster")
         if size.database.read_by_spark:
-            self._let(self.spark, self.postgres, POSTGRES, "cdc-lake verify compares rows in Spark")
+            self._allow(self.spark, self.postgres, POSTGRES, "cdc-lake verify compares rows in Spark")
 
     def _kafka(self) -> None:
-        # A connector has this group beside `connect`: MSK Connect wants to reach its cluster from within.
-        self._let(self.kafka, self.kafka, KAFKA_IAM, "Connect workers, which carry this group")
-        self._let(self.spark, self.kafka, KAFKA_IAM, "landing reads topics")
-        self._let(self.dagster, self.kafka, KAFKA_IAM, "topics, offsets and checks")
-        self._let(self.access, self.kafka, KAFKA_IAM, "people, through a forwarded port")
+        # A connector has this group and `connect`: MSK Connect reaches the cluster from within this group.
+        self._allow(self.kafka, self.kafka, KAFKA_IAM, "Connect workers, which carry this group")
+        self._allow(self.spark, self.kafka, KAFKA_IAM, "landing reads topics")
+        self._allow(self.dagster, self.kafka, KAFKA_IAM, "topics, offsets and checks")
+        self._allow(self.access, self.kafka, KAFKA_IAM, "people, through a forwarded port")
 
     def _dagster(self) -> None:
-        self._let(self.dagster, self.dagster, CODE_LOCATION, "webserver and daemon ask the code location")
-        self._let(self.access, self.dagster, WEBSERVER, "people, through a forwarded port")
-        self._let(self.dagster, self.dagster_storage, POSTGRES, "runs, events and cursors")
+        self._allow(self.dagster, self.dagster, CODE_LOCATION, "webserver and daemon ask the code location")
+        self._allow(self.access, self.dagster, WEBSERVER, "people, through a forwarded port")
+        self._allow(self.dagster, self.dagster_storage, POSTGRES, "runs, events and cursors")
 
     def _emr(self) -> None:
-        """What EMR demands of groups in private subnets before it starts, and adds if it is missing."""
-        self._let(self.emr_primary, self.emr_service, _EMR_SERVICE, "EMR: the primary node asks the service")
+        """Add the rules that EMR requires in private subnets; it checks them at its start and adds missing ones."""
+        self._allow(self.emr_primary, self.emr_service, _EMR_SERVICE, "EMR: the primary node asks the service")
         for nodes in (self.emr_primary, self.emr_core):
-            self._let(self.emr_service, nodes, _EMR_PRIMARY, "EMR: the service asks the nodes")
+            self._allow(self.emr_service, nodes, _EMR_PRIMARY, "EMR: the service asks the nodes")
         self.emr_service.add_egress_rule(self.emr_primary, ec2.Port.tcp(_EMR_PRIMARY), "EMR")
         self.emr_service.add_egress_rule(self.emr_core, ec2.Port.tcp(_EMR_PRIMARY), "EMR")
         for group in (self.emr_primary, self.emr_core, self.emr_service, self.spark):
             Tags.of(group).add("for-use-with-amazon-emr-managed-policies", "true")
 
     def _group(self, name: str, description: str, *, answers_only: bool = False) -> ec2.SecurityGroup:
-        """A group; one that answers only opens no connection itself."""
+        """Return a new group; with `answers_only`, it may not open connections."""
         return ec2.SecurityGroup(
             self,
             name.title().replace("-", ""),
@@ -77,5 +80,5 @@ class SecurityGroups(Construct):
             allow_all_outbound=not answers_only,
         )
 
-    def _let(self, who: ec2.SecurityGroup, to: ec2.SecurityGroup, port: int, why: str) -> None:
+    def _allow(self, who: ec2.SecurityGroup, to: ec2.SecurityGroup, port: int, why: str) -> None:
         to.add_ingress_rule(who, ec2.Port.tcp(port), why)

@@ -1,16 +1,25 @@
-"""Who Spark's jobs are, and who EMR is when it makes machines for them."""
+"""The roles of Spark's jobs, and the role with which EMR creates machines for them."""
 
 from __future__ import annotations
 
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from infra.aws.iam.grants import grant, puts, reads, reads_secret, reads_tables, reads_topics, writes
+from infra.aws.iam.grants import (
+    grant,
+    puts,
+    reads,
+    reads_registry_secret,
+    reads_secret,
+    reads_tables,
+    reads_topics,
+    writes,
+)
 from infra.aws.iam.policies import allow, service
 from infra.aws.sizes.size_models import Emr
-from infra.aws.stacks.base_stack import LakeStack
 from infra.aws.stacks.catalog import CatalogStack
 from infra.aws.stacks.database import DatabaseStack
+from infra.aws.stacks.shared.base_stack import LakeStack
 from infra.aws.stacks.storage import StorageStack
 from infra.aws.stacks.streaming import StreamingStack
 
@@ -18,7 +27,7 @@ SERVICE_POLICY = "service-role/AmazonEMRServicePolicy_v2"
 
 
 class SparkRoles(Construct):
-    """`nodes` for machines of a cluster, `jobs` for jobs of EMR Serverless: both may do what jobs do, and no more."""
+    """`nodes` for a cluster's machines, `jobs` for EMR Serverless; both have the permissions of the jobs only."""
 
     def __init__(
         self,
@@ -41,12 +50,13 @@ class SparkRoles(Construct):
         for role in (self.nodes, self.jobs):
             grant(
                 role,
-                *reads(storage.artifacts, "spark/", *_given(scope.size.emr)),
-                *puts(storage.artifacts, "spark/runs/"),  # where a job leaves its report
+                *reads(storage.artifacts, "spark/", *_uploaded_keys(scope.size.emr)),
+                *puts(storage.artifacts, "spark/runs/"),  # where a job writes its report
                 *writes(storage.lake),
                 *puts(storage.work, "emr-logs/"),
                 *reads_topics(scope, scope.size, streaming.cluster_arn, groups=["spark-kafka-*"]),
                 reads_tables(scope, catalog.arns()),
+                *reads_registry_secret(scope, scope.size),
             )
             if scope.size.database.read_by_spark:
                 grant(role, reads_secret(database.replication_secret.secret_arn))
@@ -68,7 +78,7 @@ class SparkRoles(Construct):
         )
 
 
-def _given(emr: Emr) -> list[str]:
-    """What a person has put into the bucket of artifacts for Spark."""
+def _uploaded_keys(emr: Emr) -> list[str]:
+    """Return the keys of the objects for Spark that a person uploads to the bucket of artifacts."""
     of_cluster: tuple[str | None, ...] = (emr.cluster.bootstrap, emr.cluster.requirements) if emr.cluster else ()
     return [key for key in (emr.environment, *of_cluster) if key]

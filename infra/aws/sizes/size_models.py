@@ -1,4 +1,4 @@
-"""The parts of an environment's size, one model a stack."""
+"""The parts of an environment's size, one model for each stack."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ ZONES = 2
 _KEY = r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$"
 _PLUGIN = r"^arn:aws[a-z-]*:kafkaconnect:[a-z0-9-]+:\d{12}:custom-plugin/[^/@]+/[^/@]+(@\d+)?$"
 _INSTANCE = r"^[a-z][a-z0-9]*\.[a-z0-9]+$"
+_ARN_OR_NAME = r"^(arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[\w/+=.@-]+-[A-Za-z0-9]{6}|[\w/+=.@-]+)$"
+_WITHOUT_LOGIN = r"^https?://[^\s/@?#]+(/[^\s@?#]*)?$"
 Count = Annotated[int, Field(ge=1)]
 Days = Annotated[int, Field(ge=1, le=3650)]
 
 
 class Part(BaseModel):
-    """A part: no field that isn't known, and none that changes."""
+    """A part of a size; immutable, and without unknown fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Network(Part):
-    """The VPC. Fewer NAT gateways than zones: an outage of the gateway's zone cuts the other one off."""
+    """The VPC. With fewer NAT gateways than zones, an outage of a gateway's zone also disconnects the other zone."""
 
     cidr: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+\.\d+/(1[6-9]|2[0-4])$")] = "10.60.0.0/16"
     nat_gateways: Annotated[int, Field(ge=1, le=ZONES)]
@@ -35,10 +37,10 @@ class Database(Part):
     version: Annotated[str, Field(pattern=r"^1\d\.\d+$")] = "16.9"
     min_capacity: Annotated[float, Field(ge=0.5, le=256, multiple_of=0.5)]
     max_capacity: Annotated[float, Field(ge=1, le=256, multiple_of=0.5)]
-    instances: Annotated[int, Field(ge=1, le=15, description="A writer, and readers that a failover can take.")]
+    instances: Annotated[int, Field(ge=1, le=15, description="A writer, and readers for failover.")]
     backup_days: Annotated[int, Field(ge=1, le=35)]
     read_by_spark: bool = True
-    """`cdc-lake verify` compares rows in Spark, which reads them from the source itself."""
+    """Whether Spark may connect to the source, which `cdc-lake verify` requires."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Database:
@@ -64,14 +66,14 @@ class Kafka(Part):
         if value.startswith("kafka.t3."):
             raise ValueError(
                 "t3 brokers accept one TCP connection a second with IAM authentication, which Connect and Spark "
-                "exceed at once: take kafka.m7g.large or larger"
+                "exceed immediately: take kafka.m7g.large or larger"
             )
         return value
 
     @model_validator(mode="after")
     def _spread(self) -> Kafka:
         if self.brokers % ZONES:
-            raise ValueError(f"brokers {self.brokers} can't be spread over {ZONES} zones: take a multiple of {ZONES}")
+            raise ValueError(f"cannot spread {self.brokers} brokers over {ZONES} zones: take a multiple of {ZONES}")
         if self.min_insync_replicas >= self.replicas and self.brokers > 1:
             raise ValueError(
                 f"min_insync_replicas {self.min_insync_replicas} with {self.replicas} replicas: a broker's restart "
@@ -81,31 +83,53 @@ class Kafka(Part):
 
     @property
     def replicas(self) -> int:
-        """Of each partition."""
+        """The replicas of each partition."""
         return min(3, self.brokers)
 
 
 class Connect(Part):
-    """What one source connector is given on MSK Connect, by Dagster; an MCU is 1 vCPU and 4 GiB."""
+    """The capacity of one source connector on MSK Connect, and its plugin; an MCU is 1 vCPU and 4 GiB."""
 
     workers: Annotated[int, Field(ge=1, le=10)]
     mcus: Literal[1, 2, 4, 8]
     log_days: Days = 30
     plugin: Annotated[str | None, Field(pattern=_PLUGIN)] = None
-    """What `cdc-lake aws plugins upload` printed, with @<revision> for another than the first."""
+    """The ARN that `cdc-lake aws plugins upload` printed, with @<revision> for a revision other than the first."""
+
+
+class Registry(Part):
+    """The user's schema registry, for pipelines in Avro. No stack creates it or its secret."""
+
+    url: Annotated[str, Field(pattern=_WITHOUT_LOGIN)]
+    """The URL of its Confluent-compatible API; Apicurio: `https://HOST/apis/ccompat/v7`."""
+    converter_url: Annotated[str | None, Field(pattern=_WITHOUT_LOGIN)] = None
+    """The URL for the converter in Connect, if it differs; Apicurio: `https://HOST/apis/registry/v2`."""
+    secret: Annotated[str | None, Field(pattern=_ARN_OR_NAME)] = None
+    """The secret with its credentials: the complete ARN, or the name if this account owns it. None: no credentials.
+
+    A JSON object whose member `password` is the header Authorization.
+    """
+    converter_member: Annotated[str, Field(pattern=r"^\w+$")] = "password"
+    """The secret's member for the converter; Confluent's takes `user:password` and not the header."""
+
+    @model_validator(mode="after")
+    def _member_of_a_secret(self) -> Registry:
+        if self.secret is None and self.converter_member != "password":
+            raise ValueError(f"converter_member {self.converter_member!r} is a member of no secret: set secret")
+        return self
 
 
 class EmrCluster(Part):
-    """A standing cluster; between `core_count` and `max_count` nodes besides the primary one."""
+    """A permanent cluster with `core_count` to `max_count` nodes in addition to the primary one."""
 
     primary_type: Annotated[str, Field(pattern=_INSTANCE)]
     core_type: Annotated[str, Field(pattern=_INSTANCE)]
     core_count: Count
     max_count: Count
     python: Annotated[str, Field(pattern=r"^/")] = "/opt/cdc-lake/bin/python"
-    """The interpreter on its machines that has what requirements.lock names."""
+    """The interpreter on its machines that has the packages of requirements.lock."""
     bootstrap: Annotated[str | None, Field(pattern=_KEY)] = None
-    """The script that installs it when a machine starts (bootstrap/python.sh): a key in the bucket of artifacts."""
+    """The key, in the bucket of artifacts, of the script that installs it on new machines (bootstrap/python.sh)."""
 
     @model_validator(mode="after")
     def _ordered(self) -> EmrCluster:
@@ -115,12 +139,12 @@ class EmrCluster(Part):
 
     @property
     def requirements(self) -> str | None:
-        """The key of what that script installs: requirements.lock, beside it."""
+        """The key of requirements.lock, in the same folder as that script."""
         return str(PurePosixPath(self.bootstrap).with_name("requirements.lock")) if self.bootstrap else None
 
 
 class Emr(Part):
-    """Spark: an EMR Serverless application always, a cluster where one is described."""
+    """Spark: an EMR Serverless application, and optionally a cluster."""
 
     release: Annotated[str, Field(pattern=r"^emr-7\.\d+\.\d+$")] = "emr-7.10.0"
     cluster: EmrCluster | None
@@ -128,11 +152,11 @@ class Emr(Part):
     serverless_max_memory_gib: Annotated[int, Field(ge=8)]
     idle_minutes: Annotated[int, Field(ge=1, le=10080)] = 15
     environment: Annotated[str | None, Field(pattern=_KEY)] = None
-    """Python for jobs of the application, an archive made by venv-pack: a key in the bucket of artifacts."""
+    """The key of an archive with Python for the application's jobs (venv-pack), in the bucket of artifacts."""
 
 
 class Dagster(Part):
-    """Each of the three services: webserver, daemon, code location; and the instance's own PostgreSQL."""
+    """The size of each of the three services (webserver, daemon, code location) and of the instance's PostgreSQL."""
 
     image_tag: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$")] = "0.1.0"
     cpu: Literal[256, 512, 1024, 2048, 4096]
@@ -143,24 +167,25 @@ class Dagster(Part):
     log_days: Days = 30
 
     @model_validator(mode="after")
-    def _sold(self) -> Dagster:
-        # Fargate sells memory between twice and eight times the vCPUs, in GiB; a quarter vCPU up to 2 GiB.
-        low, high = self.cpu * 2, self.cpu * 8
+    def _is_offered(self) -> Dagster:
+        # Fargate offers 2 to 8 GiB for each vCPU, in whole GiB, up to 30 GiB; also 512 MiB for a quarter vCPU.
+        low, high = self.cpu * 2, min(self.cpu * 8, 30720)
         if not low <= self.memory_mib <= high or (self.memory_mib % 1024 and self.memory_mib != 512):
-            raise ValueError(f"Fargate has no {self.memory_mib} MiB for {self.cpu} units: {low} to {high}, whole GiB")
+            offered = "512, 1024 or 2048 MiB" if low == 512 else f"{low} to {high} MiB, in steps of 1024 MiB,"
+            raise ValueError(f"Fargate offers {offered} for {self.cpu} CPU units, not {self.memory_mib} MiB")
         return self
 
 
 class Buckets(Part):
-    """The buckets; `keep_data: false` deletes buckets and databases with their stacks."""
+    """The buckets' lifecycles; `keep_data: false` deletes buckets and databases with their stacks."""
 
     expire_old_versions_days: Days
-    raw_cold_days: Annotated[int, Field(ge=30, description="Then raw objects go to Infrequent Access.")] = 90
+    raw_cold_days: Annotated[int, Field(ge=30, description="Age at which raw objects move to Infrequent Access.")] = 90
     expire_work_days: Annotated[int, Field(ge=1, le=3650, description="Query results and logs of EMR.")]
     keep_data: bool
 
 
 class Athena(Part):
-    """The workgroup: a query that would scan more is cancelled."""
+    """The workgroup; a query that would scan more than the limit is cancelled."""
 
     scan_limit_gib: Count

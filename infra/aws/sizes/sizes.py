@@ -1,4 +1,4 @@
-"""How large an environment is: one entry of sizes.yaml, checked."""
+"""Read and validate the environments in sizes.yaml."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from infra.aws.sizes.size_models import Athena, Buckets, Connect, Dagster, Database, Emr, Kafka, Network
+from infra.aws.sizes.size_models import Athena, Buckets, Connect, Dagster, Database, Emr, Kafka, Network, Registry
 
 FILE = Path(__file__).parent / "sizes.yaml"
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
@@ -16,28 +16,32 @@ Prefix = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
 
 
 class SizesError(Exception):
-    """sizes.yaml, or what was asked of it, can't be used; the message says which field and what is allowed."""
+    """sizes.yaml or the requested size is not valid; the message names the field and the allowed values."""
 
 
 class Size(BaseModel):
-    """One environment. What has a default here is the same in all of them until its entry says otherwise."""
+    """One environment; fields with a default can be omitted in sizes.yaml."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{1,14}$", description="Part of every name in the account.")]
+    name: Annotated[
+        str, Field(pattern=r"^[a-z][a-z0-9-]{1,14}$", description="Part of all resource names in the account.")
+    ]
     region: Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")] = "us-east-1"
-    catalog: Annotated[Name, Field(description="Glue's database.")] = "datalake"
+    glue_databases: Annotated[tuple[Name, ...], Field(min_length=1)] = ("datalake",)
+    """`targets[].database` of the pipelines. The first is Athena's default. Add new ones at the end: CloudFormation
+    cannot rename the first to one that exists."""
     pipelines: Annotated[tuple[Name, ...], Field(min_length=1)] = ("northwind",)
-    """Each has a source connector of its own: a worker configuration and an alarm are made for it."""
+    """Each pipeline has its own source connector, worker configuration and alarms."""
     topic_prefixes: Annotated[tuple[Prefix, ...], Field(min_length=1)] = ("msk",)
-    """`stream.prefix` of the pipelines: the topics that Connect may write and Spark may read begin with one."""
+    """`stream.prefix` of the pipelines: prefixes of the topics that Connect may write and Spark may read."""
     alarm_email: Annotated[str | None, Field(pattern=r"^[^@\s]+@[^@\s]+$")] = None
     freshness_seconds: Annotated[int, Field(ge=60)] = 300
-    """As old as the newest heartbeat in the lake may be."""
+    """The maximum age of the newest heartbeat in the lake."""
     quicksight_principal: Annotated[str | None, Field(pattern=r"^(user|group)/.+$|^arn:aws[a-z-]*:quicksight:.+$")] = (
         None
     )
-    """Who owns dashboards: `user/<name>` or `group/<name>` of the account's QuickSight, or an ARN."""
+    """The owner of dashboards: `user/<name>` or `group/<name>` of the account's QuickSight, or an ARN."""
     retained_wal_mib: Annotated[int, Field(ge=64)] = 4096
     network: Network
     database: Database
@@ -47,36 +51,57 @@ class Size(BaseModel):
     dagster: Dagster
     buckets: Buckets
     athena: Athena
+    registry: Registry | None = None
+
+    @field_validator("glue_databases")
+    @classmethod
+    def _named_once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if repeated := sorted({each for each in value if value.count(each) > 1}):
+            raise ValueError(f"name each database once: {', '.join(repeated)} appears more than once")
+        return value
+
+    @model_validator(mode="after")
+    def _secret_in_the_region(self) -> Size:
+        secret = self.registry.secret if self.registry else None
+        if secret and secret.startswith("arn:") and secret.split(":")[3] != self.region:
+            raise ValueError(
+                f"registry.secret is in {secret.split(':')[3]}, but Dagster and Connect read secrets in {self.region}: "
+                "replicate it to this region"
+            )
+        return self
 
     @property
     def prefix(self) -> str:
-        """What the names of all its resources begin with."""
+        """The prefix of the names of its resources."""
         return f"cdc-lake-{self.name}"
 
 
 def sizes(file: Path = FILE) -> dict[str, Size]:
-    """Every environment of the file by name. Raises SizesError."""
+    """Return all environments of the file, by name. Raises SizesError."""
     try:
         entries = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError) as error:
-        raise SizesError(f"{file} can't be read as YAML: {error}") from error
+        raise SizesError(f"Cannot read {file} as YAML: {error}") from error
     if not isinstance(entries, dict) or not entries:
-        raise SizesError(f"{file} has no environments: give it entries such as `dev:`, each a mapping")
+        raise SizesError(f"Cannot read {file}: it has no environments. Add an entry such as `dev:`, a mapping.")
     return {str(name): _checked(str(name), entry, file) for name, entry in entries.items()}
 
 
 def size(name: str, file: Path = FILE) -> Size:
-    """The environment of that name. Raises SizesError."""
+    """Return the environment of that name. Raises SizesError."""
     found = sizes(file)
     if name not in found:
-        raise SizesError(f"there is no environment {name!r} in {file}: choose one of {', '.join(found)}, or add it")
+        raise SizesError(
+            f"Cannot read environment {name!r}: {file} does not have it. Choose one of {', '.join(found)}, or add it."
+        )
     return found[name]
 
 
 def _checked(name: str, entry: object, file: Path) -> Size:
     if not isinstance(entry, dict):
         raise SizesError(
-            f"{file}: {name} is {entry!r}: it has to be a mapping of the fields in infra/aws/sizes/sizes.py"
+            f"Cannot read environment {name!r} of {file}: it is {entry!r}, not a mapping. Give it the fields of class "
+            "Size in infra/aws/sizes/sizes.py."
         )
     try:
         return Size.model_validate({"name": name, **entry})
@@ -86,4 +111,4 @@ def _checked(name: str, entry: object, file: Path) -> Size:
             + ("" if fault["type"] == "missing" else f" (it is {fault['input']!r})")
             for fault in error.errors()
         )
-        raise SizesError(f"{file}: {faults}") from None
+        raise SizesError(f"Cannot read environment {name!r} of {file}: {faults}") from None

@@ -1,4 +1,4 @@
-"""What wakes somebody: alarms on the stages between source and lake, and the topic that tells of them."""
+"""Alarms on the stages between source and lake, and the SNS topic that they notify."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from infra.aws.sizes.sizes import Size
-from infra.aws.stacks.base_stack import LakeStack
 from infra.aws.stacks.connect import connector_name
 from infra.aws.stacks.database import DatabaseStack
 from infra.aws.stacks.object_events import EventsStack
+from infra.aws.stacks.shared.base_stack import LakeStack
 from infra.aws.stacks.streaming import StreamingStack
 from resources.aws.metrics import NAMESPACE, UNLANDED, WATERMARK_AGE
 
@@ -25,7 +25,7 @@ _BREACHING, _FINE = cloudwatch.TreatMissingData.BREACHING, cloudwatch.TreatMissi
 
 
 class AlarmsStack(LakeStack):
-    """A topic, and an alarm a danger."""
+    """The topic and the alarms."""
 
     def __init__(
         self, scope: Construct, size: Size, database: DatabaseStack, streaming: StreamingStack, events: EventsStack
@@ -51,21 +51,26 @@ class AlarmsStack(LakeStack):
         CfnOutput(self, "AlarmTopic", value=self.topic.topic_arn)
 
     def _retained_wal(self, database: DatabaseStack) -> None:
-        """WAL on the writer's disk. Aurora keeps any for logical replication only (-1 while there is none)."""
+        """Alarm on the writer's WAL. Aurora keeps it for logical replication only; without any, the value is -1."""
         wal = database.cluster.metric("TransactionLogsDiskUsage", statistic="Maximum", period=_FIVE)
         self._alarm(
             "retained-wal",
-            "A replication slot holds back WAL: nobody reads it. Look at the connector, before the disk is full.",
+            "A replication slot retains WAL because nothing reads it. Check the connector before the disk is full.",
             wal,
             self.size.retained_wal_mib * _MIB,
         )
 
     def _unhandled(self, events: EventsStack) -> None:
         waiting = events.unhandled.metric_approximate_number_of_messages_visible(period=_FIVE, statistic="Maximum")
-        self._alarm("unhandled-events", "Events of raw objects that nobody could handle are waiting.", waiting, 0)
+        self._alarm(
+            "unhandled-events",
+            "The dead-letter queue contains events of raw objects that could not be processed.",
+            waiting,
+            0,
+        )
 
     def _connector(self, pipeline: str) -> None:
-        """MSK Connect has no status of tasks beside these metrics."""
+        """Alarms on a connector's tasks, whose states MSK Connect reports only as these metrics."""
         name = connector_name(pipeline)
         tasks = {
             metric: cloudwatch.Metric(
@@ -78,11 +83,14 @@ class AlarmsStack(LakeStack):
             for metric in ("ErroredTaskCount", "RunningTaskCount")
         }
         self._alarm(
-            f"{pipeline}-failed-tasks", f"A task of {name} failed: its log has why.", tasks["ErroredTaskCount"], 0
+            f"{pipeline}-failed-tasks",
+            f"A task of {name} failed; its log contains the cause.",
+            tasks["ErroredTaskCount"],
+            0,
         )
         self._alarm(
             f"{pipeline}-no-task",
-            f"No task of {name} runs: changes wait in the source's WAL.",
+            f"No task of {name} is running: changes wait in the source's WAL.",
             tasks["RunningTaskCount"],
             1,
             below=True,
@@ -90,11 +98,11 @@ class AlarmsStack(LakeStack):
         )
 
     def _reported(self, pipeline: str) -> None:
-        """What Dagster reports of a pipeline; when it reports nothing, that is a reason too."""
+        """Alarms on the metrics that Dagster publishes for a pipeline, also on a missing watermark age."""
         limits = {WATERMARK_AGE: (self.size.freshness_seconds, _BREACHING), UNLANDED: (LAG_LIMIT, _FINE)}
         texts = {
-            WATERMARK_AGE: "The newest heartbeat in the lake is too old, or Dagster doesn't say how old it is.",
-            UNLANDED: "Records wait in the topic for landing.",
+            WATERMARK_AGE: "The newest heartbeat in the lake is too old, or Dagster does not report its age.",
+            UNLANDED: "Records in the topic are waiting for landing.",
         }
         for metric, (limit, missing) in limits.items():
             self._alarm(
@@ -112,13 +120,13 @@ class AlarmsStack(LakeStack):
             )
 
     def _consumer_lag(self, streaming: StreamingStack) -> None:
-        """The worst lag of any consumer group on the cluster: those of vendors' sinks. Spark's landing has no group."""
-        query = (  # CloudWatch's language over metrics; the name is our own
+        """Alarm on the largest lag of a consumer group, such as a vendor's sink. Spark's landing has no group."""
+        query = (  # a CloudWatch Metrics Insights query; the name is ours
             'SELECT MAX(SumOffsetLag) FROM SCHEMA("AWS/Kafka", "Cluster Name", "Consumer Group", Topic) '  # noqa: S608
             f"WHERE \"Cluster Name\" = '{streaming.cluster_name}'"
         )
         lag = cloudwatch.MathExpression(expression=query, using_metrics={}, period=_FIVE, label="worst lag")
-        self._alarm("consumer-lag", "A consumer group, such as a sink's, falls behind its topic.", lag, LAG_LIMIT)
+        self._alarm("consumer-lag", "The lag of a consumer group, such as a sink's, is too large.", lag, LAG_LIMIT)
 
     def _alarm(
         self,
@@ -130,7 +138,7 @@ class AlarmsStack(LakeStack):
         below: bool = False,
         missing: cloudwatch.TreatMissingData = _FINE,
     ) -> None:
-        """Above the limit (below it) for three periods in a row: one is a restart."""
+        """Alarm if the metric is above (or below) the limit for three periods in a row; one can be a restart."""
         operator = cloudwatch.ComparisonOperator
         alarm = cloudwatch.Alarm(
             self,

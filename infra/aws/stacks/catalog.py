@@ -1,4 +1,4 @@
-"""The catalog and the SQL over it: Glue's database and Athena's workgroup."""
+"""The Glue databases and the Athena workgroup."""
 
 from __future__ import annotations
 
@@ -9,33 +9,27 @@ from constructs import Construct
 
 from infra.aws.iam.policies import arn
 from infra.aws.sizes.sizes import Size
-from infra.aws.stacks.base_stack import LakeStack
 from infra.aws.stacks.object_events import bucket_name
+from infra.aws.stacks.shared.base_stack import LakeStack
 
 _GIB = 1024**3
 
 
 class CatalogStack(LakeStack):
-    """One database, one workgroup."""
+    """The databases of the pipelines, one workgroup."""
 
     def __init__(self, scope: Construct, size: Size) -> None:
         super().__init__(scope, "catalog", size, "Glue database, Athena workgroup")
-        lake = f"s3://{bucket_name(size, 'lake')}/lake/"
-        self.database = glue.CfnDatabase(
-            self,
-            "Database",
-            catalog_id=Aws.ACCOUNT_ID,
-            database_input=glue.CfnDatabase.DatabaseInputProperty(
-                name=size.catalog, description=f"cdc-lake {size.name}: tables and views", location_uri=lake
-            ),
-        )
-        self.database.apply_removal_policy(self.removal)
+        first, *others = size.glue_databases
+        self._database("Database", first)
+        for name in others:
+            self._database(f"Database-{name}", name)
         self.workgroup = athena.CfnWorkGroup(
             self,
             "Workgroup",
             name=size.prefix,
             description="Datasets, checks and dashboards of cdc-lake",
-            # Recent queries are part of a workgroup: without this, it can't be deleted while it has any.
+            # Without this option, a workgroup with recent queries cannot be deleted.
             recursive_delete_option=not size.buckets.keep_data,
             work_group_configuration=athena.CfnWorkGroup.WorkGroupConfigurationProperty(
                 enforce_work_group_configuration=True,
@@ -52,14 +46,27 @@ class CatalogStack(LakeStack):
                 ),
             ),
         )
-        CfnOutput(self, "GlueDatabase", value=size.catalog)
+        CfnOutput(self, "GlueDatabase", value=first)
         CfnOutput(self, "AthenaWorkgroup", value=size.prefix)
 
     def arns(self) -> list[str]:
-        """Catalog, database, tables: Glue asks for all three whatever is done to a table."""
-        name = self.size.catalog
-        return [arn(self, "glue", each) for each in ("catalog", f"database/{name}", f"table/{name}/*")]
+        """Return the ARNs of catalog, databases and tables: Glue requires all three for any call on a table."""
+        parts = [part for name in self.size.glue_databases for part in (f"database/{name}", f"table/{name}/*")]
+        return [arn(self, "glue", each) for each in ("catalog", *parts)]
 
     def workgroup_arn(self) -> str:
-        """The workgroup."""
+        """Return the workgroup's ARN."""
         return arn(self, "athena", f"workgroup/{self.size.prefix}")
+
+    def _database(self, id_: str, name: str) -> None:
+        database = glue.CfnDatabase(
+            self,
+            id_,
+            catalog_id=Aws.ACCOUNT_ID,
+            database_input=glue.CfnDatabase.DatabaseInputProperty(
+                name=name,
+                description=f"cdc-lake {self.size.name}: tables and views",
+                location_uri=f"s3://{bucket_name(self.size, 'lake')}/lake/",
+            ),
+        )
+        database.apply_removal_policy(self.removal)

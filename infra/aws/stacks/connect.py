@@ -1,4 +1,4 @@
-"""What connectors on MSK Connect stand on: worker configurations, their role, their log."""
+"""Worker configurations, role and log group for connectors on MSK Connect. Dagster creates the connectors."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from aws_cdk import aws_kafkaconnect as kafkaconnect
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from infra.aws.iam.grants import connects, grant, reads_secret, writes
+from infra.aws.iam.grants import connects, grant, reads_registry_secret, reads_secret, writes
 from infra.aws.iam.policies import allow, arn, kafka_arn, service
 from infra.aws.sizes.sizes import Size
-from infra.aws.stacks.base_stack import LakeStack
 from infra.aws.stacks.database import DatabaseStack
-from infra.aws.stacks.shared_parameters import tell
+from infra.aws.stacks.shared.base_stack import LakeStack
+from infra.aws.stacks.shared.shared_parameters import share
 from infra.aws.stacks.storage import StorageStack
 from infra.aws.stacks.streaming import StreamingStack
 from resources.connect.plugin_archive import CONFIG_PROVIDER
@@ -25,25 +25,25 @@ _WRITE_TOPIC = ["AlterTopicDynamicConfiguration", "CreateTopic", "DescribeTopic"
 
 
 def connector_name(pipeline: str) -> str:
-    """The name of a pipeline's source connector (the same as cdc_lake.pipeline.naming.Flow.connector)."""
+    """Return the name of a pipeline's source connector, the same as cdc_lake.pipeline.naming.Flow.connector."""
     return f"cdc-lake-{pipeline}"
 
 
 def offsets_topic(pipeline: str) -> str:
-    """Where the connector keeps how far it has read.
+    """Return the topic of the connector's source offsets.
 
-    Fixed: MSK Connect invents a new topic for each connector otherwise, and one made again would start over.
+    The name is fixed: otherwise MSK Connect creates a topic for each connector, and a re-created one would start over.
     """
     return f"cdc-lake-connect-offsets-{pipeline}"
 
 
-def worker_told(pipeline: str) -> str:
+def worker_parameter(pipeline: str) -> str:
     """Return the name of the shared parameter with the ARN of a pipeline's worker configuration."""
     return f"connect-worker-{pipeline}"
 
 
 def worker_properties(pipeline: str, region: str) -> str:
-    """A worker's configuration. The class of the config provider has to be in the plugin's archive too."""
+    """Return a worker's properties. The plugin's archive has to contain the class of the config provider."""
     return "".join(
         f"{name}={value}\n"
         for name, value in {
@@ -52,10 +52,10 @@ def worker_properties(pipeline: str, region: str) -> str:
             "value.converter": "org.apache.kafka.connect.json.JsonConverter",
             "value.converter.schemas.enable": "false",
             "offset.storage.topic": offsets_topic(pipeline),
-            # Without exactly-once, how long the slot's confirmed position can be ahead of the stored offset: by default
-            # a minute (docs/decisions/0031-without-exactly-once.md).
+            # Without exactly-once, the maximum time for which the slot's confirmed position is ahead of the stored
+            # offset; the default is a minute (docs/decisions/0031-without-exactly-once.md).
             "offset.flush.interval.ms": str(OFFSET_FLUSH_MS),
-            # A connector's configuration says ${secretsmanager:<secret>:password}; who reads it sees no more.
+            # A connector's configuration contains ${secretsmanager:<secret>:password} instead of the password.
             "config.providers": "secretsmanager",
             "config.providers.secretsmanager.class": CONFIG_PROVIDER,
             "config.providers.secretsmanager.param.region": region,
@@ -64,7 +64,7 @@ def worker_properties(pipeline: str, region: str) -> str:
 
 
 class ConnectStack(LakeStack):
-    """One worker configuration a pipeline; role and log for all."""
+    """One worker configuration for each pipeline; one role and log group for all."""
 
     def __init__(
         self,
@@ -86,8 +86,9 @@ class ConnectStack(LakeStack):
             reads_secret(database.replication_secret.secret_arn),
             # AWS's policy for its config provider has this too.
             allow(["secretsmanager:DescribeSecret"], [database.replication_secret.secret_arn]),
+            *reads_registry_secret(self, size),  # for the Avro converter
             *self._kafka(streaming.cluster_arn),
-            *writes(storage.lake, "raw/", ".indexes/"),  # a vendor's S3 sink; Lenses keeps its state in the latter
+            *writes(storage.lake, "raw/", ".indexes/"),  # for a vendor's S3 sink; Lenses keeps its state in .indexes/
         )
         self.log_group = logs.LogGroup(
             self,
@@ -98,16 +99,16 @@ class ConnectStack(LakeStack):
         )
         for pipeline in size.pipelines:
             content = worker_properties(pipeline, size.region)
-            # A worker configuration can't be changed, only replaced, and two of one name can't stand side by side.
+            # A worker configuration is immutable, and its replacement is created first, so the name has to differ.
             digest = hashlib.sha256(content.encode()).hexdigest()[:8]
             configuration = kafkaconnect.CfnWorkerConfiguration(
                 self,
                 f"Worker-{pipeline}",
-                name=f"{size.prefix}-{pipeline}-{digest}".replace("_", "-"),  # which MSK Connect refuses
+                name=f"{size.prefix}-{pipeline}-{digest}".replace("_", "-"),  # MSK Connect allows no underscores
                 description=f"Workers of {connector_name(pipeline)}",
                 properties_file_content=Fn.base64(content),
             )
-            tell(self, worker_told(pipeline), configuration.attr_worker_configuration_arn)
+            share(self, worker_parameter(pipeline), configuration.attr_worker_configuration_arn)
         CfnOutput(self, "ConnectRole", value=self.role.role_arn)
         CfnOutput(self, "ConnectLogGroup", value=self.log_group.log_group_name)
 
@@ -123,15 +124,15 @@ class ConnectStack(LakeStack):
             allow(use, [kafka_arn(self, cluster, "topic", topic) for topic in topics]),
             allow(
                 ["kafka-cluster:AlterGroup", "kafka-cluster:DescribeGroup"],
-                # Workers find each other in one of MSK Connect's; a sink reads as connect-<its name>.
+                # Workers coordinate in MSK Connect's group; a sink's group is connect-<its name>.
                 [kafka_arn(self, cluster, "group", group) for group in (internal, "connect-cdc-lake-*")],
             ),
         ]
 
 
 def retention(days: int) -> logs.RetentionDays:
-    """The shortest retention that CloudWatch sells and that is no shorter than `days`."""
-    sold = {
+    """Return the shortest of these retentions of CloudWatch that is at least `days`."""
+    offered = {
         1: logs.RetentionDays.ONE_DAY,
         7: logs.RetentionDays.ONE_WEEK,
         30: logs.RetentionDays.ONE_MONTH,
@@ -139,4 +140,4 @@ def retention(days: int) -> logs.RetentionDays:
         365: logs.RetentionDays.ONE_YEAR,
         3653: logs.RetentionDays.TEN_YEARS,
     }
-    return next(each for most, each in sold.items() if days <= most)
+    return next(each for most, each in offered.items() if days <= most)

@@ -1,4 +1,4 @@
-"""The source: Aurora PostgreSQL with logical replication, and the secrets of who speaks to it."""
+"""The source: Aurora PostgreSQL with logical replication, and the secrets of its users."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
 from infra.aws.sizes.sizes import Size
-from infra.aws.stacks.base_stack import LakeStack
 from infra.aws.stacks.network import NetworkStack
+from infra.aws.stacks.shared.base_stack import LakeStack
 
 REPLICATION_USER = "cdc_lake"
-"""Who Debezium and Dagster are in the database; sql/replication.sql makes it."""
-_UNTYPEABLE = " %+~`#$&*()|[]{}:;<>?!'/@\"\\"
-"""Characters that a JDBC URL, a properties file or a shell would want quoted."""
+"""The database user of Debezium and Dagster, which infra/aws/sql/replication.sql creates."""
+_EXCLUDED_CHARACTERS = " %+~`#$&*()|[]{}:;<>?!'/@\"\\"
+"""Characters that have to be quoted in a JDBC URL, a properties file or a shell."""
 
 
 class DatabaseStack(LakeStack):
@@ -33,7 +33,7 @@ class DatabaseStack(LakeStack):
             cluster_identifier=f"{size.prefix}-source",
             engine=engine,
             credentials=rds.Credentials.from_generated_secret(
-                "postgres", secret_name=f"{size.prefix}/source/admin", exclude_characters=_UNTYPEABLE
+                "postgres", secret_name=f"{size.prefix}/source/admin", exclude_characters=_EXCLUDED_CHARACTERS
             ),
             default_database_name=size.database.name,
             parameter_group=self._parameters(engine),
@@ -41,7 +41,7 @@ class DatabaseStack(LakeStack):
             serverless_v2_max_capacity=size.database.max_capacity,
             writer=rds.ClusterInstance.serverless_v2("Writer"),
             readers=[
-                # Tier 1 scales with the writer: it can take over without being too small for it.
+                # A reader that scales with the writer is large enough to take over.
                 rds.ClusterInstance.serverless_v2(f"Reader{number}", scale_with_writer=True)
                 for number in range(1, size.database.instances)
             ],
@@ -58,9 +58,10 @@ class DatabaseStack(LakeStack):
         CfnOutput(self, "ReplicationSecret", value=self.replication_secret.secret_name)
 
     def _parameters(self, engine: rds.IClusterEngine) -> rds.ParameterGroup:
-        """`rds.logical_replication` is static: a change of it waits for the writer's restart.
+        """Return the parameter group. A change of `rds.logical_replication` takes effect at the writer's restart.
 
-        No max_slot_wal_keep_size: a slot that is cut off loses changes. WAL that it holds back is an alarm instead.
+        max_slot_wal_keep_size is not set, because PostgreSQL would invalidate a slot that exceeds it, and changes would
+        be lost. An alarm on retained WAL replaces it.
         """
         return rds.ParameterGroup(
             self,
@@ -69,27 +70,27 @@ class DatabaseStack(LakeStack):
             description="Logical replication for Debezium",
             parameters={
                 "rds.logical_replication": "1",
-                # A slot a pipeline, and one beside it while a resnapshot is under way.
+                # One slot for each pipeline, and a second one during a resnapshot.
                 "max_replication_slots": "20",
                 "max_wal_senders": "20",
                 "rds.force_ssl": "1",
-                # Statements are not logged: one of sql/replication.sql has a password in it.
+                # Statements are not logged, since one in infra/aws/sql/replication.sql contains a password.
                 "log_statement": "none",
             },
         )
 
     def _secret(self, size: Size) -> secretsmanager.Secret:
-        """The password of REPLICATION_USER. It is made here, so that nobody has to invent, type or see it."""
+        """Return the secret of REPLICATION_USER, with a generated password that no person has to choose or see."""
         return secretsmanager.Secret(
             self,
             "Replication",
             secret_name=f"{size.prefix}/source/replication",
-            description="The database's user of Debezium and Dagster (infra/aws/sql/replication.sql)",
+            description="Login of Debezium and Dagster in the source database (infra/aws/sql/replication.sql)",
             generate_secret_string=secretsmanager.SecretStringGenerator(
                 secret_string_template=f'{{"username": "{REPLICATION_USER}"}}',
                 generate_string_key="password",
                 password_length=40,
-                exclude_characters=_UNTYPEABLE,
+                exclude_characters=_EXCLUDED_CHARACTERS,
             ),
             removal_policy=self.removal,
         )

@@ -1,4 +1,4 @@
-"""The network: a VPC in two zones, its ways out, and the endpoints that spare the ways out."""
+"""The network: a VPC in two zones, its NAT gateways and its endpoints."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from constructs import Construct
 from infra.aws.iam.security_groups import SecurityGroups
 from infra.aws.sizes.size_models import ZONES
 from infra.aws.sizes.sizes import Size
-from infra.aws.stacks.access import PrivateAccess
-from infra.aws.stacks.base_stack import LakeStack
+from infra.aws.stacks.shared.access import PrivateAccess
+from infra.aws.stacks.shared.base_stack import LakeStack
 
 EMR_TAG = "for-use-with-amazon-emr-managed-policies"
-"""EMR's managed policy (AmazonEMRServicePolicy_v2) acts on resources with this tag only."""
+"""EMR's managed policy (AmazonEMRServicePolicy_v2) allows actions on resources with this tag only."""
 
 
 class NetworkStack(LakeStack):
-    """The VPC, the security groups in it, and the way in for people."""
+    """The VPC, its security groups, and the instance for people's access."""
 
     def __init__(self, scope: Construct, size: Size) -> None:
         super().__init__(scope, "network", size, "VPC, endpoints, security groups, private access")
@@ -30,7 +30,7 @@ class NetworkStack(LakeStack):
             nat_gateways=size.network.nat_gateways,
             subnet_configuration=[
                 ec2.SubnetConfiguration(name="public", subnet_type=ec2.SubnetType.PUBLIC, cidr_mask=26),
-                # What is left of the range: MSK Connect, EMR and Fargate take an address a worker.
+                # The rest of the range: MSK Connect, EMR and Fargate use an address for each worker.
                 ec2.SubnetConfiguration(name="private", subnet_type=ec2.SubnetType.PRIVATE_WITH_EGRESS),
             ],
         )
@@ -41,9 +41,9 @@ class NetworkStack(LakeStack):
         self.access = PrivateAccess(self, "Access", self.vpc, self.groups.access, size)
 
     def _endpoints(self) -> None:
-        """Add a gateway endpoint for S3, which is free and takes nearly all bytes, and interface endpoints.
+        """Add a gateway endpoint for S3, which is free and carries nearly all traffic, and interface endpoints.
 
-        Everything else (the APIs of MSK, EMR and Athena, logs, images) goes through NAT: it is few bytes, and each
+        Everything else (the APIs of MSK, EMR and Athena, logs, images) goes through NAT: it is little traffic, and each
         interface endpoint is billed by the hour in each zone.
         """
         self.vpc.add_gateway_endpoint("S3", service=ec2.GatewayVpcEndpointAwsService.S3)

@@ -1,4 +1,4 @@
-"""The queue that hears of new raw objects, and the one that takes what nobody could handle."""
+"""The queue of events of new raw objects, and its dead-letter queue."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.aws.sizes.sizes import Size
-from infra.aws.stacks.base_stack import LakeStack
+from infra.aws.stacks.shared.base_stack import LakeStack
 
 ATTEMPTS = 5
 KEPT = Duration.days(14)
 
 
 def bucket_name(size: Size, kind: str) -> str:
-    """A bucket's name. It has account and region, since names of buckets are unique in the world.
+    """Return a bucket's name, which contains account and region, since bucket names are globally unique.
 
-    It is spelled here and not taken from the bucket: the queue's policy names the bucket, which names the queue.
+    It is not read from the bucket: the queue's policy contains the bucket's name, and the bucket refers to the queue.
     """
     return f"{size.prefix}-{kind}-{Aws.ACCOUNT_ID}-{size.region}"
 
 
 class EventsStack(LakeStack):
-    """S3's events of `raw/`."""
+    """The queue of S3's events for `raw/`, and its dead-letter queue."""
 
     def __init__(self, scope: Construct, size: Size) -> None:
         super().__init__(scope, "events", size, "queue of new raw objects")
@@ -54,7 +54,7 @@ class EventsStack(LakeStack):
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,
             retention_period=KEPT,
-            # A run that lands or applies what a message tells of takes minutes.
+            # A run that processes a message's object takes minutes.
             visibility_timeout=Duration.minutes(15),
             dead_letter_queue=redrive,
         )

@@ -1,4 +1,4 @@
-"""What QuickSight may read, and what Dagster may make in it."""
+"""QuickSight's permissions to read the lake, and Dagster's permissions to create objects in QuickSight."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from constructs import Construct
 from infra.aws.iam.grants import grant, puts, reads, reads_tables
 from infra.aws.iam.policies import allow, arn, on_any
 from infra.aws.sizes.sizes import Size
-from infra.aws.stacks.base_stack import LakeStack
 from infra.aws.stacks.catalog import CatalogStack
+from infra.aws.stacks.shared.base_stack import LakeStack
 from infra.aws.stacks.storage import StorageStack
 
 _KINDS = ("Analysis", "Dashboard", "DataSet")
 _NAMES = "cdc-lake-*"
-"""Ids of what Dagster makes begin so, and only these may be touched."""
+"""Pattern of the ids of Dagster's objects; it may change no others."""
 
 
 class QuickSightStack(LakeStack):
-    """A role for QuickSight's queries, a policy for Dagster."""
+    """The role for QuickSight's queries and the policy for Dagster."""
 
     def __init__(self, scope: Construct, size: Size, storage: StorageStack, catalog: CatalogStack) -> None:
         super().__init__(scope, "quicksight", size, "permissions of QuickSight")
@@ -28,7 +28,7 @@ class QuickSightStack(LakeStack):
             "DataSource",
             role_name=f"{size.prefix}-quicksight",
             description="RunAs role of the Athena data source",
-            # Without aws:SourceAccount: QuickSight's documentation doesn't say that it is sent.
+            # Without aws:SourceAccount: QuickSight's documentation does not mention that it sends it.
             assumed_by=iam.ServicePrincipal(_SERVICE),
         )
         queries = ["GetQueryExecution", "GetQueryResults", "GetWorkGroup", "StartQueryExecution", "StopQueryExecution"]
@@ -38,7 +38,7 @@ class QuickSightStack(LakeStack):
             allow([f"athena:{action}" for action in queries], [catalog.workgroup_arn()]),
             allow([f"athena:{action}" for action in metadata], [arn(self, "athena", "datacatalog/AwsDataCatalog")]),
             reads_tables(self, catalog.arns()),
-            allow(["glue:BatchGetPartition"], catalog.arns()),  # Athena asks Glue with its caller's rights
+            allow(["glue:BatchGetPartition"], catalog.arns()),  # Athena calls Glue with its caller's rights
             *reads(storage.lake, "lake/"),
             *puts(storage.work, "athena-results/"),
         )

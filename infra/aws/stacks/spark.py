@@ -1,4 +1,4 @@
-"""Spark: an EMR Serverless application, and a cluster where the environment has one."""
+"""Spark: an EMR Serverless application, and a cluster if the environment has one."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from constructs import Construct
 from infra.aws.iam.spark_roles import SparkRoles
 from infra.aws.sizes.size_models import EmrCluster
 from infra.aws.sizes.sizes import Size
-from infra.aws.stacks.base_stack import LakeStack
 from infra.aws.stacks.catalog import CatalogStack
 from infra.aws.stacks.database import DatabaseStack
 from infra.aws.stacks.network import EMR_TAG, NetworkStack
-from infra.aws.stacks.shared_parameters import tell
+from infra.aws.stacks.shared.base_stack import LakeStack
+from infra.aws.stacks.shared.shared_parameters import share
 from infra.aws.stacks.storage import StorageStack
 from infra.aws.stacks.streaming import StreamingStack
 
 GLUE_FACTORY = "com.amazonaws.glue.catalog.metastore.AWSGlueDataCatalogHiveClientFactory"
-CLUSTER_TOLD = "emr-cluster"
-"""The name under which other stacks are told the cluster's id (shared_parameters.py)."""
+CLUSTER_PARAMETER = "emr-cluster"
+"""The name of the shared parameter with the cluster's id."""
 _METASTORE = {"hive.metastore.client.factory.class": GLUE_FACTORY}
 
 
 class SparkStack(LakeStack):
-    """The application costs nothing while idle; the cluster is there for batches that can't wait a minute."""
+    """The application costs nothing while idle; the cluster starts jobs without the application's startup time."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class SparkStack(LakeStack):
         CfnOutput(self, "ServerlessApplication", value=self.application.attr_application_id)
         CfnOutput(self, "JobRole", value=self.roles.jobs.role_arn)
         if self.cluster:
-            tell(self, CLUSTER_TOLD, self.cluster.ref)
+            share(self, CLUSTER_PARAMETER, self.cluster.ref)
             CfnOutput(self, "ClusterId", value=self.cluster.ref)
 
     def _serverless(self) -> emrserverless.CfnApplication:
@@ -97,7 +97,7 @@ class SparkStack(LakeStack):
             security_configuration=self._security().ref,
             log_uri=self._logs,
             visible_to_all_users=True,
-            # Tables have one writer each, so runs of different tables go side by side.
+            # Each table has one writer, so runs of different tables can be concurrent.
             step_concurrency_level=4,
             managed_scaling_policy=emr.CfnCluster.ManagedScalingPolicyProperty(
                 compute_limits=emr.CfnCluster.ComputeLimitsProperty(
@@ -121,13 +121,13 @@ class SparkStack(LakeStack):
             ),
             tags=[CfnTag(key=EMR_TAG, value="true")],
         )
-        # The properties name the roles, not their policies, and EMR starts (and ends) machines with these.
+        # The cluster refers to the roles only, but EMR needs their policies to start and terminate machines.
         for role in (self.roles.nodes, self.roles.emr):
             cluster.node.add_dependency(role.node.find_child("DefaultPolicy"))
         return cluster
 
     def _bootstrap(self, shape: EmrCluster) -> list[emr.CfnCluster.BootstrapActionConfigProperty]:
-        """Python for our jobs, which EMR's images don't have: the script is told where its requirements are."""
+        """Return the action that installs Python for our jobs, which EMR's images lack. Its argument is the lock."""
         if shape.bootstrap is None:
             return []
         run = emr.CfnCluster.ScriptBootstrapActionConfigProperty(
@@ -136,7 +136,7 @@ class SparkStack(LakeStack):
         return [emr.CfnCluster.BootstrapActionConfigProperty(name="python", script_bootstrap_action=run)]
 
     def _security(self) -> emr.CfnSecurityConfiguration:
-        """Objects encrypted by S3; instance metadata by tokens only, so that no request is led to the role's keys."""
+        """Return the security configuration: objects encrypted by S3; instance metadata with tokens only (IMDSv2)."""
         return emr.CfnSecurityConfiguration(
             self,
             "Security",

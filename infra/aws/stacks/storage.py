@@ -1,4 +1,4 @@
-"""What is kept: the buckets, and the registry of Dagster's image."""
+"""The buckets, and the repository of Dagster's image."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.aws.sizes.sizes import Size
-from infra.aws.stacks.base_stack import LakeStack
 from infra.aws.stacks.object_events import EventsStack, bucket_name
+from infra.aws.stacks.shared.base_stack import LakeStack
 
 _ABORTED = Duration.days(7)
 
 
 class StorageStack(LakeStack):
-    """Three buckets, since three lifetimes: what is the data, what can be made again, what runs."""
+    """Three buckets with different lifetimes: data (lake), reproducible files (work), code and jobs (artifacts)."""
 
     def __init__(self, scope: Construct, size: Size, events: EventsStack) -> None:
         super().__init__(scope, "storage", size, "buckets and image repository")
@@ -23,7 +23,7 @@ class StorageStack(LakeStack):
         self.lake = self._bucket(
             "lake",
             s3.LifecycleRule(id="old-versions", noncurrent_version_expiration=old, expired_object_delete_marker=True),
-            # A lease is replaced every ten seconds while a writer works: its old versions would be most objects.
+            # A lease is replaced every ten seconds while a writer works, so most old versions are leases.
             s3.LifecycleRule(id="old-leases", prefix="leases/", noncurrent_version_expiration=Duration.days(1)),
             s3.LifecycleRule(
                 id="cold-raw",
@@ -48,7 +48,7 @@ class StorageStack(LakeStack):
         self.artifacts = self._bucket(
             "artifacts",
             s3.LifecycleRule(id="old-versions", noncurrent_version_expiration=old),
-            # Specs and reports of jobs that have ended.
+            # Specs and reports of ended jobs.
             s3.LifecycleRule(id="runs", prefix="spark/runs/", expiration=Duration.days(size.buckets.expire_work_days)),
         )
         self.image = ecr.Repository(
@@ -56,7 +56,7 @@ class StorageStack(LakeStack):
             "Image",
             repository_name=size.prefix,
             image_scan_on_push=True,
-            # A tag that says the same for ever is what makes going back to it a rollback.
+            # A rollback to a tag requires that the tag never changes.
             image_tag_mutability=ecr.TagMutability.IMMUTABLE,
             lifecycle_rules=[ecr.LifecycleRule(max_image_count=20)],
             removal_policy=self.removal,
@@ -83,13 +83,13 @@ class StorageStack(LakeStack):
         )
 
     def _notify(self, events: EventsStack) -> None:
-        """Notify the queue of new objects below raw/, also of those that a vendor's sink puts.
+        """Notify the queue of new objects below raw/, also of those that a vendor's sink writes.
 
-        As a property of the bucket: the library's own way is a function that may change every bucket's notifications.
+        Set as a property of the bucket: CDK's own method creates a function that may change all buckets' notifications.
         """
         bucket = self.lake.node.default_child
         if not isinstance(bucket, s3.CfnBucket):
-            raise TypeError(f"the lake's bucket is made of {type(bucket).__name__}, not of AWS::S3::Bucket")
+            raise TypeError(f"the lake's CDK resource is {type(bucket).__name__}, not AWS::S3::Bucket")
         bucket.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
             queue_configurations=[
                 s3.CfnBucket.QueueConfigurationProperty(
@@ -103,5 +103,5 @@ class StorageStack(LakeStack):
                 )
             ]
         )
-        # S3 asks the queue whether it may send before it takes the setting: the queue's policy has to be there.
+        # S3 checks that it may send to the queue when the setting is made, so the queue's policy has to exist.
         self.add_stack_dependency(events)

@@ -1,4 +1,4 @@
-"""Kafka: an MSK cluster that only knows IAM, provisioned or serverless."""
+"""Kafka: an MSK cluster, provisioned or serverless, with IAM authentication only."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from constructs import Construct
 
 from infra.aws.sizes.size_models import Kafka
 from infra.aws.sizes.sizes import Size
-from infra.aws.stacks.base_stack import LakeStack
 from infra.aws.stacks.network import NetworkStack
+from infra.aws.stacks.shared.base_stack import LakeStack
 
 
 class StreamingStack(LakeStack):
@@ -25,7 +25,7 @@ class StreamingStack(LakeStack):
         CfnOutput(self, "KafkaClusterArn", value=self.cluster_arn)
 
     def _serverless(self) -> str:
-        """The cluster's ARN."""
+        """Create the cluster; return its ARN."""
         cluster = msk.CfnServerlessCluster(
             self,
             "Serverless",
@@ -42,7 +42,7 @@ class StreamingStack(LakeStack):
         return arn
 
     def _provisioned(self, kafka: Kafka) -> str:
-        """The cluster's ARN."""
+        """Create the cluster; return its ARN."""
         configuration = msk.CfnConfiguration(
             self,
             "Configuration",
@@ -71,7 +71,7 @@ class StreamingStack(LakeStack):
                     ebs_storage_info=msk.CfnCluster.EBSStorageInfoProperty(volume_size=kafka.storage_gib)
                 ),
             ),
-            # IAM and nothing beside it: the only listener for clients is 9098.
+            # IAM only: the only listener for clients is on port 9098.
             client_authentication=msk.CfnCluster.ClientAuthenticationProperty(
                 sasl=msk.CfnCluster.SaslProperty(iam=msk.CfnCluster.IamProperty(enabled=True)),
                 unauthenticated=msk.CfnCluster.UnauthenticatedProperty(enabled=False),
@@ -96,11 +96,11 @@ class StreamingStack(LakeStack):
 
 
 def broker_properties(kafka: Kafka) -> str:
-    """server.properties of the brokers.
+    """Return the brokers' server.properties.
 
-    Topics are created automatically, as in the original. One would turn it off (`auto_create_topics: false`) because a
-    misspelled name then makes a topic with the defaults below, without the pipeline's retention, and nobody is told;
-    Dagster and Connect make their topics with settings of their own and do not need it.
+    Topics are created automatically by default. Set `auto_create_topics: false` to turn this off: with it on, a
+    misspelled name silently creates a topic with the defaults below, without the pipeline's retention. Dagster and
+    Connect create their topics with their own settings and do not need it.
     """
     lines = {
         "auto.create.topics.enable": str(kafka.auto_create_topics).lower(),
@@ -110,7 +110,7 @@ def broker_properties(kafka: Kafka) -> str:
         "transaction.state.log.replication.factor": kafka.replicas,
         "transaction.state.log.min.isr": kafka.min_insync_replicas,
         "num.partitions": 1,
-        # The replay window of a pipeline by default; its own topics are made with at least their own.
+        # The default replay window of a pipeline; Dagster creates topics with at least the pipeline's own.
         "log.retention.hours": 168,
         "message.max.bytes": 16_777_216,
         "unclean.leader.election.enable": "false",

@@ -65,9 +65,9 @@ class AwsServices:
         if not _is_from_a_program(environ):
             raise AwsError(
                 "AccessDeniedException",
-                "Cannot answer a request of a web page or for another host: its Host is "
-                f"{environ.get('HTTP_HOST')!r}, its Origin {environ.get('HTTP_ORIGIN')!r}. "
-                f"Call http://{LOOPBACK} from a program.",
+                "Request rejected: it comes from a web page or names another host (Host: "
+                f"{environ.get('HTTP_HOST')!r}, Origin: {environ.get('HTTP_ORIGIN')!r}). "
+                f"Send it from a program, to http://{LOOPBACK}:{environ['SERVER_PORT']}.",
                 status=403,
             )
         # moto has a control API under this path, which deletes all data.

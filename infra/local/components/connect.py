@@ -1,4 +1,4 @@
-"""The Kafka Connect worker in distributed mode, with Debezium's PostgreSQL connector as its plugin."""
+"""The Kafka Connect worker in distributed mode, with its plugins: Debezium's PostgreSQL connector, Avro's converter."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from infra.local.artifacts.artifacts import jars
-from infra.local.artifacts.class_path import ClassPath
-from infra.local.artifacts.java import java_home
+from infra.artifacts.artifacts import jars
+from infra.artifacts.class_path import ClassPath
+from infra.artifacts.java import java_home
+from infra.errors import StackError
+from infra.files import write_atomic
 from infra.local.engine_tools import run_tool
-from infra.local.errors import StackError
-from infra.local.files import render, write_atomic
 from infra.local.jvm import jar_version, java_command, temporary_option
 from infra.local.stack.component import LOOPBACK, Launch, StackContext
 from infra.local.stack.endpoints import CONNECT_USER
+from infra.local.templates import render
 
 HEAP = "768m"
 SECRETS_FOLDER = "secrets"
@@ -40,8 +41,9 @@ def secrets_file(home: Path) -> Path:
 class ConnectComponent:
     """One worker; the pipelines create its connectors.
 
-    `plugins` is its plugin.path; Debezium's if None. `module` contains the worker's own jars. `discovery` is its
-    plugin.discovery: `service_load` reads manifests, which are written into the plugin folders.
+    `plugins` is its plugin.path; the folders of Debezium and of the Avro converter if None. `module` contains the
+    worker's own jars. `discovery` is its plugin.discovery: `service_load` reads manifests, which are written into the
+    plugin folders.
     """
 
     name = "connect"
@@ -49,6 +51,8 @@ class ConnectComponent:
     needs: tuple[str, ...] = ("kafka", "postgres")
     """PostgreSQL too: a connector that cannot connect to its database at the worker's start fails and is not
     restarted."""
+    after: tuple[str, ...] = ("registry",)
+    """For the same reason: a converter whose registry does not answer fails the connector's task."""
 
     def __init__(self, plugins: Path | None = None, module: str = _LATEST, discovery: str = MANIFESTS) -> None:
         self._given = plugins
@@ -56,12 +60,12 @@ class ConnectComponent:
         self._discovery = discovery
 
     @property
-    def _plugins(self) -> Path:
-        return self._given or jars("debezium")
+    def _plugins(self) -> tuple[Path, ...]:
+        return (self._given,) if self._given else (jars("debezium"), jars("avro-converter"))
 
     def version(self) -> str:
         """Return the versions of the worker and of its plugin."""
-        debezium = jar_version(self._plugins, "debezium-connector-postgres")
+        debezium = jar_version(self._plugins[0], "debezium-connector-postgres")
         return f"{jar_version(jars(self._module), 'connect-runtime')}, Debezium {debezium}"
 
     def prepare(self, context: StackContext) -> None:
@@ -79,7 +83,7 @@ class ConnectComponent:
             "host": LOOPBACK,
             "port": context.ports["connect"],
             "bootstrap": f"{LOOPBACK}:{context.ports['kafka']}",
-            "plugins": self._plugins,
+            "plugins": ",".join(map(str, self._plugins)),
             "discovery": self._discovery,
             "secrets": secrets.parent,
             "policy": _POLICIES.get(self._module, "All"),
@@ -87,17 +91,17 @@ class ConnectComponent:
         write_atomic(folder / "worker.properties", render("connect/worker.properties", values))
         write_atomic(folder / "log4j2.properties", render("connect/log4j2.properties", {}))
         if self._discovery == MANIFESTS:
-            self._sync_manifests(context)
+            for plugins in self._plugins:
+                self._sync_manifests(plugins, context)
 
-    def _sync_manifests(self, context: StackContext) -> None:
-        plugins = self._plugins
+    def _sync_manifests(self, plugins: Path, context: StackContext) -> None:
         done = plugins.with_name(f"{plugins.name}.synced")
         with FileLock(plugins.with_name(f"{plugins.name}.lock")):
             if not done.exists():
                 arguments = ("sync-manifests", "--plugin-path", str(plugins))
                 main = "org.apache.kafka.tools.ConnectPluginPath"
                 options = (temporary_option(context.folder(self.name)),)
-                command = java_command(self.class_path(), main, arguments, HEAP, options)
+                command = java_command(self.class_path(), main, arguments, HEAP, options, tool=True)
                 run_tool(Launch(command), self.name, context.home)
                 done.touch()
 
@@ -115,7 +119,7 @@ class ConnectComponent:
 
     def class_path(self) -> ClassPath:
         """Return the worker's jars. The plugin has its own class loader, whose classes Java does not archive."""
-        return ClassPath(self.name, java_home(17), (jars(self._module),))
+        return ClassPath(self.name, java_home(25), (jars(self._module),))
 
     def probe(self, context: StackContext) -> None:
         """Check that the worker has joined its group, has read its configuration, and rejects requests without a
@@ -127,13 +131,10 @@ class ConnectComponent:
         httpx.get(url, auth=login, timeout=10, trust_env=False).raise_for_status()
         refused = httpx.get(url, timeout=10, trust_env=False)
         if refused.status_code != httpx.codes.UNAUTHORIZED:
-            raise StackError(f"connect answered {refused.status_code} to a request without a password, not 401")
+            raise StackError(f"connect returned {refused.status_code} for a request without a password, not 401")
 
     def after_ready(self, context: StackContext) -> None:
         """Do nothing: the pipelines create connectors."""
-
-    def exercise(self, context: StackContext) -> None:
-        """Do nothing: the start of the worker loads the same classes as its work, except those of plugins."""
 
 
 def _quoted(path: Path) -> str:

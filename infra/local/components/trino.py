@@ -8,11 +8,11 @@ import hmac
 import re
 from pathlib import Path
 
-from infra.local.artifacts.artifacts import jars
-from infra.local.artifacts.class_path import ClassPath
-from infra.local.artifacts.java import java_home
-from infra.local.errors import StackError
-from infra.local.files import PRIVATE, write_atomic
+from infra.artifacts.artifacts import jars
+from infra.artifacts.class_path import ClassPath
+from infra.artifacts.java import java_home
+from infra.errors import StackError
+from infra.files import PRIVATE, write_atomic
 from infra.local.jvm import temporary_option
 from infra.local.stack.component import LOOPBACK, Launch, Secrets, StackContext
 from infra.local.stack.endpoints import REGION
@@ -20,6 +20,8 @@ from infra.local.stack.endpoints import REGION
 _CONFIG = Path(__file__).with_name("trino")
 USER = "athena"
 """The only user of the server."""
+FORWARDED = {"X-Forwarded-Proto": "https"}
+"""Trino accepts tokens over HTTPS, or from a proxy that terminates it; here both ends are on the loopback interface."""
 _JVM = (
     "-Xmx1g",
     # One user on few cores: this collector and compiler start sooner and need less memory.
@@ -39,7 +41,8 @@ class TrinoComponent:
 
     name = "trino"
     port_names: tuple[str, ...] = ("trino",)
-    # It calls Glue and S3 at its first query, not at its start, and its start takes the longest of all components.
+    # No dependencies: Trino takes the longest to start, so it starts with the first components, and it calls Glue and
+    # S3 only when the first query runs.
     needs: tuple[str, ...] = ()
 
     def version(self) -> str:
@@ -47,7 +50,10 @@ class TrinoComponent:
         found = next((jars("trino") / "lib").glob("io.trino_trino-main-*.jar"), None)
         match = re.search(r"-(\d+)\.jar$", found.name) if found else None
         if match is None:
-            raise StackError(f"{jars('trino')} has no Trino server: remove that folder and run `cdc-lake setup`")
+            raise StackError(
+                f"Cannot run Trino: {jars('trino')} contains no Trino server. Remove that folder and run `cdc-lake "
+                "setup`."
+            )
         return match[1]
 
     def prepare(self, context: StackContext) -> None:
@@ -60,7 +66,7 @@ class TrinoComponent:
         write_atomic(_key_file(context), key, mode=PRIVATE)
 
     def launch(self, context: StackContext) -> Launch:
-        """Return the server's process; the values of this stack are in its environment."""
+        """Return the server's command line and its environment, which contains the values of this stack."""
         home, path = jars("trino"), self.class_path()
         environment = {
             "TRINO_HTTP_PORT": str(context.ports["trino"]),
@@ -91,34 +97,35 @@ class TrinoComponent:
         )
 
     def class_path(self) -> ClassPath:
-        """Return the server's jars. Its plugins have their own class loaders, whose classes Java does not archive."""
+        """Return the server's jars, for the JVM and its class archive.
+
+        Plugins are not part of it: they have their own class loaders, whose classes Java does not archive.
+        """
         return ClassPath(self.name, java_home(25), (jars("trino") / "lib",))
 
     def probe(self, context: StackContext) -> None:
-        """Return when the server accepts queries."""
-        import httpx  # noqa: PLC0415 - `status` loads this module and needs none of it
+        """Return when the server accepts queries with this stack's token.
 
-        answer = httpx.get(f"{_url(context)}/v1/info", timeout=2, trust_env=False).raise_for_status()
-        if answer.json()["starting"]:
-            raise StackError(f"Trino at {_url(context)} is starting")
+        Another stack's server, which has taken the port meanwhile, rejects the token.
+        """
+        import httpx  # noqa: PLC0415 - `status` loads this module but does not need httpx
+
+        headers = {"Authorization": f"Bearer {token(context.secrets)}", **FORWARDED}
+        with httpx.Client(base_url=_url(context), headers=headers, timeout=2, trust_env=False) as client:
+            if client.get("/v1/info").raise_for_status().json()["starting"]:
+                raise StackError(f"Trino at {_url(context)} is starting")
+            client.get("/v1/query").raise_for_status()
 
     def after_ready(self, context: StackContext) -> None:
         """Do nothing: tables are in Glue."""
 
-    def exercise(self, context: StackContext) -> None:
-        """Run a query that is planned, distributed, aggregated and sorted."""
-        from infra.local.aws_api.athena.trino_engine import Progress, Trino  # noqa: PLC0415 - as above
-
-        sql = "SELECT state, count(*), max(node_version) FROM system.runtime.nodes GROUP BY 1 ORDER BY 2"
-        answer = Trino(_url(context), token(context.secrets)).run(
-            sql, catalog="system", schema=None, progress=Progress(), stopped=lambda: False
-        )
-        list(answer.rows)
-
 
 def token(secrets: Secrets) -> str:
-    """Return the token of the server's only user; it is valid as long as the stack's keys."""
-    import jwt  # noqa: PLC0415 - `status` loads this module and needs none of it
+    """Return the token of the server's only user.
+
+    It does not expire; it becomes invalid when the stack's S3 keys change.
+    """
+    import jwt  # noqa: PLC0415 - `status` loads this module but does not need jwt
 
     return jwt.encode({"sub": USER}, _derived(secrets, "trino-token"), algorithm="HS256")
 

@@ -1,1 +1,1 @@
-"""The embedded stack: its state folder, processes, ports, and the start and stop of its components."""
+"""The local stack: its state folder, processes, ports, and the start and stop of its components."""

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from infra.local.artifacts.artifacts import jars
-from infra.local.artifacts.java import java_home
+from infra.artifacts.artifacts import jars
+from infra.artifacts.java import java_home
+from infra.errors import StackDown
 from infra.local.components.connect import secrets_file
 from infra.local.components.postgres import SUPERUSER
-from infra.local.errors import StackDown
+from infra.local.components.registry import authorization
 from infra.local.stack.component import LOOPBACK
 from infra.local.stack.endpoints import Endpoints
 from infra.local.stack.process import recorded
@@ -30,8 +31,9 @@ def load_endpoints(home: Path | None = None) -> Endpoints:
     found = find_home(home)
     ports = StateFile(found.state_file).read().ports
     if not ports or not found.secrets_file.exists():
-        raise StackDown(f"the stack in {found.path} was never started: run `cdc-lake up`")
+        raise StackDown(f"Cannot use the stack in {found.path}: it was never started. Run `cdc-lake up`.")
     secrets = load(found.secrets_file)
+    header = authorization(found.path)
     return Endpoints(
         home=found.path,
         postgres_host=LOOPBACK,
@@ -42,6 +44,8 @@ def load_endpoints(home: Path | None = None) -> Endpoints:
         connect_url=f"http://{LOOPBACK}:{ports['connect']}",
         connect_password=SecretStr(secrets.connect_password),
         connect_secrets_file=secrets_file(found.path),
+        registry_url=f"http://{LOOPBACK}:{ports['registry']}" if "registry" in ports else None,
+        registry_authorization=SecretStr(header) if header else None,
         s3_endpoint=f"http://{LOOPBACK}:{ports['s3']}",
         s3_access_key=secrets.s3_access_key,
         s3_secret_key=SecretStr(secrets.s3_secret_key),
@@ -59,4 +63,6 @@ def require_running(names: Collection[str], home: Path | None = None) -> None:
     down = [name for name in names if recorded(processes.get(name)) is None]
     if down:
         are = "is" if len(down) == 1 else "are"
-        raise StackDown(f"{', '.join(down)} {are} not running in {found.path}: run `cdc-lake up`")
+        raise StackDown(
+            f"Cannot use the stack in {found.path}: {', '.join(down)} {are} not running. Run `cdc-lake up`."
+        )

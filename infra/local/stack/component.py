@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from infra.local.artifacts.class_path import ClassPath
-
 PRIVATE_FOLDER = 0o700
 TEMPORARY = "tmp"
 LOOPBACK = "127.0.0.1"
@@ -64,7 +62,7 @@ class Launch:
 
 
 class Component(Protocol):
-    """One process of the embedded stack."""
+    """One process of the local stack."""
 
     name: str
     port_names: tuple[str, ...]
@@ -89,18 +87,14 @@ class Component(Protocol):
 
 
 @runtime_checkable
+class StartsAfter(Protocol):
+    """A component that starts after others and stops before them, if they are started at all."""
+
+    after: tuple[str, ...]
+
+
+@runtime_checkable
 class StopsBySignal(Protocol):
     """A component that needs another signal than SIGTERM for a clean shutdown."""
 
     stop_signal: signal.Signals
-
-
-@runtime_checkable
-class OnJava(Component, Protocol):
-    """A component that runs on a JVM and has a class archive."""
-
-    def class_path(self) -> ClassPath:
-        """Return the class path that it runs from."""
-
-    def exercise(self, context: StackContext) -> None:
-        """Send the running engine its usual requests, so that it loads their classes."""

@@ -9,7 +9,7 @@ from typing import Literal
 
 import psutil
 
-from infra.local.errors import StackError
+from infra.errors import StackError
 from infra.local.stack.component import LOOPBACK, Component
 from infra.local.stack.process import GONE, recorded
 from infra.local.stack.stack_state import StackState

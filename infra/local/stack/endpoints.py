@@ -13,12 +13,16 @@ DATABASE = "devdb"
 CONNECT_USER = "cdc-lake"
 """The user of Connect's REST interface."""
 
+CCOMPAT_API = "/apis/ccompat/v7"
+CORE_API = "/apis/registry/v2"
+REGISTRY_PROPERTIES = "registry.properties"
+
 CAPTURE_ROLE = "debezium"
-"""The role that connectors sign in to PostgreSQL as: no superuser; the pipelines' `source` grants it the tables."""
+"""The role that connectors sign in to PostgreSQL as. It is not a superuser; `source` assets grant it SELECT."""
 
 
 class Endpoints(BaseModel):
-    """Addresses and credentials of one embedded stack (all on the loopback interface)."""
+    """Addresses and credentials of one local stack (all on the loopback interface)."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -36,6 +40,10 @@ class Endpoints(BaseModel):
     """A properties file (mode 0600) that the worker's FileConfigProvider may read; its `postgres.password` is the
     password of `capture_role`."""
     capture_role: str = CAPTURE_ROLE
+    registry_url: str | None = None
+    """The URL of the schema registry without a path; None if the stack was started by a version without it."""
+    registry_authorization: SecretStr | None = None
+    """The header Authorization for the registry; None if it was never started."""
     s3_endpoint: str
     s3_access_key: str
     s3_secret_key: SecretStr
@@ -45,9 +53,27 @@ class Endpoints(BaseModel):
     trino_url: str
     region: str = REGION
     java_home: Path
-    """A Java 17 for Spark."""
+    """The installation folder of Java 17, for Spark."""
     spark_jars: Path
-    """The folder of jars that the jobs add to Spark's own."""
+    """The folder of jars that the jobs need in addition to Spark's own."""
+
+    @property
+    def registry_ccompat_url(self) -> str | None:
+        """Return the URL of the registry's Confluent-compatible API, from which schemas are read by id."""
+        return f"{self.registry_url}{CCOMPAT_API}" if self.registry_url else None
+
+    @property
+    def registry_core_url(self) -> str | None:
+        """Return the URL of the registry's own API, which Apicurio's converter uses."""
+        return f"{self.registry_url}{CORE_API}" if self.registry_url else None
+
+    @property
+    def registry_secrets_file(self) -> Path:
+        """Return a file like `connect_secrets_file`; its `registry.authorization` is the header for converters.
+
+        The registry's first start creates it.
+        """
+        return self.connect_secrets_file.with_name(REGISTRY_PROPERTIES)
 
     @property
     def connect_login(self) -> tuple[str, str]:

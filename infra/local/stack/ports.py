@@ -17,8 +17,8 @@ from pathlib import Path
 import psutil
 from filelock import FileLock
 
-from infra.local.errors import PortTaken, StackError
-from infra.local.files import write_atomic
+from infra.errors import PortTaken, StackError
+from infra.files import write_atomic
 from infra.local.stack.component import LOOPBACK
 
 PREFERRED: Mapping[str, int] = {
@@ -29,6 +29,7 @@ PREFERRED: Mapping[str, int] = {
     "s3": 19000,
     "aws": 14566,
     "trino": 18080,
+    "registry": 18081,
 }
 SEARCHED = 400
 
@@ -115,8 +116,8 @@ def _choose_one(
     if fixed is not None:
         if not (ours and saved == fixed) and not is_free(fixed):
             raise PortTaken(
-                f"port {fixed} for {name} ({variable(name)}) is held by {holder(fixed)}: "
-                f"end that process, or set {variable(name)} to a free port"
+                f"Cannot start {name}: port {fixed} ({variable(name)}) is held by {holder(fixed)}. "
+                f"End that process, or set {variable(name)} to a free port."
             )
         return fixed
     if saved is not None and (ours or (saved not in used and is_free(saved))):
@@ -130,7 +131,10 @@ def _choose_one(
                 by = "belongs to another stack of yours" if before in used else "is taken"
                 say(f"port {before} for {name} {by}: using {port} (set {variable(name)} to fix one)")
             return port
-    raise PortTaken(f"no free port for {name} between {first} and {first + SEARCHED - 1}: set {variable(name)} to one")
+    raise PortTaken(
+        f"Cannot start {name}: no port between {first} and {first + SEARCHED - 1} is free. Set {variable(name)} to a "
+        "free port."
+    )
 
 
 def _fixed(name: str, environment: Mapping[str, str]) -> int | None:
@@ -138,5 +142,5 @@ def _fixed(name: str, environment: Mapping[str, str]) -> int | None:
     if not text:
         return None
     if not text.isdecimal() or not 1 <= int(text) <= 65535:
-        raise StackError(f"{variable(name)}={text} is not a port: give a number between 1 and 65535")
+        raise StackError(f"Cannot use {variable(name)}={text}: it is not a port. Set it to a number from 1 to 65535.")
     return int(text)

@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from infra.local.errors import StackError
+from infra.errors import StackError
 from infra.local.stack.component import PRIVATE_FOLDER, Launch
 from infra.local.stack.stack_state import ProcessRecord
 
@@ -67,7 +67,7 @@ def spawn(launch: Launch, component: str, home: Path, log: Path) -> psutil.Popen
                 extra_groups=[] if account else None,
             )
     except OSError as error:
-        raise StackError(f"{component}: {launch.argv[0]} can't be started: {error.strerror or error}") from error
+        raise StackError(f"Cannot start {component}: {launch.argv[0]}: {error.strerror or error}.") from error
 
 
 def _answer_signals() -> None:
@@ -149,16 +149,16 @@ def end(processes: Iterable[psutil.Process], first: signal.Signals, seconds: flo
 
     Returns when all have ended. Raises StackError if one survives SIGKILL (it hangs in the kernel).
     """
-    asked = list(processes)
-    left = asked + [member for process in asked for member in _group(process)]
-    for process in asked:
+    leaders = list(processes)
+    left = leaders + [member for process in leaders for member in _group(process)]
+    for process in leaders:
         _signal(process, first)
     left = _wait_gone(left, seconds)
     for process in left:
         _signal(process, signal.SIGKILL)
     left = _wait_gone(left, 10)
     if left:
-        raise StackError(f"pid {left[0].pid} does not end even on SIGKILL: look at it with ps, then try again")
+        raise StackError(f"Cannot end process {left[0].pid}: it survives SIGKILL. Examine it with ps, then try again.")
 
 
 def is_alive(process: psutil.Process) -> bool:

@@ -1,4 +1,4 @@
-"""The embedded stack of one state folder: up, down, status."""
+"""The local stack of one state folder: up, down, status."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from time import monotonic
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
-from infra.local.artifacts.cache import cache_folder
-from infra.local.components import all_components
-from infra.local.errors import PortLost
-from infra.local.progress import Silent, Watch
+from infra.errors import PortLost
+from infra.folders import cache_folder
+from infra.local.components import OPTIONAL, all_components
+from infra.local.progress import SilentProgress, StackProgress
 from infra.local.stack.component import Component, StackContext
 from infra.local.stack.component_status import ComponentStatus, component_status
 from infra.local.stack.ports import PortBook
 from infra.local.stack.process import find, recorded
 from infra.local.stack.stack_secrets import load_or_make
 from infra.local.stack.stack_state import StateFile
-from infra.local.stack.start_order import dependents, in_order, with_needs
+from infra.local.stack.start_order import dependents, in_order, started_after, waits_for, with_needs
 from infra.local.stack.starter import Starter
 from infra.local.stack.state_folder import StackHome, find_home
 
@@ -43,28 +43,31 @@ class Stack:
         self.components = tuple(components) if components is not None else all_components()
         self.state = StateFile(self.home.state_file)
 
-    def up(self, only: Collection[str] | None = None, watch: Watch | None = None) -> list[ComponentStatus]:
-        """Start the components that do not run (`only` and their needs), and return the status of all.
+    def up(self, only: Collection[str] | None = None, progress: StackProgress | None = None) -> list[ComponentStatus]:
+        """Start the components that do not run, and return the status of all.
+
+        `only` names the components, whose needs start too; None: all but the optional ones
+        (`infra.local.components.needed_components`), which start only if they were started since the last `down`.
 
         Raises StackError if another process has a port, artifacts are missing, or a component does not start.
         """
-        watch = watch or Silent()
+        progress = progress or SilentProgress()
         self.home.make()
-        with self.home.locked(), _relayed(watch):
-            chosen = with_needs(self.components, [c.name for c in self.components] if only is None else only)
+        with self.home.locked(), _relayed(progress):
+            chosen = with_needs(self.components, [c.name for c in self._used()] if only is None else only)
             # Another program may take a port between its choice and its use: then another port is chosen.
             Retrying(retry=retry_if_exception_type(PortLost), stop=stop_after_attempt(_PORT_CHOICES), reraise=True)(
-                self._start, chosen, watch
+                self._start, chosen, progress
             )
         return self.status()
 
-    def _start(self, chosen: Sequence[Component], watch: Watch) -> None:
+    def _start(self, chosen: Sequence[Component], progress: StackProgress) -> None:
         cancelled = Event()
-        starter = Starter(self.home, self.state, watch, cancelled)
+        starter = Starter(self.home, self.state, progress, cancelled)
         context = self._context(starter)
         by_name = {component.name: component for component in chosen}
         in_order(
-            {component.name: component.needs for component in chosen},
+            {component.name: waits_for(component) for component in chosen},
             lambda name: starter.start(by_name[name], context),
             cancelled,
         )
@@ -79,52 +82,59 @@ class Stack:
         ours = {port for c in self.components if c.name in alive for port in c.port_names}
         wanted = [port for component in self.components for port in component.port_names]
         book = PortBook(cache_folder(), self.environment)
-        ports = book.choose(self.home.path, wanted, saved.ports, ours, starter.watch.say, self.state.save_ports)
+        ports = book.choose(self.home.path, wanted, saved.ports, ours, starter.progress.say, self.state.save_ports)
         moved = {c.name for c in self.components if any(ports[p] != saved.ports.get(p) for p in c.port_names)}
         for name in alive & (moved | dependents(self.components, moved)):
-            starter.watch.doing(name, "stopping: an address that it uses has changed")
+            starter.progress.doing(name, "stopping: an address that it uses has changed")
             starter.end(name, self._component(name), find(self.home.path, name))
         return StackContext(self.home.path, ports, load_or_make(self.home.secrets_file))
 
-    def down(self, watch: Watch | None = None) -> None:
+    def down(self, progress: StackProgress | None = None) -> None:
         """End every process of this stack, dependents first; return when all have ended."""
-        watch = watch or Silent()
+        progress = progress or SilentProgress()
         if not self.home.path.is_dir() and not find(self.home.path):
             return
         self.home.make()  # a user may have deleted the folder of running processes
         with self.home.locked():
-            starter = Starter(self.home, self.state, watch, Event())
+            starter = Starter(self.home, self.state, progress, Event())
             running = {f.component for f in find(self.home.path)}
             recorded_names = set(self.state.read().processes)
-            waits = {name: dependents(self.components, [name]) & running for name in sorted(running | recorded_names)}
+            waits = {
+                name: started_after(self.components, [name]) & running for name in sorted(running | recorded_names)
+            }
             in_order(waits, lambda name: self._stop(name, starter), Event())
 
     def _stop(self, name: str, starter: Starter) -> None:
         began = monotonic()
         found = find(self.home.path, name)
-        starter.watch.doing(name, "stopping")
+        starter.progress.doing(name, "stopping")
         starter.end(name, self._component(name), found)
-        starter.watch.done(name, "stopped" if found else "was not running", monotonic() - began)
+        starter.progress.done(name, "stopped" if found else "was not running", monotonic() - began)
 
     def _component(self, name: str) -> Component | None:
         return next((component for component in self.components if component.name == name), None)
 
     def status(self) -> list[ComponentStatus]:
-        """Return the status of each component, in the order of `components`."""
+        """Return the status of each component, in the order of `components`; without optional ones that are stopped."""
         state = self.state.read()
-        return [component_status(component, state) for component in self.components]
+        return [component_status(component, state) for component in self._used()]
+
+    def _used(self) -> list[Component]:
+        """Return the components without the optional ones that were not started since the last `down`."""
+        started = self.state.read().processes
+        return [c for c in self.components if c.name not in OPTIONAL or c.name in started]
 
 
 class _relayed(logging.Handler):  # noqa: N801 - used as a context manager
     """Shows the log records of components as messages while `up` runs."""
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, progress: StackProgress) -> None:
         super().__init__(logging.INFO)
-        self._watch = watch
+        self._progress = progress
         self._logger = logging.getLogger("infra.local")
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._watch.say(record.getMessage())
+        self._progress.say(record.getMessage())
 
     def __enter__(self) -> None:
         self._logger.addHandler(self)

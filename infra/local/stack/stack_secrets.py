@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from infra.local.errors import StackDown, StackError
-from infra.local.files import PRIVATE, write_atomic
+from infra.errors import StackDown, StackError
+from infra.files import PRIVATE, write_atomic
 from infra.local.stack.component import Secrets
 
 
@@ -34,12 +34,12 @@ def load_or_make(path: Path) -> Secrets:
     is not encrypted.
     """
     if not path.exists():
-        made = _SecretsFile(
+        created = _SecretsFile(
             postgres_password=_password(),
             s3_access_key="cdc" + secrets.token_hex(8),
             s3_secret_key=secrets.token_urlsafe(30),
         )
-        _write(path, made)
+        _write(path, created)
     path.chmod(PRIVATE)
     read = _read(path)
     if read.model_fields_set != _SecretsFile.model_fields.keys():
@@ -68,6 +68,6 @@ def _read(path: Path) -> _SecretsFile:
         return _SecretsFile.model_validate_json(path.read_text(encoding="utf-8"))
     except ValidationError as error:
         raise StackError(
-            f"{path} is not what cdc-lake wrote there ({error.error_count()} problems): put it back from a "
-            f"copy, or run `cdc-lake down`, remove {path.parent} and start over"
+            f"Cannot read {path}: it is not what cdc-lake wrote there ({error.error_count()} problems). Restore it "
+            f"from a copy, or run `cdc-lake down`, remove {path.parent} and start over."
         ) from None

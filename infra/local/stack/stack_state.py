@@ -11,7 +11,7 @@ from threading import Lock
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from infra.local.files import write_atomic
+from infra.files import write_atomic
 
 
 class ProcessRecord(BaseModel):

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from threading import Event
 
-from infra.local.errors import StackError
-from infra.local.stack.component import Component
+from infra.errors import StackError
+from infra.local.stack.component import Component, StartsAfter
 
 
 def with_needs(components: Sequence[Component], names: Collection[str]) -> list[Component]:
@@ -18,31 +18,45 @@ def with_needs(components: Sequence[Component], names: Collection[str]) -> list[
     while queue:
         name = queue.pop()
         if name not in by_name:
-            raise StackError(f"there is no component {name!r}: the components are {', '.join(by_name)}")
+            raise StackError(f"Cannot start {name!r}: it is not a component. Components: {', '.join(by_name)}.")
         if name not in wanted:
             wanted.add(name)
             queue.extend(by_name[name].needs)
     return [component for component in components if component.name in wanted]
 
 
+def waits_for(component: Component) -> tuple[str, ...]:
+    """Return the components that start before this one: its needs, and those that it can work without."""
+    return (*component.needs, *(component.after if isinstance(component, StartsAfter) else ()))
+
+
 def dependents(components: Sequence[Component], names: Collection[str]) -> set[str]:
     """Return the components that need one of `names`, directly or through others; without `names`."""
+    return _reached(names, {component.name: component.needs for component in components})
+
+
+def started_after(components: Sequence[Component], names: Collection[str]) -> set[str]:
+    """Return the components that start after one of `names`, directly or through others; without `names`."""
+    return _reached(names, {component.name: waits_for(component) for component in components})
+
+
+def _reached(names: Collection[str], edges: Mapping[str, Collection[str]]) -> set[str]:
     found = set(names)
     grown = True
     while grown:
-        more = {c.name for c in components if found.intersection(c.needs)} - found
+        more = {name for name, others in edges.items() if found.intersection(others)} - found
         grown = bool(more)
         found |= more
     return found - set(names)
 
 
-def in_order(waits_for: Mapping[str, Collection[str]], work: Callable[[str], None], stop: Event) -> None:
+def in_order(order: Mapping[str, Collection[str]], work: Callable[[str], None], stop: Event) -> None:
     """Call `work(name)` in parallel, for each name after the names that it waits for are finished.
 
     After the first failure or an interruption no more work starts and `stop` is set; the failure is raised when the
     work in progress has ended.
     """
-    left = {name: {other for other in others if other in waits_for} for name, others in waits_for.items()}
+    left = {name: {other for other in others if other in order} for name, others in order.items()}
     running: dict[Future[None], str] = {}
     failure: BaseException | None = None
     with ThreadPoolExecutor(max_workers=max(len(left), 1)) as pool:

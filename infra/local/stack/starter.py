@@ -11,8 +11,8 @@ from time import monotonic
 import psutil
 from tenacity import RetryError, Retrying, retry_if_not_exception_type, stop_after_delay, wait_fixed
 
-from infra.local.errors import PortLost, StackError, StartFailed
-from infra.local.progress import Watch
+from infra.errors import PortLost, StackError, StartFailed
+from infra.local.progress import StackProgress
 from infra.local.stack.component import Component, StackContext, StopsBySignal
 from infra.local.stack.ports import is_free
 from infra.local.stack.process import Found, end, find, is_alive, listening, record, recorded, spawn
@@ -31,7 +31,7 @@ class Starter:
 
     home: StackHome
     state: StateFile
-    watch: Watch
+    progress: StackProgress
     cancelled: Event
 
     def start(self, component: Component, context: StackContext) -> None:
@@ -44,14 +44,14 @@ class Starter:
         process = recorded(self.state.read().processes.get(component.name))
         how = "was running" if process and self._still_serves(component, context, process) else "running"
         if how == "running":
-            self._start_anew(component, context)
+            self._restart(component, context)
         component.after_ready(context)
         port = context.ports[component.port_names[0]]
-        self.watch.done(component.name, f"{how} on port {port}", monotonic() - began)
+        self.progress.done(component.name, f"{how} on port {port}", monotonic() - began)
 
     def _still_serves(self, component: Component, context: StackContext, process: psutil.Process) -> bool:
         """Return whether a process that was started earlier answers; False if it ends meanwhile."""
-        self.watch.doing(component.name, "looking whether it answers")
+        self.progress.doing(component.name, "looking whether it answers")
         try:
             self._wait(component, context, process, log_from=0)
         except StartFailed:
@@ -60,16 +60,16 @@ class Starter:
             return False  # it was ending when it was found
         return True
 
-    def _start_anew(self, component: Component, context: StackContext) -> None:
+    def _restart(self, component: Component, context: StackContext) -> None:
         self.end(component.name, component, find(self.home.path, component.name))
-        self.watch.doing(component.name, "preparing")
+        self.progress.doing(component.name, "preparing")
         component.prepare(context)
-        self.watch.doing(component.name, "starting")
+        self.progress.doing(component.name, "starting")
         log = self.home.log(component.name)
         log_from = log.stat().st_size if log.exists() else 0
         process = spawn(component.launch(context), component.name, self.home.path, log)
         self.state.save_process(component.name, record(process))
-        self.watch.doing(component.name, "waiting for it to answer")
+        self.progress.doing(component.name, "waiting for it to answer")
         try:
             self._wait(component, context, process, log_from)
         except StartFailed as error:
@@ -84,9 +84,12 @@ class Starter:
 
         def probe() -> None:
             if self.cancelled.is_set():
-                raise StartFailed(f"{component.name}: not waited for any longer, because the start was given up")
+                raise StartFailed(f"Cannot start {component.name}: the start of the stack was cancelled.")
             if not is_alive(process):
-                raise StartFailed(f"{component.name} ended while it was starting{self._tail(component.name, log_from)}")
+                raise StartFailed(
+                    f"Cannot start {component.name}: it ended while it was "
+                    f"starting{self._tail(component.name, log_from)}"
+                )
             component.probe(context)
             ports = {context.ports[name] for name in component.port_names}
             if missing := ports - listening(process):  # another process answers on that port
@@ -102,8 +105,8 @@ class Starter:
             cause = error.last_attempt.exception()
             self.end(component.name, component, find(self.home.path, component.name))
             raise StartFailed(
-                f"{component.name} did not answer within {seconds:.0f} s ({type(cause).__name__}: {cause}) and was "
-                f"ended; {START_VARIABLE} sets another bound{self._tail(component.name, log_from)}"
+                f"Cannot start {component.name}: it did not answer within {seconds:.0f} s ({type(cause).__name__}: "
+                f"{cause}) and was ended. {START_VARIABLE} sets another limit{self._tail(component.name, log_from)}"
             ) from cause
 
     def _tail(self, component: str, offset: int) -> str:
@@ -129,4 +132,6 @@ def _start_seconds() -> float:
     try:
         return float(text) if text else START_SECONDS
     except ValueError:
-        raise StackError(f"{START_VARIABLE}={text} is not a number of seconds") from None
+        raise StackError(
+            f"Cannot use {START_VARIABLE}={text}: it is not a number of seconds. Set a number such as 120."
+        ) from None

@@ -1,4 +1,4 @@
-"""The state folder of one embedded stack, and the lock that lets one command at a time change it."""
+"""The state folder of one local stack, and the lock that lets one command at a time change it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from infra.local.errors import StackError
-
-HOME_VARIABLE = "CDC_LAKE_HOME"
-FOLDER = ".cdc-lake"
-PROJECT_MARKS = ("pyproject.toml", "workspace.yaml", ".git")
+from infra.errors import StackError
+from infra.folders import state_folder
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,9 @@ class StackHome:
     def log(self, component: str) -> Path:
         """Return the file with the output of the component's process. Raises StackError if the name is not valid."""
         if not component.isidentifier():
-            raise StackError(f"there is no component {component!r}: `cdc-lake status` lists them")
+            raise StackError(
+                f"Cannot find the log of {component!r}: it is not a component. `cdc-lake status` lists the components."
+            )
         return self.path / "logs" / f"{component}.log"
 
     def make(self) -> None:
@@ -60,21 +59,11 @@ class StackHome:
                 yield
         except Timeout:
             raise StackError(
-                f"another cdc-lake command has been changing the stack in {self.path} for {seconds:.0f} s: "
-                "wait for it or end it, then run this again"
+                f"Cannot lock the stack in {self.path}: another cdc-lake command has been changing it for "
+                f"{seconds:.0f} s. Wait until it ends, or end it, then run this again."
             ) from None
 
 
 def find_home(option: Path | None = None) -> StackHome:
-    """Return the state folder: the option, else CDC_LAKE_HOME, else `.cdc-lake` in the project of this directory."""
-    chosen = option or os.environ.get(HOME_VARIABLE)
-    return StackHome(Path(chosen).expanduser().resolve() if chosen else project_root(Path.cwd()) / FOLDER)
-
-
-def project_root(start: Path) -> Path:
-    """Return the nearest folder at or above `start` that contains a project's files; `start` if there is none."""
-    start = start.resolve()
-    for folder in (start, *start.parents):
-        if any((folder / mark).exists() for mark in PROJECT_MARKS):
-            return folder
-    return start
+    """Return the home in folders.state_folder()."""
+    return StackHome(state_folder(option))

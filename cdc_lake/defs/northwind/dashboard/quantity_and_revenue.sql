@@ -1,4 +1,4 @@
--- Averages per order line. A customer is infrequent with fewer orders than the average customer.
+-- Averages per order line. A customer with fewer orders than the average is infrequent.
 WITH by_customer AS (
     SELECT
         customer_id,

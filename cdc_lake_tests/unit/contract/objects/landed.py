@@ -1,4 +1,4 @@
-"""Manifests and objects for the contract's tests, written as landing writes them."""
+"""Manifests and raw objects as landing writes them, for the tests of cdc_lake/contract."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from cdc_lake.contract.objects import json_lines
+from cdc_lake.contract.objects import raw_format
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import LandedObject, Manifest, Span
 from cdc_lake.contract.objects.object_names import ObjectName
 from cdc_lake.jobs.landing.raw_writer import consecutive_runs
-from cdc_lake_tests.memory_store import MemoryStore
+from cdc_lake_tests.helpers.memory_store import MemoryStore
 
 PIPELINE = "shop"
 TOPIC = "shop.public.orders"
@@ -28,7 +28,7 @@ def manifest(
     committed_at: datetime | None = None,
     chain: str = "",
 ) -> Manifest:
-    """A manifest over [first, next) by partition."""
+    """Return a manifest with the offsets [first, next) of each partition."""
     return Manifest(
         chain=chain,
         number=number,
@@ -43,7 +43,7 @@ def manifest(
 
 
 def chain_of(count: int) -> tuple[MemoryStore, Chain]:
-    """A chain of `count` manifests of ten offsets each, and its store with no request counted."""
+    """Return a chain of `count` manifests of ten offsets each, and its store with the request count reset."""
     store = MemoryStore()
     chain = Chain(store, PIPELINE, TOPIC)
     for number in range(1, count + 1):
@@ -53,10 +53,10 @@ def chain_of(count: int) -> tuple[MemoryStore, Chain]:
 
 
 def landed(store: MemoryStore, records: Mapping[int, bytes], partition: int = 0) -> LandedObject:
-    """Put an object with these records by offset; its entry in a manifest."""
+    """Put an object with these records by offset; return its entry in a manifest."""
     offsets = sorted(records)
-    key = ObjectName(PIPELINE, TOPIC, partition, offsets[0], offsets[-1], json_lines.EXTENSION).key
-    body = json_lines.join_lines([records[offset] for offset in offsets])
+    key = ObjectName(PIPELINE, TOPIC, partition, offsets[0], offsets[-1], raw_format.EXTENSION).key
+    body = raw_format.join_lines([records[offset] for offset in offsets])
     return LandedObject(
         key=key,
         partition=partition,

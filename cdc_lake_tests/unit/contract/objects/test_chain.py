@@ -1,4 +1,4 @@
-"""The chain: contiguous whatever happens, found in requests that grow with what is new."""
+"""The manifest chain stays contiguous, and the number of requests depends only on the number of new manifests."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from cdc_lake.contract.errors import (
 )
 from cdc_lake.contract.objects import chain_id, object_names, stage_state
 from cdc_lake.contract.objects.chain import Chain
-from cdc_lake_tests.memory_store import MemoryStore
+from cdc_lake_tests.helpers.memory_store import MemoryStore
 from cdc_lake_tests.unit.contract.objects.landed import PIPELINE, TOPIC, chain_of, landed, manifest
 
 
 def key(number: int) -> str:
-    """The key of a manifest."""
+    """Return the key of a manifest."""
     return object_names.manifest_key(PIPELINE, TOPIC, number)
 
 
-def bare(count: int) -> tuple[MemoryStore, Chain]:
-    """A chain of which only the keys matter."""
+def chain_of_keys(count: int) -> tuple[MemoryStore, Chain]:
+    """Return a chain of empty objects with the keys of manifests, and its store."""
     store = MemoryStore()
     for number in range(1, count + 1):
         store.write(key(number), b"")
@@ -36,21 +36,21 @@ def bare(count: int) -> tuple[MemoryStore, Chain]:
 
 @given(st.integers(0, 3000), st.integers(0, 4000))
 @settings(max_examples=60)
-def test_length_is_right_for_any_chain_and_hint(count: int, known: int) -> None:
-    assert bare(count)[1].length(known) == count
+def test_length_is_correct_for_any_chain_and_hint(count: int, known: int) -> None:
+    assert chain_of_keys(count)[1].length(known) == count
 
 
 @given(st.integers(0, 2000), st.integers(0, 2000))
 @settings(max_examples=40)
-def test_length_asks_by_the_logarithm_of_what_is_new(known: int, new: int) -> None:
-    store, chain = bare(known + new)
+def test_length_makes_logarithmically_many_requests(known: int, new: int) -> None:
+    store, chain = chain_of_keys(known + new)
     assert chain.length(known) == known + new
     empty = {"list": 1} if known + new == 0 else {}
     assert dict(store.requests) == {"get": 1, **empty, "head": store.requests["head"]}
     assert store.requests["head"] <= 2 * math.log2(new + 1) + 3
 
 
-def test_the_head_costs_the_same_on_any_chain_whose_length_was_counted() -> None:
+def test_the_head_costs_the_same_on_any_chain_with_counted_records() -> None:
     costs = []
     for count in (1, 40, 2000):
         store, chain = chain_of(count)
@@ -63,7 +63,7 @@ def test_the_head_costs_the_same_on_any_chain_whose_length_was_counted() -> None
     assert costs == [{"get": 3, "head": 2}] * 3
 
 
-def test_reading_what_is_new_costs_what_is_new() -> None:
+def test_reading_new_manifests_costs_the_same_on_a_longer_chain() -> None:
     costs = {}
     for count in (10, 2500):
         store, chain = chain_of(count)
@@ -72,7 +72,7 @@ def test_reading_what_is_new_costs_what_is_new() -> None:
     assert costs[10] == costs[2500] == {"get": 4, "list": 1}
 
 
-def test_counting_costs_what_is_new() -> None:
+def test_counting_records_reads_only_new_manifests() -> None:
     store, chain = chain_of(0)
     for number in range(1, 31):
         item = landed(store, {number: b"{}"})
@@ -81,20 +81,20 @@ def test_counting_costs_what_is_new() -> None:
             store.forget_requests()
             assert chain.records(chain.read(number)) == number
             assert store.requests["get"] <= (30 if number == 26 else 6)
-    assert chain.records(chain.read(7)) == 7  # a reader that is behind counts from the beginning
+    assert chain.records(chain.read(7)) == 7  # an earlier manifest is counted from the first one
 
 
-def test_a_mark_of_another_attempt_or_chain_is_not_counted_on() -> None:
+def test_a_stored_count_of_another_attempt_or_chain_is_ignored() -> None:
     store, chain = chain_of(3)
     item = landed(store, {30: b"{}", 31: b"{}"})
     chain.append(manifest(4, {0: (30, 40)}, objects=(item,)))
-    for mark in ({"chain": "old"}, {"attempt": "another"}, {"manifest": 9}, {"records": "many"}):
+    for change in ({"chain": "old"}, {"attempt": "another"}, {"manifest": 9}, {"records": "many"}):
         known = {"chain": "", "manifest": 4, "attempt": "attempt of 4", "records": 1000}
-        stage_state.write(store, object_names.stage_state_key(PIPELINE, "counted", TOPIC), {**known, **mark})
+        stage_state.write(store, object_names.stage_state_key(PIPELINE, "counted", TOPIC), {**known, **change})
         assert Chain(store, PIPELINE, TOPIC).records(chain.read(4)) == 2
 
 
-def test_nothing_new_costs_two_requests() -> None:
+def test_reading_without_new_manifests_costs_two_requests() -> None:
     store, chain = chain_of(1500)
     assert list(chain.since(1500)) == []
     assert store.total == 2
@@ -117,7 +117,7 @@ def test_an_empty_chain_has_no_head() -> None:
     assert store.objects == {}
 
 
-def test_what_was_appended_is_read_in_order() -> None:
+def test_appended_manifests_are_read_in_order() -> None:
     _, chain = chain_of(25)
     assert [each.number for each in chain.since(0)] == list(range(1, 26))
     head = chain.head(known=7)
@@ -125,49 +125,49 @@ def test_what_was_appended_is_read_in_order() -> None:
     assert (head.number, head.next_offsets()) == (25, {0: 250})
 
 
-@pytest.mark.parametrize(("first", "what"), [(31, "a gap"), (29, "an overlap"), (0, "an overlap")])
-def test_a_manifest_that_does_not_start_where_the_last_one_ended_is_refused(first: int, what: str) -> None:
+@pytest.mark.parametrize(("first", "problem"), [(31, "a gap"), (29, "an overlap"), (0, "an overlap")])
+def test_a_manifest_that_does_not_continue_the_previous_one_is_rejected(first: int, problem: str) -> None:
     store, chain = chain_of(3)
-    with pytest.raises(ManifestGapError, match=f"{what} between offset 30.* and {first},"):
+    with pytest.raises(ManifestGapError, match=f"{problem} between offset 30.* and {first},"):
         chain.append(manifest(4, {0: (first, 40)}))
     assert len(store.objects) == 3
 
 
-def test_a_first_manifest_starts_at_0() -> None:
+def test_the_first_manifest_starts_at_offset_0() -> None:
     with pytest.raises(ManifestGapError, match="a gap between offset 0"):
         chain_of(0)[1].append(manifest(1, {0: (5, 10)}))
 
 
-def test_a_partition_that_was_added_starts_at_0() -> None:
+def test_an_added_partition_starts_at_offset_0() -> None:
     _, chain = chain_of(2)
-    with pytest.raises(ManifestGapError, match="partition 1: a gap"):
+    with pytest.raises(ManifestGapError, match="partition 1 has a gap"):
         chain.append(manifest(3, {0: (20, 30), 1: (1, 5)}))
     chain.append(manifest(3, {0: (20, 30), 1: (0, 5)}))
     chain.append(manifest(4, {0: (30, 30), 1: (5, 9)}))
     assert [each.next_offsets() for each in chain.since(2)] == [{0: 30, 1: 5}, {0: 30, 1: 9}]
 
 
-def test_a_partition_that_is_left_out_is_refused() -> None:
+def test_a_manifest_without_a_known_partition_is_rejected() -> None:
     _, chain = chain_of(0)
     chain.append(manifest(1, {0: (0, 5), 1: (0, 5)}))
     with pytest.raises(ManifestGapError, match=r"leaves out partitions \[1\]"):
         chain.append(manifest(2, {0: (5, 6)}))
 
 
-def test_a_recreated_topic_is_refused() -> None:
+def test_a_manifest_of_a_recreated_topic_is_rejected() -> None:
     _, chain = chain_of(3)
     with pytest.raises(TopicRecreatedError, match="cdc-lake resnapshot shop"):
         chain.append(manifest(4, {0: (30, 40)}, topic_id="another"))
 
 
-def test_a_recreated_topic_in_the_chain_is_noticed_by_readers() -> None:
+def test_readers_reject_a_manifest_of_a_recreated_topic() -> None:
     store, chain = chain_of(3)
     store.write(key(4), manifest(4, {0: (30, 40)}, topic_id="another").encode())
     with pytest.raises(TopicRecreatedError):
         list(chain.since(2))
 
 
-def test_a_missing_number_stops_a_reader_before_it_yields_past_it() -> None:
+def test_a_missing_manifest_stops_a_reader() -> None:
     store, chain = chain_of(6)
     del store.objects[key(4)]
     reading = chain.since(1)
@@ -177,8 +177,8 @@ def test_a_missing_number_stops_a_reader_before_it_yields_past_it() -> None:
 
 
 @pytest.mark.parametrize("missing", [1, 4, 5])
-def test_a_missing_number_is_not_filled_by_the_next_run(missing: int) -> None:
-    """A hole makes the chain look shorter: landing must not commit into it."""
+def test_a_missing_manifest_is_not_filled_by_the_next_append(missing: int) -> None:
+    """A gap makes the chain look shorter; landing must not commit into it."""
     store, chain = chain_of(6)
     del store.objects[key(missing)]
     start = 10 * (missing - 1)
@@ -188,8 +188,8 @@ def test_a_missing_number_is_not_filled_by_the_next_run(missing: int) -> None:
 
 
 @pytest.mark.parametrize("count", [2, 3, 40])
-def test_a_chain_without_its_first_manifest_is_not_an_empty_one(count: int) -> None:
-    """A chain that is taken for empty would be begun again from offset 0."""
+def test_a_chain_without_its_first_manifest_is_not_taken_as_empty(count: int) -> None:
+    """A chain taken as empty would be started again at offset 0."""
     store, chain = chain_of(count)
     del store.objects[key(1)]
     store.forget_requests()
@@ -202,7 +202,7 @@ def test_a_chain_without_its_first_manifest_is_not_an_empty_one(count: int) -> N
         chain.append(manifest(1, {0: (0, 10)}))
 
 
-def test_several_missing_manifests_are_not_filled_either() -> None:
+def test_several_missing_manifests_are_not_filled() -> None:
     store, chain = chain_of(9)
     for number in (4, 5, 6):
         del store.objects[key(number)]
@@ -210,7 +210,7 @@ def test_several_missing_manifests_are_not_filled_either() -> None:
         chain.append(manifest(4, {0: (30, 500)}))
 
 
-def test_a_later_chain_is_below_its_own_id() -> None:
+def test_a_renewed_chain_is_stored_below_its_own_id() -> None:
     store, chain = chain_of(3)
     first = chain_id.renew(store, PIPELINE)
     later = Chain(store, PIPELINE, TOPIC)
@@ -225,7 +225,7 @@ def test_a_later_chain_is_below_its_own_id() -> None:
     assert Chain(store, PIPELINE, TOPIC).head() is None
 
 
-def test_a_manifest_that_was_copied_into_another_chain_is_noticed() -> None:
+def test_a_manifest_copied_into_another_chain_is_rejected() -> None:
     store, _ = chain_of(1)
     copied = store.objects[key(1)].body
     later = Chain(store, PIPELINE, TOPIC, chain_id.renew(store, PIPELINE))
@@ -234,8 +234,8 @@ def test_a_manifest_that_was_copied_into_another_chain_is_noticed() -> None:
         list(later.since(0))
 
 
-def test_the_object_that_has_the_id_is_lost() -> None:
-    """The first chain's manifests are gone since the reset: it must not be begun again."""
+def test_a_lost_chain_id_does_not_restart_the_first_chain() -> None:
+    """The reset deleted the manifests of the first chain, so that it looks empty."""
     store, _ = chain_of(0)
     later = Chain(store, PIPELINE, TOPIC, chain_id.renew(store, PIPELINE))
     later.append(manifest(1, {0: (0, 7)}, chain=later.id))
@@ -245,7 +245,7 @@ def test_the_object_that_has_the_id_is_lost() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"chain": "a/b", "began_at": "2024-01-01T00:00:00Z"}'])
-def test_a_damaged_id_is_said(body: bytes) -> None:
+def test_a_damaged_chain_id_is_reported_and_can_be_renewed(body: bytes) -> None:
     store, _ = chain_of(0)
     store.write(object_names.chain_key(PIPELINE), body)
     with pytest.raises(ObjectDamagedError, match=r"chains/shop\.json is damaged"):
@@ -253,7 +253,7 @@ def test_a_damaged_id_is_said(body: bytes) -> None:
     assert Chain(store, PIPELINE, TOPIC, chain_id.renew(store, PIPELINE)).head() is None
 
 
-def test_two_resets_at_once() -> None:
+def test_of_two_simultaneous_resets_one_fails() -> None:
     store, _ = chain_of(0)
     store.lose_answers()
     mine = chain_id.renew(store, PIPELINE)
@@ -268,13 +268,13 @@ def test_two_resets_at_once() -> None:
         chain_id.renew(store, PIPELINE)
 
 
-def test_a_checkpoint_past_the_chain_is_said() -> None:
+def test_a_checkpoint_past_the_end_of_the_chain_is_reported() -> None:
     with pytest.raises(ObjectDamagedError, match=r"manifest 9 of topic .* is missing"):
         list(chain_of(3)[1].since(9))
 
 
-def test_a_manifest_that_was_landed_again_is_not_the_one_that_was_applied() -> None:
-    """It can end at another offset: the next manifest would skip records or repeat them."""
+def test_a_manifest_replaced_after_it_was_applied_is_rejected() -> None:
+    """The new one may end at another offset, so that the next manifest would skip or repeat records."""
     store, chain = chain_of(3)
     applied = chain.read(3).attempt
     assert list(chain.since(3, applied)) == []
@@ -285,27 +285,27 @@ def test_a_manifest_that_was_landed_again_is_not_the_one_that_was_applied() -> N
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"{}", b'"text"'])
-def test_a_damaged_manifest_is_said_by_name(body: bytes) -> None:
+def test_a_damaged_manifest_is_reported_with_its_key(body: bytes) -> None:
     store, chain = chain_of(3)
     store.write(key(2), body)
-    with pytest.raises(ObjectDamagedError, match=rf"manifest 2 .* is damaged \({key(2)}\)"):
+    with pytest.raises(ObjectDamagedError, match=rf"manifest 2 .*{key(2)} is damaged"):
         list(chain.since(0))
 
 
-def test_a_put_whose_answer_was_lost_had_succeeded() -> None:
+def test_an_append_succeeds_if_only_the_response_was_lost() -> None:
     store, chain = chain_of(3)
     store.lose_answers()
     chain.append(manifest(4, {0: (30, 40)}))
     assert chain.length() == 4
 
 
-def test_another_attempts_manifest_is_a_lost_race_and_stays() -> None:
+def test_a_manifest_of_another_attempt_wins_the_race_and_is_kept() -> None:
     store, chain = chain_of(3)
     theirs = manifest(4, {0: (30, 35)}, attempt="theirs")
 
-    def rival(at: str) -> None:
+    def rival(manifest_key: str) -> None:
         store.before_put = None
-        store.put_new(at, theirs.encode(), {"attempt": theirs.attempt})
+        store.put_new(manifest_key, theirs.encode(), {"attempt": theirs.attempt})
 
     store.before_put = rival
     with pytest.raises(RaceLostError, match="starts again"):
@@ -313,23 +313,31 @@ def test_another_attempts_manifest_is_a_lost_race_and_stays() -> None:
     assert chain.read(4) == theirs
 
 
-def test_a_busy_key_is_tried_again() -> None:
-    """S3 says 409 while another put of the key is under way, which may yet be given up."""
+def test_a_race_that_another_run_won_by_several_manifests_is_no_gap() -> None:
+    _, chain = chain_of(3)
+    for number in (4, 5):
+        chain.append(manifest(number, {0: (number * 10 - 10, number * 10)}, attempt="theirs"))
+    with pytest.raises(RaceLostError, match="Cannot commit manifest 4 "):
+        chain.append(manifest(4, {0: (30, 40)}, attempt="ours"))
+
+
+def test_a_busy_key_is_retried() -> None:
+    """S3 returns 409 while another put of the same key is in progress; that put may still fail."""
     store, chain = chain_of(3)
     store.be_busy(2)
     chain.append(manifest(4, {0: (30, 40)}))
     assert chain.length() == 4
 
 
-def test_a_key_that_stays_busy_is_said() -> None:
+def test_a_key_that_stays_busy_is_reported() -> None:
     store, chain = chain_of(3)
     store.be_busy(1000)
     with pytest.raises(ObjectConflictError, match=r"the store reports that the object exists .* has no such object"):
         chain.append(manifest(4, {0: (30, 40)}))
 
 
-def test_temporary_files_in_a_listing_are_no_manifests() -> None:
-    """The local S3 server shows `<key>-<uuid>` while a put is under way, and keeps it after a kill."""
+def test_temporary_files_in_a_listing_are_ignored() -> None:
+    """The local S3 server lists `<key>-<uuid>` during a put, and keeps that file after a kill."""
     store, chain = chain_of(3)
     for number in (2, 4):
         store.write(f"{key(number)}-5b1c9e54-9dc5-4b8e-a5de-6c2a0f0d5b3f", b"half a mani")

@@ -1,4 +1,4 @@
-"""Dead letters: whole, in their place, there once however often the batch is applied, and closed only at the end."""
+"""Dead letters: stored completely and once, also when a batch is applied again, and closed without loss."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from cdc_lake.contract.errors import ContractError, ObjectConflictError, ObjectD
 from cdc_lake.contract.objects import dead_letters
 from cdc_lake.contract.objects.dead_letters import DeadLetter
 from cdc_lake.contract.objects.store import StoredObject
-from cdc_lake_tests.memory_store import MemoryStore
-from cdc_lake_tests.trial_counts import Tried
+from cdc_lake_tests.helpers.memory_store import MemoryStore
+from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 from cdc_lake_tests.unit.contract.objects.landed import PIPELINE, TOPIC
 
 VALUE = b"\xff\x00{"
@@ -22,35 +22,40 @@ NAME = f"{TOPIC}/{TOPIC}+2+00000000000000000017"
 KEY = f"dlq/shop/{NAME}.json"
 
 
-def kept(store: MemoryStore, letter: DeadLetter = LETTER, value: bytes | None = VALUE) -> MemoryStore:
-    """The store with a letter and its value."""
+def with_letter(store: MemoryStore, letter: DeadLetter = LETTER, value: bytes | None = VALUE) -> MemoryStore:
+    """Put a letter and its value into the store; return the store."""
     dead_letters.put_value(store, PIPELINE, letter, value)
     dead_letters.put(store, PIPELINE, [letter])
     return store
 
 
-def test_it_keeps_the_bytes_the_place_and_the_reason() -> None:
-    store = kept(MemoryStore())
+def test_a_letter_contains_bytes_offset_and_reason() -> None:
+    store = with_letter(MemoryStore())
     assert list(dead_letters.letters(store, PIPELINE)) == [LETTER]
     assert dead_letters.value_of(store, PIPELINE, LETTER) == VALUE
     assert store.objects[f"dlq/shop/{NAME}.value"].body == VALUE
-    told = json.loads(store.objects[KEY].body)
-    assert (told["topic"], told["partition"], told["offset"], told["object"]) == (TOPIC, 2, 17, "raw/shop/object")
-    assert (told["reason"], told["size"], told["epoch"]) == ("it is not JSON", 3, 0)
+    stored = json.loads(store.objects[KEY].body)
+    assert (stored["topic"], stored["partition"], stored["offset"], stored["object"]) == (
+        TOPIC,
+        2,
+        17,
+        "raw/shop/object",
+    )
+    assert (stored["reason"], stored["size"], stored["epoch"]) == ("it is not JSON", 3, 0)
 
 
-def test_a_record_without_a_value_keeps_that() -> None:
+def test_a_missing_value_differs_from_an_empty_one() -> None:
     letter = DeadLetter.of(TOPIC, 0, 0, "r", None)
     assert (letter.size, letter.sha256) == (None, None)
-    assert dead_letters.value_of(kept(MemoryStore(), letter, None), PIPELINE, letter) is None
+    assert dead_letters.value_of(with_letter(MemoryStore(), letter, None), PIPELINE, letter) is None
     letter = DeadLetter.of(TOPIC, 0, 0, "r", b"")
-    assert dead_letters.value_of(kept(MemoryStore(), letter, b""), PIPELINE, letter) == b""
+    assert dead_letters.value_of(with_letter(MemoryStore(), letter, b""), PIPELINE, letter) == b""
 
 
 def test_listing_reads_no_values() -> None:
     store = MemoryStore()
     for offset in range(5):
-        kept(store, DeadLetter.of(TOPIC, 0, offset, "r", b"x" * 1000), b"x" * 1000)
+        with_letter(store, DeadLetter.of(TOPIC, 0, offset, "r", b"x" * 1000), b"x" * 1000)
     store.forget_requests()
     assert len(list(dead_letters.letters(store, PIPELINE))) == 5
     assert store.requests == {"list": 1, "get": 5}
@@ -59,71 +64,71 @@ def test_listing_reads_no_values() -> None:
     assert store.requests == {"list": 1}
 
 
-def test_putting_a_batch_again_changes_nothing() -> None:
+def test_putting_a_batch_twice_stores_each_letter_once() -> None:
     store = MemoryStore()
     letters = [LETTER, LETTER.model_copy(update={"offset": 18}), LETTER.model_copy(update={"partition": 3})]
     dead_letters.put(store, PIPELINE, letters[:1])
     before = store.objects[KEY]
     for _ in range(2):
         dead_letters.put(store, PIPELINE, letters)
-        dead_letters.put(store, PIPELINE, [DeadLetter.of(TOPIC, 2, 17, "found anew, later", VALUE)])
+        dead_letters.put(store, PIPELINE, [DeadLetter.of(TOPIC, 2, 17, "found again later", VALUE)])
     assert store.objects[KEY] is before
     assert len(list(dead_letters.keys(store, PIPELINE))) == 3
 
 
-def test_another_record_in_its_place_is_a_conflict() -> None:
-    store = kept(MemoryStore())
-    with pytest.raises(ObjectConflictError, match="there is already a letter of another record"):
+def test_another_record_at_the_same_offset_is_a_conflict() -> None:
+    store = with_letter(MemoryStore())
+    with pytest.raises(ObjectConflictError, match="a letter of another record exists at this offset"):
         dead_letters.put(store, PIPELINE, [DeadLetter.of(TOPIC, 2, 17, "r", b"another")])
     with pytest.raises(ObjectConflictError, match="exists with another value"):
         dead_letters.put_value(store, PIPELINE, LETTER, b"another")
-    # Of another epoch it is not in its place.
-    kept(store, DeadLetter.of(TOPIC, 2, 17, "r", b"another", epoch=1), b"another")
+    # A letter of another epoch has another key.
+    with_letter(store, DeadLetter.of(TOPIC, 2, 17, "r", b"another", epoch=1), b"another")
     assert {letter.id for letter in dead_letters.letters(store, PIPELINE)} == {f"{TOPIC}+2+17", f"{TOPIC}+2+17@1"}
 
 
-def test_a_lost_answer_is_no_loss() -> None:
+def test_a_lost_response_does_not_lose_the_letter() -> None:
     store = MemoryStore()
     store.lose_answers(2)
-    assert list(dead_letters.keys(kept(store), PIPELINE)) == [KEY]
+    assert list(dead_letters.keys(with_letter(store), PIPELINE)) == [KEY]
 
 
-def test_a_refused_put_that_left_nothing_is_not_taken_for_done() -> None:
+def test_a_rejected_put_is_retried_until_the_letter_exists() -> None:
     store = MemoryStore()
     store.be_busy(2)
-    assert list(dead_letters.letters(kept(store), PIPELINE)) == [LETTER]
+    assert list(dead_letters.letters(with_letter(store), PIPELINE)) == [LETTER]
 
 
-def test_a_topic_cannot_leave_the_prefix() -> None:
+def test_a_topic_that_would_leave_the_prefix_is_rejected() -> None:
     with pytest.raises(ContractError):
         dead_letters.put(MemoryStore(), PIPELINE, [LETTER.model_copy(update={"topic": "../lake"})])
 
 
-def test_keys_are_of_one_pipeline_and_without_temporary_files() -> None:
-    store = kept(MemoryStore())
+def test_keys_are_listed_per_pipeline_without_temporary_files() -> None:
+    store = with_letter(MemoryStore())
     dead_letters.put(store, "shop2", [LETTER])
     store.write(f"{KEY}-77d1", b"{")
     assert list(dead_letters.keys(store, PIPELINE)) == [KEY]
 
 
 @pytest.mark.parametrize("epoch", [0, 12])
-def test_it_is_found_by_its_id(epoch: int) -> None:
+def test_a_letter_is_found_by_its_id(epoch: int) -> None:
     letter = LETTER.model_copy(update={"epoch": epoch})
-    store = kept(MemoryStore(), letter)
+    store = with_letter(MemoryStore(), letter)
     assert dead_letters.find(store, PIPELINE, letter.id) == letter
 
 
 @pytest.mark.parametrize(
-    "given", ["", "17", f"{TOPIC}+2+18", f"{TOPIC}+2+17@1", "../x+0+1", f"{TOPIC}+2+17@0", "..+0+0"]
+    "letter_id", ["", "17", f"{TOPIC}+2+18", f"{TOPIC}+2+17@1", "../x+0+1", f"{TOPIC}+2+17@0", "..+0+0"]
 )
-def test_an_id_that_is_none(given: str) -> None:
+def test_an_invalid_or_unknown_id_is_rejected(letter_id: str) -> None:
     with pytest.raises(ContractError):
-        dead_letters.find(kept(MemoryStore()), PIPELINE, given)
+        dead_letters.find(with_letter(MemoryStore()), PIPELINE, letter_id)
 
 
 @pytest.mark.parametrize("damage", ["gone", "changed"])
-def test_a_damaged_value_is_not_believed(damage: str) -> None:
-    store = kept(MemoryStore())
+def test_a_damaged_value_is_reported(damage: str) -> None:
+    store = with_letter(MemoryStore())
     if damage == "gone":
         store.delete([f"dlq/shop/{NAME}.value"])
     else:
@@ -132,49 +137,55 @@ def test_a_damaged_value_is_not_believed(damage: str) -> None:
         dead_letters.value_of(store, PIPELINE, LETTER)
 
 
-def test_a_letter_that_fails_again_has_its_new_reason() -> None:
-    store = kept(MemoryStore())
+def test_a_failed_replay_updates_the_reason() -> None:
+    store = with_letter(MemoryStore())
     dead_letters.record_failed_replay(store, PIPELINE, LETTER, "it is too late")
-    [now] = dead_letters.letters(store, PIPELINE)
-    assert (now.reason, now.tries, now.found_at) == ("it is too late", 2, LETTER.found_at)
-    assert now.tried_at is not None
-    # Who still has the letter as it was overwrites nothing.
+    [updated] = dead_letters.letters(store, PIPELINE)
+    assert (updated.reason, updated.tries, updated.found_at) == ("it is too late", 2, LETTER.found_at)
+    assert updated.tried_at is not None
+    # A process with an outdated letter does not overwrite it.
     dead_letters.record_failed_replay(store, PIPELINE, LETTER, "stale")
-    assert list(dead_letters.letters(store, PIPELINE)) == [now]
+    assert list(dead_letters.letters(store, PIPELINE)) == [updated]
 
 
-def test_a_closed_letter_is_not_opened_by_a_late_failure() -> None:
-    store = kept(MemoryStore())
+def test_a_late_failure_does_not_reopen_a_closed_letter() -> None:
+    store = with_letter(MemoryStore())
     dead_letters.close(store, PIPELINE, LETTER, "dropped", None)
     dead_letters.record_failed_replay(store, PIPELINE, LETTER, "late")
     assert list(dead_letters.keys(store, PIPELINE)) == []
 
 
-def test_a_value_can_be_mended_and_the_original_stays() -> None:
-    store = kept(MemoryStore())
-    mended = dead_letters.replace_value(store, PIPELINE, LETTER, b'{"a": 1}')
-    assert dead_letters.find(store, PIPELINE, LETTER.id) == mended
-    assert dead_letters.value_of(store, PIPELINE, mended) == b'{"a": 1}'
-    assert dead_letters.value_of(store, PIPELINE, mended, original=True) == VALUE
-    again = dead_letters.replace_value(store, PIPELINE, mended, b"{}")
-    assert dead_letters.value_of(store, PIPELINE, again) == b"{}"
-    assert dead_letters.replace_value(store, PIPELINE, again, VALUE).mended is None
+def test_a_letter_of_an_earlier_version_keeps_its_replacement() -> None:
+    stored = json.loads(LETTER.model_dump_json())
+    del stored["replacement"]
+    assert DeadLetter.model_validate_json(json.dumps({**stored, "mended": "ab"})).replacement == "ab"
+
+
+def test_a_value_can_be_replaced_and_the_original_is_kept() -> None:
+    store = with_letter(MemoryStore())
+    replaced = dead_letters.replace_value(store, PIPELINE, LETTER, b'{"a": 1}')
+    assert dead_letters.find(store, PIPELINE, LETTER.id) == replaced
+    assert dead_letters.value_of(store, PIPELINE, replaced) == b'{"a": 1}'
+    assert dead_letters.value_of(store, PIPELINE, replaced, original=True) == VALUE
+    replaced_twice = dead_letters.replace_value(store, PIPELINE, replaced, b"{}")
+    assert dead_letters.value_of(store, PIPELINE, replaced_twice) == b"{}"
+    assert dead_letters.replace_value(store, PIPELINE, replaced_twice, VALUE).replacement is None
     with pytest.raises(ContractError, match="another process changed or closed"):
         dead_letters.replace_value(store, PIPELINE, LETTER.model_copy(update={"tries": 9}), b"{}")
 
 
-def test_a_tombstone_can_be_given_a_value() -> None:
+def test_a_missing_value_can_be_replaced() -> None:
     letter = DeadLetter.of(TOPIC, 0, 0, "r", None)
-    store = kept(MemoryStore(), letter, None)
-    mended = dead_letters.replace_value(store, PIPELINE, letter, b"{}")
-    assert dead_letters.value_of(store, PIPELINE, mended) == b"{}"
-    assert dead_letters.value_of(store, PIPELINE, mended, original=True) is None
+    store = with_letter(MemoryStore(), letter, None)
+    replaced = dead_letters.replace_value(store, PIPELINE, letter, b"{}")
+    assert dead_letters.value_of(store, PIPELINE, replaced) == b"{}"
+    assert dead_letters.value_of(store, PIPELINE, replaced, original=True) is None
 
 
 def test_a_closed_letter_keeps_its_history() -> None:
-    store = kept(MemoryStore())
-    mended = dead_letters.replace_value(store, PIPELINE, LETTER, b"{}")
-    dead_letters.close(store, PIPELINE, mended, "replayed", "20260101")
+    store = with_letter(MemoryStore())
+    replaced = dead_letters.replace_value(store, PIPELINE, LETTER, b"{}")
+    dead_letters.close(store, PIPELINE, replaced, "replayed", "20260101")
     assert [key for key in store.objects if key.startswith("dlq/")] == []
     [closed] = dead_letters.letters(store, PIPELINE, closed=True)
     assert closed.closed is not None
@@ -183,19 +194,19 @@ def test_a_closed_letter_keeps_its_history() -> None:
     assert dead_letters.value_of(store, PIPELINE, closed, original=True) == VALUE
 
 
-def test_closing_that_is_cut_off_anywhere_loses_nothing(tried: Tried) -> None:
-    """Cut after each request: the letter is open and whole, or closed and whole; closing again ends it."""
+def test_closing_interrupted_after_any_request_loses_nothing(count_trials: CountTrials) -> None:
+    """After an interruption the letter is complete, open or closed; closing it again completes the close."""
 
-    class CutOffError(Exception):
+    class InterruptedByTestError(Exception):
         pass
 
-    class Cut(MemoryStore):
-        left = 10**6
+    class InterruptedStore(MemoryStore):
+        requests_left = 10**6
 
         def _spend(self) -> None:
-            if not self.left:
-                raise CutOffError
-            self.left -= 1
+            if not self.requests_left:
+                raise InterruptedByTestError
+            self.requests_left -= 1
 
         def get(self, key: str) -> StoredObject | None:
             self._spend()
@@ -209,17 +220,17 @@ def test_closing_that_is_cut_off_anywhere_loses_nothing(tried: Tried) -> None:
             self._spend()
             return super().delete(keys)  # type: ignore[arg-type]
 
-    for cut in range(20):
-        store = Cut()
-        kept(store)
-        mended = dead_letters.replace_value(store, PIPELINE, LETTER, b"{}")
-        store.left = cut
+    for allowed_requests in range(20):
+        store = InterruptedStore()
+        with_letter(store)
+        replaced = dead_letters.replace_value(store, PIPELINE, LETTER, b"{}")
+        store.requests_left = allowed_requests
         try:
-            dead_letters.close(store, PIPELINE, mended, "replayed", "1")
+            dead_letters.close(store, PIPELINE, replaced, "replayed", "1")
             done = True
-        except CutOffError:
+        except InterruptedByTestError:
             done = False
-        store.left = 10**6
+        store.requests_left = 10**6
         opened = list(dead_letters.letters(store, PIPELINE))
         closed = list(dead_letters.letters(store, PIPELINE, closed=True))
         assert opened or closed
@@ -230,7 +241,7 @@ def test_closing_that_is_cut_off_anywhere_loses_nothing(tried: Tried) -> None:
             dead_letters.close(store, PIPELINE, letter, "replayed", "2")
         assert list(dead_letters.keys(store, PIPELINE)) == []
         assert len(list(dead_letters.letters(store, PIPELINE, closed=True))) == 1
-        tried("requests after which closing a dead letter was cut off", 1)
+        count_trials("requests after which closing a dead letter was interrupted", 1)
         if done:
             return
     raise AssertionError("closing takes more requests than this test allows")

@@ -1,4 +1,4 @@
-"""Keys: made and read back, sorted as offsets are, and never outside of their prefix."""
+"""Object keys: formatted and parsed, sorted like offsets, and never outside of their prefix."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ UNSAFE = ["", ".", "..", "a/b", "../lake", "a b", "a\n", "\n", "ä", "a+b", "a=b
 
 
 @given(OBJECTS)
-def test_an_objects_key_reads_back(name: ObjectName) -> None:
+def test_a_formatted_key_is_parsed_back(name: ObjectName) -> None:
     assert ObjectName.parse(name.key) == name
 
 
 @given(OFFSETS, OFFSETS)
-def test_keys_sort_as_offsets_do(one: int, other: int) -> None:
+def test_keys_sort_like_offsets(one: int, other: int) -> None:
     keys = [ObjectName("p", "t", 0, offset, offset, "json").key for offset in (one, other)]
     assert (keys[0] < keys[1]) == (one < other)
 
 
-def test_manifests_of_a_chain_are_numbered_below_its_id() -> None:
+def test_manifest_keys_contain_chain_id_and_number() -> None:
     first, later = object_names.manifest_key("p", "t", 7), object_names.manifest_key("p", "t", 7, "0ab9")
     assert later == "raw/p/t/_manifests/chain=0ab9/00000000000000000007.json"
     assert [object_names.manifest_number(key) for key in (first, later)] == [7, 7]
@@ -43,21 +43,23 @@ def test_manifests_of_a_chain_are_numbered_below_its_id() -> None:
 
 
 @pytest.mark.parametrize(("chain", "epoch"), [("", 0), ("0ab9", 0), ("", 3), ("0ab9", 3)])
-def test_an_objects_chain_and_epoch_are_part_of_its_name(chain: str, epoch: int) -> None:
+def test_chain_and_epoch_are_part_of_the_key(chain: str, epoch: int) -> None:
     name = ObjectName("p", "t", 1, 2, 3, "json", epoch, chain)
     assert ObjectName.parse(name.key) == name
 
 
 @given(OFFSETS, OFFSETS)
-def test_manifest_keys_sort_as_numbers_do(one: int, other: int) -> None:
+def test_manifest_keys_sort_like_numbers(one: int, other: int) -> None:
     assert (object_names.manifest_key("p", "t", one) < object_names.manifest_key("p", "t", other)) == (one < other)
 
 
 @given(OBJECTS, st.data())
-def test_a_key_with_one_character_changed_is_another_objects_or_none(name: ObjectName, data: st.DataObject) -> None:
+def test_a_key_with_one_changed_character_is_invalid_or_of_another_object(
+    name: ObjectName, data: st.DataObject
+) -> None:
     key = name.key
-    at = data.draw(st.integers(0, len(key) - 1))
-    other = key[:at] + data.draw(st.characters(codec="utf-8")) + key[at + 1 :]
+    position = data.draw(st.integers(0, len(key) - 1))
+    other = key[:position] + data.draw(st.characters(codec="utf-8")) + key[position + 1 :]
     found = ObjectName.parse(other)
     assert found is None or found.key == other
 
@@ -75,11 +77,11 @@ def test_a_key_with_one_character_changed_is_another_objects_or_none(name: Objec
         "raw/p/t/partition=0/t+0+00000000000000000000+00000000000000000009.json-1b671a64-40d5",
     ],
 )
-def test_what_is_no_object_is_none(key: str) -> None:
+def test_invalid_keys_parse_to_none(key: str) -> None:
     assert ObjectName.parse(key) is None
 
 
-def test_an_object_partitioned_by_a_field_is_read_too() -> None:
+def test_a_key_partitioned_by_a_field_is_parsed() -> None:
     key = "raw/p/t/customer_id=VINET/partition=3/t+3+00000000000000000007+00000000000000000009.json"
     assert ObjectName.parse(key) == ObjectName("p", "t", 3, 7, 9, "json")
 
@@ -102,13 +104,13 @@ def test_an_object_partitioned_by_a_field_is_read_too() -> None:
         lambda part: ObjectName("p", part, 0, 0, 0, "json").key,
     ],
 )
-def test_no_part_leaves_its_prefix(prefix: Callable[[str], str], part: str) -> None:
-    with pytest.raises(ContractError, match="cannot be part of an object's key"):
+def test_parts_that_would_leave_the_prefix_are_rejected(prefix: Callable[[str], str], part: str) -> None:
+    with pytest.raises(ContractError, match="in an object's key: only letters"):
         prefix(part)
 
 
-def test_prefixes_do_not_hold_each_other() -> None:
-    """A reset deletes by prefix: one pipeline's must not be the beginning of another's."""
+def test_no_prefix_of_a_pipeline_contains_that_of_another() -> None:
+    """A reset deletes by prefix."""
     for prefix in (
         object_names.pipeline_prefix,
         object_names.dead_letter_prefix,

@@ -18,22 +18,22 @@ from cdc_lake.contract.objects.store import PreconditionFailedError, S3Location,
 from cdc_lake.jobs.executor_errors import contract_error_in
 
 OPERATIONS: dict[str, Callable[[S3Store], object]] = {
-    "reading": lambda store: store.get("raw/shop/x.json"),
-    "looking for": lambda store: store.exists("raw/shop/x.json"),
-    "writing": lambda store: store.put_new("raw/shop/x.json", b"{}"),
-    "replacing": lambda store: store.replace("raw/shop/x.json", b"{}", "etag"),
-    "listing": lambda store: list(store.scan("raw/shop/x.json")),
-    "deleting": lambda store: store.delete(["raw/shop/x.json"]),
+    "read": lambda store: store.get("raw/shop/x.json"),
+    "find": lambda store: store.exists("raw/shop/x.json"),
+    "write": lambda store: store.put_new("raw/shop/x.json", b"{}"),
+    "replace": lambda store: store.replace("raw/shop/x.json", b"{}", "etag"),
+    "list": lambda store: list(store.scan("raw/shop/x.json")),
+    "delete": lambda store: store.delete(["raw/shop/x.json"]),
 }
 
 
-class Answers(BaseHTTPRequestHandler):
-    """An S3 server with one answer to everything; with status 0 it hangs up in the middle of a body."""
+class FixedResponse(BaseHTTPRequestHandler):
+    """An S3 server with one response to every request. With status 0 it closes the connection within a body."""
 
     status = 0
     code = ""
 
-    def _answer(self) -> None:
+    def _respond(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
         if not self.status:
             self.send_response(200)
@@ -49,22 +49,24 @@ class Answers(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
 
-    do_GET = do_PUT = do_POST = do_HEAD = _answer  # noqa: N815 - http.server's names
+    do_GET = do_PUT = do_POST = do_HEAD = _respond  # noqa: N815 - http.server's names
 
     def log_message(self, *arguments: object) -> None:
-        """Say nothing."""
+        """Suppress the access log."""
 
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[int, str], S3Store]]:
-    """Starts servers of one answer; a store at each."""
+    """Start a server with one response and return its store."""
     servers: list[ThreadingHTTPServer] = []
 
     def start(status: int, code: str) -> S3Store:
-        server = ThreadingHTTPServer(("127.0.0.1", 0), type("Fixed", (Answers,), {"status": status, "code": code}))
+        server = ThreadingHTTPServer(
+            ("127.0.0.1", 0), type("Fixed", (FixedResponse,), {"status": status, "code": code})
+        )
         servers.append(server)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        return at(f"http://127.0.0.1:{server.server_port}")
+        return store_at(f"http://127.0.0.1:{server.server_port}")
 
     yield start
     for server in servers:
@@ -72,8 +74,8 @@ def serve() -> Iterator[Callable[[int, str], S3Store]]:
         server.server_close()
 
 
-def at(endpoint: str) -> S3Store:
-    """A store without retries."""
+def store_at(endpoint: str) -> S3Store:
+    """Return a store without retries."""
     client = boto3.client(
         "s3",
         endpoint_url=endpoint,
@@ -87,66 +89,77 @@ def at(endpoint: str) -> S3Store:
     return S3Store("bucket", client)
 
 
-def nobody() -> str:
-    """An address without a listener."""
+def unused_endpoint() -> str:
+    """Return an address without a listener."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
-@pytest.mark.parametrize("doing", OPERATIONS)
-def test_a_server_that_is_gone(doing: str) -> None:
-    endpoint = nobody()
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_an_unreachable_server_is_reported_with_operation_and_object(operation: str) -> None:
+    endpoint = unused_endpoint()
     with pytest.raises(StoreUnreachableError) as caught:
-        OPERATIONS[doing](at(endpoint))
-    said = caught.value.user_message
-    assert said.startswith(f"the object store at {endpoint} stopped answering at {doing} s3://bucket/raw/shop/x.json (")
-    assert "`cdc-lake status`" in said
-    assert "`cdc-lake up`" in said
+        OPERATIONS[operation](store_at(endpoint))
+    message = caught.value.user_message
+    assert message.startswith(
+        f"Cannot {operation} s3://bucket/raw/shop/x.json: the object store at {endpoint} did not answer ("
+    )
+    assert "`cdc-lake status`" in message
+    assert "`cdc-lake up`" in message
     assert isinstance(caught.value.__cause__, EndpointConnectionError)
 
 
-def test_a_server_that_goes_in_the_middle_of_an_object(serve: Callable[[int, str], S3Store]) -> None:
-    with pytest.raises(StoreUnreachableError, match=r"at reading s3://bucket/raw/shop/x\.json") as caught:
+def test_a_connection_closed_within_a_body_is_reported(serve: Callable[[int, str], S3Store]) -> None:
+    with pytest.raises(StoreUnreachableError, match=r"Cannot read s3://bucket/raw/shop/x\.json: ") as caught:
         serve(0, "").get("raw/shop/x.json")
     assert isinstance(caught.value.__cause__, BotoCoreError)
 
 
-@pytest.mark.parametrize("doing", OPERATIONS)
-def test_a_server_that_refuses(serve: Callable[[int, str], S3Store], doing: str) -> None:
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_refused_request_is_reported_with_operation_and_object(
+    serve: Callable[[int, str], S3Store], operation: str
+) -> None:
     with pytest.raises(StoreRefusedError) as caught:
-        OPERATIONS[doing](serve(403, "AccessDenied"))
-    assert f"failed at {doing} s3://bucket/raw/shop/x.json (An error occurred" in caught.value.user_message
+        OPERATIONS[operation](serve(403, "AccessDenied"))
+    message = caught.value.user_message
+    assert message.startswith(f"Cannot {operation} s3://bucket/raw/shop/x.json: the object store at http://127.0.0.1:")
+    assert "failed (An error occurred" in message
     assert "`cdc-lake logs s3`" in caught.value.user_message
     assert isinstance(caught.value.__cause__, ClientError)
 
 
 @pytest.mark.parametrize(
-    ("code", "todo"), [("ExpiredToken", "Get new credentials"), ("SlowDown", "Wait until the store has fewer requests")]
+    ("code", "remedy"),
+    [("ExpiredToken", "Get new credentials"), ("SlowDown", "Wait until the store has fewer requests")],
 )
-def test_a_refusal_with_another_remedy(serve: Callable[[int, str], S3Store], code: str, todo: str) -> None:
-    with pytest.raises(StoreRefusedError, match=rf"at writing s3://bucket/raw/shop/x\.json \(.*{code}.*{todo}"):
-        OPERATIONS["writing"](serve(400, code))
+def test_the_remedy_depends_on_the_error_code(serve: Callable[[int, str], S3Store], code: str, remedy: str) -> None:
+    with pytest.raises(StoreRefusedError, match=rf"Cannot write s3://bucket/raw/shop/x\.json: .*{code}.*{remedy}"):
+        OPERATIONS["write"](serve(400, code))
 
 
-def test_another_machine_is_not_started_by_up() -> None:
-    store = at("http://s3.invalid:9")
+def test_cdc_lake_up_is_not_advised_for_another_machine() -> None:
+    store = store_at("http://s3.invalid:9")
     with pytest.raises(StoreUnreachableError, match="Check the network and the endpoint") as caught:
         store.get("x")
     assert "cdc-lake up" not in caught.value.user_message
 
 
-def test_what_is_missing_or_taken_is_no_failure(serve: Callable[[int, str], S3Store]) -> None:
-    gone, taken = serve(404, "NoSuchKey"), serve(412, "PreconditionFailed")
-    assert gone.get("x") is None
-    assert not gone.exists("x")
-    for put in (lambda: taken.put_new("x", b""), lambda: taken.replace("x", b"", "etag")):
+def test_missing_and_existing_objects_are_not_failures(serve: Callable[[int, str], S3Store]) -> None:
+    missing_store, existing_store = serve(404, "NoSuchKey"), serve(412, "PreconditionFailed")
+    assert missing_store.get("x") is None
+    assert not missing_store.exists("x")
+    puts: list[Callable[[], object]] = [
+        lambda: existing_store.put_new("x", b""),
+        lambda: existing_store.replace("x", b"", "etag"),
+    ]
+    for put in puts:
         with pytest.raises(PreconditionFailedError):
             put()
 
 
 def test_the_error_reaches_the_driver_from_an_executor() -> None:
     with pytest.raises(StoreUnreachableError) as caught:
-        at(nobody()).get("x")
+        store_at(unused_endpoint()).get("x")
     kind = type(caught.value)
     found = contract_error_in(
         f"Traceback (most recent call last):\n{kind.__module__}.{kind.__name__}: {caught.value}\n"
@@ -155,6 +168,8 @@ def test_the_error_reaches_the_driver_from_an_executor() -> None:
     assert found.user_message == caught.value.user_message
 
 
-def test_how_often_it_is_asked_again_stays() -> None:
-    config = replace(S3Location("bucket"), endpoint_url=nobody(), region="us-east-1").store().client.meta.config
+def test_the_number_of_attempts_is_six() -> None:
+    config = (
+        replace(S3Location("bucket"), endpoint_url=unused_endpoint(), region="us-east-1").store().client.meta.config
+    )
     assert config.retries == {"mode": "standard", "total_max_attempts": 6}  # type: ignore[attr-defined]

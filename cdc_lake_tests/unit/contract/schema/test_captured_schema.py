@@ -1,4 +1,4 @@
-"""Captured schemas: a lake type for each PostgreSQL type or a refusal by name; a version for each change."""
+"""Captured schemas: the lake type of each PostgreSQL type, rejected types and names, and a version per change."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cdc_lake.contract.errors import ContractError, UnsupportedTypeError
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.schema import captured_schema
 from cdc_lake.contract.schema.captured_schema import Column
-from cdc_lake_tests.memory_store import MemoryStore
+from cdc_lake_tests.helpers.memory_store import MemoryStore
 from cdc_lake_tests.unit.contract.objects.landed import PIPELINE
 
 TABLE = "public.orders"
@@ -76,7 +76,7 @@ def store() -> MemoryStore:
         ("timestamp(3) with time zone[]", "string"),
     ],
 )
-def test_each_type_has_its_place_in_the_lake(postgres: str, lake: str) -> None:
+def test_postgres_types_map_to_lake_types(postgres: str, lake: str) -> None:
     assert Column(name="c", type=postgres).lake_type == lake
 
 
@@ -101,9 +101,9 @@ def test_each_type_has_its_place_in_the_lake(postgres: str, lake: str) -> None:
         "",
     ],
 )
-def test_a_type_without_a_place_is_refused_with_the_columns_name(store: MemoryStore, postgres: str) -> None:
+def test_an_unsupported_type_is_rejected_with_the_column_name(store: MemoryStore, postgres: str) -> None:
     columns = [*COLUMNS, Column(name="odd_one", type=postgres)]
-    with pytest.raises(UnsupportedTypeError, match="column odd_one has PostgreSQL type"):
+    with pytest.raises(UnsupportedTypeError, match=rf"column odd_one of {TABLE}: the lake has no type"):
         captured_schema.capture(store, PIPELINE, TABLE, columns, ["order_id"])
     assert store.objects == {}
 
@@ -118,7 +118,7 @@ def test_a_type_without_a_place_is_refused_with_the_columns_name(store: MemorySt
         ("numeric(6,2)[]", "numeric[]", (6, 2)),
     ],
 )
-def test_a_types_arguments_are_told_apart(postgres: str, base: str, arguments: tuple[int, ...]) -> None:
+def test_a_type_is_split_into_base_and_arguments(postgres: str, base: str, arguments: tuple[int, ...]) -> None:
     column = Column(name="c", type=postgres)
     assert (column.base, column.arguments) == (base, arguments)
 
@@ -126,17 +126,17 @@ def test_a_types_arguments_are_told_apart(postgres: str, base: str, arguments: t
 @pytest.mark.parametrize(
     "name", ["order id", "größe", "a.b", "a-b", "1st", "", "a`b", "__op", "__ORDER", "_hoodie_x", "__value", "__x"]
 )
-def test_a_name_that_the_lake_cannot_hold_is_refused(store: MemoryStore, name: str) -> None:
+def test_an_unsupported_column_name_is_rejected(store: MemoryStore, name: str) -> None:
     with pytest.raises(UnsupportedTypeError, match=r"has (a name that|the name of) "):
         captured_schema.capture(store, PIPELINE, TABLE, [*COLUMNS, Column(name=name, type="text")], ["order_id"])
 
 
-def test_names_that_fold_into_one_are_refused(store: MemoryStore) -> None:
-    with pytest.raises(UnsupportedTypeError, match=r"column Note of public.orders has the name of another column"):
+def test_names_that_differ_only_in_case_are_rejected(store: MemoryStore) -> None:
+    with pytest.raises(UnsupportedTypeError, match=r"column Note of public.orders: it has the name of another column"):
         captured_schema.capture(store, PIPELINE, TABLE, [*COLUMNS, Column(name="Note", type="text")], ["order_id"])
 
 
-def test_the_lakes_columns_are_the_sources_the_events_and_the_order(store: MemoryStore) -> None:
+def test_lake_columns_are_source_columns_event_fields_and_order(store: MemoryStore) -> None:
     captured, _ = captured_schema.capture(store, PIPELINE, TABLE, COLUMNS, ["order_id"])
     columns = captured.lake_columns()
     assert columns[:2] == [("order_id", "int"), ("note", "string")]
@@ -145,15 +145,15 @@ def test_the_lakes_columns_are_the_sources_the_events_and_the_order(store: Memor
     assert len(columns) == len(set(columns)) == 2 + len(captured_schema.EVENT_FIELDS) + 1
 
 
-def test_a_version_is_added_on_a_change_only(store: MemoryStore) -> None:
+def test_a_version_is_added_only_on_a_change(store: MemoryStore) -> None:
     key = ["order_id"]
     first = captured_schema.capture(store, PIPELINE, TABLE, COLUMNS, key)
-    again = captured_schema.capture(store, PIPELINE, TABLE, COLUMNS, key)
+    unchanged = captured_schema.capture(store, PIPELINE, TABLE, COLUMNS, key)
     wider = captured_schema.capture(store, PIPELINE, TABLE, [Column(name="order_id", type="bigint"), COLUMNS[1]], key)
     more = captured_schema.capture(
         store, PIPELINE, TABLE, [Column(name="order_id", type="bigint"), Column(name="other", type="date")], key
     )
-    assert [(found.version, added) for found, added in (first, again, wider, more)] == [
+    assert [(found.version, added) for found, added in (first, unchanged, wider, more)] == [
         (1, True),
         (1, False),
         (2, True),
@@ -164,23 +164,23 @@ def test_a_version_is_added_on_a_change_only(store: MemoryStore) -> None:
     assert [column.name for column in more[0].dropped] == ["note"]
 
 
-def test_tables_do_not_see_each_others_versions(store: MemoryStore) -> None:
+def test_versions_are_separate_for_each_table(store: MemoryStore) -> None:
     captured_schema.capture(store, PIPELINE, TABLE, COLUMNS, ["order_id"])
     assert captured_schema.versions(store, PIPELINE, "public.order") == []
     with pytest.raises(
-        ContractError, match=r"no schema of public.order is captured yet: materialise shop/source/order "
+        ContractError, match=r"schema of public\.order: none is captured yet\. Materialise shop/source/order_source\."
     ):
         captured_schema.latest(store, PIPELINE, "public.order")
 
 
-def test_a_temporary_file_is_no_version(store: MemoryStore) -> None:
+def test_temporary_files_are_not_versions(store: MemoryStore) -> None:
     captured_schema.capture(store, PIPELINE, TABLE, COLUMNS, ["order_id"])
     store.write(f"{object_names.schema_prefix(PIPELINE, TABLE)}000002.json-0f3d", b"{")
     assert len(captured_schema.versions(store, PIPELINE, TABLE)) == 1
 
 
 def capture_meanwhile(store: MemoryStore, columns: list[Column]) -> None:
-    """Let another run capture first."""
+    """Let another run capture these columns just before the next put."""
 
     def rival(_: str) -> None:
         store.before_put = None
@@ -189,19 +189,21 @@ def capture_meanwhile(store: MemoryStore, columns: list[Column]) -> None:
     store.before_put = rival
 
 
-def test_two_runs_that_capture_the_same_agree(store: MemoryStore) -> None:
+def test_two_simultaneous_captures_of_the_same_schema_agree(store: MemoryStore) -> None:
     capture_meanwhile(store, COLUMNS)
     assert captured_schema.capture(store, PIPELINE, TABLE, COLUMNS, ["order_id"])[0].version == 1
     assert len(captured_schema.versions(store, PIPELINE, TABLE)) == 1
 
 
-def test_two_runs_that_capture_different_schemas_do_not_overwrite_each_other(store: MemoryStore) -> None:
+def test_simultaneous_captures_of_different_schemas_do_not_overwrite_each_other(store: MemoryStore) -> None:
     capture_meanwhile(store, COLUMNS[:1])
-    with pytest.raises(ContractError, match=r"another run captured version 1 of public.orders just now"):
+    with pytest.raises(
+        ContractError, match=r"version 1 of the schema of public.orders: another run stored a different one"
+    ):
         captured_schema.capture(store, PIPELINE, TABLE, COLUMNS, ["order_id"])
     assert captured_schema.latest(store, PIPELINE, TABLE).columns == tuple(COLUMNS[:1])
 
 
-def test_a_lost_answer_is_no_conflict(store: MemoryStore) -> None:
+def test_a_lost_response_is_not_a_conflict(store: MemoryStore) -> None:
     store.lose_answers()
     assert captured_schema.capture(store, PIPELINE, TABLE, COLUMNS, ["order_id"])[1]

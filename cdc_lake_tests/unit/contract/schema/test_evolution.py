@@ -1,4 +1,4 @@
-"""What may follow on a schema version, what is carried on, and which version explains a record."""
+"""Schema evolution: accepted changes, columns kept from earlier versions, and the record layout of each version."""
 
 from __future__ import annotations
 
@@ -9,43 +9,43 @@ import pytest
 from cdc_lake.contract.errors import SchemaChangeError
 from cdc_lake.contract.schema import captured_schema
 from cdc_lake.contract.schema.captured_schema import Column, TableSchema
-from cdc_lake.contract.schema.evolution import describe_changes, is_widening
+from cdc_lake.contract.schema.evolution import _promotable, describe_changes, is_widening
 from cdc_lake.contract.schema.record_versions import RecordLayout, record_layouts
-from cdc_lake_tests.memory_store import MemoryStore
+from cdc_lake_tests.helpers.memory_store import MemoryStore
 from cdc_lake_tests.unit.contract.objects.landed import PIPELINE
 
 TABLE = "public.orders"
 
 
 def columns(*declared: str) -> tuple[Column, ...]:
-    """Columns by `number name type`, and what older rows show after `=`."""
-    made = []
+    """Parse columns from `number name type = default of older rows`."""
+    parsed = []
     for text in declared:
         before, _, missing = text.partition(" = ")
         number, name, kind = before.split(" ", 2)
-        made.append(Column(name=name, type=kind, attnum=int(number), missing=missing or None))
-    return tuple(made)
+        parsed.append(Column(name=name, type=kind, attnum=int(number), missing=missing or None))
+    return tuple(parsed)
 
 
-def seen(*declared: str, key: str = "id", oid: int = 1, epoch: int = 0) -> TableSchema:
-    """What a look at the catalog finds."""
+def catalog_schema(*declared: str, key: str = "id", oid: int = 1, epoch: int = 0) -> TableSchema:
+    """Return the schema that the source's catalog shows."""
     return TableSchema(version=0, table=TABLE, columns=columns(*declared), key=(key,), oid=oid, filenode=1, epoch=epoch)
 
 
 ID = "1 id integer"
-BASE = seen(ID, "2 note character varying(10)", "3 qty integer")
+BASE = catalog_schema(ID, "2 note character varying(10)", "3 qty integer")
 
 
-def history(*looks: TableSchema) -> list[TableSchema]:
-    """All versions after some looks."""
+def history(*schemas: TableSchema) -> list[TableSchema]:
+    """Record these schemas in order; return all versions."""
     store = MemoryStore()
-    for each in looks:
-        captured_schema.record(store, PIPELINE, each)
+    for schema in schemas:
+        captured_schema.record(store, PIPELINE, schema)
     return captured_schema.versions(store, PIPELINE, TABLE)
 
 
 def lake(version: TableSchema) -> dict[str, str]:
-    """The lake's columns of the source."""
+    """Return name and type of the lake's columns without the event fields."""
     return {name: kind for name, kind in version.lake_columns() if not name.startswith("__")}
 
 
@@ -102,135 +102,256 @@ NARROWER = [
 
 
 @pytest.mark.parametrize(("old", "new"), WIDER)
-def test_what_widens(old: str, new: str) -> None:
+def test_widening_type_changes(old: str, new: str) -> None:
     assert is_widening(Column(name="c", type=old), Column(name="c", type=new))
 
 
 @pytest.mark.parametrize(("old", "new"), NARROWER)
-def test_what_does_not_widen(old: str, new: str) -> None:
+def test_other_type_changes_are_not_widening(old: str, new: str) -> None:
     assert not is_widening(Column(name="c", type=old), Column(name="c", type=new))
 
 
-def test_an_enum_stays_text() -> None:
+ALLOWED = {
+    "smallint": "integer bigint numeric numeric(10,2) numeric(10,4) numeric(18,0) numeric(19,0) numeric(38,0) "
+    "numeric(5,0) real double-precision text varchar varchar(6) varchar(11) varchar(20)",
+    "integer": "bigint numeric numeric(18,0) numeric(19,0) numeric(38,0) double-precision text varchar varchar(11) "
+    "varchar(20)",
+    "bigint": "numeric numeric(19,0) numeric(38,0) text varchar varchar(20)",
+    "numeric": "",
+    "numeric(10,2)": "numeric",
+    "numeric(10,4)": "numeric",
+    "numeric(4,2)": "numeric numeric(10,2) numeric(10,4)",
+    "numeric(5,0)": "numeric numeric(10,2) numeric(10,4) numeric(18,0) numeric(19,0) numeric(38,0)",
+    "numeric(18,0)": "numeric numeric(19,0) numeric(38,0)",
+    "numeric(19,0)": "numeric numeric(38,0)",
+    "numeric(38,0)": "numeric",
+    "real": "",
+    "double-precision": "",
+    "boolean": "text",
+    "text": "citext",
+    "citext": "text",
+    "varchar": "text citext",
+    "varchar(6)": "text citext varchar varchar(11) varchar(20)",
+    "varchar(11)": "text citext varchar varchar(20)",
+    "varchar(20)": "text citext varchar",
+    "character(5)": "",
+    "uuid": "text",
+    "json": "text",
+    "jsonb": "text json",
+    "xml": "text",
+    "bytea": "",
+    "date": "",
+    "timestamp(3)-without-time-zone": "",
+    "timestamp-without-time-zone": "",
+    "timestamp(3)-with-time-zone": "timestamp-with-time-zone",
+    "timestamp-with-time-zone": "",
+    "time(3)-without-time-zone": "",
+    "time-without-time-zone": "",
+    "interval": "",
+    "inet": "",
+    "money": "",
+    "smallint[]": "integer[] bigint[]",
+    "integer[]": "bigint[]",
+    "bigint[]": "",
+    "text[]": "",
+}
+"""The types that each type may change to without a new snapshot, with `-` for blanks and varchar for its long name."""
+EXTREMES = {"smallint": 2**15, "integer": 2**31, "bigint": 2**63}
+
+
+def column(name: str) -> Column:
+    """Return a column of a type as ALLOWED writes it."""
+    return Column(name="c", type=name.replace("-", " ").replace("varchar", "character varying"))
+
+
+def test_each_pair_of_types() -> None:
+    found = {old: {new for new in ALLOWED if is_widening(column(old), column(new))} for old in ALLOWED}
+    assert found == {old: {old, *allowed.split()} for old, allowed in ALLOWED.items()}
+
+
+@pytest.mark.parametrize("old", EXTREMES)
+def test_extreme_integers_fit_into_each_allowed_type(old: str) -> None:
+    value = -EXTREMES[old]
+    for new in ALLOWED[old].split():
+        kind, _, given = new.partition("(")
+        sizes = [int(each) for each in given.rstrip(")").split(",") if each]
+        if kind in EXTREMES:
+            assert EXTREMES[kind] >= -value
+        elif kind == "real":
+            assert abs(value) <= 2**24, "a real has 24 bits"
+        elif kind == "double-precision":
+            assert abs(value) <= 2**53, "a double has 53 bits"
+        elif kind == "numeric" and sizes:
+            assert len(str(-value)) <= sizes[0] - sizes[1]
+        elif kind == "varchar" and sizes:
+            assert len(str(value)) <= sizes[0]
+        else:
+            assert new in {"numeric", "text", "varchar"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "widens"),
+    [
+        ("decimal(10,2)", "decimal(10,2)", True),
+        ("decimal(10,2)", "decimal(12,4)", True),
+        ("decimal(10,2)", "decimal(12,2)", True),
+        ("decimal(10,2)", "decimal(11,4)", False),
+        ("decimal(10,2)", "decimal(12,1)", False),
+        ("decimal(10,2)", "string", False),
+        ("string", "decimal(10,2)", False),
+        ("int", "bigint", True),
+        ("bigint", "int", False),
+    ],
+)
+def test_a_decimal_of_the_lake_keeps_all_digits_before_and_after_the_point(old: str, new: str, widens: bool) -> None:
+    assert _promotable(old, new) is widens
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "widens"),
+    [
+        ("smallint", "varchar(6)", True),  # -32768
+        ("smallint", "varchar(5)", False),
+        ("varchar(5)", "varchar(5)", True),
+        ("varchar(5)", "varchar(4)", False),
+        ("varchar", "varchar(5)", False),
+        ("integer[]", "bigint[]", True),
+        ("integer[]", "bigint", False),
+        ("integer", "bigint[]", False),
+        ("numeric(10)", "numeric(10,0)", True),
+        ("numeric(10)", "numeric(10,1)", False),
+        ("numeric(10)", "numeric(11,1)", True),
+    ],
+)
+def test_lengths_elements_and_digits_at_their_bounds(old: str, new: str, widens: bool) -> None:
+    assert is_widening(column(old), column(new)) is widens
+
+
+def test_an_enum_may_become_text_but_not_the_reverse() -> None:
     mood = Column(name="c", type="mood", kind="enum")
     assert is_widening(mood, Column(name="c", type="text"))
     assert is_widening(mood, Column(name="c", type="feeling", kind="enum"))
     assert not is_widening(Column(name="c", type="text"), mood)
 
 
-def test_an_added_column_keeps_what_older_rows_show() -> None:
-    found = history(BASE, seen(*spelled(BASE), "4 more integer = 5"), seen(*spelled(BASE), "4 more bigint"))
+def test_an_added_column_keeps_the_default_of_older_rows() -> None:
+    found = history(
+        BASE,
+        catalog_schema(*declarations(BASE), "4 more integer = 5"),
+        catalog_schema(*declarations(BASE), "4 more bigint"),
+    )
     assert [version.version for version in found] == [1, 2, 3]
     assert [version.columns[-1].missing for version in found[1:]] == ["5", "5"]
     assert lake(found[2]) == {"id": "int", "note": "string", "qty": "int", "more": "bigint"}
     assert describe_changes(found[0], found[2]) == ["more bigint added (older rows show 5)"]
 
 
-def spelled(version: TableSchema) -> list[str]:
-    """A version's columns as columns() reads them."""
+def declarations(version: TableSchema) -> list[str]:
+    """Return a version's columns in the notation of columns()."""
     return [f"{column.attnum} {column.name} {column.type}" for column in version.columns]
 
 
-def test_a_dropped_column_stays_as_history() -> None:
-    found = history(BASE, seen(ID, "3 qty integer"))
+def test_a_dropped_column_is_kept_as_history() -> None:
+    found = history(BASE, catalog_schema(ID, "3 qty integer"))
     assert lake(found[1]) == {"id": "int", "qty": "int", "note": "string"}
     assert describe_changes(*found) == ["note dropped (kept as history)"]
 
 
-def test_a_renamed_column_is_the_same_column() -> None:
-    found = history(BASE, seen(ID, "2 remark character varying(10)", "3 qty integer"))
+def test_a_renamed_column_keeps_its_history() -> None:
+    found = history(BASE, catalog_schema(ID, "2 remark character varying(10)", "3 qty integer"))
     assert lake(found[1]) == {"id": "int", "remark": "string", "qty": "int", "note": "string"}
     assert describe_changes(*found) == ["note renamed to remark"]
-    back = history(BASE, seen(ID, "2 remark character varying(10)", "3 qty integer"), BASE)
+    back = history(BASE, catalog_schema(ID, "2 remark character varying(10)", "3 qty integer"), BASE)
     assert lake(back[2]) == {"id": "int", "note": "string", "qty": "int", "remark": "string"}
 
 
 @pytest.mark.parametrize(
-    ("after", "said"),
+    ("after", "message"),
     [
-        (seen(ID, "2 note character varying(10)", "3 qty smallint"), "column qty changed from integer to smallint"),
-        (seen(ID, "3 qty integer", "4 note text"), "column note has the name of an earlier column"),
-        (seen(*spelled(BASE), oid=2), "the table was dropped and re-created"),
+        (
+            catalog_schema(ID, "2 note character varying(10)", "3 qty smallint"),
+            "column qty changed from integer to smallint",
+        ),
+        (catalog_schema(ID, "3 qty integer", "4 note text"), "column note has the name of an earlier column"),
+        (catalog_schema(*declarations(BASE), oid=2), "the table was dropped and re-created"),
     ],
 )
-def test_what_needs_a_resnapshot_is_told_by_name(after: TableSchema, said: str) -> None:
+def test_changes_that_need_a_resnapshot_are_rejected_until_a_new_epoch(after: TableSchema, message: str) -> None:
     store = MemoryStore()
     captured_schema.record(store, PIPELINE, BASE)
     with pytest.raises(SchemaChangeError) as caught:
         captured_schema.record(store, PIPELINE, after)
-    assert said in caught.value.user_message
+    assert message in caught.value.user_message
     assert "`cdc-lake resnapshot shop`" in caught.value.user_message
     assert len(captured_schema.versions(store, PIPELINE, TABLE)) == 1
-    # A new snapshot brings every row: with it, the change can be applied.
+    # A new snapshot contains every row, so that the change can be applied.
     captured, added = captured_schema.record(store, PIPELINE, after.model_copy(update={"epoch": 1}))
     assert (captured.version, captured.epoch, added) == (2, 1, True)
     assert captured_schema.record(store, PIPELINE, after) == (captured, False)
 
 
-def test_another_column_by_the_name_of_the_key_needs_a_lake_of_its_own() -> None:
-    """A new snapshot would bring rows whose keys are of another column than those that are stored."""
+def test_a_replaced_key_column_requires_a_reset() -> None:
+    """Rows of a new snapshot would have keys from another column than the stored rows."""
     for epoch in (0, 1):
-        with pytest.raises(
-            SchemaChangeError, match=r"column id of the primary key .* was dropped.*`cdc-lake reset shop`"
-        ):
-            history(BASE, seen("9 id bigint", *spelled(BASE)[1:], epoch=epoch))
+        with pytest.raises(SchemaChangeError, match=r"column id of its primary key was dropped.*`cdc-lake reset shop`"):
+            history(BASE, catalog_schema("9 id bigint", *declarations(BASE)[1:], epoch=epoch))
 
 
-def test_another_key_needs_a_lake_of_its_own() -> None:
+def test_another_primary_key_requires_a_reset() -> None:
     with pytest.raises(SchemaChangeError, match=r"changed from \(id\) to \(qty\).*`cdc-lake reset shop`"):
-        history(BASE, seen(*spelled(BASE), key="qty", epoch=1))
+        history(BASE, catalog_schema(*declarations(BASE), key="qty", epoch=1))
 
 
 @pytest.mark.parametrize(
-    ("after", "said"),
+    ("after", "message"),
     [
         (
-            seen(ID, "2 qty character varying(10)", "3 note integer", epoch=1),
-            "column note of public.orders has type string",
+            catalog_schema(ID, "2 qty character varying(10)", "3 note integer", epoch=1),
+            "column note of public.orders: it is string in the lake",
         ),
-        (seen(ID, "2 note date", epoch=1), "column note of public.orders has type string in the lake"),
-        (seen(ID, "4 qty date", epoch=1), "column qty of public.orders has type int in the lake"),
+        (catalog_schema(ID, "2 note date", epoch=1), "column note of public.orders: it is string in the lake"),
+        (catalog_schema(ID, "4 qty date", epoch=1), "column qty of public.orders: it is int in the lake"),
     ],
 )
-def test_a_type_that_files_cannot_be_given_is_refused_in_a_new_epoch_too(after: TableSchema, said: str) -> None:
-    with pytest.raises(SchemaChangeError, match=f"{said}.*`cdc-lake reset shop`"):
+def test_an_incompatible_type_requires_a_reset_even_in_a_new_epoch(after: TableSchema, message: str) -> None:
+    with pytest.raises(SchemaChangeError, match=f"{message}.*`cdc-lake reset shop`"):
         history(BASE, after)
-    with pytest.raises(SchemaChangeError, match=said):
-        history(BASE, seen(ID, epoch=1), after.model_copy(update={"epoch": 2}))
+    with pytest.raises(SchemaChangeError, match=message):
+        history(BASE, catalog_schema(ID, epoch=1), after.model_copy(update={"epoch": 2}))
 
 
-def test_what_was_captured_without_numbers_goes_on() -> None:
+def test_schemas_captured_without_column_numbers_are_continued() -> None:
     old = TableSchema(
         version=0,
         table=TABLE,
         columns=(Column(name="id", type="integer"), Column(name="note", type="text")),
         key=("id",),
     )
-    found = history(old, seen(ID, "2 note text", "3 qty integer = 7"))
+    found = history(old, catalog_schema(ID, "2 note text", "3 qty integer = 7"))
     assert [version.version for version in found] == [1, 2]
     assert lake(found[1]) == {"id": "int", "note": "string", "qty": "int"}
     assert describe_changes(*found) == ["qty integer added (older rows show 7)"]
 
 
-def fed(reading: RecordLayout) -> dict[str, tuple[list[str], bool]]:
-    """By lake column: the fields that feed it, and whether one has to be there."""
-    return {column.name: ([field.name for field in column.fields], column.required) for column in reading.columns}
+def fields_by_column(layout: RecordLayout) -> dict[str, tuple[list[str], bool]]:
+    """Return by lake column: the record fields that fill it, and whether one is required."""
+    return {column.name: ([field.name for field in column.fields], column.required) for column in layout.columns}
 
 
-def read(versions: Sequence[TableSchema]) -> RecordLayout:
-    """The only reading."""
+def only_layout(versions: Sequence[TableSchema]) -> RecordLayout:
+    """Return the only record layout of these versions."""
     (only,) = record_layouts(versions)
     return only
 
 
-def test_a_reading_takes_records_of_every_version() -> None:
+def test_a_layout_reads_records_of_every_version() -> None:
     versions = history(
         BASE,
-        seen(*spelled(BASE), "4 more integer = 5"),
-        seen(ID, "2 remark text", "4 more bigint", "5 last text"),
+        catalog_schema(*declarations(BASE), "4 more integer = 5"),
+        catalog_schema(ID, "2 remark text", "4 more bigint", "5 last text"),
     )
-    reading = read(versions)
-    assert fed(reading) == {
+    layout = only_layout(versions)
+    assert fields_by_column(layout) == {
         "id": (["id"], True),
         "remark": (["remark", "note"], True),
         "more": (["more"], False),
@@ -238,13 +359,15 @@ def test_a_reading_takes_records_of_every_version() -> None:
         "note": ([], False),
         "qty": (["qty"], False),
     }
-    missing = {column.name: column.missing.missing for column in reading.columns if column.missing is not None}
+    missing = {column.name: column.missing.missing for column in layout.columns if column.missing is not None}
     assert missing == {"more": "5"}
-    assert {"note", "remark", "qty", "more", "last", "__lsn"} <= reading.known_fields()
+    assert {"note", "remark", "qty", "more", "last", "__lsn"} <= layout.known_fields()
 
 
-def test_each_epoch_is_read_by_its_own_versions() -> None:
-    versions = history(BASE, seen(ID, "2 note jsonb", "3 qty bigint", epoch=2), seen(ID, "2 note jsonb", epoch=2))
+def test_each_epoch_has_its_own_layout() -> None:
+    versions = history(
+        BASE, catalog_schema(ID, "2 note jsonb", "3 qty bigint", epoch=2), catalog_schema(ID, "2 note jsonb", epoch=2)
+    )
     old, new = record_layouts(versions)
     assert ((old.first, old.end), (new.first, new.end)) == ((0, 2), (2, None))
     by_name = {column.name: column for column in old.columns}
@@ -255,10 +378,10 @@ def test_each_epoch_is_read_by_its_own_versions() -> None:
     assert record_layouts(versions, {5}) == [new]
 
 
-def test_a_table_made_again_is_paired_by_names() -> None:
-    versions = history(BASE, seen("1 id integer", "2 qty integer", "3 other text", oid=9, epoch=1))
+def test_columns_of_a_recreated_table_are_matched_by_name() -> None:
+    versions = history(BASE, catalog_schema("1 id integer", "2 qty integer", "3 other text", oid=9, epoch=1))
     old, _ = record_layouts(versions)
-    assert fed(old) == {
+    assert fields_by_column(old) == {
         "id": (["id"], True),
         "qty": (["qty"], True),
         "other": ([], False),

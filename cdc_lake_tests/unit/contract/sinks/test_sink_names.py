@@ -1,4 +1,4 @@
-"""Names as the vendors' sources and documentation spell them, and what is refused."""
+"""Object names of sink connectors, as in the vendors' sources and documentation, and rejected names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cdc_lake.contract.errors import ForeignObjectError
 from cdc_lake.contract.sinks import sink_names
 from cdc_lake.contract.sinks.sink_names import Layout, SinkName
-from cdc_lake_tests.sink_objects import EVERY, named
+from cdc_lake_tests.helpers.sink_objects import EVERY, named
 
 TOPIC = "msk.datalake.cdc_events"
 
@@ -47,7 +47,7 @@ TOPIC = "msk.datalake.cdc_events"
         ("aiven", "a-", "a-my-topic-2-10-7", ("my-topic-2", 10, 7, False, False)),
     ],
 )
-def test_what_the_vendors_write(
+def test_documented_names_are_parsed(
     layout: Layout, prefix: str, key: str, expected: tuple[str, int, int, bool, bool]
 ) -> None:
     assert sink_names.parse(layout, prefix, key) == SinkName(key, *expected)
@@ -69,8 +69,8 @@ def test_what_the_vendors_write(
         ("lenses", "s/t/٣/000000000002_0_2.json"),
     ],
 )
-def test_other_names_are_refused_by_name(layout: Layout, key: str) -> None:
-    with pytest.raises(ForeignObjectError, match="is not named as") as raised:
+def test_other_names_are_rejected(layout: Layout, key: str) -> None:
+    with pytest.raises(ForeignObjectError, match="does not have the layout") as raised:
         sink_names.parse(layout, "s/", key)
     assert key in raised.value.user_message
 
@@ -82,24 +82,26 @@ def test_other_names_are_refused_by_name(layout: Layout, key: str) -> None:
         ("confluent", "s/t/partition=0/t+0+000000000003.json"),
     ],
 )
-def test_names_that_would_sort_before_adopted_ones_are_refused(layout: Layout, key: str) -> None:
+def test_names_with_more_padding_are_rejected(layout: Layout, key: str) -> None:
     with pytest.raises(ForeignObjectError, match=r"padded to more than 1[02] digits"):
         sink_names.parse(layout, "s/", key)
 
 
 @given(st.sampled_from(EVERY), st.integers(0, 99), st.integers(0, 10**14), st.integers(0, 10**6))
-def test_what_is_named_is_parsed_and_listed(sink: object, partition: int, first: int, more: int) -> None:
-    each = next(one for one in EVERY if one is sink)
-    key = named(each, TOPIC, partition, [(first, b""), (first + more, b"")], "ALFKI/10248")
-    found = sink_names.parse(each.layout, each.prefix, key)
+def test_names_of_every_sink_are_parsed_and_below_the_listed_prefix(
+    sink: object, partition: int, first: int, more: int
+) -> None:
+    config = next(candidate for candidate in EVERY if candidate is sink)
+    key = named(config, TOPIC, partition, [(first, b""), (first + more, b"")], "ALFKI/10248")
+    found = sink_names.parse(config.layout, config.prefix, key)
     assert (found.topic, found.partition) == (TOPIC, partition)
     assert found.offset == (first + more if found.is_last_offset else first)
-    assert key.startswith(sink_names.partition_prefix(each.layout, each.prefix, TOPIC, partition))
-    assert key.startswith(sink_names.topic_prefix(each.layout, each.prefix, TOPIC))
+    assert key.startswith(sink_names.partition_prefix(config.layout, config.prefix, TOPIC, partition))
+    assert key.startswith(sink_names.topic_prefix(config.layout, config.prefix, TOPIC))
 
 
 @given(st.sampled_from(EVERY), st.integers(0, 10**12), st.integers(0, 10**6))
-def test_nothing_is_missed_by_listing_from_an_offset_on(sink: object, offset: int, further: int) -> None:
-    each = next(one for one in EVERY if one is sink)
-    key = named(each, TOPIC, 0, [(offset + further, b"")], "f")
-    assert key > sink_names.key_before(each.layout, each.prefix, TOPIC, 0, offset)
+def test_listing_from_an_offset_includes_all_later_names(sink: object, offset: int, further: int) -> None:
+    config = next(candidate for candidate in EVERY if candidate is sink)
+    key = named(config, TOPIC, 0, [(offset + further, b"")], "f")
+    assert key > sink_names.key_before(config.layout, config.prefix, TOPIC, 0, offset)

@@ -1,4 +1,4 @@
-"""Epochs: their objects, where a chain may go on elsewhere, and where it must not."""
+"""Epochs: their objects, and the offsets at which a chain may continue in a new epoch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import Manifest, Span
 from cdc_lake.contract.objects.object_names import ObjectName
 from cdc_lake.contract.source.epochs import Break, Completion, Epoch, Epochs, Start
-from cdc_lake_tests.memory_store import MemoryStore
+from cdc_lake_tests.helpers.memory_store import MemoryStore
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 TOPIC = "shop.sales.orders"
@@ -53,7 +53,7 @@ def manifest(
     )
 
 
-def test_the_newest_is_the_current(store: MemoryStore) -> None:
+def test_the_newest_epoch_is_the_current_one(store: MemoryStore) -> None:
     epochs = Epochs(store, "shop")
     assert epochs.current() is None
     for number in (0, 1, 10):
@@ -66,19 +66,19 @@ def test_the_newest_is_the_current(store: MemoryStore) -> None:
     assert epochs.completion(2) is None
 
 
-def test_two_runs_do_not_begin_the_same_epoch(store: MemoryStore) -> None:
+def test_a_second_run_cannot_begin_the_same_epoch(store: MemoryStore) -> None:
     Epochs(store, "shop").begin(epoch(1))
-    with pytest.raises(RaceLostError, match="epoch 1 of pipeline shop was begun by another run"):
+    with pytest.raises(RaceLostError, match="epoch 1 of pipeline shop: another run began it"):
         Epochs(store, "shop").begin(epoch(1))
 
 
-def test_a_lost_answer_is_ones_own_epoch(store: MemoryStore) -> None:
+def test_an_epoch_is_begun_if_only_the_response_was_lost(store: MemoryStore) -> None:
     store.lose_answers()
     mine = epoch(1)
     assert Epochs(store, "shop").begin(mine) == mine
 
 
-def test_a_broken_epoch_says_what_to_do_until_the_next_begins(store: MemoryStore) -> None:
+def test_a_broken_epoch_is_reported_until_the_next_begins(store: MemoryStore) -> None:
     epochs = Epochs(store, "shop")
     epochs.require_whole()
     epochs.begin(epoch(0))
@@ -91,7 +91,7 @@ def test_a_broken_epoch_says_what_to_do_until_the_next_begins(store: MemoryStore
     epochs.require_whole()
 
 
-def test_a_damaged_epoch_is_told(store: MemoryStore) -> None:
+def test_a_damaged_epoch_is_reported(store: MemoryStore) -> None:
     store.write("raw/shop/_epochs/000003.json", b"{}")
     with pytest.raises(ObjectDamagedError, match=r"000003\.json is damaged"):
         Epochs(store, "shop").current()
@@ -99,19 +99,19 @@ def test_a_damaged_epoch_is_told(store: MemoryStore) -> None:
         Epochs(store, "shop").read(2)
 
 
-@pytest.mark.parametrize("jump", [False, True], ids=["where_it_ended", "elsewhere"])
-def test_a_chain_goes_on_where_the_epoch_begins(store: MemoryStore, jump: bool) -> None:
-    at, topic_id = (3, "b") if jump else (10, "a")
-    Epochs(store, "shop").begin(epoch(1, {TOPIC: Start(topic_id=topic_id, offsets={0: at}, jump="why")}))
+@pytest.mark.parametrize("jump", [False, True], ids=["same_offset", "other_offset"])
+def test_a_chain_continues_at_the_start_of_the_epoch(store: MemoryStore, jump: bool) -> None:
+    start, topic_id = (3, "b") if jump else (10, "a")
+    Epochs(store, "shop").begin(epoch(1, {TOPIC: Start(topic_id=topic_id, offsets={0: start}, jump="why")}))
     chain = Chain(store, "shop", TOPIC)
     chain.append(manifest(1, 0, 0, 10))
-    chain.append(manifest(2, 1, at, at, topic_id, opens="the slot was lost"))
-    chain.append(manifest(3, 1, at, at + 5, topic_id))
-    assert [one.epoch for one in chain.since(0)] == [0, 1, 1]
-    assert [one.number for one in chain.since(1)] == [2, 3]
+    chain.append(manifest(2, 1, start, start, topic_id, opens="the slot was lost"))
+    chain.append(manifest(3, 1, start, start + 5, topic_id))
+    assert [item.epoch for item in chain.since(0)] == [0, 1, 1]
+    assert [item.number for item in chain.since(1)] == [2, 3]
 
 
-def test_an_empty_chain_can_begin_with_a_later_epoch(store: MemoryStore) -> None:
+def test_an_empty_chain_may_begin_with_a_later_epoch(store: MemoryStore) -> None:
     Epochs(store, "shop").begin(epoch(2, {TOPIC: Start(topic_id="b", offsets={0: 7})}))
     chain = Chain(store, "shop", TOPIC)
     chain.append(manifest(1, 2, 7, 7, "b", opens="why"))
@@ -119,7 +119,7 @@ def test_an_empty_chain_can_begin_with_a_later_epoch(store: MemoryStore) -> None
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "invalid",
     [
         manifest(2, 1, 10, 12),
         manifest(2, 1, 9, 9, opens="elsewhere than the epoch"),
@@ -129,16 +129,16 @@ def test_an_empty_chain_can_begin_with_a_later_epoch(store: MemoryStore) -> None
     ],
     ids=["not_opened", "other_offset", "other_topic", "same_epoch", "gap"],
 )
-def test_a_chain_jumps_nowhere_else(store: MemoryStore, wrong: Manifest) -> None:
+def test_a_chain_continues_at_no_other_offset(store: MemoryStore, invalid: Manifest) -> None:
     for number in (0, 1):
         Epochs(store, "shop").begin(epoch(number, {TOPIC: Start(topic_id="a", offsets={0: 10})}))
     chain = Chain(store, "shop", TOPIC)
     chain.append(manifest(1, 0, 0, 10))
     with pytest.raises(ManifestGapError):
-        chain.append(wrong)
+        chain.append(invalid)
 
 
-def test_no_way_back_to_an_older_epoch(store: MemoryStore) -> None:
+def test_a_manifest_of_an_earlier_epoch_is_rejected(store: MemoryStore) -> None:
     Epochs(store, "shop").begin(epoch(1, {TOPIC: Start(topic_id="a", offsets={0: 10})}))
     chain = Chain(store, "shop", TOPIC)
     chain.append(manifest(1, 1, 10, 10, opens="why"))
@@ -151,7 +151,7 @@ def test_an_opening_manifest_has_no_records() -> None:
         manifest(2, 1, 10, 12, opens="why")
 
 
-def test_objects_of_a_later_epoch_have_names_of_their_own() -> None:
+def test_object_names_of_later_epochs_contain_the_epoch() -> None:
     name = ObjectName("shop", TOPIC, 0, 1, 2, "json", 3)
     assert name.key.startswith(f"raw/shop/{TOPIC}/epoch=3/partition=0/")
     assert ObjectName.parse(name.key) == name

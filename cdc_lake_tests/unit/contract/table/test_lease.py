@@ -1,8 +1,9 @@
-"""The lease: one writer at a time, fenced, with faults of clock and store."""
+"""The lease: one writer at a time, fenced, also with faults of clock and store."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,16 +15,16 @@ from cdc_lake.contract.errors import LeaseHeldError, LeaseLostError
 from cdc_lake.contract.objects.store import PreconditionFailedError
 from cdc_lake.contract.table import lease
 from cdc_lake.contract.table.lease import LeaseRecord
-from cdc_lake_tests.memory_store import MemoryStore
-from cdc_lake_tests.trial_counts import Tried
+from cdc_lake_tests.helpers.memory_store import MemoryStore
+from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 
 KEY = "leases/shop/orders.json"
-LONG = 3600.0  # renewed by hand only: the thread's turn comes after the test
+LONG = 3600.0  # longer than the test, so that the thread never renews it
 
 
 @dataclass
 class Clock:
-    """Seconds since the epoch, as the test says."""
+    """A clock that the test sets, in seconds since 1970."""
 
     time: float = 1000.0
 
@@ -48,18 +49,18 @@ def ours(store: MemoryStore, clock: Clock) -> Iterator[lease.Lease]:
 
 
 def record(store: MemoryStore) -> LeaseRecord:
-    """What the lease object says."""
+    """Return the content of the lease object."""
     return LeaseRecord.model_validate_json(store.objects[KEY].body)
 
 
-def test_it_says_who_has_it_and_is_free_after_the_block(store: MemoryStore, clock: Clock) -> None:
+def test_the_lease_names_its_owner_and_is_released_after_the_block(store: MemoryStore, clock: Clock) -> None:
     with lease.held(store, KEY, "ours", LONG, 0, clock) as found:
         assert record(store) == LeaseRecord(owner="ours", token=1, expires_at=clock.time + LONG)
         found.check()
     assert record(store).expires_at == 0
 
 
-def test_the_token_grows_with_each_holder(store: MemoryStore, clock: Clock) -> None:
+def test_the_token_increases_with_each_holder(store: MemoryStore, clock: Clock) -> None:
     tokens = []
     for owner in ("one", "other", "one"):
         with lease.held(store, KEY, owner, LONG, 0, clock) as found:
@@ -67,31 +68,35 @@ def test_the_token_grows_with_each_holder(store: MemoryStore, clock: Clock) -> N
     assert tokens == [1, 2, 3]
 
 
-def test_another_writer_is_refused_and_told_who_has_it(store: MemoryStore, clock: Clock, ours: lease.Lease) -> None:
+def test_a_second_writer_is_refused_and_gets_the_owners_name(
+    store: MemoryStore, clock: Clock, ours: lease.Lease
+) -> None:
     with (
-        pytest.raises(LeaseHeldError, match=r"^ours writes here and holds leases/shop/orders.json for another 3600 s"),
+        pytest.raises(
+            LeaseHeldError, match=r"^Cannot take the lease: ours holds leases/shop/orders.json for another 3600 s"
+        ),
         lease.held(store, KEY, "theirs", LONG, 0, clock),
     ):
-        pytest.fail("two have it")
+        pytest.fail("two writers hold the lease")
     ours.check()
 
 
-def test_another_writer_waits_for_the_release(store: MemoryStore) -> None:
-    took: list[int] = []
+def test_a_second_writer_waits_for_the_release(store: MemoryStore) -> None:
+    tokens: list[int] = []
 
-    def wait() -> None:
+    def take_lease() -> None:
         with lease.held(store, KEY, "theirs", LONG, 30) as found:
-            took.append(found.token)
+            tokens.append(found.token)
 
     with lease.held(store, KEY, "ours", LONG, 0):
-        waiting = threading.Thread(target=wait)
-        waiting.start()
-        assert took == []
-    waiting.join(10)
-    assert took == [2]
+        waiting_writer = threading.Thread(target=take_lease)
+        waiting_writer.start()
+        assert tokens == []
+    waiting_writer.join(10)
+    assert tokens == [2]
 
 
-def test_an_expired_lease_is_taken_and_its_holder_may_not_commit(store: MemoryStore, clock: Clock) -> None:
+def test_an_expired_lease_is_taken_and_its_former_holder_cannot_commit(store: MemoryStore, clock: Clock) -> None:
     def too_slow() -> None:
         with lease.held(store, KEY, "ours", LONG, 0, clock) as ours:
             clock.time += LONG + 1
@@ -103,7 +108,7 @@ def test_an_expired_lease_is_taken_and_its_holder_may_not_commit(store: MemorySt
         too_slow()
 
 
-def test_an_expired_lease_that_nobody_took_does_not_count_until_it_is_renewed(clock: Clock, ours: lease.Lease) -> None:
+def test_an_expired_lease_fails_the_check_until_it_is_renewed(clock: Clock, ours: lease.Lease) -> None:
     clock.time += LONG
     with pytest.raises(LeaseLostError, match="has expired"):
         ours.check()
@@ -111,17 +116,17 @@ def test_an_expired_lease_that_nobody_took_does_not_count_until_it_is_renewed(cl
     ours.check()
 
 
-def test_a_lease_that_was_deleted_is_lost(store: MemoryStore, clock: Clock) -> None:
-    def unlucky() -> None:
+def test_a_deleted_lease_is_lost(store: MemoryStore, clock: Clock) -> None:
+    def lose_lease() -> None:
         with lease.held(store, KEY, "ours", LONG, 0, clock) as ours:
             store.delete([KEY])
             ours.check()
 
-    with pytest.raises(LeaseLostError, match="is gone"):
-        unlucky()
+    with pytest.raises(LeaseLostError, match="does not exist any more"):
+        lose_lease()
 
 
-def test_renewing_pushes_the_expiry_out(store: MemoryStore, clock: Clock, ours: lease.Lease) -> None:
+def test_renewing_extends_the_expiry(store: MemoryStore, clock: Clock, ours: lease.Lease) -> None:
     clock.time += LONG - 1
     ours.renew()
     assert record(store).expires_at == clock.time + LONG
@@ -129,7 +134,7 @@ def test_renewing_pushes_the_expiry_out(store: MemoryStore, clock: Clock, ours: 
     ours.check()
 
 
-def test_a_lease_that_was_taken_is_not_renewed(store: MemoryStore, clock: Clock) -> None:
+def test_a_lease_taken_by_another_writer_is_not_renewed(store: MemoryStore, clock: Clock) -> None:
     def too_slow() -> None:
         with lease.held(store, KEY, "ours", LONG, 0, clock) as ours:
             clock.time += LONG
@@ -142,7 +147,7 @@ def test_a_lease_that_was_taken_is_not_renewed(store: MemoryStore, clock: Clock)
         too_slow()
 
 
-def test_losing_it_unnoticed_until_the_end_is_said(store: MemoryStore, clock: Clock) -> None:
+def test_a_lease_lost_during_the_block_is_reported_at_its_end(store: MemoryStore, clock: Clock) -> None:
     def too_slow() -> None:
         with lease.held(store, KEY, "ours", LONG, 0, clock):
             clock.time += LONG
@@ -153,7 +158,7 @@ def test_losing_it_unnoticed_until_the_end_is_said(store: MemoryStore, clock: Cl
         too_slow()
 
 
-def test_the_blocks_own_error_comes_first(store: MemoryStore, clock: Clock) -> None:
+def test_an_error_of_the_block_takes_precedence(store: MemoryStore, clock: Clock) -> None:
     def fail(lose: bool) -> None:
         with lease.held(store, KEY, "ours", LONG, 0, clock):
             store.delete([KEY] if lose else [])
@@ -166,13 +171,13 @@ def test_the_blocks_own_error_comes_first(store: MemoryStore, clock: Clock) -> N
     assert record(store).expires_at == 0
 
 
-def test_it_is_renewed_while_the_block_works(store: MemoryStore) -> None:
+def test_the_lease_is_renewed_during_the_block(store: MemoryStore) -> None:
     renewed = threading.Event()
-    seen: list[float] = []
+    expiries: list[float] = []
 
     def watch(_: str) -> None:
-        seen.append(record(store).expires_at)
-        if len(set(seen)) > 2:
+        expiries.append(record(store).expires_at)
+        if len(set(expiries)) > 2:
             renewed.set()
 
     with lease.held(store, KEY, "ours", 0.15, 0) as found:
@@ -181,7 +186,22 @@ def test_it_is_renewed_while_the_block_works(store: MemoryStore) -> None:
         found.check()
 
 
-def test_a_renewal_that_failed_is_tried_again(store: MemoryStore) -> None:
+def test_the_lease_is_renewed_before_it_expires(store: MemoryStore) -> None:
+    renewals: list[bool] = []
+    twice = threading.Event()
+
+    def watch(_: str) -> None:
+        renewals.append(time.time() < record(store).expires_at)
+        if len(renewals) == 2:
+            twice.set()
+
+    with lease.held(store, KEY, "ours", 1.5, 0):
+        store.before_put = watch
+        assert twice.wait(10)
+    assert renewals[:2] == [True, True]
+
+
+def test_a_failed_renewal_is_retried(store: MemoryStore) -> None:
     failures = iter([OSError("no route"), PreconditionFailedError(KEY)])
     renewed = threading.Event()
 
@@ -199,7 +219,7 @@ def test_a_renewal_that_failed_is_tried_again(store: MemoryStore) -> None:
 
 
 @pytest.mark.parametrize("holder_before", [False, True])
-def test_a_lost_answer_to_taking_it_is_no_loss(store: MemoryStore, clock: Clock, holder_before: bool) -> None:
+def test_a_lost_response_does_not_lose_the_lease(store: MemoryStore, clock: Clock, holder_before: bool) -> None:
     if holder_before:
         with lease.held(store, KEY, "before", LONG, 0, clock):
             pass
@@ -216,8 +236,8 @@ def test_a_lost_answer_to_taking_it_is_no_loss(store: MemoryStore, clock: Clock,
 
 @given(st.lists(st.tuples(st.sampled_from("ABC"), st.sampled_from(["take", "work", "end", "sleep"])), max_size=60))
 @settings(max_examples=150)
-def test_of_any_writers_only_the_newest_passes_the_check(tried: Tried, steps: list[tuple[str, str]]) -> None:
-    """Writers take it, commit, end or sleep past the expiry in any order: commits have tokens that never fall."""
+def test_only_the_newest_holder_passes_the_check(count_trials: CountTrials, steps: list[tuple[str, str]]) -> None:
+    """Writers acquire, commit, release or sleep past the expiry in any order; tokens of commits never decrease."""
     store, clock = MemoryStore(), Clock()
     held: dict[str, lease.Lease] = {}
     committed: list[int] = []
@@ -244,10 +264,10 @@ def test_of_any_writers_only_the_newest_passes_the_check(tried: Tried, steps: li
             except LeaseLostError:
                 assert record(store).token > mine.token
     assert committed == sorted(committed)
-    tried("steps of writers that compete for a lease", len(steps))
+    count_trials("steps of writers that compete for a lease", len(steps))
 
 
-def test_two_writers_at_the_same_moment_one_wins(store: MemoryStore, tried: Tried) -> None:
+def test_one_of_several_simultaneous_writers_gets_the_lease(store: MemoryStore, count_trials: CountTrials) -> None:
     rounds = 50
     for _ in range(rounds):
         start, wins = threading.Barrier(4), list[lease.Lease]()
@@ -268,19 +288,19 @@ def test_two_writers_at_the_same_moment_one_wins(store: MemoryStore, tried: Trie
         wins[0]._thread.start()
         wins[0].__exit__(None, None, None)
     assert record(store).token == rounds
-    tried("races for a lease, one winner each", rounds)
+    count_trials("races for a lease, one winner each", rounds)
 
 
-def test_a_secured_lease_lasts_for_its_whole_length(store: MemoryStore, clock: Clock) -> None:
+def test_securing_extends_the_lease_to_its_full_length(store: MemoryStore, clock: Clock) -> None:
     with lease.held(store, KEY, "ours", LONG, now=clock) as found:
-        clock.time += LONG + 1  # expired, and nobody took it
+        clock.time += LONG + 1  # expired, but not taken by another writer
         found.secure()
         assert record(store).expires_at == clock.time + LONG
 
 
-def test_a_lease_that_another_one_took_is_not_secured(store: MemoryStore, clock: Clock) -> None:
+def test_a_lease_taken_by_another_writer_is_not_secured(store: MemoryStore, clock: Clock) -> None:
     ours = lease._acquire(store, KEY, "ours", LONG, clock)
     clock.time += LONG + 1
     lease._acquire(store, KEY, "theirs", LONG, clock)
-    with pytest.raises(LeaseLostError, match=r"of ours \(token 1\) was taken by theirs \(token 2\): this run commits"):
+    with pytest.raises(LeaseLostError, match=r"of ours \(token 1\) was taken by theirs \(token 2\)\. This run commits"):
         ours.secure()

@@ -1,36 +1,13 @@
-"""The checkpoint in the newest commit; the commit is one that Hudi 1.2.0 wrote as table version 6."""
+"""The checkpoint in the newest commit, read from a commit that Hudi 1.2.0 wrote with table version 6."""
 
 from __future__ import annotations
-
-import json
-from pathlib import Path
 
 import pytest
 
 from cdc_lake.contract.errors import ObjectDamagedError
-from cdc_lake.contract.table.event_order import Watermark
-from cdc_lake.contract.table.timeline import CHECKPOINT_KEY, Checkpoint, last_commit
-from cdc_lake_tests.memory_store import MemoryStore
-
-RECORDED = Path(__file__).parent / "recorded" / "20261121004449958.commit"
-TABLE = "lake/northwind/cdc_events/"
-HOODIE = f"{TABLE}.hoodie/"
-CHECKPOINT = Checkpoint(
-    topic="msk.datalake.cdc_events",
-    topic_id="tlI7SJ8oTvi+dUDluGG5zw",
-    manifest=2,
-    schema_version=1,
-    watermark=Watermark(source_ts_ms=1795221884663, lsn=31268664),
-)
-
-
-def commit(manifest: int | None) -> bytes:
-    """The recorded commit with another checkpoint, or none."""
-    body = json.loads(RECORDED.read_text())
-    del body["extraMetadata"][CHECKPOINT_KEY]
-    if manifest is not None:
-        body["extraMetadata"][CHECKPOINT_KEY] = CHECKPOINT.model_copy(update={"manifest": manifest}).model_dump_json()
-    return json.dumps(body).encode()
+from cdc_lake.contract.table.timeline import last_commit
+from cdc_lake_tests.helpers.memory_store import MemoryStore
+from cdc_lake_tests.unit.contract.table.timeline_files import CHECKPOINT, HOODIE, RECORDED, TABLE, commit, rollback
 
 
 @pytest.fixture
@@ -38,7 +15,7 @@ def store() -> MemoryStore:
     return MemoryStore()
 
 
-def test_a_recorded_commit_is_read(store: MemoryStore) -> None:
+def test_a_commit_written_by_hudi_is_read(store: MemoryStore) -> None:
     store.write(f"{HOODIE}{RECORDED.name}", RECORDED.read_bytes())
     found = last_commit(store, TABLE)
     assert found is not None
@@ -48,18 +25,19 @@ def test_a_recorded_commit_is_read(store: MemoryStore) -> None:
     assert store.total == 2
 
 
-def test_a_table_that_does_not_exist_has_none(store: MemoryStore) -> None:
+def test_a_missing_table_has_no_commit(store: MemoryStore) -> None:
     assert last_commit(store, TABLE) is None
     store.write(f"{HOODIE}hoodie.properties", b"")
     assert last_commit(store, TABLE) is None
 
 
-def test_the_newest_completed_commit_counts(store: MemoryStore) -> None:
+def test_the_newest_completed_commit_is_returned(store: MemoryStore) -> None:
     store.write(f"{HOODIE}20260101000000000.commit", commit(1))
     store.write(f"{HOODIE}20260103000000000.commit", commit(3))
     store.write(f"{HOODIE}20260102000000000.deltacommit", commit(2))
-    for unfinished in ("commit.requested", "inflight", "commit-5b1c9e54", "rollback", "clean", "savepoint"):
+    for unfinished in ("commit.requested", "inflight", "commit-5b1c9e54", "clean", "savepoint"):
         store.write(f"{HOODIE}20260104000000000.{unfinished}", b"")
+    store.write(f"{HOODIE}20260104000000000.rollback", rollback("20260104000000000", "20260103120000000"))
     store.write(f"{HOODIE}.aux/20260105000000000.commit", commit(9))
     store.write(f"{HOODIE}archived/20260105000000000.commit", commit(9))
     store.write("lake/northwind/cdc_events_2/.hoodie/20260106000000000.commit", commit(9))
@@ -69,7 +47,7 @@ def test_the_newest_completed_commit_counts(store: MemoryStore) -> None:
     assert found.checkpoint.manifest == 3
 
 
-def test_a_commit_of_a_table_service_without_a_checkpoint_is_passed_over(store: MemoryStore) -> None:
+def test_a_commit_of_a_table_service_without_checkpoint_is_skipped(store: MemoryStore) -> None:
     store.write(f"{HOODIE}20260101000000000.commit", commit(1))
     store.write(f"{HOODIE}20260102000000000.replacecommit", commit(None))
     found = last_commit(store, TABLE)
@@ -78,15 +56,17 @@ def test_a_commit_of_a_table_service_without_a_checkpoint_is_passed_over(store: 
     assert (found.instant, found.checkpoint.manifest) == ("20260101000000000", 1)
 
 
-def test_a_table_of_somebody_elses_is_refused(store: MemoryStore) -> None:
+def test_a_table_without_any_checkpoint_is_rejected(store: MemoryStore) -> None:
     store.write(f"{HOODIE}20260101000000000.commit", commit(None))
-    with pytest.raises(ObjectDamagedError, match="none carries a checkpoint: it was not written by cdc-lake"):
+    with pytest.raises(
+        ObjectDamagedError, match=r"none of its commits carries a checkpoint\. Another program wrote it"
+    ):
         last_commit(store, TABLE)
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"extraMetadata": {"cdc_lake.checkpoint": "{}"}}'])
-def test_a_damaged_commit_is_said_by_name(store: MemoryStore, body: bytes) -> None:
-    """Going back to an older one would apply manifests twice; that the newest can't be read must be said."""
+def test_a_damaged_newest_commit_is_reported_with_its_name(store: MemoryStore, body: bytes) -> None:
+    """Falling back to an older commit would apply manifests twice."""
     store.write(f"{HOODIE}20260101000000000.commit", commit(1))
     store.write(f"{HOODIE}20260102000000000.commit", body)
     with pytest.raises(ObjectDamagedError, match=f"commit {HOODIE}20260102000000000.commit"):

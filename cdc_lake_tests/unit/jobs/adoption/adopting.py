@@ -1,4 +1,4 @@
-"""A bucket that a sink connector writes to, and the adoption of what it writes."""
+"""A bucket with the objects of a sink connector, and runs of the adoption job on it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from cdc_lake.contract.objects import json_lines
+from cdc_lake.contract.objects import raw_format
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.table.event_order import Watermark
@@ -16,8 +16,8 @@ from cdc_lake.jobs.adoption import adopt
 from cdc_lake.jobs.adoption.adopt import AdoptReport, AdoptSpec
 from cdc_lake.jobs.adoption.listing import Sink
 from cdc_lake.jobs.landing.land import LandSpec
-from cdc_lake_tests.memory_store import MemoryLocation, MemoryStore
-from cdc_lake_tests.sink_objects import EVERY, ORDERED, Record, TopicInMemory, named, written
+from cdc_lake_tests.helpers.memory_store import MemoryLocation, MemoryStore
+from cdc_lake_tests.helpers.sink_objects import EVERY, ORDERED, Record, TopicInMemory, named, written
 
 TOPIC = "shop.public.orders"
 BEAT = Watermark(source_ts_ms=1, lsn=1)
@@ -27,7 +27,7 @@ MARKERS = {4, 9, 14, 19}
 
 
 def name_of(sink: Sink) -> str:
-    """A test's id."""
+    """Return the id of a test."""
     return f"{sink.layout}{'-envelope' if sink.envelope else ''}"
 
 
@@ -36,13 +36,13 @@ ordered = pytest.mark.parametrize("sink", ORDERED, ids=name_of)
 
 
 def topic() -> TopicInMemory:
-    """Four transactions of four records, a marker after each."""
+    """Return a topic with four transactions of four records, each followed by its end marker."""
     return TopicInMemory.of(sorted(set(range(20)) - MARKERS), 20)
 
 
 @dataclass
 class Adopting:
-    """One topic, its sink and its chain."""
+    """One topic with its sink and its manifest chain."""
 
     sink: Sink
     topic: TopicInMemory
@@ -53,12 +53,12 @@ class Adopting:
 
     @property
     def chain(self) -> Chain:
-        """The manifests."""
+        """Return the manifest chain."""
         return Chain(self.store, "shop", TOPIC)
 
     @property
     def spec(self) -> AdoptSpec:
-        """A run up to the topic's end."""
+        """Return the spec of a run up to the topic's end."""
         landing = LandSpec(
             location=cast("S3Location", MemoryLocation(self.store)),
             pipeline="shop",
@@ -74,34 +74,34 @@ class Adopting:
         return AdoptSpec(landing, self.sink, self.objects_per_run)
 
     def write(self, records: Sequence[Record], partition: int = 0, folder: str = "f") -> str:
-        """The connector writes an object; its key."""
+        """Write an object as the connector does; return its key."""
         key = named(self.sink, TOPIC, partition, records, folder)
         self.store.write(key, written(self.sink, TOPIC, partition, records))
         return key
 
     def write_from(self, first: int, last: int, partition: int = 0, folder: str = "f") -> str:
-        """The connector writes an object of all records from one offset to another; its key."""
+        """Write an object of all records from one offset to another; return its key."""
         return self.write(self.topic.some(first, last, partition), partition, folder)
 
     def run(self) -> AdoptReport:
-        """One run."""
+        """Run the adoption job once."""
         return adopt.run(self.spec, self.topic)
 
     def new_objects(self) -> list[str]:
-        """What a sensor sees."""
+        """Return the new objects that a sensor finds."""
         return adopt.new_objects(self.store, self.spec)
 
     def adopted(self, partition: int = 0) -> list[Record]:
-        """Every record that manifests list, verified as readers do, in their order."""
+        """Return all records of the manifests in order, verified as readers do."""
         items = [item for manifest in self.chain.since(0) for item in manifest.objects if item.partition == partition]
-        return [record for item in items for record in json_lines.records(self.store, item)]
+        return [record for item in items for record in raw_format.records(self.store, item)]
 
     def all(self, partition: int = 0) -> list[Record]:
-        """Every record that the topic ever had."""
+        """Return every record that was ever written to the topic."""
         return sorted(self.topic.values[partition].items())
 
     @property
     def next(self) -> int:
-        """Where partition 0 goes on."""
+        """Return the next offset of partition 0."""
         head = self.chain.head()
         return 0 if head is None else head.next_offsets()[0]

@@ -1,4 +1,4 @@
-"""Adoption: what sink connectors wrote comes into the chain once, in order, and a gap is never passed over."""
+"""Adoption: records of sink connectors enter the chain once and in order, and a gap is never skipped."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from cdc_lake.contract.objects.manifest import Manifest, Span
 from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.jobs.adoption.listing import Sink
 from cdc_lake.jobs.landing import land
-from cdc_lake_tests import memory_store
-from cdc_lake_tests.sink_objects import (
+from cdc_lake_tests.helpers import memory_store
+from cdc_lake_tests.helpers.sink_objects import (
     AIVEN,
     AIVEN_ENVELOPE,
     BY_FIELD,
@@ -26,225 +26,238 @@ from cdc_lake_tests.unit.jobs.adoption.adopting import BEAT, TOPIC, Adopting, ev
 
 
 @every
-def test_objects_in_order_are_adopted_to_the_end(sink: Sink) -> None:
-    here = Adopting(sink, topic())
-    here.write_from(0, 6)
-    here.write_from(7, 18)
-    report = here.run()
+def test_objects_in_order_are_adopted_up_to_the_end(sink: Sink) -> None:
+    adopting = Adopting(sink, topic())
+    adopting.write_from(0, 6)
+    adopting.write_from(7, 18)
+    report = adopting.run()
     assert (report.records, report.objects, report.waiting) == (16, 2, ())
-    assert here.adopted() == here.all()
-    head = here.chain.head()
+    assert adopting.adopted() == adopting.all()
+    head = adopting.chain.head()
     assert head is not None
     assert (head.version, head.next_offsets(), head.watermark) == (3, {0: 20}, BEAT)
-    assert here.new_objects() == []
-    assert here.run().manifest is None
+    assert adopting.new_objects() == []
+    assert adopting.run().manifest is None
 
 
 @every
-def test_what_the_connector_has_not_written_yet_is_waited_for(sink: Sink) -> None:
-    here = Adopting(sink, topic())
-    here.write_from(0, 8)
-    assert here.run().records == 8
-    head = here.chain.head()
+def test_records_that_the_connector_has_not_written_yet_are_adopted_later(sink: Sink) -> None:
+    adopting = Adopting(sink, topic())
+    adopting.write_from(0, 8)
+    assert adopting.run().records == 8
+    head = adopting.chain.head()
     assert head is not None
-    assert (head.next_offsets(), head.watermark) == ({0: 10}, None)  # past the marker, up to a record
-    assert here.new_objects() == []
-    here.write_from(10, 18)
-    assert len(here.new_objects()) == 1
-    assert here.run().records == 8
-    assert here.adopted() == here.all()
+    assert (head.next_offsets(), head.watermark) == ({0: 10}, None)  # after the marker, before the next record
+    assert adopting.new_objects() == []
+    adopting.write_from(10, 18)
+    assert len(adopting.new_objects()) == 1
+    assert adopting.run().records == 8
+    assert adopting.adopted() == adopting.all()
 
 
 @every
-def test_a_topic_without_objects_begins_a_chain_once(sink: Sink) -> None:
-    here = Adopting(sink, TopicInMemory.of([], 0))
-    assert (here.run().manifest, here.run().manifest) == (1, None)
-    head = here.chain.head()
+def test_an_empty_topic_begins_a_chain_once(sink: Sink) -> None:
+    adopting = Adopting(sink, TopicInMemory.of([], 0))
+    assert (adopting.run().manifest, adopting.run().manifest) == (1, None)
+    head = adopting.chain.head()
     assert head is not None
     assert head.version == 3
 
 
 @ordered
-def test_late_objects_hold_back_what_comes_after_them(sink: Sink) -> None:
-    here = Adopting(sink, topic())
-    here.write_from(0, 3)
-    here.write_from(8, 12)
-    report = here.run()
-    assert (report.records, here.next) == (4, 5)
+def test_late_objects_hold_back_later_records(sink: Sink) -> None:
+    adopting = Adopting(sink, topic())
+    adopting.write_from(0, 3)
+    adopting.write_from(8, 12)
+    report = adopting.run()
+    assert (report.records, adopting.next) == (4, 5)
     assert report.waiting == (
-        f"topic {TOPIC}, partition 0: 3 records of offsets 5 to 7 are in no object, though "
-        f"{named(sink, TOPIC, 0, here.topic.some(8, 12))} holds later ones",
+        f"topic {TOPIC}, partition 0: 3 records are in no object (offsets 5 to 7), though "
+        f"{named(sink, TOPIC, 0, adopting.topic.some(8, 12))} contains later ones",
     )
-    with pytest.raises(ManifestGapError, match=r"offsets 5 to 7 are in no object.*landing.sink out of"):
-        here.run()
-    here.write_from(5, 7)
-    assert here.run().waiting == ()
-    here.write_from(13, 18)
-    here.run()
-    assert here.adopted() == here.all()
+    with pytest.raises(ManifestGapError, match=r"in no object \(offsets 5 to 7\).*remove landing.sink from"):
+        adopting.run()
+    adopting.write_from(5, 7)
+    assert adopting.run().waiting == ()
+    adopting.write_from(13, 18)
+    adopting.run()
+    assert adopting.adopted() == adopting.all()
 
 
 @every
-def test_offsets_that_are_told_again_are_one_record(sink: Sink) -> None:
-    here = Adopting(sink, topic())
-    here.write_from(0, 8, folder="a")
-    here.run()
-    here.write_from(5, 12, folder="b")  # the connector began again at an offset that it had committed
-    here.write_from(5, 7, folder="c")
-    here.write_from(10, 18, folder="d")
-    here.run()
-    assert here.adopted() == here.all()
-    assert here.new_objects() == []
+def test_repeated_offsets_are_adopted_once(sink: Sink) -> None:
+    adopting = Adopting(sink, topic())
+    adopting.write_from(0, 8, folder="a")
+    adopting.run()
+    adopting.write_from(5, 12, folder="b")  # the connector restarted at a committed offset
+    adopting.write_from(5, 7, folder="c")
+    adopting.write_from(10, 18, folder="d")
+    adopting.run()
+    assert adopting.adopted() == adopting.all()
+    assert adopting.new_objects() == []
 
 
 @pytest.mark.parametrize("sink", [CONFLUENT, AIVEN, AIVEN_ENVELOPE], ids=name_of)
-def test_an_object_that_is_written_again_with_more_is_read_on(sink: Sink) -> None:
-    here = Adopting(sink, topic())
-    key = here.write_from(5, 8)
-    here.write_from(0, 3)
-    here.run()
-    before = here.adopted()
-    assert here.write_from(5, 12) == key
-    assert here.adopted() == before
-    assert len(here.new_objects()) == 1
-    here.run()
-    here.write_from(13, 18)
-    here.run()
-    assert here.adopted() == here.all()
+def test_an_object_rewritten_with_more_records_is_continued(sink: Sink) -> None:
+    adopting = Adopting(sink, topic())
+    key = adopting.write_from(5, 8)
+    adopting.write_from(0, 3)
+    adopting.run()
+    before = adopting.adopted()
+    assert adopting.write_from(5, 12) == key
+    assert adopting.adopted() == before
+    assert len(adopting.new_objects()) == 1
+    adopting.run()
+    adopting.write_from(13, 18)
+    adopting.run()
+    assert adopting.adopted() == adopting.all()
 
 
-def test_folders_by_field_lie_among_one_another() -> None:
-    here = Adopting(BY_FIELD, topic())
-    everything = here.all()
-    here.write(everything[0:12:3], folder="customer_id=ALFKI/order_id=1")
-    here.write(everything[1:12:3], folder="customer_id=ANATR/order_id=2")
-    report = here.run()
-    assert [offset for offset, _ in here.adopted()] == [0, 1]
-    assert "1 records of offsets 2 to 2 are in no object" in report.waiting[0]
-    assert here.run().manifest is None  # no error: the connector has that order's records buffered yet
-    here.write(everything[2:12:3], folder="customer_id=ANTON/order_id=3")
-    here.run()
-    assert sorted(here.adopted()) == everything[:12]
-    here.write(everything[12:], folder="customer_id=ALFKI/order_id=1")
-    here.run()
-    assert sorted(here.adopted()) == everything
-    assert len({item.key for manifest in here.chain.since(0) for item in manifest.objects}) == 4
+@pytest.mark.parametrize("sink", [CONFLUENT, AIVEN, AIVEN_ENVELOPE], ids=name_of)
+def test_an_object_rewritten_before_a_later_one_was_adopted_is_continued(sink: Sink) -> None:
+    """The connector restarts, writes an object again with more records, and its previous task writes one more."""
+    adopting = Adopting(sink, topic())
+    adopting.write_from(0, 0)
+    assert adopting.run().records == 1
+    adopting.write_from(0, 3)
+    adopting.write_from(1, 1)
+    assert adopting.run().records == 1
+    assert adopting.run().records == 2
+    assert adopting.adopted() == adopting.all()[:4]
+
+
+def test_records_of_several_field_folders_are_merged() -> None:
+    adopting = Adopting(BY_FIELD, topic())
+    everything = adopting.all()
+    adopting.write(everything[0:12:3], folder="customer_id=ALFKI/order_id=1")
+    adopting.write(everything[1:12:3], folder="customer_id=ANATR/order_id=2")
+    report = adopting.run()
+    assert [offset for offset, _ in adopting.adopted()] == [0, 1]
+    assert "1 record is in no object (offset 2)" in report.waiting[0]
+    assert adopting.run().manifest is None  # no error: the connector still buffers the records of that order
+    adopting.write(everything[2:12:3], folder="customer_id=ANTON/order_id=3")
+    adopting.run()
+    assert sorted(adopting.adopted()) == everything[:12]
+    adopting.write(everything[12:], folder="customer_id=ALFKI/order_id=1")
+    adopting.run()
+    assert sorted(adopting.adopted()) == everything
+    assert len({item.key for manifest in adopting.chain.since(0) for item in manifest.objects}) == 4
 
 
 @every
-def test_the_watermark_follows_though_the_connector_always_holds_something_back(sink: Sink) -> None:
-    here = Adopting(sink, TopicInMemory.of(range(100), 0))
+def test_the_watermark_advances_while_the_connector_buffers_records(sink: Sink) -> None:
+    adopting = Adopting(sink, TopicInMemory.of(range(100), 0))
     passed = []
     for end in range(10, 101, 10):
-        here.topic.ends[0] = end
-        here.watermark = Watermark(source_ts_ms=end, lsn=end)
-        here.write_from(end - 13 if end > 10 else 0, end - 4)
-        here.run()
-        head = here.chain.head()
+        adopting.topic.ends[0] = end
+        adopting.watermark = Watermark(source_ts_ms=end, lsn=end)
+        adopting.write_from(end - 13 if end > 10 else 0, end - 4)
+        adopting.run()
+        head = adopting.chain.head()
         assert head is not None
         passed.append(None if head.watermark is None else head.watermark.lsn)
-    assert passed == [None, *range(10, 100, 10)], "that of the run before, whose ends are adopted by now"
-    here.write_from(97, 99)
-    here.run()
-    head = here.chain.head()
+    assert passed == [None, *range(10, 100, 10)], "the watermark of the previous run, whose end offsets are adopted now"
+    adopting.write_from(97, 99)
+    adopting.run()
+    head = adopting.chain.head()
     assert head is not None
-    assert head.watermark == here.watermark
+    assert head.watermark == adopting.watermark
 
 
 @every
-def test_the_end_is_fixed_before_the_run(sink: Sink) -> None:
-    here = Adopting(sink, topic())
-    here.write_from(0, 18)
-    here.topic.ends[0] = 10
-    here.run()
-    here.topic.ends[0] = 20
-    here.run()
-    assert here.adopted() == here.all()
+def test_records_after_the_runs_end_offsets_are_left_to_the_next_run(sink: Sink) -> None:
+    adopting = Adopting(sink, topic())
+    adopting.write_from(0, 18)
+    adopting.topic.ends[0] = 10
+    adopting.run()
+    adopting.topic.ends[0] = 20
+    adopting.run()
+    assert adopting.adopted() == adopting.all()
 
 
 @pytest.mark.parametrize("sink", [LENSES_ENVELOPE, AIVEN_ENVELOPE, BY_FIELD], ids=name_of)
-def test_offsets_in_the_records_need_no_topic(sink: Sink) -> None:
-    here = Adopting(sink, TopicInMemory.of(range(20), 20, 0))
-    here.topic.begins[0] = 20
-    here.write_from(0, 19)
-    here.run()
-    assert here.adopted() == here.all()
+def test_records_with_offsets_do_not_need_the_topic(sink: Sink) -> None:
+    adopting = Adopting(sink, TopicInMemory.of(range(20), 20, 0))
+    adopting.topic.begins[0] = 20
+    adopting.write_from(0, 19)
+    adopting.run()
+    assert adopting.adopted() == adopting.all()
 
 
-def test_an_old_object_is_no_obstacle_where_the_topic_forgot_it() -> None:
-    here = Adopting(CONFLUENT, topic())
-    here.write_from(0, 8)
-    here.run()
-    here.topic.begins[0] = 10
-    here.topic.ends[0] = 20
-    here.run()
-    here.write_from(10, 18)
-    here.run()
-    assert here.adopted() == here.all()
+def test_an_adopted_object_whose_records_expired_does_not_block() -> None:
+    adopting = Adopting(CONFLUENT, topic())
+    adopting.write_from(0, 8)
+    adopting.run()
+    adopting.topic.begins[0] = 10
+    adopting.topic.ends[0] = 20
+    adopting.run()
+    adopting.write_from(10, 18)
+    adopting.run()
+    assert adopting.adopted() == adopting.all()
 
 
 @every
-def test_partitions_go_on_by_themselves(sink: Sink) -> None:
+def test_partitions_advance_independently(sink: Sink) -> None:
     records = {0: {0: b"1", 1: b"2"}, 1: {0: b"3", 1: b"4", 2: b"5"}}
-    here = Adopting(sink, TopicInMemory(records, {0: 2, 1: 3}))
-    here.write_from(0, 1, partition=0, folder="a")
-    here.write_from(0, 1, partition=1, folder="b")
-    here.run()
-    here.write_from(2, 2, partition=1, folder="c")
-    here.run()
+    adopting = Adopting(sink, TopicInMemory(records, {0: 2, 1: 3}))
+    adopting.write_from(0, 1, partition=0, folder="a")
+    adopting.write_from(0, 1, partition=1, folder="b")
+    adopting.run()
+    adopting.write_from(2, 2, partition=1, folder="c")
+    adopting.run()
     for partition in (0, 1):
-        assert here.adopted(partition) == here.all(partition)
+        assert adopting.adopted(partition) == adopting.all(partition)
 
 
 def test_a_backlog_is_adopted_in_several_manifests() -> None:
-    here = Adopting(LENSES, topic(), objects_per_run=2)
-    for offset, _ in here.all():
-        here.write_from(offset, offset)
+    adopting = Adopting(LENSES, topic(), objects_per_run=2)
+    for offset, _ in adopting.all():
+        adopting.write_from(offset, offset)
     runs = 0
-    while here.new_objects():
-        here.run()
+    while adopting.new_objects():
+        adopting.run()
         runs += 1
     assert runs == 8
-    assert here.adopted() == here.all()
+    assert adopting.adopted() == adopting.all()
 
 
 @pytest.mark.parametrize("sink", [LENSES, CONFLUENT], ids=name_of)
-def test_listing_costs_what_is_new(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_listing_costs_the_same_with_many_adopted_objects(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_store, "PAGE", 10)
-    here = Adopting(sink, TopicInMemory.of(range(200), 200))
-    here.topic.ends[0] = 199
+    adopting = Adopting(sink, TopicInMemory.of(range(200), 200))
+    adopting.topic.ends[0] = 199
     for offset in range(200):
-        here.write_from(offset, offset)
-    while here.new_objects():
-        here.run()
-    here.topic.ends[0] = 200
-    here.store.forget_requests()
-    assert here.run().records == 1
-    assert here.store.requests["list"] == 2  # the sink's objects, and whether the chain has a manifest already
-    assert here.store.requests["get"] <= 9
+        adopting.write_from(offset, offset)
+    while adopting.new_objects():
+        adopting.run()
+    adopting.topic.ends[0] = 200
+    adopting.store.forget_requests()
+    assert adopting.run().records == 1
+    assert adopting.store.requests["list"] == 2  # the sink's objects, and the check for a first manifest
+    assert adopting.store.requests["get"] <= 9
 
 
 @ordered
-def test_landing_and_adoption_take_turns(sink: Sink) -> None:
-    here = Adopting(sink, topic())
-    item = landed(here.store, dict(here.topic.some(0, 6)))
+def test_adoption_continues_a_chain_of_landing(sink: Sink) -> None:
+    adopting = Adopting(sink, topic())
+    item = landed(adopting.store, dict(adopting.topic.some(0, 6)))
     span = Span(partition=0, first=0, next=7)
-    before = land.commit(here.chain, here.spec.landing, None, (span,), (item,))
+    before = land.commit(adopting.chain, adopting.spec.landing, None, (span,), (item,))
     assert before.version == 3
     assert b'"sink"' not in before.encode()
-    here.write_from(0, 3)
-    here.write_from(5, 12)
-    here.run()
-    here.write_from(13, 18)
-    here.run()
-    assert here.adopted() == here.all()
+    adopting.write_from(0, 3)
+    adopting.write_from(5, 12)
+    adopting.run()
+    adopting.write_from(13, 18)
+    adopting.run()
+    assert adopting.adopted() == adopting.all()
 
 
-def test_manifests_of_version_1_have_no_sinks_objects() -> None:
-    here = Adopting(LENSES, topic())
-    here.write_from(0, 18)
-    here.run()
-    head = here.chain.head()
+def test_manifests_of_version_1_cannot_list_sink_objects() -> None:
+    adopting = Adopting(LENSES, topic())
+    adopting.write_from(0, 18)
+    adopting.run()
+    head = adopting.chain.head()
     assert head is not None
     assert Manifest.decode(head.encode()) == head
     without_last = head.model_copy(update={"spans": (Span(partition=0, first=0, next=20),)}).encode()
@@ -256,28 +269,46 @@ def test_manifests_of_version_1_have_no_sinks_objects() -> None:
 
 
 @every
-def test_a_topic_that_lost_its_tail_and_was_written_on_stops(sink: Sink) -> None:
-    """Offsets 15 to 19 are lost, and other records stand at 15 to 24: those at 15 to 19 would never be adopted."""
-    here = Adopting(sink, topic())
-    here.write_from(0, 18)
-    here.run()
-    here.topic.values[0].update({offset: b'{"n": "rewritten %d"}' % offset for offset in range(15, 25)})
-    here.topic.ends[0] = 25
-    here.write_from(20, 24)
+def test_a_topic_that_lost_its_tail_and_got_new_records_stops(sink: Sink) -> None:
+    """Offsets 15 to 19 were lost and reused; the new records at 15 to 19 would never be adopted."""
+    adopting = Adopting(sink, topic())
+    adopting.write_from(0, 18)
+    adopting.run()
+    adopting.topic.values[0].update({offset: b'{"n": "rewritten %d"}' % offset for offset in range(15, 25)})
+    adopting.topic.ends[0] = 25
+    adopting.write_from(20, 24)
     with pytest.raises(
-        TopicRecreatedError, match=r"last one that was landed has offset 18.*offset 19.*cdc-lake resnapshot shop"
+        TopicRecreatedError, match=r"last landed record has offset 18.*offset 19.*cdc-lake resnapshot shop"
     ):
-        here.run()
-    assert (here.chain.length(), here.next) == (1, 20)
+        adopting.run()
+    assert (adopting.chain.length(), adopting.next) == (1, 20)
 
 
 @every
-def test_the_last_record_has_expired(sink: Sink) -> None:
-    """It cannot be compared any more; new records are adopted."""
-    here = Adopting(sink, topic())
-    here.write_from(0, 18)
-    here.run()
-    here.topic.values[0].update({20: b'{"n": 20}', 21: b'{"n": 21}'})
-    here.topic.ends[0], here.topic.begins[0] = 22, 20
-    here.write_from(20, 21)
-    assert here.run().records == 2
+def test_adoption_continues_if_the_last_adopted_record_has_expired(sink: Sink) -> None:
+    """The record cannot be compared any more."""
+    adopting = Adopting(sink, topic())
+    adopting.write_from(0, 18)
+    adopting.run()
+    adopting.topic.values[0].update({20: b'{"n": 20}', 21: b'{"n": 21}'})
+    adopting.topic.ends[0], adopting.topic.begins[0] = 22, 20
+    adopting.write_from(20, 21)
+    assert adopting.run().records == 2
+
+
+@pytest.mark.parametrize("sink", [CONFLUENT, AIVEN], ids=name_of)
+@pytest.mark.parametrize("first", [100, 198], ids=["far back", "near the end"])
+@pytest.mark.parametrize("followed", [False, True], ids=["the last object", "another object follows"])
+def test_records_of_an_object_that_is_written_again_are_adopted_after_many_objects(
+    sink: Sink, first: int, followed: bool
+) -> None:
+    """A connector that restarts writes from its committed offset again, as an object that is named by it."""
+    adopting = Adopting(sink, TopicInMemory.of(range(300), 300))
+    for offset in range(200):
+        adopting.write_from(offset, offset)
+    adopting.run()
+    adopting.write_from(first, 250)
+    if followed:
+        adopting.write_from(251, 299)
+    adopting.run()
+    assert adopting.next == (300 if followed else 251)

@@ -1,4 +1,4 @@
-"""Any split of a history into objects, repeated and late, is adopted as the same records once."""
+"""Any split of a history into objects, repeated or late, is adopted as each record once."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdc_lake.contract.errors import ManifestGapError
-from cdc_lake_tests.sink_objects import EVERY, TopicInMemory
+from cdc_lake_tests.helpers.sink_objects import EVERY, TopicInMemory
 from cdc_lake_tests.unit.jobs.adoption.adopting import Adopting
 
 
 @st.composite
 def histories(draw: st.DrawFn) -> tuple[TopicInMemory, list[tuple[str, list[int]]]]:
-    """A topic with markers, and groups of record numbers that an object each holds, in the order of their coming.
+    """Draw a topic with markers, and groups of record numbers (one object each) in order of arrival.
 
-    Together the groups hold all records; some twice.
+    The groups contain all records, some of them twice.
     """
     gaps = draw(st.lists(st.integers(1, 3), min_size=1, max_size=25))
     offsets = [sum(gaps[: n + 1]) - 1 for n in range(len(gaps))]
@@ -31,33 +31,33 @@ def histories(draw: st.DrawFn) -> tuple[TopicInMemory, list[tuple[str, list[int]
 
 @given(st.sampled_from(EVERY), histories(), st.data())
 @settings(max_examples=80, deadline=None)
-def test_every_record_once(
+def test_every_record_is_adopted_once(
     sink: object, history: tuple[TopicInMemory, list[tuple[str, list[int]]]], data: st.DataObject
 ) -> None:
     topic, groups = history
-    here = Adopting(next(one for one in EVERY if one is sink), topic)
-    everything = here.all()
-    if not here.sink.ordered:  # records of one partition among several folders
+    adopting = Adopting(next(candidate for candidate in EVERY if candidate is sink), topic)
+    everything = adopting.all()
+    if not adopting.sink.ordered:  # records of one partition among several folders
         count = data.draw(st.integers(1, 3))
         groups = [(f"{name}-{k}", group[k::count]) for name, group in groups for k in range(count) if group[k::count]]
     longest: dict[str, int] = {}
     for folder, group in groups:
         records = [everything[number] for number in group]
-        # An object is replaced by one of the same name only by what a restart tells again, which may be shorter; what
-        # is adopted already must not be taken back, which test_adopt.py shows to be noticed.
-        key = f"{records[0][0]}" if here.sink.layout in {"confluent", "aiven"} else folder
+        # Only a restart of the connector replaces an object, possibly with fewer records. Records that are adopted
+        # must not be removed; test_adopt_refusals.py tests that this is reported.
+        key = f"{records[0][0]}" if adopting.sink.layout in {"confluent", "aiven"} else folder
         if longest.get(key, 0) < len(records):
             longest[key] = len(records)
-            here.write(records, folder=folder)
+            adopting.write(records, folder=folder)
         if data.draw(st.booleans()):
             try:
-                here.run()
+                adopting.run()
             except ManifestGapError:
-                assert here.sink.ordered
-            adopted = sorted(here.adopted())
+                assert adopting.sink.ordered
+            adopted = sorted(adopting.adopted())
             assert adopted == everything[: len(adopted)]
-    while here.run().manifest is not None:
+    while adopting.run().manifest is not None:
         pass
-    assert sorted(here.adopted()) == everything
-    assert here.next == topic.ends[0]
-    assert here.new_objects() == []
+    assert sorted(adopting.adopted()) == everything
+    assert adopting.next == topic.ends[0]
+    assert adopting.new_objects() == []

@@ -1,4 +1,4 @@
-"""The land job under a lease: what it has written is committed only while the lease is still its caller's."""
+"""The landing job commits only while its caller still holds the lease."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.table import lease
 from cdc_lake.jobs.landing import land
-from cdc_lake_tests.memory_store import MemoryLocation, MemoryStore
+from cdc_lake_tests.helpers.memory_store import MemoryLocation, MemoryStore
 
 KEY = object_names.landing_lease_key("shop", "orders")
 
 
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
-    """A bucket; Spark writes nothing into it."""
+    """A bucket, with the part of the job that needs Spark replaced."""
     monkeypatch.setattr(land, "_write", lambda _spark, _spec, spans: (spans, (), []))
     return MemoryStore()
 
 
 def run(store: MemoryStore, claim: lease.Claim | None) -> land.LandReport:
-    """The job, on a topic that holds transaction markers only."""
+    """Run the job on a topic that contains only transaction markers."""
     location = cast(S3Location, MemoryLocation(store))
     return land.run(
         cast(SparkSession, None),
@@ -34,33 +34,34 @@ def run(store: MemoryStore, claim: lease.Claim | None) -> land.LandReport:
     )
 
 
-def test_it_commits_under_its_lease(store: MemoryStore) -> None:
+def test_landing_commits_under_its_lease(store: MemoryStore) -> None:
     with lease.held(store, KEY, "ours") as held:
         assert run(store, held.claim).manifest == 1
 
 
-def test_it_commits_nothing_once_another_has_the_lease(store: MemoryStore) -> None:
+def test_landing_commits_nothing_after_another_writer_took_the_lease(store: MemoryStore) -> None:
     with lease.held(store, KEY, "ours") as held:
-        late = held.claim
+        lost_claim = held.claim
     with (
         lease.held(store, KEY, "reset 1"),
         pytest.raises(
-            LeaseLostError, match=r"^the lease leases/shop/_landing/orders\.json of ours .* taken by reset 1"
+            LeaseLostError,
+            match=r"^Cannot continue: the lease leases/shop/_landing/orders\.json of ours .* taken by reset 1",
         ),
     ):
-        run(store, late)
+        run(store, lost_claim)
     assert Chain(store, "shop", "orders").head() is None
 
 
-def test_it_commits_nothing_after_the_other_has_ended(store: MemoryStore) -> None:
+def test_landing_commits_nothing_after_another_writer_released_the_lease(store: MemoryStore) -> None:
     with lease.held(store, KEY, "ours") as held:
-        late = held.claim
+        lost_claim = held.claim
     with lease.held(store, KEY, "reset 1"):
         pass
     with pytest.raises(LeaseLostError):
-        run(store, late)
+        run(store, lost_claim)
     assert Chain(store, "shop", "orders").head() is None
 
 
-def test_without_a_lease_manifests_alone_keep_runs_apart(store: MemoryStore) -> None:
+def test_landing_without_a_lease_commits(store: MemoryStore) -> None:
     assert run(store, None).manifest == 1

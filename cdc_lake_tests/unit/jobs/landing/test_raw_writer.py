@@ -1,4 +1,4 @@
-"""What runs on executors when landing: Arrow batches to objects, without Spark."""
+"""RawWriter, which runs on executors, without Spark: Arrow batches to raw objects."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdc_lake.contract.errors import ObjectConflictError, TooManyDeadLettersError
-from cdc_lake.contract.objects import dead_letters, json_lines
+from cdc_lake.contract.objects import dead_letters, raw_format
 from cdc_lake.contract.objects.dead_letters import DeadLetter
 from cdc_lake.contract.objects.manifest import LandedObject, LastRecord
 from cdc_lake.contract.objects.object_names import ObjectName
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.source.topic_records import fingerprint
 from cdc_lake.jobs.landing.raw_writer import RawWriter, SeenRecord, consecutive_runs
-from cdc_lake_tests.memory_store import MemoryLocation, MemoryStore
-from cdc_lake_tests.trial_counts import Tried
+from cdc_lake.jobs.landing.record_formats import RecordFormat, Rejected
+from cdc_lake_tests.helpers.memory_store import MemoryLocation, MemoryStore
+from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 from cdc_lake_tests.unit.contract.objects.landed import PIPELINE, TOPIC
 
 Row = tuple[int, int, bytes | None]
@@ -30,7 +31,7 @@ ROWS: list[Row] = [(0, offset, json.dumps({"order_id": offset}).encode()) for of
 
 
 def batch(rows: Sequence[Row]) -> pa.RecordBatch:
-    """Records as Spark hands them to an executor."""
+    """Return records as Spark passes them to an executor."""
     partitions, offsets, values = zip(*rows, strict=True) if rows else ((), (), ())
     return pa.RecordBatch.from_arrays(
         [
@@ -52,10 +53,10 @@ def write(
     size: int = 10_000,
     epoch: int = 0,
 ) -> tuple[list[LandedObject], list[DeadLetter]]:
-    """Objects and dead letters of what a writer makes of batches."""
+    """Write these batches; return objects and dead letters."""
     location = cast(S3Location, MemoryLocation(store))
     writer = RawWriter(location, PIPELINE, TOPIC, attempt, count, size, epoch, LARGEST, LIMIT)
-    rows = [row for written in writer(map(batch, batches)) for row in written.to_pylist()]
+    rows = [row for result in writer(map(batch, batches)) for row in result.to_pylist()]
     return (
         [LandedObject.model_validate_json(row["json"]) for row in rows if row["kind"] == "object"],
         [DeadLetter.model_validate_json(row["json"]) for row in rows if row["kind"] == "dead_letter"],
@@ -63,8 +64,8 @@ def write(
 
 
 def content(store: MemoryStore, objects: Sequence[LandedObject]) -> list[Row]:
-    """The records of the objects, verified as a reader does."""
-    return [(item.partition, *record) for item in objects for record in json_lines.records(store, item)]
+    """Return the records of the objects, verified as a reader does."""
+    return [(item.partition, *record) for item in objects for record in raw_format.records(store, item)]
 
 
 @pytest.fixture
@@ -72,13 +73,13 @@ def store() -> MemoryStore:
     return MemoryStore()
 
 
-def test_nothing_makes_nothing(store: MemoryStore) -> None:
+def test_no_records_make_no_objects(store: MemoryStore) -> None:
     assert write(store) == ([], [])
     assert write(store, []) == ([], [])
     assert store.objects == {}
 
 
-def test_one_object_holds_the_records_of_several_batches(store: MemoryStore) -> None:
+def test_one_object_contains_the_records_of_several_batches(store: MemoryStore) -> None:
     objects, letters = write(store, ROWS[:4], ROWS[4:])
     assert [(item.first, item.last, item.records) for item in objects] == [(0, 9, 10)]
     assert letters == []
@@ -89,33 +90,35 @@ def test_one_object_holds_the_records_of_several_batches(store: MemoryStore) -> 
     assert (stored.etag, len(stored.body)) == (objects[0].etag, objects[0].bytes)
 
 
-def seen(store: MemoryStore, rows: Sequence[Row], firsts: dict[int, int]) -> dict[str, dict[int, LastRecord]]:
-    """What a writer reports of records to compare, by kind and partition; what it landed starts at `firsts`."""
+def compared_records(
+    store: MemoryStore, rows: Sequence[Row], firsts: dict[int, int]
+) -> dict[str, dict[int, LastRecord]]:
+    """Return the records to compare that a writer reports, by kind and partition. New records start at `firsts`."""
     location = cast(S3Location, MemoryLocation(store))
     writer = RawWriter(location, PIPELINE, TOPIC, "a", 100, 9999, 0, LARGEST, LIMIT, "0ab9", firsts)
-    written = [row for one in writer([batch(rows)]) for row in one.to_pylist()]
-    objects = [LandedObject.model_validate_json(row["json"]) for row in written if row["kind"] == "object"]
+    result_rows = [row for result in writer([batch(rows)]) for row in result.to_pylist()]
+    objects = [LandedObject.model_validate_json(row["json"]) for row in result_rows if row["kind"] == "object"]
     assert all(item.first >= firsts[item.partition] for item in objects)
     assert all("/chain=0ab9/" in item.key for item in objects)
     found: dict[str, dict[int, LastRecord]] = {"before": {}, "last": {}}
-    for row in written:
+    for row in result_rows:
         if row["kind"] in found:
             each = SeenRecord.model_validate_json(row["json"])
             found[row["kind"]][each.partition] = each.record
     return found
 
 
-def test_records_that_were_landed_before_are_reported_and_not_landed(store: MemoryStore) -> None:
+def test_records_landed_earlier_are_reported_but_not_landed(store: MemoryStore) -> None:
     rows: list[Row] = [(0, 7, b"1"), (0, 8, b'{"a": 1}'), (0, 10, b"3"), (1, 0, b"x"), (1, 4, None)]
-    found = seen(store, rows, {0: 10, 1: 0})
+    found = compared_records(store, rows, {0: 10, 1: 0})
     assert found["before"] == {0: LastRecord(offset=8, fingerprint=fingerprint(b'{"a":1}'))}
     assert {partition: record.offset for partition, record in found["last"].items()} == {0: 10, 1: 4}
     assert found["last"][1].fingerprint == fingerprint(None), "a dead letter is a record too"
     assert [ObjectName.parse(key).first for key in store.objects if ObjectName.parse(key)] == [10, 0]
 
 
-def test_nothing_new_reports_what_was_landed_before(store: MemoryStore) -> None:
-    found = seen(store, [(0, 9, b"1")], {0: 10})
+def test_a_batch_without_new_records_reports_the_last_landed_one(store: MemoryStore) -> None:
+    found = compared_records(store, [(0, 9, b"1")], {0: 10})
     assert (found["before"][0].offset, found["last"]) == (9, {})
     assert store.objects == {}
 
@@ -131,7 +134,7 @@ def test_objects_are_cut_by_size(store: MemoryStore) -> None:
     assert all(item.bytes < 40 + 16 for item in objects)
 
 
-def test_a_record_larger_than_an_object_has_one_of_its_own(store: MemoryStore) -> None:
+def test_a_record_larger_than_an_object_gets_its_own_object(store: MemoryStore) -> None:
     large: list[Row] = [(0, 0, b"1"), (0, 1, b"2" * 150), (0, 2, b"3")]
     objects, _ = write(store, large, size=100)
     assert content(store, objects) == large
@@ -143,7 +146,7 @@ def test_objects_are_cut_by_partition(store: MemoryStore) -> None:
     assert [(item.partition, item.first, item.last) for item in objects] == [(1, 5, 6), (2, 5, 5)]
 
 
-def test_offsets_of_transaction_markers_are_left_out_of_the_runs(store: MemoryStore) -> None:
+def test_runs_exclude_the_offsets_of_transaction_markers(store: MemoryStore) -> None:
     rows: list[Row] = [(0, offset, b"{}") for offset in (3, 4, 6, 9, 10)]
     objects, _ = write(store, rows)
     assert objects[0].runs == ((3, 2), (6, 1), (9, 2))
@@ -166,54 +169,54 @@ def test_values_that_cannot_be_landed_become_dead_letters(store: MemoryStore) ->
     assert objects[0].runs == ((0, 1), (4, 1))
 
 
-def test_a_value_is_kept_before_its_letter_is_told(store: MemoryStore) -> None:
+def test_values_are_stored_before_their_dead_letters(store: MemoryStore) -> None:
     _, letters = write(store, [(0, 7, None), (0, 8, b"{\n}"), (0, 9, b"")])
     assert list(dead_letters.keys(store, PIPELINE)) == []
     dead_letters.put(store, PIPELINE, letters)
     assert [dead_letters.value_of(store, PIPELINE, letter) for letter in letters] == [None, b"{\n}", b""]
 
 
-def test_a_letter_knows_its_epoch(store: MemoryStore) -> None:
+def test_dead_letters_contain_their_epoch(store: MemoryStore) -> None:
     for epoch, value in ((0, b""), (1, b"\n")):
         dead_letters.put(store, PIPELINE, write(store, [(0, 7, value)], epoch=epoch)[1])
     found = list(dead_letters.letters(store, PIPELINE))
     assert sorted(letter.id for letter in found) == [f"{TOPIC}+0+7", f"{TOPIC}+0+7@1"]
 
 
-def test_too_many_dead_letters_stop(store: MemoryStore) -> None:
+def test_too_many_dead_letters_fail_the_run(store: MemoryStore) -> None:
     rows: list[Row] = [(0, offset, None) for offset in range(LIMIT + 1)]
     assert len(write(store, rows[:-1])[1]) == LIMIT
-    with pytest.raises(TooManyDeadLettersError, match=f"more than {LIMIT} records of topic {TOPIC} can't be landed"):
+    with pytest.raises(TooManyDeadLettersError, match=f"Cannot land topic {TOPIC}: more than {LIMIT} records cannot"):
         write(store, rows)
 
 
-def test_only_dead_letters_make_no_object(store: MemoryStore) -> None:
+def test_a_batch_of_dead_letters_makes_no_object(store: MemoryStore) -> None:
     objects, letters = write(store, [(0, 0, None), (1, 0, None)])
     assert (objects, len(letters), store.objects) == ([], 2, {})
 
 
-def test_a_lost_answer_is_no_conflict(store: MemoryStore) -> None:
+def test_a_lost_response_is_not_a_conflict(store: MemoryStore) -> None:
     store.lose_answers()
     objects, _ = write(store, ROWS)
     assert content(store, objects) == ROWS
 
 
-def test_objects_of_a_run_that_was_cut_off_are_taken_over(store: MemoryStore) -> None:
-    first, _ = write(store, ROWS[:5], attempt="cut off", count=5)
-    again, _ = write(store, ROWS, attempt="next", count=5)
-    assert again[:1] == first
-    assert store.objects[first[0].key].metadata["attempt"] == "cut off"
-    assert content(store, again) == ROWS
+def test_objects_of_an_interrupted_run_are_reused(store: MemoryStore) -> None:
+    first, _ = write(store, ROWS[:5], attempt="interrupted", count=5)
+    second, _ = write(store, ROWS, attempt="next", count=5)
+    assert second[:1] == first
+    assert store.objects[first[0].key].metadata["attempt"] == "interrupted"
+    assert content(store, second) == ROWS
 
 
-def test_an_object_with_other_content_is_a_conflict_and_stays(store: MemoryStore) -> None:
+def test_an_object_with_other_content_is_a_conflict_and_is_kept(store: MemoryStore) -> None:
     objects, _ = write(store, ROWS)
-    with pytest.raises(ObjectConflictError, match="exists with other content than the topic holds"):
+    with pytest.raises(ObjectConflictError, match="it exists, and its content differs"):
         write(store, [(0, offset, b"other") for offset in range(10)])
     assert content(store, objects) == ROWS
 
 
-def test_a_busy_key_is_put_again(store: MemoryStore) -> None:
+def test_a_busy_key_is_retried(store: MemoryStore) -> None:
     store.be_busy(2)
     objects, _ = write(store, ROWS)
     assert content(store, objects) == ROWS
@@ -230,22 +233,23 @@ VALUES = st.one_of(st.none(), st.binary(max_size=12))
 )
 @settings(max_examples=200)
 def test_every_record_lands_once_in_order_or_is_a_dead_letter(
-    tried: Tried, records: dict[tuple[int, int], bytes | None], count: int, size: int, cuts: list[int]
+    count_trials: CountTrials, records: dict[tuple[int, int], bytes | None], count: int, size: int, cuts: list[int]
 ) -> None:
     rows: list[Row] = [(partition, offset, value) for (partition, offset), value in sorted(records.items())]
     edges = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
     store = MemoryStore()
     objects, letters = write(store, *(rows[start:end] for start, end in pairwise(edges)), count=count, size=size)
-    dead = [row for row in rows if json_lines.rejection_reason(row[2], LARGEST) is not None]
+    formats = RecordFormat(None, "json", LARGEST)
+    dead = [row for row in rows if isinstance(formats.convert(row[2]), Rejected)]
     assert content(store, objects) == [row for row in rows if row not in dead]
     assert [(letter.partition, letter.offset) for letter in letters] == [row[:2] for row in dead]
     assert all(item.records <= count for item in objects)
     assert all(ObjectName.parse(item.key) is not None for item in objects)
-    tried("ways to cut records into raw objects", 1)
+    count_trials("ways to cut records into raw objects", 1)
 
 
 @pytest.mark.parametrize(
-    ("offsets", "described"),
+    ("offsets", "runs"),
     [
         ([], []),
         ([0], [(0, 1)]),
@@ -253,5 +257,5 @@ def test_every_record_lands_once_in_order_or_is_a_dead_letter(
         ([0, 2, 3, 9], [(0, 1), (2, 2), (9, 1)]),
     ],
 )
-def test_runs(offsets: list[int], described: list[tuple[int, int]]) -> None:
-    assert list(consecutive_runs(offsets)) == described
+def test_consecutive_runs(offsets: list[int], runs: list[tuple[int, int]]) -> None:
+    assert list(consecutive_runs(offsets)) == runs

@@ -1,8 +1,9 @@
-"""Passwords out of Secrets Manager, as it and RDS write them; botocore's stub answers in its place."""
+"""Passwords from Secrets Manager, as plain text or as RDS writes them, with botocore's Stubber."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import boto3
 import pytest
@@ -16,17 +17,17 @@ ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:source-AbCdEf"
 
 @pytest.fixture
 def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stubber]:
-    """What answers."""
+    """A stub of Secrets Manager in eu-west-1."""
     regions: list[str | None] = []
-    keys = {"aws_access_key_id": "key", "aws_secret_access_key": "secret"}
+    keys: dict[str, Any] = {"aws_access_key_id": "key", "aws_secret_access_key": "secret"}
     client = boto3.client("secretsmanager", region_name="eu-west-1", **keys)
 
-    def made(service: str, region_name: str | None, config: object) -> object:
+    def client_factory(service: str, region_name: str | None, config: object) -> object:
         assert (service, bool(config)) == ("secretsmanager", True)
         regions.append(region_name)
         return client
 
-    monkeypatch.setattr(secret_values.boto3, "client", made)
+    monkeypatch.setattr(boto3, "client", client_factory)
     with Stubber(client) as found:
         yield found
     assert regions == ["eu-west-1"]
@@ -36,26 +37,26 @@ def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stubber]:
     ("text", "password"),
     [("pass", "pass"), ('{"username": "u", "password": "pa ss"}', "pa ss"), ("123", "123"), ('"quoted"', '"quoted"')],
 )
-def test_a_password_is_the_text_or_the_member(stub: Stubber, text: str, password: str) -> None:
+def test_a_password_is_the_text_or_a_member_of_the_object(stub: Stubber, text: str, password: str) -> None:
     stub.add_response("get_secret_value", {"SecretString": text}, {"SecretId": ARN})
     assert secret_values.password(ARN) == password
 
 
 @pytest.mark.parametrize("text", ['{"username": "u"}', '{"password": 5}'])
-def test_an_object_without_a_password(stub: Stubber, text: str) -> None:
+def test_an_object_without_a_password_is_rejected(stub: Stubber, text: str) -> None:
     stub.add_response("get_secret_value", {"SecretString": text}, {"SecretId": ARN})
-    with pytest.raises(SecretUnreadableError, match=f"{ARN} is a JSON object without") as caught:
+    with pytest.raises(SecretUnreadableError, match=f"{ARN}: it is a JSON object without") as caught:
         secret_values.password(ARN)
     assert '"u"' not in caught.value.user_message
 
 
-def test_one_that_is_refused_or_binary_says_which_and_what_it_needs(stub: Stubber) -> None:
+def test_denied_access_names_the_secret_and_the_permission(stub: Stubber) -> None:
     stub.add_client_error("get_secret_value", "AccessDeniedException", "no")
-    with pytest.raises(SecretUnreadableError, match=rf"{ARN} can't be read .*AccessDenied.*GetSecretValue"):
+    with pytest.raises(SecretUnreadableError, match=rf"Cannot read secret {ARN} .*AccessDenied.*GetSecretValue"):
         secret_values.password(ARN)
 
 
-def test_a_binary_one_won_t_do(stub: Stubber) -> None:
+def test_a_binary_secret_is_rejected(stub: Stubber) -> None:
     stub.add_response("get_secret_value", {"SecretBinary": b"x"}, {"SecretId": ARN})
-    with pytest.raises(SecretUnreadableError, match="a binary secret won't do"):
+    with pytest.raises(SecretUnreadableError, match="the secret must be a text, not binary"):
         secret_values.password(ARN)

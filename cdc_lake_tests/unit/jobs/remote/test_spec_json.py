@@ -1,4 +1,4 @@
-"""Every job's spec and report as JSON and back: nothing is lost, no secret is written, errors name the field."""
+"""Specs and reports of all jobs as JSON: nothing is lost, no secret is written, and errors name the field."""
 
 from __future__ import annotations
 
@@ -18,7 +18,15 @@ from hypothesis import strategies as st
 from cdc_lake.contract.errors import NotPortableError
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.schema.captured_schema import Column, TableSchema
-from cdc_lake.contract.secret_fields import SOURCE_PASSWORD, OpenSettings, RoleKey, SourcePassword
+from cdc_lake.contract.secret_fields import (
+    REGISTRY_AUTHORIZATION,
+    SOURCE_PASSWORD,
+    OpenSettings,
+    RegistryAuthorization,
+    RoleKey,
+    SourcePassword,
+)
+from cdc_lake.contract.source.schema_registry import RegistryLocation
 from cdc_lake.jobs import verify
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.landing import land
@@ -51,13 +59,13 @@ few = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthC
 
 
 def spec_of(name: str) -> st.SearchStrategy[Any]:
-    """Specs of a job."""
+    """Return a strategy for the specs of a job."""
     kind = get_type_hints(job_call.JOBS[name])["spec"]
     return SPECS[name] if name in SPECS else st.builds(kind, table=applying)
 
 
 def plain(value: object) -> object:
-    """A value whose equality is by content: any sequence is one, NaN is itself, and the role's keys are left out."""
+    """Return a value for comparison: sequences as lists, floats as text (NaN), and no keys of the role."""
     if isinstance(value, S3Location):
         value = dataclasses.replace(value, access_key=None, secret_key=None)
     if dataclasses.is_dataclass(value):
@@ -70,43 +78,43 @@ def plain(value: object) -> object:
 
 
 @pytest.mark.parametrize("name", job_call.JOBS)
-def test_a_spec_arrives_as_it_was(name: str) -> None:
+def test_a_spec_is_decoded_unchanged_and_without_secrets_in_its_text(name: str) -> None:
     @few
     @given(spec_of(name))
-    def arrives(spec: object) -> None:
+    def check(spec: object) -> None:
         text = job_call.JobTexts().request(job_call.JOBS[name], spec, SECRETS)
         assert not [secret for secret in ("AKIASECRET", "S3SECRET", "ss-word") if secret in text]
         found = job_call.spec_of(job_call.JOBS[name], text, {REFERENCE: PASSWORD}.__getitem__)
         assert type(found) is type(spec)
         assert plain(found) == plain(spec)
 
-    arrives()
+    check()
 
 
 @pytest.mark.parametrize("name", job_call.JOBS)
-def test_a_report_comes_back_as_it_was(name: str) -> None:
+def test_a_report_is_decoded_unchanged(name: str) -> None:
     job = job_call.JOBS[name]
 
     @few
     @given(st.from_type(get_type_hints(job)["return"]))
-    def comes_back(report: object) -> None:
+    def check_report(report: object) -> None:
         texts = job_call.JobTexts()
         text = job_call.report_text(report)
         assert plain(texts.report(job, text)) == plain(report)
         assert texts.error(text) is None
 
-    comes_back()
+    check_report()
 
 
 class Colour(StrEnum):
-    """An enum."""
+    """An enum in a spec."""
 
     RED = "red"
 
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """What a Whole has."""
+    """A nested dataclass."""
 
     when: datetime
     colour: Colour = Colour.RED
@@ -117,18 +125,18 @@ class Part:
 
 @dataclasses.dataclass(frozen=True)
 class Whole:
-    """A spec of parts."""
+    """A spec with nested dataclasses."""
 
     parts: tuple[Part, ...]
 
 
-def test_parts_of_parts() -> None:
-    whole = Whole((Part(datetime(2026, 1, 2, tzinfo=UTC), pairs={7: ("a", None)}, numbers=frozenset({3, 1})),))
-    assert spec_json.decode(Whole, json.loads(json.dumps(spec_json.encode(whole)))) == whole
+def test_nested_dataclasses_are_decoded_unchanged() -> None:
+    spec = Whole((Part(datetime(2026, 1, 2, tzinfo=UTC), pairs={7: ("a", None)}, numbers=frozenset({3, 1})),))
+    assert spec_json.decode(Whole, json.loads(json.dumps(spec_json.encode(spec)))) == spec
 
 
-def made(**members: tuple[Any, Any]) -> object:
-    """An object of a dataclass Odd with these members, each a type and a value."""
+def odd_object(**members: tuple[Any, Any]) -> object:
+    """Return an object of a dataclass Odd with these members, given as type and value."""
     kind = dataclasses.make_dataclass("Odd", [(name, hint) for name, (hint, _) in members.items()], frozen=True)
     return kind(**{name: value for name, (_, value) in members.items()})
 
@@ -136,23 +144,23 @@ def made(**members: tuple[Any, Any]) -> object:
 @pytest.mark.parametrize(
     ("odd", "message"),
     [
-        (made(check=(type(len), len)), "Odd as JSON: .*builtin_function_or_method"),
-        (made(lock=(threading.Event, threading.Event())), r"Odd as JSON: .*threading\.Event"),
-        (made(many=(list[int], [1, "2"])), r"many\.1: Input should be a valid integer"),
-        (made(text=(str, object())), "Odd as JSON: 'object' object is not iterable"),
-        (made(text=(str, 5)), "text: Input should be a valid string"),
-        (made(number=(int, 1.5)), "number: Input should be a valid integer"),
-        (made(pair=(tuple[int, int], (1,))), r"pair\.1: Field required"),
-        (made(part=(Whole, Whole((Part("today"),)))), r"part\.parts\.0\.when: "),  # type: ignore[arg-type]
+        (odd_object(check=(type(len), len)), "Odd as JSON: .*builtin_function_or_method"),
+        (odd_object(lock=(threading.Event, threading.Event())), r"Odd as JSON: .*threading\.Event"),
+        (odd_object(many=(list[int], [1, "2"])), r"many\.1: Input should be a valid integer"),
+        (odd_object(text=(str, object())), "Odd as JSON: 'object' object is not iterable"),
+        (odd_object(text=(str, 5)), "text: Input should be a valid string"),
+        (odd_object(number=(int, 1.5)), "number: Input should be a valid integer"),
+        (odd_object(pair=(tuple[int, int], (1,))), r"pair\.1: Field required"),
+        (odd_object(part=(Whole, Whole((Part("today"),)))), r"part\.parts\.0\.when: "),  # type: ignore[arg-type]
     ],
 )
-def test_a_field_that_cannot_be_written_is_named(odd: object, message: str) -> None:
+def test_a_field_that_cannot_be_encoded_is_named(odd: object, message: str) -> None:
     with pytest.raises(NotPortableError, match=message):
         spec_json.encode(odd)
 
 
 def dataclasses_in(hint: Any) -> Iterator[type]:  # noqa: ANN401 - hints have no common type
-    """The dataclasses that a type hint contains, at any depth."""
+    """Yield the dataclasses in a type hint, at any depth."""
     if dataclasses.is_dataclass(hint):
         assert isinstance(hint, type)
         yield hint
@@ -162,36 +170,47 @@ def dataclasses_in(hint: Any) -> Iterator[type]:  # noqa: ANN401 - hints have no
 
 
 @pytest.mark.parametrize("name", job_call.JOBS)
-def test_a_field_that_is_hidden_from_texts_has_a_type_for_secrets(name: str) -> None:
+def test_fields_without_repr_have_a_secret_type(name: str) -> None:
     for kind in dataclasses_in(get_type_hints(job_call.JOBS[name])["spec"]):
         hints = get_type_hints(kind, include_extras=True)
         hidden = [hints[field.name] for field in dataclasses.fields(kind) if not field.repr]
-        assert all(hint in (RoleKey, SourcePassword) for hint in hidden), kind
+        assert all(hint in (RoleKey, SourcePassword, RegistryAuthorization) for hint in hidden), kind
 
 
-def test_a_secret_without_a_reference_is_not_written() -> None:
+def test_a_secret_is_encoded_only_as_a_reference() -> None:
     access = verify.SourceAccess("h", 1, "d", "u", PASSWORD)
     with pytest.raises(NotPortableError, match=r"password: .*there is no reference to the secret 'source-password'"):
         spec_json.encode(access)
     assert spec_json.encode(access, SECRETS)["password"] == {"secret": REFERENCE}
 
 
+def test_a_registry_needs_a_reference_only_for_a_header() -> None:
+    public = RegistryLocation("http://registry")
+    assert spec_json.decode(RegistryLocation, spec_json.encode(public)) == public
+    private = RegistryLocation("http://registry", "Bearer x")
+    with pytest.raises(NotPortableError, match="there is no reference to the secret 'registry-authorization'"):
+        spec_json.encode(private)
+    written = spec_json.encode(private, {REGISTRY_AUTHORIZATION: REFERENCE})
+    assert written["authorization"] == {"secret": REFERENCE}
+    assert spec_json.decode(RegistryLocation, written, {REFERENCE: "Bearer x"}.__getitem__) == private
+
+
 @pytest.mark.parametrize("name", ["sasl.jaas.config", "ssl.keystore.password", "sasl.client.Secret"])
-def test_settings_with_a_secret_are_not_written(name: str) -> None:
-    odd = made(kafka=(OpenSettings, {name: "x"}))
+def test_settings_that_may_contain_a_secret_are_not_encoded(name: str) -> None:
+    odd = odd_object(kafka=(OpenSettings, {name: "x"}))
     with pytest.raises(NotPortableError, match=f"kafka: .*'{name}' may hold a secret"):
         spec_json.encode(odd)
 
 
 @pytest.mark.parametrize("changes", [{"more": 1}, {"table": None}, {"location": {}}, {"key": ["a", 5]}])
-def test_json_of_other_code_is_not_read(changes: dict[str, Any]) -> None:
+def test_json_of_another_version_is_rejected(changes: dict[str, Any]) -> None:
     spec = upsert.UpsertSpec(S3Location("b"), "shop", "t", "s.t", "t", ["id"])
     [field] = changes
     with pytest.raises(NotPortableError, match=f"Cannot read UpsertSpec as JSON: {field}"):
         spec_json.decode(upsert.UpsertSpec, {**spec_json.encode(spec), **changes})
 
 
-def test_a_secret_in_clear_is_not_read_and_not_shown() -> None:
+def test_a_plain_text_secret_is_rejected_and_not_shown() -> None:
     access = {"host": "h", "port": 1, "database": "d", "user": "u", "password": "in clear"}
     with pytest.raises(NotPortableError, match="not a reference to a secret") as found:
         spec_json.decode(verify.SourceAccess, access)

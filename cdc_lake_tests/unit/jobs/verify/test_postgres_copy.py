@@ -1,4 +1,4 @@
-"""COPY's CSV to Arrow, with the server played by the test: NULL and '' stay two things, whatever lies in a value."""
+"""COPY's CSV to Arrow, with a fake server; NULL and '' stay distinct."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def reader(columns: int) -> CopyReader:
     return CopyReader(TABLE, [SelectedColumn(f"c{n}", "{0}", f"column {n}") for n in range(columns)], [])
 
 
-def told(rows: list[Row]) -> bytes:
-    """Rows as COPY … CSV writes them: NULL is nothing, '' is a pair of quotes."""
+def copy_csv(rows: list[Row]) -> bytes:
+    """Return rows as COPY … CSV writes them: NULL as nothing, '' as a pair of quotes."""
 
     def cell(value: str | None) -> str:
         if value is None:
@@ -48,25 +48,25 @@ Rows = st.integers(1, 4).flatmap(lambda n: st.lists(st.tuples(*[Texts | Tricky] 
 
 
 @given(Rows)
-def test_what_copy_writes_is_read_back(rows: list[Row]) -> None:
+def test_csv_of_copy_is_read_back(rows: list[Row]) -> None:
     width = len(rows[0])
-    read = [tuple(row.values()) for batch in reader(width)._parsed(told(rows)) for row in batch.to_pylist()]
+    read = [tuple(row.values()) for batch in reader(width)._parsed(copy_csv(rows)) for row in batch.to_pylist()]
     assert read == rows
 
 
-def test_a_row_that_is_larger_than_any_block() -> None:
+def test_a_row_larger_than_a_block_is_read() -> None:
     rows: list[Row] = [("x" * 20_000_000, None), ("", "y")]
-    read = [tuple(row.values()) for batch in reader(2)._parsed(told(rows)) for row in batch.to_pylist()]
+    read = [tuple(row.values()) for batch in reader(2)._parsed(copy_csv(rows)) for row in batch.to_pylist()]
     assert read == rows
 
 
-def test_the_test_writes_csv() -> None:
-    (row,) = csv.reader(io.StringIO(told([('a"b', "c,d")]).decode()))
+def test_copy_csv_writes_valid_csv() -> None:
+    (row,) = csv.reader(io.StringIO(copy_csv([('a"b', "c,d")]).decode()))
     assert row == ['a"b', "c,d"]
 
 
 class FakeServer:
-    """Sends rows one by one, then fails if it is to."""
+    """Sends rows one by one, then raises the error, if any."""
 
     def __init__(self, rows: int, error: Exception | None = None) -> None:
         self.rows, self.error = rows, error
@@ -80,7 +80,7 @@ class FakeServer:
             raise self.error
 
 
-def filling(server: FakeServer) -> tuple[postgres_copy._Chunks, threading.Thread]:
+def start_filling(server: FakeServer) -> tuple[postgres_copy._Chunks, threading.Thread]:
     chunks = postgres_copy._Chunks()
     thread = threading.Thread(target=chunks.fill, args=(server, "copy"), daemon=True)
     thread.start()
@@ -88,7 +88,7 @@ def filling(server: FakeServer) -> tuple[postgres_copy._Chunks, threading.Thread
 
 
 def test_chunks_end_with_rows() -> None:
-    chunks, thread = filling(FakeServer(20_000))
+    chunks, thread = start_filling(FakeServer(20_000))
     bodies = list(chunks)
     thread.join()
     assert len(bodies) > 3
@@ -96,16 +96,16 @@ def test_chunks_end_with_rows() -> None:
     assert b"".join(bodies).count(b"\n") == 20_000
 
 
-def test_what_the_server_says_late_is_raised_to_the_reader() -> None:
-    chunks, thread = filling(FakeServer(10, psycopg2.OperationalError("canceling statement due to a conflict")))
+def test_a_late_error_of_the_server_is_raised_to_the_reader() -> None:
+    chunks, thread = start_filling(FakeServer(10, psycopg2.OperationalError("canceling statement due to a conflict")))
     with pytest.raises(psycopg2.OperationalError, match="conflict"):
         list(chunks)
     thread.join()
 
 
-def test_a_reader_that_goes_away_ends_the_writer() -> None:
+def test_a_stopped_reader_ends_the_writer_thread() -> None:
     server = FakeServer(10_000_000)
-    chunks, thread = filling(server)
+    chunks, thread = start_filling(server)
     next(iter(chunks))
     chunks.stopped.set()
     thread.join(timeout=10)
@@ -113,25 +113,25 @@ def test_a_reader_that_goes_away_ends_the_writer() -> None:
     assert server.sent < server.rows
 
 
-def test_ranges_of_pages_are_asked_for_by_ctid(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+def test_page_ranges_are_selected_by_ctid(monkeypatch: pytest.MonkeyPatch) -> None:
+    statements: list[str] = []
 
-    def copied(_table: SourceTable, statement: sql.Composed) -> Iterator[bytes]:
-        asked.append(_text(statement))
+    def record_statement(_table: SourceTable, statement: sql.Composed) -> Iterator[bytes]:
+        statements.append(_text(statement))
         yield b"1\n"
 
-    monkeypatch.setattr(postgres_copy, "_copied", copied)
-    made = CopyReader(TABLE, [SelectedColumn("c0", "{0}::text", 'odd"name')], [(0, 10), (10, None)])
+    monkeypatch.setattr(postgres_copy, "_copied", record_statement)
+    copy_reader = CopyReader(TABLE, [SelectedColumn("c0", "{0}::text", 'odd"name')], [(0, 10), (10, None)])
     batch = pa.RecordBatch.from_pydict({"id": [0, 1]})
-    assert sum(found.num_rows for found in made([batch])) == 2
-    assert asked == [
+    assert sum(found.num_rows for found in copy_reader([batch])) == 2
+    assert statements == [
         'copy (select "odd""name"::text from "public"."orders" where ctid >= \'(0,0)\'::tid and ctid < \'(10,0)\'::tid)'
         " to stdout (format csv)",
         'copy (select "odd""name"::text from "public"."orders" where ctid >= \'(10,0)\'::tid) to stdout (format csv)',
     ]
 
 
-def test_a_server_that_is_not_there() -> None:
+def test_an_unreachable_server_is_reported_without_the_password() -> None:
     unreachable = SourceTable(SourceAccess("127.0.0.1", 9, "devdb", "me", "s3cret"), "1-1", "public", "orders", None)
     with pytest.raises(SourceUnreadableError, match=r"public\.orders of database devdb") as caught:
         list(CopyReader(unreachable, [SelectedColumn("c0", "{0}", "a")], [])([pa.RecordBatch.from_pydict({"id": [0]})]))
@@ -139,7 +139,7 @@ def test_a_server_that_is_not_there() -> None:
 
 
 def _text(composed: sql.Composed) -> str:
-    """The statement without a connection, whose encoding as_string() asks for."""
+    """Return the text of a statement. psycopg2's as_string() requires a connection."""
     parts = []
     for part in composed.seq:
         if isinstance(part, sql.SQL):

@@ -1,4 +1,4 @@
-"""What verify reads: ranges that cover a table once, and the manifests that can matter."""
+"""Ranges that verify reads: page ranges that cover a table once, and the manifests after a state."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from cdc_lake.contract.objects.manifest import Manifest, Span
 from cdc_lake.jobs.verify import LakeState
 from cdc_lake.jobs.verify.changed_keys import manifests_after
 from cdc_lake.jobs.verify.compared_rows import page_ranges
-from cdc_lake_tests.memory_store import MemoryLocation, MemoryStore
+from cdc_lake_tests.helpers.memory_store import MemoryLocation, MemoryStore
 
 
 @given(st.integers(0, 50_000_000))
-def test_ranges_cover_every_page_once_and_what_comes_after(pages: int) -> None:
+def test_ranges_cover_every_page_once_and_later_pages(pages: int) -> None:
     found = page_ranges(pages)
     assert found[0][0] == 0
     assert found[-1][1] is None
@@ -29,13 +29,13 @@ def test_ranges_cover_every_page_once_and_what_comes_after(pages: int) -> None:
     assert 1 <= len(found) <= 512
 
 
-def test_a_table_that_is_read_in_one() -> None:
+def test_a_table_of_unknown_size_has_no_ranges() -> None:
     assert page_ranges(None) == []
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What manifests_after() looks at of a spec."""
+class FakeSpec:
+    """The part of a spec that manifests_after() reads."""
 
     location: MemoryLocation
     lake: LakeState | None
@@ -45,7 +45,7 @@ class Asked:
 
 @pytest.fixture
 def bucket() -> MemoryStore:
-    """A chain of nine manifests."""
+    """A bucket with a chain of nine manifests."""
     store = MemoryStore()
     chain = Chain(store, "shop", "shop.orders")
     for number in range(1, 10):
@@ -77,9 +77,9 @@ def bucket() -> MemoryStore:
         (None, None, []),
     ],
 )
-def test_the_manifests_between_two_states(
+def test_manifests_between_two_states_are_returned(
     bucket: MemoryStore, lake: int | None, base: int | None, expected: list[int]
 ) -> None:
-    asked: Any = Asked(MemoryLocation(bucket), None if lake is None else LakeState("2", lake))
-    found = manifests_after(asked, None if base is None else LakeState("1", base))
+    spec: Any = FakeSpec(MemoryLocation(bucket), None if lake is None else LakeState("2", lake))
+    found = manifests_after(spec, None if base is None else LakeState("1", base))
     assert [manifest.number for manifest in found] == expected

@@ -1,4 +1,4 @@
-"""Lineage of a dataset's columns, by its SQL."""
+"""Column lineage of a dataset, derived from its SQL."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cdc_lake.pipeline.loading import load
 LAKE = dg.AssetKey(["northwind", "lake", "cdc_events"])
 
 
-def test_columns_of_northwind_come_from_columns_of_the_lake() -> None:
+def test_dataset_columns_are_traced_to_lake_columns() -> None:
     sources = {"cdc_events_current": (LAKE, ["order_id", "customer_id", "order_items"])}
     sql = (load("northwind").folder / "order_items.sql").read_text()
     found = column_lineage.of(sql, ["customer_id", "order_id", "quantity", "revenue"], sources)
@@ -23,7 +23,7 @@ def test_columns_of_northwind_come_from_columns_of_the_lake() -> None:
     assert {dep.asset_key for deps in found.deps_by_column.values() for dep in deps} == {LAKE}
 
 
-def test_a_column_of_two_tables_and_one_of_none() -> None:
+def test_a_column_may_depend_on_two_tables_or_on_none() -> None:
     other = dg.AssetKey(["p", "lake", "b"])
     sources = {"a": (LAKE, ["x", "k"]), "b": (other, ["y", "k"])}
     found = column_lineage.of(
@@ -33,7 +33,7 @@ def test_a_column_of_two_tables_and_one_of_none() -> None:
     assert list(found.deps_by_column["one"]) == []
 
 
-def test_a_table_that_is_not_there_yet_has_no_columns() -> None:
+def test_a_table_without_known_columns_is_ignored() -> None:
     sources = {"a": (LAKE, ["x"]), "b": (dg.AssetKey(["p", "lake", "b"]), [])}
     found = column_lineage.of("SELECT x FROM a", ["x"], sources)
     assert [(dep.asset_key, dep.column_name) for dep in found.deps_by_column["x"]] == [(LAKE, "x")]

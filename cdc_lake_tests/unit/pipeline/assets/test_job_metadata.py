@@ -1,4 +1,4 @@
-"""What stages, checks and ops tell of the jobs that they ran elsewhere; of those in this process nothing."""
+"""Stages, checks and ops report the jobs that they ran outside of this process."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 
 from cdc_lake.pipeline.assets import dataset, lake, raw
 from cdc_lake.pipeline.assets.job_metadata import JobRuns
-from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.fakes.dagster import QUIET, bound
 from cdc_lake_tests.fakes.jobs import FakeSpark
+from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from resources.athena import Athena
 from resources.spark.job_interface import JobRun
 
@@ -21,23 +21,21 @@ RUN = JobRun("", "s-1", "COMPLETED", "", "s3://work/emr-logs/j-1/steps/s-1/", LO
 
 
 def job(_session: object, spec: str) -> str:
-    """A job."""
     return spec
 
 
 def other(_session: object, spec: str) -> str:
-    """Another one."""
     return spec
 
 
 def spark(run: JobRun | None) -> FakeSpark:
-    """Spark elsewhere, or in this process."""
-    made = FakeSpark({job: str.upper, other: str.lower})
-    made.elsewhere = run
-    return made
+    """Return a fake Spark whose jobs report this run, or run in this process if it is None."""
+    fake = FakeSpark({job: str.upper, other: str.lower})
+    fake.elsewhere = run
+    return fake
 
 
-def test_a_run_has_its_id_and_its_pages() -> None:
+def test_metadata_contains_run_log_and_console() -> None:
     jobs = JobRuns(spark(RUN))
     assert jobs.metadata() == {}
     assert jobs.run(job, "report") == "REPORT"
@@ -49,7 +47,7 @@ def test_a_run_has_its_id_and_its_pages() -> None:
     }
 
 
-def test_a_log_without_a_page_is_told_as_it_is() -> None:
+def test_a_log_without_a_url_is_shown_as_text() -> None:
     jobs = JobRuns(spark(JobRun("", "s-1", "COMPLETED", "", "the primary machine, /mnt/var/log/steps/s-1/")))
     jobs.run(job, "report")
     assert [value.value for value in jobs.metadata().values()] == [
@@ -58,20 +56,20 @@ def test_a_log_without_a_page_is_told_as_it_is() -> None:
     ]
 
 
-def test_in_this_process_nothing_is_shown() -> None:
+def test_a_run_in_this_process_adds_no_metadata() -> None:
     jobs = JobRuns(spark(None))
     jobs.run(job, "report")
     assert jobs.metadata() == {}
 
 
-def test_what_another_stage_ran_on_the_same_spark_is_not_told() -> None:
+def test_runs_of_another_stage_on_the_same_spark_are_not_reported() -> None:
     shared = spark(RUN)
     shared.run(other, "report")
     assert JobRuns(shared).metadata() == {}
 
 
-def materialised(shop: World, **changes: object) -> dict[str, dict[str, Any]]:
-    """The metadata of raw, lake and a dataset of the orders."""
+def materialised(shop: Shop, **changes: object) -> dict[str, dict[str, Any]]:
+    """Materialise raw, lake and a dataset of the orders; return their metadata by stage."""
     assets = [raw.build(shop.orders), lake.build(shop.orders), dataset.build(shop.flow, "totals.sql")]
     with dg.DagsterInstance.ephemeral() as instance:
         resources = bound(**{**shop.resources, **changes})
@@ -83,7 +81,7 @@ def materialised(shop: World, **changes: object) -> dict[str, dict[str, Any]]:
         }
 
 
-def test_the_stages_show_their_own_job(shop: World) -> None:
+def test_each_stage_shows_only_its_own_job(shop: Shop) -> None:
     shop.order(1)
     shop.spark.elsewhere = RUN
     found = materialised(shop)
@@ -92,13 +90,13 @@ def test_the_stages_show_their_own_job(shop: World) -> None:
         assert found[stage][f"{name}_log"] == dg.MetadataValue.url(LOG)
         assert found[stage][f"{name}_console"] == dg.MetadataValue.url(PAGE)
     assert not [name for name in found["lake"] if name.startswith("land_")]
-    again = materialised(shop)
-    assert not [name for stage in again.values() for name in stage if name.endswith(("_run", "_console"))]
+    without_remote_job = materialised(shop)
+    assert not [name for stage in without_remote_job.values() for name in stage if name.endswith(("_run", "_console"))]
 
 
 @pytest.mark.parametrize("price", [None, 5.0])
-def test_the_stages_show_what_their_statements_took(
-    shop: World, monkeypatch: pytest.MonkeyPatch, price: float | None
+def test_stages_show_bytes_scanned_and_cost_of_their_queries(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, price: float | None
 ) -> None:
     real = type(shop.athena).query
 

@@ -1,7 +1,8 @@
-"""What evaluates a sensor as Dagster's daemon does, and a clock that is turned by hand."""
+"""Daemon evaluates a sensor as Dagster's daemon does; Clock is the time that tests set."""
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass, field
 
@@ -10,32 +11,32 @@ from dagster._core.test_utils import create_run_for_test
 
 from cdc_lake.contract.table import timeline
 from cdc_lake.pipeline import component
-from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.fakes.dagster import bound
+from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 
 
 @dataclass
 class Clock:
-    """The sensors' time: the real one, and what the test adds to it."""
+    """The sensors' time: the real time plus what the test adds."""
 
     ahead: float = 0.0
     base: float | None = None
-    """Where the time stands still, seconds since 1970; None for the real time."""
+    """A fixed time in seconds since 1970, or None for the real time."""
 
     def time(self) -> float:
-        """Seconds since 1970."""
+        """Return the time in seconds since 1970."""
         return (time.time() if self.base is None else self.base) + self.ahead
 
-    def go(self, seconds: float) -> None:
-        """Some time passes."""
+    def advance(self, seconds: float) -> None:
+        """Advance the clock."""
         self.ahead += seconds
 
 
 @dataclass
 class Daemon:
-    """Evaluates one sensor again and again, with its cursor kept; what it requests doesn't start by itself."""
+    """Evaluates one sensor repeatedly and keeps its cursor. Requested runs do not start by themselves."""
 
-    shop: World
+    shop: Shop
     sensor: dg.SensorDefinition
     instance: dg.DagsterInstance
     clock: Clock
@@ -43,18 +44,18 @@ class Daemon:
     keys: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, name: str, shop: World, instance: dg.DagsterInstance, clock: Clock) -> Daemon:
-        """Evaluates the shop's sensor of that name."""
+    def for_sensor(cls, name: str, shop: Shop, instance: dg.DagsterInstance, clock: Clock) -> Daemon:
+        """Create a daemon for the shop's sensor of this name."""
         [found] = [each for each in component.build(shop.flow).sensors or () if each.name == name]
         assert isinstance(found, dg.SensorDefinition)
         return cls(shop, found, instance, clock)
 
     def tick(self) -> dg.SensorResult | dg.SkipReason:
-        """One evaluation."""
+        """Evaluate the sensor once."""
         fakes = bound(**{name: value for name, value in self.shop.resources.items() if name != "spark"})
-        wanted = {name: fakes[name] for name in self.sensor.required_resource_keys}
+        required = {name: fakes[name] for name in self.sensor.required_resource_keys}
         with dg.build_sensor_context(
-            instance=self.instance, cursor=self.cursor, resources=wanted, sensor_name=self.sensor.name
+            instance=self.instance, cursor=self.cursor, resources=required, sensor_name=self.sensor.name
         ) as context:
             found = self.sensor(context)
             self.cursor = context.cursor
@@ -62,7 +63,7 @@ class Daemon:
         return found
 
     def request(self) -> dg.RunRequest:
-        """A tick that has to launch, with a run key that is new: Dagster launches none twice."""
+        """Return the request of a tick that must launch, with a new run key (Dagster launches each key once)."""
         found = self.tick()
         assert isinstance(found, dg.SensorResult), found
         assert found.run_requests is not None
@@ -72,30 +73,32 @@ class Daemon:
         self.keys.append(request.run_key)
         return request
 
-    def skip(self) -> str:
-        """A tick that must not launch; why."""
+    def skip(self, table: str = "orders") -> str:
+        """Return the reason of a tick that must not launch, or the part of it that concerns the table."""
         found = self.tick()
         assert isinstance(found, dg.SkipReason), found
-        return found.skip_message or ""
+        message = found.skip_message or ""
+        reasons = (part.partition(": ") for part in re.split(r"; (?=\w+(?:, \w+)*: )", message))
+        return next((reason for subjects, _, reason in reasons if table in subjects.split(", ")), message)
 
     def run(self, status: dg.DagsterRunStatus = dg.DagsterRunStatus.STARTED) -> dg.DagsterRun:
-        """A tick that has to launch, and the run of its request, in that state."""
-        made: dg.DagsterRun = create_run_for_test(self.instance, status=status, tags=dict(self.request().tags))
-        return made
+        """Return the run, in this state, of a tick that must launch."""
+        run: dg.DagsterRun = create_run_for_test(self.instance, status=status, tags=dict(self.request().tags))
+        return run
 
     def fail(self) -> dg.DagsterRun:
-        """A tick that has to launch, and its run, which fails at once."""
+        """Return the run of a tick that must launch; the run fails at once."""
         run = self.run()
         self.instance.report_run_failed(run)
-        # Dagster stores the run's end with the real time; from there the clock goes as the test says.
+        # Dagster stores the run's end with the real time; the clock continues from there.
         record = self.instance.get_run_record_by_id(run.run_id)
         assert record is not None
         self.clock.base, self.clock.ahead = record.end_time, 0.0
         return run
 
 
-def reported(shop: World, instance: dg.DagsterInstance) -> None:
-    """Materialisations report the newest commit of each lake table, as the stage does."""
+def report_commits(shop: Shop, instance: dg.DagsterInstance) -> None:
+    """Report the newest commit of each lake table as a materialisation, as the lake asset does."""
     for table in shop.flow.tables:
         commit = timeline.last_commit(shop.bucket, table.lake_prefix)
         if commit is not None:
@@ -104,7 +107,7 @@ def reported(shop: World, instance: dg.DagsterInstance) -> None:
             )
 
 
-def orders(shop: World, count: int, first: int = 1) -> None:
-    """So many new orders."""
+def orders(shop: Shop, count: int, first: int = 1) -> None:
+    """Create `count` orders."""
     for number in range(first, first + count):
         shop.order(number)

@@ -1,4 +1,4 @@
-"""The pipeline's figures: the oldest table's age, the sum of what waits, and no age that is not known."""
+"""The metrics of a pipeline: the watermark age of its oldest table and the number of unlanded offsets."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import pytest
 
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline.automation import pipeline_metrics
-from cdc_lake_tests.fake_pipeline import World
+from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from resources.aws.metrics import UNLANDED, WATERMARK_AGE
 
 
-def now(shop: World) -> dict[str, float]:
-    """The shop's figures."""
+def metrics_of(shop: Shop) -> dict[str, float]:
+    """Return the metrics of the shop."""
     return pipeline_metrics.now(shop.flow, shop.kafka, shop.store)
 
 
-def carried(shop: World) -> World:
-    """Everything of both tables is landed and applied; the source goes on beating."""
+def carried(shop: Shop) -> Shop:
+    """Land and apply everything of both tables, then send a heartbeat."""
     for table in shop.flow.tables:
         shop.land(table)
         shop.apply(table)
@@ -26,43 +26,43 @@ def carried(shop: World) -> World:
     return shop
 
 
-def test_an_idle_source_keeps_the_lake_young(shop: World) -> None:
+def test_the_watermark_age_of_an_idle_source_stays_small(shop: Shop) -> None:
     shop.now = time.time()
-    found = now(carried(shop))
+    found = metrics_of(carried(shop))
     assert found[UNLANDED] == 0
     assert 0 <= found[WATERMARK_AGE] < 60
 
 
-def test_what_waits_is_counted_over_all_tables(shop: World) -> None:
+def test_unlanded_offsets_are_summed_over_all_tables(shop: Shop) -> None:
     carried(shop)
     for number in range(3):
         shop.order(number)
     shop.customer("ANNE")
-    assert now(shop)[UNLANDED] == 4
+    assert metrics_of(shop)[UNLANDED] == 4
     shop.land(shop.orders)
-    assert now(shop)[UNLANDED] == 1
+    assert metrics_of(shop)[UNLANDED] == 1
 
 
-def test_the_age_is_the_oldest_tables(shop: World) -> None:
+def test_the_watermark_age_is_that_of_the_oldest_table(shop: Shop) -> None:
     shop.now = time.time() - 1000
     shop.beat()
     shop.customer("ANNE")
     carried(shop)
     shop.customer("BERT")
-    shop.land(shop.customers)  # and not applied: the lake is as old as the heartbeat before what is
+    shop.land(shop.customers)  # not applied: the lake's watermark is the heartbeat before these records
     shop.now = time.time()
     shop.beat()
-    assert 990 < now(shop)[WATERMARK_AGE] < 1100
+    assert 990 < metrics_of(shop)[WATERMARK_AGE] < 1100
 
 
-def test_a_table_without_a_watermark_has_no_age(shop: World) -> None:
+def test_a_table_without_a_watermark_has_no_age(shop: Shop) -> None:
     shop.beat()
     shop.order(1)
-    found = now(shop)  # the orders were never landed
+    found = metrics_of(shop)  # the orders were never landed
     assert found == {UNLANDED: 1.0}
 
 
-def test_a_topic_that_is_not_there_is_no_zero(shop: World) -> None:
+def test_a_missing_topic_raises_instead_of_counting_zero(shop: Shop) -> None:
     shop.kafka.delete_topic(shop.customers.topic)
-    with pytest.raises(ContractError, match=r"there is no topic shop\.sales\.customers"):
-        now(shop)
+    with pytest.raises(ContractError, match=r"topic shop\.sales\.customers: it does not exist yet"):
+        metrics_of(shop)

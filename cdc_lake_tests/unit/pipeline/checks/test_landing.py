@@ -1,4 +1,4 @@
-"""The landing's checks: the chain has no gap and reaches the end, its objects are there, no dead letters."""
+"""Checks of landing: no gap in the chain, no missing objects, landed to the topic's end, no dead letters."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import dagster as dg
 
 from cdc_lake.contract.objects import chain_id, dead_letters, object_names
 from cdc_lake.pipeline.checks import landing
-from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.fakes.dagster import evaluate
+from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 
 
-def check(shop: World, name: str) -> dg.AssetCheckResult:
-    """What one check of the orders' raw objects finds."""
+def check(shop: Shop, name: str) -> dg.AssetCheckResult:
+    """Evaluate one check of the orders' raw objects."""
     found = {each.check_key.name: each for each in landing.build(shop.orders)}
     resources: dict[str, object] = {"store": shop.store}
     if name == "landed_to_the_end":
@@ -21,31 +21,31 @@ def check(shop: World, name: str) -> dg.AssetCheckResult:
     return evaluate(found[name], **resources)
 
 
-def landed(shop: World, batches: int = 3) -> list[str]:
-    """Land one order a manifest; the manifests' keys."""
+def landed(shop: Shop, batches: int = 3) -> list[str]:
+    """Land one order per manifest; return the keys of the manifests."""
     for number in range(batches):
         shop.order(number)
         shop.land(shop.orders)
     return [object_names.manifest_key("shop", shop.orders.topic, number) for number in range(1, batches + 1)]
 
 
-def raw_objects(shop: World) -> list[str]:
-    """The keys of the orders' raw objects."""
+def raw_objects(shop: Shop) -> list[str]:
+    """Return the keys of the orders' raw objects."""
     return [key for key in sorted(shop.bucket.objects) if "/partition=0/shop.sales.orders+" in key]
 
 
-def test_contiguous(shop: World) -> None:
+def test_manifests_contiguous_passes_and_counts(shop: Shop) -> None:
     landed(shop)
     found = check(shop, "manifests_contiguous")
     assert found.passed
     assert (found.metadata["manifests"].value, found.metadata["objects"].value) == (3, 3)
 
 
-def test_a_chain_that_is_empty_has_no_gap(shop: World) -> None:
+def test_an_empty_chain_passes(shop: Shop) -> None:
     assert check(shop, "manifests_contiguous").passed
 
 
-def test_a_manifest_is_missing(shop: World) -> None:
+def test_a_missing_manifest_is_reported(shop: Shop) -> None:
     second = landed(shop)[1]
     shop.bucket.delete([second])
     found = check(shop, "manifests_contiguous")
@@ -53,7 +53,7 @@ def test_a_manifest_is_missing(shop: World) -> None:
     assert "manifest 2 is missing before 3" in str(found.metadata["fault"].value)
 
 
-def test_manifests_that_do_not_meet(shop: World) -> None:
+def test_a_gap_between_manifests_is_reported(shop: Shop) -> None:
     second = landed(shop)[1]
     manifest = json.loads(shop.bucket.objects[second].body)
     manifest["spans"][0]["first"] += 1
@@ -65,7 +65,7 @@ def test_manifests_that_do_not_meet(shop: World) -> None:
     assert "a gap between offset 1" in str(found.metadata["fault"].value)
 
 
-def test_an_object_is_missing(shop: World) -> None:
+def test_a_missing_object_is_reported(shop: Shop) -> None:
     landed(shop)
     lost = raw_objects(shop)[1]
     shop.bucket.delete([lost])
@@ -74,7 +74,7 @@ def test_an_object_is_missing(shop: World) -> None:
     assert found.metadata["missing_or_changed"].value == [lost]
 
 
-def test_an_object_was_changed(shop: World) -> None:
+def test_a_changed_object_is_reported(shop: Shop) -> None:
     landed(shop)
     changed = raw_objects(shop)[0]
     shop.bucket.write(changed, shop.bucket.objects[changed].body.replace(b"ANNE", b"ANNA"))
@@ -83,14 +83,14 @@ def test_an_object_was_changed(shop: World) -> None:
     assert found.metadata["missing_or_changed"].value == [changed]
 
 
-def requests(shop: World, name: str) -> int:
-    """Requests to the store that a check takes, once it has run."""
+def requests(shop: Shop, name: str) -> int:
+    """Return the number of store requests that a passing check makes."""
     shop.bucket.forget_requests()
     assert check(shop, name).passed
     return shop.bucket.total
 
 
-def test_a_check_of_what_is_new_costs_what_is_new(shop: World) -> None:
+def test_checking_new_manifests_costs_the_same_on_a_longer_chain(shop: Shop) -> None:
     costs = []
     for batches in (1, 2, 40):
         landed(shop, batches)
@@ -102,7 +102,7 @@ def test_a_check_of_what_is_new_costs_what_is_new(shop: World) -> None:
     assert (found.metadata["manifests"].value, found.metadata["verified_to"].value) == (0, 46)
 
 
-def test_the_whole_chain_is_verified_on_request(shop: World) -> None:
+def test_manifests_whole_verifies_the_whole_chain(shop: Shop) -> None:
     landed(shop)
     assert check(shop, "manifests_contiguous").passed
     shop.bucket.delete([raw_objects(shop)[0]])
@@ -112,7 +112,7 @@ def test_the_whole_chain_is_verified_on_request(shop: World) -> None:
     assert "partition=0/shop.sales.orders" in str(found.metadata["missing_or_changed"].value)
 
 
-def test_what_is_damaged_stays_red_until_it_is_repaired(shop: World) -> None:
+def test_damage_is_reported_until_it_is_repaired(shop: Shop) -> None:
     landed(shop)
     check(shop, "manifests_contiguous")
     shop.order(7)
@@ -128,7 +128,7 @@ def test_what_is_damaged_stays_red_until_it_is_repaired(shop: World) -> None:
     assert (found.passed, found.metadata["manifests"].value) == (True, 3)
 
 
-def test_a_verified_manifest_that_was_replaced(shop: World) -> None:
+def test_a_verified_manifest_that_was_replaced_is_reported(shop: Shop) -> None:
     third = landed(shop)[2]
     check(shop, "manifests_contiguous")
     replaced = json.loads(shop.bucket.objects[third].body) | {"attempt": "another"}
@@ -138,23 +138,23 @@ def test_a_verified_manifest_that_was_replaced(shop: World) -> None:
     assert "manifest 3 of topic shop.sales.orders is another one" in str(found.metadata["fault"].value)
 
 
-def test_a_reset_begins_the_verification_again(shop: World) -> None:
+def test_a_reset_restarts_the_verification(shop: Shop) -> None:
     landed(shop)
     check(shop, "manifests_contiguous")
     chain_id.renew(shop.bucket, "shop")
     assert check(shop, "manifests_contiguous").metadata["verified_to"].value == 0
 
 
-def test_landed_to_the_end(shop: World) -> None:
+def test_landed_to_the_end_passes(shop: Shop) -> None:
     landed(shop)
     assert check(shop, "landed_to_the_end").passed
 
 
-def test_an_empty_topic_is_landed(shop: World) -> None:
+def test_an_empty_topic_is_landed_to_the_end(shop: Shop) -> None:
     assert check(shop, "landed_to_the_end").passed
 
 
-def test_so_many_records_may_wait(shop: World) -> None:
+def test_up_to_flush_records_may_be_waiting(shop: Shop) -> None:
     landed(shop)
     for number in range(5):  # flush_records
         shop.order(100 + number)
@@ -165,7 +165,7 @@ def test_so_many_records_may_wait(shop: World) -> None:
     assert found.metadata["offsets_behind"].value == 6
 
 
-def test_a_topic_made_again_is_not_landed_though_it_ends_where_the_old_one_did(shop: World) -> None:
+def test_a_recreated_topic_with_the_same_end_offset_is_not_landed(shop: Shop) -> None:
     landed(shop)
     shop.kafka.make(shop.orders.topic)
     for number in range(3):
@@ -175,7 +175,7 @@ def test_a_topic_made_again_is_not_landed_though_it_ends_where_the_old_one_did(s
     assert found.metadata["same_topic"].value is False
 
 
-def test_a_topic_that_lost_records(shop: World) -> None:
+def test_a_topic_that_lost_landed_records_is_reported(shop: Shop) -> None:
     landed(shop)
     topic = shop.kafka._topics[shop.orders.topic]
     topic.records[0].pop()
@@ -184,7 +184,7 @@ def test_a_topic_that_lost_records(shop: World) -> None:
     assert found.metadata["offsets_behind"].value == -1
 
 
-def test_records_that_expired_before_they_were_landed(shop: World) -> None:
+def test_records_that_expired_before_landing_are_reported(shop: Shop) -> None:
     landed(shop, 1)
     shop.order(7)
     shop.order(8)
@@ -194,7 +194,7 @@ def test_records_that_expired_before_they_were_landed(shop: World) -> None:
     assert found.metadata["offsets_expired"].value == 1
 
 
-def test_dead_letters(shop: World) -> None:
+def test_open_dead_letters_fail_until_they_are_closed(shop: Shop) -> None:
     assert check(shop, "dead_letters_empty").passed
     letter = dead_letters.DeadLetter.of(shop.orders.topic, 0, 3, "not JSON", b"?")
     dead_letters.put(shop.bucket, "shop", [letter])

@@ -1,4 +1,4 @@
-"""The stream's checks: green while all is well, red for each thing that can be wrong."""
+"""Checks of connector, slot and topic: they pass on a healthy stream and fail for each fault."""
 
 from __future__ import annotations
 
@@ -8,50 +8,50 @@ import dagster as dg
 import pytest
 
 from cdc_lake.pipeline.checks import streaming
-from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.fakes.dagster import evaluate
+from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 
 MB = 2**20
 
 
-def check(shop: World, name: str, **resources: object) -> dg.AssetCheckResult:
-    """What one check of the orders' topic finds."""
+def check(shop: Shop, name: str, **resources: object) -> dg.AssetCheckResult:
+    """Evaluate one check of the orders' topic."""
     found = {each.check_key.name: each for each in streaming.build(shop.orders)}
     return evaluate(found[name], **resources)
 
 
-def test_connector_running(shop: World) -> None:
+def test_a_running_connector_passes(shop: Shop) -> None:
     assert check(shop, "connector_running", connect=shop.connect).passed
 
 
 @pytest.mark.parametrize("state", ["PAUSED", "STOPPED", "UNASSIGNED"])
-def test_connector_stopped(shop: World, state: str) -> None:
+def test_a_connector_in_another_state_fails(shop: Shop, state: str) -> None:
     shop.connect.run(shop.flow.connector, state)
     found = check(shop, "connector_running", connect=shop.connect)
     assert not found.passed
     assert found.metadata["state"].value == state
 
 
-def test_tasks_that_nobody_has_counted_yet_are_said(shop: World) -> None:
+def test_an_unknown_number_of_tasks_is_shown_as_not_reported(shop: Shop) -> None:
     shop.connect.run_uncounted(shop.flow.connector)
     found = check(shop, "connector_running", connect=shop.connect)
     assert found.passed
     assert str(found.metadata["tasks"].value).startswith("not reported")
 
 
-def test_connector_failed_says_why(shop: World) -> None:
+def test_a_failed_connector_shows_its_causes(shop: Shop) -> None:
     shop.connect.fail(shop.flow.connector, "the slot is gone")
     found = check(shop, "connector_running", connect=shop.connect)
     assert not found.passed
     assert found.metadata["causes"].value == ["the slot is gone"]
 
 
-def test_connector_missing(shop: World) -> None:
+def test_a_missing_connector_fails(shop: Shop) -> None:
     shop.connect.delete(shop.flow.connector)
     assert not check(shop, "connector_running", connect=shop.connect).passed
 
 
-def test_slot_healthy(shop: World) -> None:
+def test_a_healthy_slot_passes(shop: Shop) -> None:
     assert check(shop, "slot_healthy", postgres=shop.postgres).passed
 
 
@@ -65,17 +65,17 @@ def test_slot_healthy(shop: World) -> None:
     ],
     ids=["inactive", "over the bound", "invalidated", "without WAL"],
 )
-def test_slot_unhealthy(shop: World, fault: dict[str, Any]) -> None:
+def test_an_unhealthy_slot_fails(shop: Shop, fault: dict[str, Any]) -> None:
     shop.postgres.put_slot(shop.flow.slot, **fault)
     assert not check(shop, "slot_healthy", postgres=shop.postgres).passed
 
 
-def test_slot_just_under_the_bound(shop: World) -> None:
+def test_a_slot_just_under_the_wal_bound_passes(shop: Shop) -> None:
     shop.postgres.put_slot(shop.flow.slot, retained_bytes=MB - 1)
     assert check(shop, "slot_healthy", postgres=shop.postgres).passed
 
 
-def test_slot_missing(shop: World) -> None:
+def test_a_missing_slot_fails(shop: Shop) -> None:
     shop.postgres.drop_slot(shop.flow.slot)
     found = check(shop, "slot_healthy", postgres=shop.postgres)
     assert not found.passed
@@ -83,7 +83,7 @@ def test_slot_missing(shop: World) -> None:
 
 
 @pytest.mark.parametrize("retention", ["43200000", "43200001", "-1"])
-def test_topic_keeps_the_replay_window(shop: World, retention: str) -> None:
+def test_a_topic_that_keeps_the_replay_window_passes(shop: Shop, retention: str) -> None:
     shop.kafka.make(shop.orders.topic, config={"retention.ms": retention})
     assert check(shop, "topic_contract", kafka=shop.kafka).passed
 
@@ -99,11 +99,11 @@ def test_topic_keeps_the_replay_window(shop: World, retention: str) -> None:
     ],
     ids=["retention", "bytes", "compaction", "both policies", "partitions"],
 )
-def test_topic_contract_broken(shop: World, config: dict[str, str], partitions: int) -> None:
+def test_a_topic_with_other_settings_fails(shop: Shop, config: dict[str, str], partitions: int) -> None:
     shop.kafka.make(shop.orders.topic, partitions, config)
     assert not check(shop, "topic_contract", kafka=shop.kafka).passed
 
 
-def test_topic_missing(shop: World) -> None:
+def test_a_missing_topic_fails(shop: Shop) -> None:
     shop.kafka.delete_topic(shop.orders.topic)
     assert not check(shop, "topic_contract", kafka=shop.kafka).passed

@@ -1,7 +1,8 @@
-"""A pipeline whose objects a sink connector writes: what raw, its checks and its sensor make of them."""
+"""Adoption of a sink connector's objects by the raw asset, its checks and its sensor."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import dagster as dg
@@ -15,29 +16,27 @@ from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.checks import landing
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.naming import Flow
-from cdc_lake.pipeline.operations import landing_modes
-from cdc_lake.pipeline.operations.landing_modes import KafkaRecord
+from cdc_lake.pipeline.operations import land_and_apply, landing_modes
+from cdc_lake.pipeline.operations.land_and_apply import Landed
+from cdc_lake.pipeline.operations.landing_modes import KafkaTopic
 from cdc_lake.pipeline.spec import LandingSpec
-from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.fakes.dagster import evaluate
-from cdc_lake_tests.shop_pipeline import YAML, write_shop
-from cdc_lake_tests.sink_objects import CONFLUENT, named, written
-from cdc_lake_tests.unit.pipeline.automation.conftest import clock, instance
+from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
+from cdc_lake_tests.fakes.shop.shop_pipeline import YAML, write_shop
+from cdc_lake_tests.helpers.sink_objects import CONFLUENT, named, written
 from cdc_lake_tests.unit.pipeline.automation.daemon import Clock, Daemon, orders
-
-__all__ = ["clock", "instance"]
 
 
 @pytest.fixture
-def sunk(shop: World) -> World:
-    """The shop with a sink connector."""
+def adopting_shop(shop: Shop) -> Shop:
+    """The shop with a sink connector (confluent layout)."""
     sink = LandingSpec.model_validate({"sink": {"layout": "confluent"}, "flush_records": 5})
     shop.flow = Flow(shop.flow.spec.model_copy(update={"landing": sink}), shop.flow.folder)
     return shop
 
 
-def write(shop: World, first: int, last: int) -> str:
-    """The connector writes an object of the orders at these offsets; its key."""
+def write(shop: Shop, first: int, last: int) -> str:
+    """Write the sink connector's object of the orders at these offsets; return its key."""
     topic = shop.orders.topic
     records = [(m.offset, m.value or b"") for m in shop.kafka.peek(topic, 0, first) if m.offset <= last]
     key = named(CONFLUENT, topic, 0, records)
@@ -45,68 +44,103 @@ def write(shop: World, first: int, last: int) -> str:
     return key
 
 
-def take(shop: World) -> AdoptReport:
-    """What raw does."""
+def adopt(shop: Shop) -> AdoptReport:
+    """Adopt the objects, as the raw asset does."""
     spec = table_progress.landing(shop.orders, shop.kafka, S3Location("shop")).spec
     report = landing_modes.land(shop.orders, shop.kafka, spec, shop.spark.run)
     assert isinstance(report, AdoptReport)
     return report
 
 
-def check(shop: World, name: str) -> dg.AssetCheckResult:
-    """One of raw's checks."""
+def land(shop: Shop) -> Landed:
+    """Land the orders under their lease."""
+    return land_and_apply.land(shop.orders, shop.kafka, S3Location("shop"), shop.spark.run, "test")
+
+
+def check(shop: Shop, name: str) -> dg.AssetCheckResult:
+    """Evaluate one check of the raw asset."""
     [found] = [each for each in landing.build(shop.orders) if each.check_key.name == name]
     resources = {"store": shop.store} if name != "landed_to_the_end" else {"store": shop.store, "kafka": shop.kafka}
     return evaluate(found, **resources)
 
 
-def test_what_the_connector_wrote_is_landed_and_applied(sunk: World) -> None:
-    orders(sunk, 7)
-    write(sunk, 0, 4)
-    write(sunk, 5, 6)
-    assert take(sunk).records == 7
-    sunk.apply(sunk.orders)
-    assert len(sunk.raw_events("orders")) == 7
-    assert check(sunk, "landed_to_the_end").passed
-    found = check(sunk, "manifests_contiguous")
+def test_objects_of_the_connector_are_landed_and_applied(adopting_shop: Shop) -> None:
+    orders(adopting_shop, 7)
+    write(adopting_shop, 0, 4)
+    write(adopting_shop, 5, 6)
+    assert adopt(adopting_shop).records == 7
+    adopting_shop.apply(adopting_shop.orders)
+    assert len(adopting_shop.raw_events("orders")) == 7
+    assert check(adopting_shop, "landed_to_the_end").passed
+    found = check(adopting_shop, "manifests_contiguous")
     assert (found.passed, found.metadata["objects"].value) == (True, 2)
 
 
-def test_a_missing_object_turns_the_check_red_and_one_with_more_does_not(sunk: World) -> None:
-    orders(sunk, 7)
-    key = write(sunk, 0, 4)
-    take(sunk)
-    write(sunk, 0, 6)
-    assert check(sunk, "manifests_contiguous").passed
-    sunk.bucket.delete([key])
-    found = check(sunk, "manifests_whole")
+def test_a_missing_object_fails_the_check_and_a_longer_one_passes(adopting_shop: Shop) -> None:
+    orders(adopting_shop, 7)
+    key = write(adopting_shop, 0, 4)
+    adopt(adopting_shop)
+    write(adopting_shop, 0, 6)
+    assert check(adopting_shop, "manifests_contiguous").passed
+    adopting_shop.bucket.delete([key])
+    found = check(adopting_shop, "manifests_whole")
     assert (found.passed, found.metadata["missing_or_changed"].value) == (False, [key])
 
 
-def test_a_gap_is_told_where_a_run_is_seen(sunk: World, instance: dg.DagsterInstance, clock: Clock) -> None:
-    orders(sunk, 7)
-    land = Daemon.of("shop_orders_land", sunk, instance, clock)
-    write(sunk, 4, 6)
+def test_a_gap_launches_a_run_that_reports_it(adopting_shop: Shop, instance: dg.DagsterInstance, clock: Clock) -> None:
+    orders(adopting_shop, 7)
+    land = Daemon.for_sensor("shop_land", adopting_shop, instance, clock)
+    write(adopting_shop, 4, 6)
     land.request()
-    with pytest.raises(ManifestGapError, match="offsets 0 to 3 are in no object"):
-        take(sunk)
-    write(sunk, 0, 3)
-    land.request()  # another position: another object is there
-    take(sunk)
+    with pytest.raises(ManifestGapError, match=r"in no object \(offsets 0 to 3\)"):
+        adopt(adopting_shop)
+    write(adopting_shop, 0, 3)
+    land.request()  # a new run key, because there is a new object
+    adopt(adopting_shop)
     assert land.skip() == "everything is landed"
 
 
-def test_an_object_of_nobodys_launches_the_run_that_says_so(
-    sunk: World, instance: dg.DagsterInstance, clock: Clock
+def test_objects_that_the_sink_connector_writes_later_are_waited_for(
+    adopting_shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    orders(sunk, 1)
-    sunk.bucket.write(f"raw/shop/_sink/{sunk.orders.topic}/partition=0/stray", b"")
-    Daemon.of("shop_orders_land", sunk, instance, clock).request()
+    monkeypatch.setattr(land_and_apply, "_SINK_POLL_SECONDS", 0.01)
+    orders(adopting_shop, 7)
+    late = iter([None, (0, 4), None, (5, 6)])
+
+    def attempt() -> Landed:
+        if offsets := next(late):
+            write(adopting_shop, *offsets)
+        return land(adopting_shop)
+
+    assert land_and_apply.land_all(adopting_shop.orders, attempt, seconds=30) == 7
+    assert next(late, "exhausted") == "exhausted"
 
 
-def test_the_topics_record_is_kafkas(shop: World) -> None:
+def test_objects_that_the_sink_connector_never_writes_fail_after_the_timeout(
+    adopting_shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(land_and_apply, "_SINK_POLL_SECONDS", 0.01)
+    orders(adopting_shop, 7)
+    write(adopting_shop, 4, 6)
+    with pytest.raises(ManifestGapError, match=r"in no object \(offsets 0 to 3\)"):
+        land_and_apply.land_all(adopting_shop.orders, partial(land, adopting_shop), seconds=0.05)
+    write(adopting_shop, 0, 3)
+    orders(adopting_shop, 1)
+    with pytest.raises(ContractError, match="after 0 s the sink connector has not written those after manifest 1"):
+        land_and_apply.land_all(adopting_shop.orders, partial(land, adopting_shop), seconds=0.05)
+
+
+def test_an_unknown_object_launches_the_run_that_reports_it(
+    adopting_shop: Shop, instance: dg.DagsterInstance, clock: Clock
+) -> None:
+    orders(adopting_shop, 1)
+    adopting_shop.bucket.write(f"raw/shop/_sink/{adopting_shop.orders.topic}/partition=0/stray", b"")
+    Daemon.for_sensor("shop_land", adopting_shop, instance, clock).request()
+
+
+def test_kafka_record_reads_fingerprints_of_existing_offsets(shop: Shop) -> None:
     orders(shop, 5)
-    record = KafkaRecord(shop.kafka, shop.orders.topic)
+    record = KafkaTopic(shop.kafka, shop.orders.topic)
     values = [fingerprint_number(message.value) for message in shop.kafka.peek(shop.orders.topic, 0, 0)]
     assert record.records(0, 1, 4) == list(enumerate(values))[1:4]
     assert record.records(0, 4, 4) == []
@@ -116,7 +150,7 @@ def test_the_topics_record_is_kafkas(shop: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sink", "said"),
+    ("sink", "message"),
     [
         ("{ layout: parquet }", "landing.sink.layout"),
         ("{ layout: lenses, prefix: elsewhere/ }", "use the connector's own prefix, below raw/"),
@@ -125,13 +159,13 @@ def test_the_topics_record_is_kafkas(shop: World) -> None:
         ("{ prefix: raw/x/ }", "landing.sink.layout: missing; give lenses, lenses_by_field, confluent or aiven"),
     ],
 )
-def test_what_the_yaml_may_say(tmp_path: Path, sink: str, said: str) -> None:
+def test_invalid_sink_settings_are_rejected(tmp_path: Path, sink: str, message: str) -> None:
     write_shop(tmp_path, YAML.replace("flush_records: 5 }", f"flush_records: 5, sink: {sink} }}"))
-    with pytest.raises(ContractError, match=said):
+    with pytest.raises(ContractError, match=message):
         load("shop", tmp_path)
 
 
-def test_a_pipelines_own_prefix_by_default(sunk: World) -> None:
-    found = landing_modes.sink(sunk.orders)
+def test_the_default_sink_prefix_is_the_pipelines_own(adopting_shop: Shop) -> None:
+    found = landing_modes.sink(adopting_shop.orders)
     assert found is not None
     assert (found.layout, found.prefix, found.envelope) == ("confluent", "raw/shop/_sink/", False)

@@ -1,4 +1,4 @@
-"""Starting over: what is removed, in which order, cut off anywhere and run again, and what holds it up."""
+"""Reset: what is removed and in which order, interruption at every step, and the leases that block it."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from cdc_lake.pipeline.naming import Flow
 from cdc_lake.pipeline.operations.reset import reset
 from cdc_lake.pipeline.source_health import stream_continuity
 from cdc_lake.pipeline.spec import LandingSpec
-from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.fakes.dagster import bound
+from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
+from cdc_lake_tests.fakes.shop.shop_pipeline import HEARTBEATS
 from cdc_lake_tests.fakes.steps import CutOff, Steps
-from cdc_lake_tests.memory_store import MemoryLocation, MemoryStore
-from cdc_lake_tests.shop_pipeline import HEARTBEATS
+from cdc_lake_tests.helpers.memory_store import MemoryLocation, MemoryStore
 
 IN_ORDER = [
     "connector cdc-lake-shop with offsets",
@@ -52,23 +52,23 @@ IN_ORDER = [
 ]
 
 
-def noting(bucket: MemoryStore, steps: Steps) -> Callable[[Iterable[str]], int]:
-    """The bucket's delete(), with what it is asked for noted by prefix."""
+def recording_delete(bucket: MemoryStore, steps: Steps) -> Callable[[Iterable[str]], int]:
+    """Return a delete() that records the prefix of the deleted keys."""
     delete = bucket.delete
 
-    def noted(keys: Iterable[str]) -> int:
-        asked = list(keys)
-        if asked:
-            steps.take(f"objects {'/'.join(asked[0].split('/')[:2])}/")
-        return delete(asked)
+    def delete_and_record(keys: Iterable[str]) -> int:
+        requested = list(keys)
+        if requested:
+            steps.take(f"objects {'/'.join(requested[0].split('/')[:2])}/")
+        return delete(requested)
 
-    return noted
+    return delete_and_record
 
 
 @pytest.fixture
-def full(shop: World, monkeypatch: pytest.MonkeyPatch) -> World:
-    """The shop with something of everything that a reset removes, and neighbours that it must leave alone."""
-    monkeypatch.setattr(shop.bucket, "delete", noting(shop.bucket, shop.steps))
+def full(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    """The shop with everything that a reset removes, next to objects of others that it must keep."""
+    monkeypatch.setattr(shop.bucket, "delete", recording_delete(shop.bucket, shop.steps))
     for number in range(3):
         shop.order(number)
     shop.customer("ANNE")
@@ -77,7 +77,7 @@ def full(shop: World, monkeypatch: pytest.MonkeyPatch) -> World:
         shop.land(table)
         shop.apply(table)
         columns = [(name, "string") for name in ("order_id", "country", "__deleted")]
-        register(table, columns, shop.glue, shop.athena, shop.bucket, f"s3://shop/{table.lake_prefix}")
+        register(table, columns, shop.glue, shop.athena, shop.bucket, f"s3://shop/{table.lake_prefix}", None)
     for dataset in ("totals", "countries"):
         shop.athena.execute(f'CREATE OR REPLACE VIEW "shop_lake"."{dataset}" AS SELECT * FROM orders_current')
     dead_letters.put(shop.bucket, "shop", [dead_letters.DeadLetter.of("shop.sales.orders", 0, 1, "why", b"?")])
@@ -87,20 +87,20 @@ def full(shop: World, monkeypatch: pytest.MonkeyPatch) -> World:
     page.parent.mkdir(parents=True)
     page.write_text("<html>")
 
-    shop.kafka.make("stall.sales.orders")
-    shop.connect.run("cdc-lake-stall")
-    shop.postgres.put_slot("cdc_lake_stall")
+    shop.kafka.make("neighbour.sales.orders")
+    shop.connect.run("cdc-lake-neighbour")
+    shop.postgres.put_slot("cdc_lake_neighbour")
     for folder in ("raw/shop2", "lake/shop2", "dlq/shop2", "dlq-closed/shop2", "athena-results"):
         shop.bucket.write(f"{folder}/x.json", b"{}")
-    (shop.pages / "stall").mkdir()
+    (shop.pages / "neighbour").mkdir()
     return shop
 
 
-def begun(shop: World, flow: Flow | None = None, lease_wait_seconds: float = 0.0) -> Iterator[str]:
-    """A reset of the shop, which goes on as its lines are asked for."""
+def begin_reset(shop: Shop, flow: Flow | None = None, lease_wait_seconds: float = 0.0) -> Iterator[str]:
+    """Begin a reset of the shop; it advances as the caller iterates over its lines."""
     return reset(
         flow or shop.flow,
-        shop.postgres,
+        shop.source,
         shop.kafka,
         shop.connect,
         shop.glue,
@@ -111,13 +111,13 @@ def begun(shop: World, flow: Flow | None = None, lease_wait_seconds: float = 0.0
     )
 
 
-def run(shop: World, flow: Flow | None = None, lease_wait_seconds: float = 0.0) -> list[str]:
-    """Reset the shop; what was removed, in its words."""
-    return list(begun(shop, flow, lease_wait_seconds))
+def run(shop: Shop, flow: Flow | None = None, lease_wait_seconds: float = 0.0) -> list[str]:
+    """Reset the shop; return its lines, which name what was removed."""
+    return list(begin_reset(shop, flow, lease_wait_seconds))
 
 
-def leftovers(shop: World) -> dict[str, object]:
-    """What is still there of the pipeline."""
+def remaining_state(shop: Shop) -> dict[str, object]:
+    """Return what still exists of the pipeline."""
     own = ("raw/shop/", "lake/shop/", "dlq/shop/", "dlq-closed/shop/")
     tables = ("totals", "countries", "orders", "orders_current", "customers", "customers_current")
     return {
@@ -140,7 +140,7 @@ NOTHING: dict[str, object] = {
 }
 
 
-def test_a_sink_connector_s_objects_of_the_topic_go_wherever_they_are(shop: World) -> None:
+def test_sink_objects_of_the_topic_are_removed_below_any_prefix(shop: Shop) -> None:
     topic = shop.orders.topic
     sink = LandingSpec.model_validate({"sink": {"layout": "confluent", "prefix": "raw/vendor"}})
     flow = replace(shop.flow, spec=shop.flow.spec.model_copy(update={"landing": sink}))
@@ -148,60 +148,60 @@ def test_a_sink_connector_s_objects_of_the_topic_go_wherever_they_are(shop: Worl
     others = ["raw/vendor/shop.sales.others/partition=0/shop.sales.others+0+0000000000.json", f"raw/vendor/{topic}/x"]
     for key in (*own, *others):
         shop.bucket.write(key, b"")
-    said = run(shop, flow)
-    assert f"2 objects that the sink connector wrote from topic {topic}" in said
+    lines = run(shop, flow)
+    assert f"2 objects that the sink connector wrote from topic {topic}" in lines
     assert sorted(key for key in shop.bucket.objects if key.startswith("raw/vendor")) == sorted(others)
 
 
-def test_everything_goes_in_an_order_that_leaves_nothing_behind(full: World) -> None:
-    said = run(full)
+def test_everything_is_removed_in_order(full: Shop) -> None:
+    lines = run(full)
     assert full.steps.done == IN_ORDER
-    assert leftovers(full) == NOTHING
-    assert len(said) == len(IN_ORDER) + 1
-    assert said[0] == "connector cdc-lake-shop with its offsets"
-    assert said.index("pages in shop/") == said.index("topic __debezium-heartbeat.shop") + 1
+    assert remaining_state(full) == NOTHING
+    assert len(lines) == len(IN_ORDER) + 1
+    assert lines[0] == "connector cdc-lake-shop with its offsets"
+    assert lines.index("pages in shop/") == lines.index("topic __debezium-heartbeat.shop") + 1
 
 
-def test_offsets_that_outlived_their_connector_go_too(full: World) -> None:
+def test_offsets_without_a_connector_are_removed(full: Shop) -> None:
     full.connect.put(full.flow.connector, {"connector.class": "Debezium", "exactly.once.support": "required"})
-    stream_continuity.begin(full.flow, full.postgres, full.connect, full.bucket)
+    stream_continuity.begin(full.flow, full.source, full.connect, full.bucket)
     full.connect.store(full.flow.connector, {"lsn": 995})
     full.connect.delete(full.flow.connector, offsets=False)
     assert run(full)[0] == "connector cdc-lake-shop with its offsets"
     assert full.connect.offsets(full.flow.connector) == ()
-    assert leftovers(full) == NOTHING
+    assert remaining_state(full) == NOTHING
 
 
-def test_neighbours_and_the_source_stay(full: World) -> None:
+def test_other_pipelines_and_the_source_are_kept(full: Shop) -> None:
     before = full.postgres.row_count("sales", "orders")
     run(full)
-    assert full.kafka.topics() == ("stall.sales.orders",)
-    assert full.connect.status("cdc-lake-stall") is not None
-    assert full.postgres.slot("cdc_lake_stall") is not None
+    assert full.kafka.topics() == ("neighbour.sales.orders",)
+    assert full.connect.status("cdc-lake-neighbour") is not None
+    assert full.postgres.slot("cdc_lake_neighbour") is not None
     left = {key.partition("/")[0] for key in full.bucket.objects}
     assert left == {"raw", "lake", "dlq", "dlq-closed", "athena-results", "leases", "chains"}
-    assert (full.pages / "stall").is_dir()
+    assert (full.pages / "neighbour").is_dir()
     assert full.postgres.row_count("sales", "orders") == before
 
 
 @pytest.mark.parametrize("cut_at", range(len(IN_ORDER)), ids=IN_ORDER)
-def test_cut_off_anywhere_it_can_be_run_again(full: World, cut_at: int) -> None:
+def test_a_reset_interrupted_at_any_step_can_be_repeated(full: Shop, cut_at: int) -> None:
     full.steps.cut_at = cut_at
     with pytest.raises(CutOff):
         run(full)
-    assert leftovers(full) != NOTHING
+    assert remaining_state(full) != NOTHING
     full.steps.cut_at = None
     run(full)
-    assert full.steps.done == IN_ORDER  # each thing once
-    assert leftovers(full) == NOTHING
+    assert full.steps.done == IN_ORDER  # each step once
+    assert remaining_state(full) == NOTHING
 
 
-def test_a_second_reset_finds_nothing(full: World) -> None:
+def test_a_second_reset_removes_nothing(full: Shop) -> None:
     run(full)
     assert run(full) == []
 
 
-def test_a_pipeline_that_never_ran_has_nothing(shop: World) -> None:
+def test_a_pipeline_that_was_never_started_has_nothing_to_remove(shop: Shop) -> None:
     run(shop)
     assert run(shop) == []
 
@@ -214,29 +214,29 @@ WRITERS = [
 
 
 @pytest.mark.parametrize("key", WRITERS)
-def test_while_a_writer_is_at_work_nothing_is_removed(full: World, key: str) -> None:
+def test_nothing_is_removed_while_a_writer_holds_a_lease(full: Shop, key: str) -> None:
     with (
         lease.held(full.bucket, key, "dagster run 1"),
-        pytest.raises(LeaseHeldError, match=f"dagster run 1 writes here and holds {re.escape(key)}"),
+        pytest.raises(LeaseHeldError, match=f"dagster run 1 holds {re.escape(key)}"),
     ):
         run(full)
     assert full.steps.done == []
     assert full.kafka.topic(HEARTBEATS) is not None
     run(full)
-    assert leftovers(full) == NOTHING
+    assert remaining_state(full) == NOTHING
 
 
 @pytest.mark.parametrize("key", WRITERS)
-def test_it_waits_for_a_writer_to_end(full: World, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+def test_a_reset_waits_for_the_lease_of_a_writer(full: Shop, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     writer = lease.held(full.bucket, key, "dagster run 1")
     writer.__enter__()
     monkeypatch.setattr("tenacity.nap.time.sleep", lambda _seconds: writer.__exit__(None, None, None))
     run(full, lease_wait_seconds=5)
-    assert leftovers(full) == NOTHING
+    assert remaining_state(full) == NOTHING
 
 
-def test_no_writer_gets_in_while_it_removes(full: World) -> None:
-    steps = begun(full)
+def test_no_writer_gets_a_lease_during_a_reset(full: Shop) -> None:
+    steps = begin_reset(full)
     next(steps)
     for table in full.flow.tables:
         for key in (object_names.lease_key("shop", table.name), object_names.landing_lease_key("shop", table.topic)):
@@ -251,13 +251,11 @@ def test_no_writer_gets_in_while_it_removes(full: World) -> None:
             pass
 
 
-def test_a_landing_in_flight_is_waited_for_and_leaves_nothing_behind(
-    full: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The stage itself, stopped in the middle of its job: nothing of it may outlive the reset."""
+def test_a_reset_during_a_landing_is_refused_and_succeeds_after_it(full: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reset is called in the middle of the raw asset's landing job."""
     land, refused = full.land_by, []
 
-    def while_resetting(spec: LandSpec) -> LandReport:
+    def land_during_reset(spec: LandSpec) -> LandReport:
         with pytest.raises(LeaseHeldError, match="dagster run"):
             run(full)
         refused.append(list(full.steps.done))
@@ -265,27 +263,27 @@ def test_a_landing_in_flight_is_waited_for_and_leaves_nothing_behind(
         lease.check(full.bucket, spec.claim)
         return land(spec)
 
-    monkeypatch.setattr(full.spark, "_jobs", {landing.run: while_resetting})
+    monkeypatch.setattr(full.spark, "jobs", {landing.run: land_during_reset})
     full.order(9)
     full.steps.done.clear()
     stage = raw.build(full.orders)
-    given = {"kafka": full.kafka, "store": full.store, "spark": full.spark}
+    resources = {"kafka": full.kafka, "store": full.store, "spark": full.spark}
     with dg.DagsterInstance.ephemeral() as instance:
-        assert dg.materialize([stage], instance=instance, resources=bound(**given), selection=[stage]).success
+        assert dg.materialize([stage], instance=instance, resources=bound(**resources), selection=[stage]).success
     assert refused == [[]]
     assert any(manifest.number == 2 for manifest in table_progress.manifests(full.bucket, full.orders))
     run(full)
-    assert leftovers(full) == NOTHING
+    assert remaining_state(full) == NOTHING
 
 
-def test_a_landing_that_is_paused_before_its_manifest_leaves_nothing_in_the_next_chain(
-    full: World, monkeypatch: pytest.MonkeyPatch
+def test_a_landing_suspended_before_its_manifest_writes_nothing_to_the_next_chain(
+    full: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It has checked its lease for the last time, sleeps through it and a reset, and puts its manifest then."""
+    """It is suspended after its last lease check until the lease has expired and a reset has ended."""
     key = object_names.landing_lease_key("shop", full.orders.topic)
 
-    def paused(at: str) -> None:
-        if "/_manifests/" not in at:
+    def paused(put_key: str) -> None:
+        if "/_manifests/" not in put_key:
             return
         full.bucket.before_put = None
         expired = lease.LeaseRecord.model_validate_json(full.bucket.objects[key].body)
@@ -309,23 +307,27 @@ def test_a_landing_that_is_paused_before_its_manifest_leaves_nothing_in_the_next
         full.order(number)
         full.land(full.orders)
     assert [manifest.number for manifest in chain.since(0)] == [1, 2]
-    assert upsert.new_manifests(full.bucket, full.orders.upsert_spec(S3Location("shop"), "t")) == list(chain.since(0))
+    assert upsert.new_manifests(full.bucket, full.orders.upsert_spec(S3Location("shop"), "t"), None) == list(
+        chain.since(0)
+    )
 
 
-def test_a_landing_that_begins_in_a_reset_asks_the_topic_after_it(full: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It waits for the lease before it reads the topic's id: nothing of the old topic is landed after the reset."""
-    steps = begun(full)
+def test_a_landing_that_begins_during_a_reset_reads_the_topic_after_it(
+    full: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reads the topic's id only when it has the lease, so that no record of the old topic is landed afterwards."""
+    steps = begin_reset(full)
     full.order(9)
     next(steps)
     monkeypatch.setattr("tenacity.nap.time.sleep", lambda _seconds: list(steps))
     stage = raw.build(full.orders)
-    given = {"kafka": full.kafka, "store": full.store, "spark": full.spark}
+    resources = {"kafka": full.kafka, "store": full.store, "spark": full.spark}
     with dg.DagsterInstance.ephemeral() as instance:
         done = dg.materialize(
-            [stage], instance=instance, resources=bound(**given), selection=[stage], raise_on_error=False
+            [stage], instance=instance, resources=bound(**resources), selection=[stage], raise_on_error=False
         )
     [failure] = [event.step_failure_data.error for event in done.all_events if event.is_step_failure]
     assert failure is not None
     assert failure.cause is not None
-    assert "there is no topic shop.sales.orders yet" in failure.cause.message
-    assert leftovers(full) == NOTHING
+    assert "topic shop.sales.orders: it does not exist yet" in failure.cause.message
+    assert remaining_state(full) == NOTHING

@@ -1,4 +1,4 @@
-"""Fixing a point, waiting for stream and lake to pass it, and what the job is told then; the job itself is a fake."""
+"""Verification with a fake job: the consistent point, the waits for stream and lake, and the job's spec."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from cdc_lake.jobs.landing import land
 from cdc_lake.jobs.verify import VerifyReport, VerifySpec
 from cdc_lake.pipeline.operations import verification
 from cdc_lake.pipeline.operations.verification import Systems, lake_state, verify_applied, verify_tables
-from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.fakes.jobs import FakeSpark
+from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from resources.errors import WaitTimedOut
 from resources.postgres.exported_snapshot import Snapshot, TableFiles
 from resources.postgres.resource import Postgres
@@ -29,7 +29,7 @@ EQUAL = VerifyReport(1, 1, 1, 0, 0, 0, 0, 0, 0, (), {})
 
 @dataclass
 class HeldPoint:
-    """A point of the fake source; a rewritten table has another file from then on."""
+    """A consistent point of the fake source. A rewritten table has another file."""
 
     lsn: int
     snapshot_id: str = "00000003-1"
@@ -38,110 +38,111 @@ class HeldPoint:
     rewritten: bool = False
 
     def files(self, _schema: str, _table: str) -> TableFiles:
-        """See ConsistentPoint."""
+        """Return the files of a table, as ConsistentPoint does."""
         return TableFiles((2 if self.rewritten else 1,), 40)
 
 
 @dataclass
 class Oracle:
-    """The shop with a fake of the job; `told` is what that was told."""
+    """The shop with a fake verify job, which records its specs."""
 
-    shop: World
-    told: list[VerifySpec] = field(default_factory=list)
+    shop: Shop
+    specs: list[VerifySpec] = field(default_factory=list)
     points: list[HeldPoint] = field(default_factory=list)
     rewrites: bool = False
-    says: VerifyReport = EQUAL
-    commits: int = 0
-    """That others make while the job runs."""
+    report: VerifyReport = EQUAL
+    cleaned: bool = False
+    """Whether another writer deletes the files of all earlier commits while the job runs."""
 
     @property
     def systems(self) -> Systems:
-        """What a verification asks."""
+        """Return the systems that a verification uses."""
         shop = self.shop
         spark = FakeSpark({land.run: shop.land_by, upsert.run: shop.apply_by, verify.run: self._run})
         return Systems(shop.postgres, shop.kafka, shop.connect, shop.store, spark)  # type: ignore[arg-type]  # a fake
 
     @contextmanager
     def point(self, postgres: Postgres, slot: str) -> Iterator[HeldPoint]:
-        """See consistent_point()."""
+        """Yield a point, as consistent_point() does."""
         assert slot == self.shop.flow.slot
         self.points.append(HeldPoint(postgres.current_lsn()))
         yield self.points[-1]
 
     def _run(self, spec: VerifySpec) -> VerifyReport:
-        self.told.append(spec)
+        self.specs.append(spec)
         self.points[-1].rewritten = self.rewrites
-        for number in range(self.commits):
-            key = f"{self.shop.orders.lake_prefix}.hoodie/2099010100000{number:04d}.commit"
-            self.shop.bucket.write(key, b'{"partitionToWriteStats": {}}')
-        return self.says
+        if self.cleaned:
+            folder = f"{self.shop.orders.lake_prefix}.hoodie/"
+            self.shop.bucket.write(f"{folder}20990101000000000.commit", b'{"partitionToWriteStats": {}}')
+            self.shop.bucket.write(f"{folder}20990101000001000.clean", b"20990101000001000 20990101000000000")
+        return self.report
 
 
 @pytest.fixture
-def oracle(shop: World, monkeypatch: pytest.MonkeyPatch) -> Oracle:
-    """A shop with three orders that are in the lake."""
+def oracle(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Oracle:
+    """A shop with three orders in the lake."""
     for number in (1, 2, 3):
         shop.order(number)
     shop.carry()
-    made = Oracle(shop)
-    monkeypatch.setattr(verification, "consistent_point", made.point)
-    return made
+    fake_oracle = Oracle(shop)
+    monkeypatch.setattr(verification, "consistent_point", fake_oracle.point)
+    return fake_oracle
 
 
-def test_what_is_not_applied_yet_is_told_as_later(oracle: Oracle) -> None:
+def test_unapplied_records_are_passed_as_later(oracle: Oracle) -> None:
     shop = oracle.shop
     shop.order(4)
     shop.land(shop.orders)
     shop.order(5)
     assert verify_applied(shop.orders, oracle.systems, seconds=1) is EQUAL
-    (spec,) = oracle.told
+    (spec,) = oracle.specs
     assert spec.lake == spec.base == lake_state(shop.bucket, shop.orders)
     assert spec.later is not None
     assert (spec.later.begins, spec.later.ends) == ({0: 3}, {0: 5})
 
 
-def test_the_point_is_told_as_it_was_taken(oracle: Oracle) -> None:
+def test_the_job_gets_the_consistent_point(oracle: Oracle) -> None:
     verify_applied(oracle.shop.orders, oracle.systems, seconds=1)
-    (spec,), (point,) = oracle.told, oracle.points
+    (spec,), (point,) = oracle.specs, oracle.points
     assert (spec.point.xmax, spec.point.in_progress) == (710, {701})
     assert (spec.point.lsn, spec.point.horizon, spec.point.epoch) == (point.lsn, 5, 0)
     assert (spec.source.snapshot_id, spec.source.pages) == (point.snapshot_id, 40)
     assert (spec.source.schema, spec.source.table) == ("sales", "orders")
 
 
-def test_a_lake_without_a_commit(oracle: Oracle) -> None:
+def test_a_lake_table_without_commits_has_no_state(oracle: Oracle) -> None:
     shop = oracle.shop
     verify_applied(shop.customers, oracle.systems, seconds=1)
-    (spec,) = oracle.told
+    (spec,) = oracle.specs
     assert spec.lake is None
     assert spec.later is not None
     assert spec.later.begins == {0: 0}
 
 
-def test_it_waits_until_the_lake_has_passed_the_point(oracle: Oracle) -> None:
+def test_verify_tables_waits_until_the_lake_has_passed_the_point(oracle: Oracle) -> None:
     shop = oracle.shop
     before = lake_state(shop.bucket, shop.orders)
     shop.order(4)
     with pytest.raises(WaitTimedOut, match="cdc-lake verify shop --apply"):
         list(verify_tables(shop.flow, [shop.orders], oracle.systems, seconds=0.6))
-    assert not oracle.told
-    said: list[str] = []
-    found = list(verify_tables(shop.flow, [shop.orders], oracle.systems, seconds=5, apply=True, show=said.append))
+    assert not oracle.specs
+    lines: list[str] = []
+    found = list(verify_tables(shop.flow, [shop.orders], oracle.systems, seconds=5, apply=True, show=lines.append))
     assert found == [(shop.orders, EQUAL)]
-    (spec,) = oracle.told
+    (spec,) = oracle.specs
     assert spec.base == before
     assert spec.lake == lake_state(shop.bucket, shop.orders) != before
     assert spec.later is None
-    assert any("landing" in each for each in said)
+    assert any("landing" in each for each in lines)
 
 
-def test_it_waits_for_the_stream_to_pass_the_point(oracle: Oracle) -> None:
+def test_verification_waits_until_the_stream_has_passed_the_point(oracle: Oracle) -> None:
     oracle.shop.streaming = False
     with pytest.raises(ContractError, match="did not write the heartbeat"):
         verify_applied(oracle.shop.orders, oracle.systems, seconds=0.3)
 
 
-def test_a_commit_of_somebody_else_is_the_state_that_is_judged(oracle: Oracle) -> None:
+def test_a_commit_without_checkpoint_keeps_the_manifest_of_the_previous_one(oracle: Oracle) -> None:
     shop = oracle.shop
     ours = lake_state(shop.bucket, shop.orders)
     assert ours is not None
@@ -152,61 +153,57 @@ def test_a_commit_of_somebody_else_is_the_state_that_is_judged(oracle: Oracle) -
     assert (state.instant, state.manifest) == ("20990101000000000", ours.manifest)
 
 
-def test_a_transaction_that_has_not_ended_is_not_guessed_at(oracle: Oracle) -> None:
+def test_an_open_transaction_fails_the_verification(oracle: Oracle) -> None:
     shop = oracle.shop
     shop.order(4)
     shop.kafka.hold(shop.orders.topic, 0, 3)
     with pytest.raises(ContractError, match=r"records of a transaction that has not ended"):
         verify_applied(shop.orders, oracle.systems, seconds=0.2)
-    assert not oracle.told
+    assert not oracle.specs
 
 
-@pytest.mark.parametrize(
-    ("commits", "judged"), [(verification.COMMITS_KEPT - 1, True), (verification.COMMITS_KEPT, False)]
-)
-def test_a_difference_is_not_told_of_files_that_may_be_cleaned_away(oracle: Oracle, commits: int, judged: bool) -> None:
-    oracle.says, oracle.commits = replace(EQUAL, missing=1), commits
-    if judged:
-        assert verify_applied(oracle.shop.orders, oracle.systems, seconds=1) is oracle.says
-    else:
-        with pytest.raises(SourceUnreadableError, match=f"was written {commits} times and more while it was compared"):
-            verify_applied(oracle.shop.orders, oracle.systems, seconds=1)
+def test_a_difference_is_not_reported_if_compared_files_were_cleaned(oracle: Oracle) -> None:
+    oracle.report = replace(EQUAL, missing=1)
+    assert verify_applied(oracle.shop.orders, oracle.systems, seconds=1) is oracle.report
+    oracle.cleaned = True
+    with pytest.raises(SourceUnreadableError, match=r"were deleted during the comparison, .* `history` of 1h"):
+        verify_applied(oracle.shop.orders, oracle.systems, seconds=1)
 
 
-def test_a_key_that_stays_pending_is_reported_until_a_run_judges_it(oracle: Oracle) -> None:
+def test_a_key_that_stays_pending_is_reported_until_a_run_compares_it(oracle: Oracle) -> None:
     orders = oracle.shop.orders
     hot, other = {"order_id": "1"}, {"order_id": "2"}
-    oracle.says = replace(EQUAL, pending=2, pending_keys={"aa": hot, "bb": other})
+    oracle.report = replace(EQUAL, pending=2, pending_keys={"aa": hot, "bb": other})
     for _ in range(pending_counts.MAX_PENDING_RUNS - 1):
         assert verify_applied(orders, oracle.systems, seconds=1).passed
-    oracle.says = replace(EQUAL, pending=1, pending_keys={"aa": hot})
+    oracle.report = replace(EQUAL, pending=1, pending_keys={"aa": hot})
     found = verify_applied(orders, oracle.systems, seconds=1)
-    assert (found.clean, found.passed, found.never_judged) == (True, False, [hot])
-    # `cdc-lake verify` waits for the lake and sets nothing aside.
-    oracle.says = EQUAL
+    assert (found.clean, found.passed, found.never_compared) == (True, False, [hot])
+    # `cdc-lake verify` waits for the lake, so that no key is pending.
+    oracle.report = EQUAL
     assert list(verify_tables(oracle.shop.flow, [orders], oracle.systems, seconds=5, apply=True)) == [(orders, EQUAL)]
-    oracle.says = replace(EQUAL, pending=1, pending_keys={"aa": hot})
+    oracle.report = replace(EQUAL, pending=1, pending_keys={"aa": hot})
     assert verify_applied(orders, oracle.systems, seconds=1).passed
 
 
-def test_nothing_is_compared_within_a_resnapshot(oracle: Oracle) -> None:
+def test_nothing_is_compared_during_a_resnapshot(oracle: Oracle) -> None:
     began = Epoch(
         number=1, pipeline="shop", reason="lost", began_at=datetime.now(UTC), system_identifier="1", timeline=1,
         slot="s", lsn=1,
     )  # fmt: skip
     Epochs(oracle.shop.bucket, "shop").begin(began)
-    with pytest.raises(ContractError, match="a resnapshot is under way, or was cut off"):
+    with pytest.raises(ContractError, match="a resnapshot is running, or was interrupted"):
         verify_applied(oracle.shop.orders, oracle.systems, seconds=1)
-    assert not oracle.told
+    assert not oracle.specs
 
 
-def test_a_table_that_was_rewritten_meanwhile(oracle: Oracle) -> None:
+def test_a_table_rewritten_during_the_comparison_is_reported(oracle: Oracle) -> None:
     oracle.rewrites = True
     with pytest.raises(SourceUnreadableError, match="truncated or rewritten"):
         verify_applied(oracle.shop.orders, oracle.systems, seconds=1)
 
 
-def test_a_column_that_no_captured_schema_has(oracle: Oracle) -> None:
+def test_a_column_without_captured_schema_is_rejected(oracle: Oracle) -> None:
     shop = oracle.shop
     (*columns, total) = shop.postgres.columns("sales", "orders")
     shop.postgres.has("sales", "orders", columns, ("order_id",))

@@ -1,4 +1,4 @@
-"""The dashboard asset with QuickSight: the objects that a run creates, when rows are read again, and the metadata."""
+"""The dashboard asset with QuickSight: created objects, ingestions and metadata."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from cdc_lake.pipeline.operations.reset import reset
 from cdc_lake.pipeline.publishing.quicksight import QuickSightDashboards
 from cdc_lake_tests.aws_api.quicksight.in_memory import OWNER, SESSION, Served, served
 from cdc_lake_tests.aws_api.quicksight.objects import ACCOUNT
-from cdc_lake_tests.fake_pipeline import World
 from cdc_lake_tests.fakes.dagster import QUIET, bound
-from cdc_lake_tests.unit.pipeline.assets.test_dashboard import SALES
+from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.unit.pipeline.automation.daemon import Clock
+from cdc_lake_tests.unit.pipeline.sales_dashboard import SALES
 from infra.local.aws_api.athena.trino_engine import USER_ERROR, QueryFailed
 from resources.athena import Athena, QueryResult
 from resources.quicksight.ingestions import IngestionFailed
@@ -54,17 +54,17 @@ Materialise = Callable[..., dict[str, Any]]
 
 
 class CountingAthena(Athena):
-    """Answers the query for the checksum from the rows of QuickSight's engine."""
+    """Answers the checksum query from the rows of the fake QuickSight engine."""
 
     _rows: list[list[Any]] = PrivateAttr(default_factory=list)
 
-    def of(self, aws: Served) -> CountingAthena:
-        """Read the rows of this API."""
+    def reading_rows_of(self, aws: Served) -> CountingAthena:
+        """Use the rows of this fake API; return self."""
         self._rows = aws.engine.rows
         return self
 
-    def query(self, sql: str) -> QueryResult:
-        """See Athena."""
+    def query(self, sql: str) -> QueryResult:  # type: ignore[override]  # no result is reused
+        """Return row count and checksum of the rows."""
         assert "checksum" in sql
         columns = (("row_count", "bigint"), ("row_checksum", "varchar"))
         return QueryResult(columns, ((len(self._rows), f"{hash(str(self._rows)):x}"),), "query-1", 0, 0.0)
@@ -72,7 +72,7 @@ class CountingAthena(Athena):
 
 @pytest.fixture
 def aws() -> Iterator[Served]:
-    """QuickSight's API, with two rows behind it."""
+    """A fake QuickSight API with two rows in its engine."""
     with served() as found:
         found.engine.columns = {"name": "varchar", "revenue": "integer"}
         found.engine.rows = [["Anne", 3], ["Ben", 5]]
@@ -80,7 +80,7 @@ def aws() -> Iterator[Served]:
 
 
 @pytest.fixture
-def materialise(shop: World, aws: Served) -> Materialise:
+def materialise(shop: Shop, aws: Served) -> Materialise:
     """Materialises the dashboard and returns its metadata."""
     (shop.flow.folder / "data_set.json").write_text(json.dumps(DATA_SET))
     (shop.flow.folder / "definition.json").write_text(json.dumps(DEFINITION))
@@ -88,24 +88,24 @@ def materialise(shop: World, aws: Served) -> Materialise:
     quicksight = {"sql": "SELECT name, revenue FROM sales", **files}
     (shop.flow.folder / "sales.yaml").write_text(yaml.safe_dump({**SALES, "quicksight": quicksight}))
     asset = dashboard.build(shop.flow, "sales.yaml")
-    athena = CountingAthena().of(aws)
+    athena = CountingAthena().reading_rows_of(aws)
 
-    def once(pause: float = 0.0, **changes: object) -> dict[str, Any]:
-        there = QuickSight(
+    def run_once(pause: float = 0.0, **changes: object) -> dict[str, Any]:
+        quicksight_resource = QuickSight(
             endpoint_url=aws.url, account_id=ACCOUNT, principal=OWNER, attempts=1, poll_seconds=0.01
         ).model_copy(update=changes)
-        there._session = SESSION
-        dashboards = QuickSightDashboards(quicksight=there, refresh_pause_seconds=pause)
+        quicksight_resource._session = SESSION
+        dashboards = QuickSightDashboards(quicksight=quicksight_resource, refresh_pause_seconds=pause)
         with dg.DagsterInstance.ephemeral() as instance:
             resources = bound(athena=athena, dashboards=dashboards, store=shop.store)
             result = dg.materialize([asset], instance=instance, resources=resources, run_config=QUIET)
             [event] = result.get_asset_materialization_events()
             return {name: value.value for name, value in event.materialization.metadata.items()}
 
-    return once
+    return run_once
 
 
-def test_a_run_creates_all_objects_and_reads_the_rows(materialise: Materialise, aws: Served) -> None:
+def test_the_first_run_creates_all_objects_and_ingests_rows(materialise: Materialise, aws: Served) -> None:
     metadata = materialise()
     assert metadata["changes"] == (
         "data source created, data set created, analysis created, dashboard created, rows read"
@@ -116,7 +116,7 @@ def test_a_run_creates_all_objects_and_reads_the_rows(materialise: Materialise, 
     assert "shop_lake.sales" in aws.engine.asked[0]
 
 
-def test_without_changes_nothing_is_changed_or_read(materialise: Materialise, aws: Served) -> None:
+def test_a_run_without_changes_neither_updates_nor_ingests(materialise: Materialise, aws: Served) -> None:
     materialise()
     aws.changes()
     metadata = materialise()
@@ -126,7 +126,7 @@ def test_without_changes_nothing_is_changed_or_read(materialise: Materialise, aw
     assert len(aws.engine.asked) == 1
 
 
-def test_new_rows_are_read_and_nothing_else_is_changed(materialise: Materialise, aws: Served) -> None:
+def test_new_rows_are_ingested_without_other_changes(materialise: Materialise, aws: Served) -> None:
     materialise()
     aws.changes()
     aws.engine.rows.append(["Carol", 8])
@@ -135,7 +135,7 @@ def test_new_rows_are_read_and_nothing_else_is_changed(materialise: Materialise,
     assert aws.changes() == ["CreateIngestion"]
 
 
-def test_new_rows_wait_if_the_last_ingestion_is_too_recent(materialise: Materialise, aws: Served) -> None:
+def test_new_rows_are_not_ingested_before_the_refresh_pause_ends(materialise: Materialise, aws: Served) -> None:
     materialise()
     aws.changes()
     aws.engine.rows.append(["Carol", 8])
@@ -146,8 +146,8 @@ def test_new_rows_wait_if_the_last_ingestion_is_too_recent(materialise: Material
     assert materialise()["rows_ingested"] == 3
 
 
-def test_waiting_rows_are_read_after_the_pause(
-    shop: World, materialise: Materialise, aws: Served, monkeypatch: pytest.MonkeyPatch
+def test_waiting_rows_launch_a_refresh_after_the_pause(
+    shop: Shop, materialise: Materialise, aws: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = shop.flow.spec.model_copy(update={"dashboards": ["sales.yaml"], "datasets": []})
     flow = replace(shop.flow, spec=spec)
@@ -159,7 +159,7 @@ def test_waiting_rows_are_read_after_the_pause(
     monkeypatch.setattr(dataset_refresh, "time", clock)
     commits = dg.MetadataValue.json(table_progress.lake_commits(shop.bucket, flow))
 
-    def looked() -> dg.SensorResult | dg.SkipReason:
+    def evaluate_refresh() -> dg.SensorResult | dg.SkipReason:
         resources = bound(store=shop.store)
         with (
             dg.DagsterInstance.ephemeral() as instance,
@@ -173,19 +173,19 @@ def test_waiting_rows_are_read_after_the_pause(
         return found
 
     materialise()
-    assert isinstance(looked(), dg.SkipReason)
+    assert isinstance(evaluate_refresh(), dg.SkipReason)
     aws.engine.rows.append(["Carol", 8])
     materialise(pause=3600)
-    assert isinstance(looked(), dg.SkipReason)
-    clock.go(3601)
-    ready = looked()
+    assert isinstance(evaluate_refresh(), dg.SkipReason)
+    clock.advance(3601)
+    ready = evaluate_refresh()
     assert isinstance(ready, dg.SensorResult)
     [request] = ready.run_requests or ()
     assert request.asset_selection == (key,)
     assert materialise()["rows_ingested"] == 3
 
 
-def test_rows_that_could_not_be_read_are_read_again_after_the_pause(materialise: Materialise, aws: Served) -> None:
+def test_a_failed_ingestion_is_retried_after_the_pause(materialise: Materialise, aws: Served) -> None:
     materialise()
     aws.engine.rows.append(["Carol", 8])
     aws.engine.failure = QueryFailed("SYNTAX_ERROR: line 1:8: no", USER_ERROR)
@@ -195,17 +195,19 @@ def test_rows_that_could_not_be_read_are_read_again_after_the_pause(materialise:
     aws.engine.failure = None
     with pytest.raises(IngestionFailed, match="SQL_EXCEPTION"):
         materialise(pause=3600)
-    assert aws.changes() == [], "a failed ingestion counts towards the daily limit: the next one waits too"
+    assert aws.changes() == [], "a failed ingestion counts towards the daily limit, so the next one waits too"
     assert materialise()["rows_ingested"] == 3
 
 
-def test_a_reset_deletes_all_objects(shop: World, materialise: Materialise, aws: Served) -> None:
+def test_a_reset_deletes_all_objects(shop: Shop, materialise: Materialise, aws: Served) -> None:
     materialise()
-    there = QuickSight(endpoint_url=aws.url, account_id=ACCOUNT, principal=OWNER, attempts=1, poll_seconds=0.01)
-    there._session = SESSION
-    dashboards = QuickSightDashboards(quicksight=there)
+    quicksight_resource = QuickSight(
+        endpoint_url=aws.url, account_id=ACCOUNT, principal=OWNER, attempts=1, poll_seconds=0.01
+    )
+    quicksight_resource._session = SESSION
+    dashboards = QuickSightDashboards(quicksight=quicksight_resource)
     flow = replace(shop.flow, spec=shop.flow.spec.model_copy(update={"dashboards": ["sales.yaml"]}))
-    systems = (shop.postgres, shop.kafka, shop.connect, shop.glue, shop.bucket, shop.deployment, dashboards)
+    systems = (shop.source, shop.kafka, shop.connect, shop.glue, shop.bucket, shop.deployment, dashboards)
     removed = [line.partition(" arn:")[0] for line in reset(flow, *systems) if "quicksight" in line]
     assert removed == ["dashboard", "analysis", "data set", "data source"]
     assert list(dashboards.delete("shop", ["sales"])) == []

@@ -1,4 +1,4 @@
-"""What breaks a stream, fault by fault over fakes; what is no fault; and that it stays told until an epoch begins."""
+"""Faults that break the stream, on fakes; they are reported until a new epoch begins. Also states that are no fault."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from datetime import UTC, datetime
 import pytest
 
 from cdc_lake.contract.errors import ContractError, SourceBrokenError
-from cdc_lake.contract.source import stream_progress as sightings
+from cdc_lake.contract.source import stream_progress
 from cdc_lake.contract.source.epochs import Completion, Epoch, Epochs, Start
 from cdc_lake.pipeline.source_health import stream_continuity
-from cdc_lake_tests.fake_pipeline import World
-from cdc_lake_tests.shop_pipeline import HEARTBEATS
+from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
+from cdc_lake_tests.fakes.shop.shop_pipeline import HEARTBEATS
 
 PUBLICATION = "shop_publication"
 TABLES = [("sales", "orders"), ("sales", "customers"), ("sales", "cdc_heartbeat")]
 
 
 @pytest.fixture
-def begun(shop: World) -> World:
-    """The shop in its first epoch, with a snapshot, a stream and a proof of it so far."""
+def begun(shop: Shop) -> Shop:
+    """The shop in its first epoch, with a snapshot and a stream that was examined."""
     shop.postgres.ensure_publication(PUBLICATION, TABLES)
     shop.connect.delete(shop.flow.connector)
     shop.postgres.drop_slot(shop.flow.slot)
-    stream_continuity.begin(shop.flow, shop.postgres, shop.connect, shop.bucket)
+    stream_continuity.begin(shop.flow, shop.source, shop.connect, shop.bucket)
     shop.connect.put(shop.flow.connector, {"connector.class": "Debezium"})
     shop.postgres.put_slot(shop.flow.slot)
     shop.connect.store(shop.flow.connector, {"lsn": 995, "lsn_proc": None, "ts_usec": 1})
@@ -36,52 +36,55 @@ def begun(shop: World) -> World:
     return shop
 
 
-def beat(shop: World) -> None:
-    """A heartbeat is streamed."""
+def beat(shop: Shop) -> None:
+    """Stream a heartbeat."""
     shop.postgres.beat("sales")
 
 
-def examine(shop: World) -> tuple[str, ...]:
-    """What breaks the shop's stream."""
-    return stream_continuity.examine(shop.flow, shop.postgres, shop.kafka, shop.connect, shop.bucket)
+def examine(shop: Shop) -> tuple[str, ...]:
+    """Return the faults of the shop's stream."""
+    return stream_continuity.examine(shop.flow, shop.source, shop.kafka, shop.connect, shop.bucket)
 
 
-def skip_a_beat(shop: World) -> None:
+def lose_a_heartbeat(shop: Shop) -> None:
     shop.streaming = False
     beat(shop)
     shop.streaming = True
     beat(shop)
 
 
-def slot_ahead(shop: World, halt: Callable[[], object]) -> None:
+def slot_ahead(shop: Shop, halt: Callable[[], object]) -> None:
     halt()
     shop.postgres.put_slot(shop.flow.slot, confirmed_flush_lsn=996)
 
 
-def count_from_one(shop: World) -> None:
+def restart_the_counter(shop: Shop) -> None:
     shop.beats = 0
     beat(shop)
 
 
-def recreate_heartbeats(shop: World) -> None:
+def recreate_heartbeat_topic(shop: Shop) -> None:
     shop.kafka.make(HEARTBEATS)
 
 
-FAULTS: dict[str, tuple[Callable[[World], object], str]] = {
-    "slot_dropped": (lambda shop: shop.postgres.drop_slot(shop.flow.slot), "replication slot cdc_lake_shop is gone"),
-    "slot_made_again_while_it_is_stopped": (
+FAULTS: dict[str, tuple[Callable[[Shop], object], str]] = {
+    "slot_dropped": (
+        lambda shop: shop.postgres.drop_slot(shop.flow.slot),
+        "replication slot cdc_lake_shop does not exist any more",
+    ),
+    "slot_recreated_while_the_connector_is_stopped": (
         lambda shop: slot_ahead(shop, lambda: shop.connect.halt(shop.flow.connector, {})),
-        "begins at 0/3E4, after 0/3E3, where connector cdc-lake-shop stands",
+        "begins at 0/3E4, after the offset 0/3E3 of connector cdc-lake-shop",
     ),
-    "slot_made_again_and_its_task_has_failed": (
+    "slot_recreated_and_the_task_has_failed": (
         lambda shop: slot_ahead(shop, lambda: shop.connect.fail(shop.flow.connector, "the slot is ahead")),
-        "begins at 0/3E4, after 0/3E3, where connector cdc-lake-shop stands",
+        "begins at 0/3E4, after the offset 0/3E3 of connector cdc-lake-shop",
     ),
-    "slot_made_again_and_the_connector_has_failed": (
+    "slot_recreated_and_the_connector_has_failed": (
         lambda shop: slot_ahead(
             shop, lambda: shop.connect.fail(shop.flow.connector, "the slot is ahead", connector_too=True)
         ),
-        "begins at 0/3E4, after 0/3E3, where connector cdc-lake-shop stands",
+        "begins at 0/3E4, after the offset 0/3E3 of connector cdc-lake-shop",
     ),
     "slot_invalidated": (
         lambda shop: shop.postgres.put_slot(
@@ -94,54 +97,54 @@ FAULTS: dict[str, tuple[Callable[[World], object], str]] = {
         lambda shop: shop.postgres.drop_publication(PUBLICATION),
         "publication shop_publication of database shopdb was dropped",
     ),
-    "publication_made_again": (lambda shop: shop.postgres.republish(PUBLICATION), "was dropped and made again"),
+    "publication_recreated": (lambda shop: shop.postgres.republish(PUBLICATION), "was dropped and re-created"),
     "table_removed": (
         lambda shop: shop.postgres.republish(PUBLICATION, "x", tables=TABLES[1:]),
         r"does not publish sales\.orders any more",
     ),
     "table_removed_and_added": (
         lambda shop: shop.postgres.republish(PUBLICATION, "sales", "customers"),
-        r"was without sales\.customers for a while",
+        r"lacked sales\.customers for a while",
     ),
-    "narrowed": (
-        lambda shop: shop.postgres.republish(PUBLICATION, "version", held_back="delete"),
+    "publication_without_deletes": (
+        lambda shop: shop.postgres.republish(PUBLICATION, "version", unpublished="delete"),
         "does not publish every delete",
     ),
-    "narrowed_for_a_while": (lambda shop: shop.postgres.republish(PUBLICATION, "version"), "was altered"),
+    "publication_altered_and_restored": (lambda shop: shop.postgres.republish(PUBLICATION, "version"), "was altered"),
     "another_cluster": (
         lambda shop: shop.postgres.becomes(system_identifier="7000000000000000002"),
         r"is another database cluster \(system identifier 7000000000000000002, before 7000000000000000001\)",
     ),
     "another_timeline": (lambda shop: shop.postgres.becomes(timeline=2), r"\(timeline 2, before 1\)"),
-    "put_back": (
+    "restored_from_a_backup": (
         lambda shop: shop.connect.store(shop.flow.connector, {"lsn": 10**9}),
-        "was put back to an older state: its WAL ends at 0/3F2, and 0/3B9ACA00 was streamed",
+        "was restored to an older state: its WAL ends at 0/3F2, but changes up to 0/3B9ACA00 were streamed",
     ),
-    "beat_missing": (skip_a_beat, r"1 heartbeats are missing between 0/3F2 and 0/406 \(after number 2\)"),
-    "counter_went_back": (count_from_one, "counter went back from 2 to 1"),
-    "snapshot_by_itself": (lambda shop: shop.beat(snapshot="first"), "took a snapshot by itself"),
-    "heartbeats_deleted": (lambda shop: shop.kafka.delete_topic(HEARTBEATS), "was deleted"),
-    "heartbeats_made_again": (recreate_heartbeats, "was deleted and made again"),
+    "heartbeat_missing": (lose_a_heartbeat, r"1 heartbeats are missing between 0/3F2 and 0/406 \(after number 2\)"),
+    "counter_went_back": (restart_the_counter, "counter went back from 2 to 1"),
+    "unrequested_snapshot": (lambda shop: shop.beat(snapshot="first"), "took a new snapshot"),
+    "heartbeat_topic_deleted": (lambda shop: shop.kafka.delete_topic(HEARTBEATS), "was deleted"),
+    "heartbeat_topic_recreated": (recreate_heartbeat_topic, "was deleted and re-created"),
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_told_and_stays_told(begun: World, fault: str) -> None:
-    act, said = FAULTS[fault]
-    act(begun)
-    with pytest.raises(SourceBrokenError, match=f"{said}.*cdc-lake resnapshot shop"):
-        stream_continuity.require_whole(begun.flow, begun.postgres, begun.kafka, begun.connect, begun.bucket)
-    for name in ("becomes", "put_slot"):  # as if everything were right again
+def test_a_fault_is_reported_even_after_it_disappeared(begun: Shop, fault: str) -> None:
+    cause, message = FAULTS[fault]
+    cause(begun)
+    with pytest.raises(SourceBrokenError, match=f"{message}.*cdc-lake resnapshot shop"):
+        stream_continuity.require_whole(begun.flow, begun.source, begun.kafka, begun.connect, begun.bucket)
+    for name in ("becomes", "put_slot"):  # the source looks healthy again
         assert hasattr(begun.postgres, name)
     begun.postgres.becomes(system_identifier="7000000000000000001", timeline=1)
     begun.postgres.put_slot(begun.flow.slot)
     begun.connect.store(begun.flow.connector, {"lsn": 995})
     assert examine(begun)
-    with pytest.raises(SourceBrokenError, match=said):
+    with pytest.raises(SourceBrokenError, match=message):
         stream_continuity.require_proven(begun.flow, begun.kafka, begun.bucket)
 
 
-def test_what_is_no_fault(begun: World) -> None:
+def test_healthy_and_stopped_streams_have_no_fault(begun: Shop) -> None:
     for _ in range(3):
         beat(begun)
         assert examine(begun) == ()
@@ -154,20 +157,20 @@ def test_what_is_no_fault(begun: World) -> None:
     assert examine(begun) == ()
 
 
-def test_a_running_connector_confirms_to_the_slot_before_connect_stores_its_offset(begun: World) -> None:
-    """Without exactly-once: by up to one flush interval, again and again."""
+def test_a_running_connector_confirms_to_the_slot_before_connect_stores_its_offset(begun: Shop) -> None:
+    """Without exactly-once, the slot is repeatedly ahead of the stored offset by up to one flush interval."""
     for stored in (995, 995, 1005):
         begun.connect.store(begun.flow.connector, {"lsn": stored})
         begun.postgres.put_slot(begun.flow.slot, confirmed_flush_lsn=stored + 5)
         assert examine(begun) == ()
 
 
-def test_a_first_snapshot_has_no_offset_for_a_while(shop: World) -> None:
-    """Without exactly-once: until the first flush, after which it can be lost."""
+def test_a_missing_offset_is_a_fault_only_after_the_first_flush(shop: Shop) -> None:
+    """Without exactly-once, Connect stores no offset before its first flush."""
     shop.postgres.ensure_publication(PUBLICATION, TABLES)
     shop.connect.delete(shop.flow.connector)
     shop.postgres.drop_slot(shop.flow.slot)
-    stream_continuity.begin(shop.flow, shop.postgres, shop.connect, shop.bucket)
+    stream_continuity.begin(shop.flow, shop.source, shop.connect, shop.bucket)
     shop.connect.put(shop.flow.connector, {"connector.class": "Debezium"})
     shop.connect.store(shop.flow.connector, None)
     shop.postgres.put_slot(shop.flow.slot)
@@ -181,21 +184,27 @@ def test_a_first_snapshot_has_no_offset_for_a_while(shop: World) -> None:
     assert "has no offset of connector" in examine(shop)[0]
 
 
-@pytest.mark.parametrize(("support", "stored", "noted"), [("required", 995, None), ("requested", 995, 995)])
-def test_up_to_where_kafka_has_everything_is_noted_without_exactly_once(
-    begun: World, support: str, stored: int, noted: int | None
+@pytest.mark.parametrize(("support", "stored", "acknowledged"), [("required", 995, None), ("requested", 995, 995)])
+def test_the_acknowledged_lsn_is_stored_without_exactly_once(
+    begun: Shop, support: str, stored: int, acknowledged: int | None
 ) -> None:
     begun.connect.put(begun.flow.connector, {"exactly.once.support": support})
     begun.connect.store(begun.flow.connector, {"lsn": stored, "lsn_proc": stored - 1})
     assert examine(begun) == ()
-    assert sightings.acknowledged(begun.bucket, "shop", 0) == noted
-    assert sightings.acknowledged(begun.bucket, "shop", 1) is None
-    begun.connect.delete(begun.flow.connector, offsets=False)  # it stays so while there is none to ask
+    assert _limit(begun, 0) == acknowledged
+    assert _limit(begun, 1) == 0, "the progress of another epoch proves nothing"
+    begun.connect.delete(begun.flow.connector, offsets=False)  # kept while there is no connector
     assert examine(begun) == ()
-    assert sightings.acknowledged(begun.bucket, "shop", 0) == noted
+    assert _limit(begun, 0) == acknowledged
 
 
-def test_what_was_delivered_twice_is_no_gap(begun: World) -> None:
+def _limit(shop: Shop, epoch: int) -> int | None:
+    found = stream_progress.load(shop.bucket, "shop")
+    assert found is not None
+    return found.limit(epoch)
+
+
+def test_records_delivered_twice_are_not_a_gap(begun: Shop) -> None:
     records = [message.value for message in begun.kafka.peek(HEARTBEATS)]
     beat(begun)
     for value in records[1:]:
@@ -205,84 +214,90 @@ def test_what_was_delivered_twice_is_no_gap(begun: World) -> None:
     assert examine(begun) == ()
 
 
-def test_beats_are_read_once(begun: World) -> None:
+def test_heartbeats_are_read_once(begun: Shop) -> None:
     for _ in range(5):
         beat(begun)
     assert examine(begun) == ()
-    seen = sightings.load(begun.bucket, "shop")
-    assert seen is not None
-    assert seen.offsets == begun.kafka.end_offsets(HEARTBEATS)
-    assert seen.beat is not None
-    assert seen.beat.beats == begun.beats
-    assert seen.snapshots == (1001,)
+    stored = stream_progress.load(begun.bucket, "shop")
+    assert stored is not None
+    assert stored.offsets == begun.kafka.end_offsets(HEARTBEATS)
+    assert stored.heartbeat is not None
+    assert stored.heartbeat.counter == begun.beats
+    assert stored.snapshots == (1001,)
 
 
-def test_beats_that_expired_unseen_prove_nothing_and_break_nothing(begun: World) -> None:
+def test_heartbeats_that_expired_unread_are_not_a_gap(begun: Shop) -> None:
     for _ in range(5):
         beat(begun)
     topic = begun.kafka._topics[HEARTBEATS]
     topic.begins[0] = 5
     assert examine(begun) == ()
-    skip_a_beat(begun)
+    lose_a_heartbeat(begun)
     assert "heartbeats are missing" in examine(begun)[0]
 
 
-def test_a_pipeline_that_has_not_begun_has_no_faults(shop: World) -> None:
+def test_a_pipeline_that_was_never_started_has_no_faults(shop: Shop) -> None:
     shop.postgres.drop_slot(shop.flow.slot)
     assert examine(shop) == ()
     stream_continuity.require_proven(shop.flow, shop.kafka, shop.bucket)
 
 
-def test_a_slot_of_somebody_else_is_left_alone(shop: World) -> None:
+def test_an_existing_slot_of_an_unknown_owner_is_rejected(shop: Shop) -> None:
     shop.connect.delete(shop.flow.connector)
-    with pytest.raises(SourceBrokenError, match="it is another deployment's, or left over"):
-        stream_continuity.begin(shop.flow, shop.postgres, shop.connect, shop.bucket)
+    with pytest.raises(SourceBrokenError, match="exists already, from another or an earlier deployment"):
+        stream_continuity.begin(shop.flow, shop.source, shop.connect, shop.bucket)
     assert Epochs(shop.bucket, "shop").current() is None
 
 
-def test_a_pipeline_that_ran_before_epochs_were_kept_is_adopted(shop: World) -> None:
+def test_a_pipeline_from_before_epochs_gets_epoch_zero(shop: Shop) -> None:
     shop.connect.put(shop.flow.connector, {"connector.class": "Debezium"})
-    epoch = stream_continuity.begin(shop.flow, shop.postgres, shop.connect, shop.bucket)
-    assert (epoch.number, epoch.reason) == (0, "it ran before epochs were kept")
+    epoch = stream_continuity.begin(shop.flow, shop.source, shop.connect, shop.bucket)
+    assert (epoch.number, epoch.reason) == (0, "it ran before epochs were stored")
     assert Epochs(shop.bucket, "shop").completion(0) is not None
-    assert stream_continuity.begin(shop.flow, shop.postgres, shop.connect, shop.bucket) == epoch
+    assert stream_continuity.begin(shop.flow, shop.source, shop.connect, shop.bucket) == epoch
 
 
-def test_the_next_epoch_starts_clean(begun: World) -> None:
+def test_a_new_epoch_clears_the_faults(begun: Shop) -> None:
     begun.postgres.drop_slot(begun.flow.slot)
     assert examine(begun)
     topic = begun.kafka.topic(HEARTBEATS)
     assert topic is not None
     start = Start(topic_id=topic.topic_id, offsets=begun.kafka.end_offsets(HEARTBEATS))
-    after = stream_continuity.beginning(begun.flow, begun.postgres, 1, "why")
+    after = stream_continuity.beginning(begun.flow, begun.source, 1, "why")
     epochs = Epochs(begun.bucket, "shop")
     epochs.begin(Epoch.model_validate({**after.model_dump(), "starts": {HEARTBEATS: start}}))
     assert examine(begun) == ()
-    with pytest.raises(ContractError, match="a resnapshot is under way, or was cut off"):
+    with pytest.raises(ContractError, match="a resnapshot is running, or was interrupted"):
         stream_continuity.require_finished(begun.flow, epochs, after)
     epochs.complete(1, Completion(snapshot_lsn=1, completed_at=datetime.now(UTC)))
     stream_continuity.require_finished(begun.flow, epochs, after)
 
 
-def test_what_an_older_version_has_kept_is_replaced(begun: World) -> None:
-    """It wrote fewer fields: the next look adds them, and goes on from there."""
+def test_a_record_of_an_older_release_is_replaced(begun: Shop) -> None:
+    """It has fewer fields, which the next examination adds."""
     [key] = [key for key in begun.bucket.objects if key.endswith("_continuity.json")]
-    older = json.loads(begun.bucket.get(key).body)  # type: ignore[union-attr]  # it is there
+    older = json.loads(begun.bucket.get(key).body)  # type: ignore[union-attr]
     del older["offset"], older["acknowledged"]
     stored = begun.bucket.get(key)
     assert stored is not None
     begun.bucket.replace(key, json.dumps(older).encode(), stored.etag)
     assert examine(begun) == ()
-    found = sightings.load(begun.bucket, "shop")
+    found = stream_progress.load(begun.bucket, "shop")
     assert found is not None
     assert (found.offset, found.acknowledged) == (True, 995)
 
 
-def test_nobody_else_overwrites_what_was_seen_later(begun: World) -> None:
-    before = sightings.load(begun.bucket, "shop")
+def test_an_outdated_save_does_not_overwrite_a_newer_record(begun: Shop) -> None:
+    before = stream_progress.load(begun.bucket, "shop")
     beat(begun)
     examine(begun)
-    later = sightings.load(begun.bucket, "shop")
+    later = stream_progress.load(begun.bucket, "shop")
     assert before is not None
-    sightings.save(begun.bucket, "shop", before.model_copy(update={"snapshots": (7,)}), before)
-    assert sightings.load(begun.bucket, "shop") == later
+    stream_progress.save(begun.bucket, "shop", before.model_copy(update={"snapshots": (7,)}), before)
+    assert stream_progress.load(begun.bucket, "shop") == later
+
+
+def test_progress_that_an_earlier_version_stored_is_read() -> None:
+    found = stream_progress.StreamProgress.model_validate_json('{"epoch": 0, "beat": {"beats": 7, "lsn": 995}}')
+    assert found.heartbeat == stream_progress.Heartbeat(counter=7, lsn=995)
+    assert stream_progress.StreamProgress.model_validate_json(found.model_dump_json()) == found

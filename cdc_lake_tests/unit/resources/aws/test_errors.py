@@ -1,6 +1,6 @@
-"""What becomes of AWS's refusals: each resource says what it did, to which object, why not, and what to do next.
+"""Errors of AWS: each resource reports the operation, the object, the cause and the remedy.
 
-Every resource is asked over HTTP, of a server that refuses everything; one that is added and not listed here fails.
+Every resource calls a server that refuses all requests; a resource that is missing here fails a test.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ import pytest
 from botocore.exceptions import ParamValidationError, ProfileNotFound, UnauthorizedSSOTokenError
 
 import resources
-from cdc_lake_tests.aws_api.quicksight.in_memory import ACCOUNT, SESSION
-from cdc_lake_tests.fakes.kafka import FakeKafka
+from cdc_lake_tests.aws_api.quicksight.in_memory import SESSION
+from cdc_lake_tests.aws_api.quicksight.objects import ACCOUNT
 from cdc_lake_tests.fakes.server import listening
+from cdc_lake_tests.fakes.source.kafka import FakeKafka
 from resources.athena import Athena
 from resources.aws.client import AwsRequestFailed, AwsResource
 from resources.aws.identity import Sts
@@ -51,47 +52,53 @@ SETTINGS = ConnectSettings(
     log_group="/logs",
 )
 ELSEWHERE = {EmrSteps, EmrServerlessSpark}
-"""Looked at in test_emr.py, with their uploads before the first call."""
+"""Tested in test_emr.py, because they upload files before the first call."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A resource's fields, a call, and what its errors have to name."""
+    """A resource's fields, a call, and the object that its errors must name."""
 
     fields: dict[str, Any]
     call: Callable[[Any], object]
-    named: str
+    object_name: str
 
 
 CASES: dict[type[AwsResource], Case] = {
-    Athena: Case({"workgroup": "cdc-lake-dev"}, lambda one: one.query("SELECT 1"), "Athena"),
+    Athena: Case({"workgroup": "cdc-lake-dev"}, lambda resource: resource.query("SELECT 1"), "Athena"),
     CloudWatchMetrics: Case(
-        {"environment": "dev"}, lambda one: one.put("shop", {UNLANDED: 1.0}), "UnlandedOffsets of dev/shop"
+        {"environment": "dev"}, lambda resource: resource.put("shop", {UNLANDED: 1.0}), "UnlandedOffsets of dev/shop"
     ),
-    GlueCatalog: Case({}, lambda one: one.get_table("lake", "orders"), "Glue table lake.orders"),
-    JobFiles: Case({"bucket": "code"}, lambda one: one.put_new("a.json", b"{}"), "s3://code/spark/a.json"),
-    Msk: Case({"cluster_arn": CLUSTER}, lambda one: one.bootstrap(), CLUSTER),
+    GlueCatalog: Case({}, lambda resource: resource.get_table("lake", "orders"), "Glue table lake.orders"),
+    JobFiles: Case({"bucket": "code"}, lambda resource: resource.put_new("a.json", b"{}"), "s3://code/spark/a.json"),
+    Msk: Case({"cluster_arn": CLUSTER}, lambda resource: resource.bootstrap(), CLUSTER),
     MskConnect: Case(
-        {"settings": SETTINGS, "kafka": FakeKafka()}, lambda one: one.status("cdc-lake-shop"), "connector cdc-lake-shop"
+        {"settings": SETTINGS, "kafka": FakeKafka()},
+        lambda resource: resource.status("cdc-lake-shop"),
+        "connector cdc-lake-shop",
     ),
-    MskPlugins: Case({"bucket": "code"}, lambda one: one.ensure(Path("debezium-1.zip")), "custom plugin debezium-1"),
+    MskPlugins: Case(
+        {"bucket": "code"}, lambda resource: resource.ensure(Path("debezium-1.zip")), "custom plugin debezium-1"
+    ),
     QuickSight: Case(
-        {"account_id": ACCOUNT, "principal": "group/analysts"}, lambda one: one.data_source(), "datasource/cdc-lake-ath"
+        {"account_id": ACCOUNT, "principal": "group/analysts"},
+        lambda resource: resource.data_source(),
+        "datasource/cdc-lake-ath",
     ),
-    DatabaseSecret: Case({"secret_id": SECRET}, lambda one: one.login(), SECRET),
-    Sqs: Case({"queue_url": QUEUE}, lambda one: one.receive(), QUEUE),
-    Sts: Case({}, lambda one: one.identity(), "get-caller-identity"),
+    DatabaseSecret: Case({"secret_id": SECRET}, lambda resource: resource.login(), SECRET),
+    Sqs: Case({"queue_url": QUEUE}, lambda resource: resource.receive(), QUEUE),
+    Sts: Case({}, lambda resource: resource.identity(), "get-caller-identity"),
 }
 each = pytest.mark.parametrize("kind", CASES, ids=lambda kind: kind.__name__)
 
 
 @contextmanager
 def refusing(code: str, status: int = 400) -> Iterator[tuple[str, list[str]]]:
-    """A server that answers everything with this code, in the words of each protocol; and what it was asked."""
-    asked: list[str] = []
+    """Serve this error code to every request, in each protocol; yield the URL and the received methods."""
+    methods: list[str] = []
 
     def answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        asked.append(environ["REQUEST_METHOD"])
+        methods.append(environ["REQUEST_METHOD"])
         environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         scope = environ.get("HTTP_AUTHORIZATION", "")
         inner = f"<Code>{code}</Code><Message>said AWS</Message>"
@@ -106,27 +113,27 @@ def refusing(code: str, status: int = 400) -> Iterator[tuple[str, list[str]]]:
         return [sent]
 
     with listening(answer) as url:
-        yield url, asked
+        yield url, methods
 
 
-def made(kind: type[AwsResource], url: str, attempts: int = 1) -> AwsResource:
-    """The resource at an address."""
+def resource_at(kind: type[AwsResource], url: str, attempts: int = 1) -> AwsResource:
+    """Return the resource with this endpoint."""
     keys = {"access_key": "key", "secret_key": "secret", "attempts": attempts}
-    one = kind(**{**CASES[kind].fields, **keys, "endpoint_url": url})
-    one._session = SESSION  # it reads the services' models once
-    return one
+    resource = kind(**{**CASES[kind].fields, **keys, "endpoint_url": url})
+    resource._session = SESSION  # shared, because it loads the services' models
+    return resource
 
 
-def concrete(kind: type[Any]) -> set[type[Any]]:
-    """All classes of the package `resources` below one that can be made."""
-    below = {kind}.union(*(concrete(each) for each in kind.__subclasses__()))
+def concrete_subclasses(kind: type[Any]) -> set[type[Any]]:
+    """Return all concrete subclasses in the package `resources`."""
+    below = {kind}.union(*(concrete_subclasses(each) for each in kind.__subclasses__()))
     return {each for each in below if each.__module__.startswith("resources.") and not inspect.isabstract(each)}
 
 
-def test_no_resource_is_left_out() -> None:
+def test_every_aws_resource_is_tested() -> None:
     for module in pkgutil.iter_modules(resources.__path__):
         importlib.import_module(f"resources.{module.name}")
-    assert concrete(AwsResource) - {AwsResource} == CASES.keys() | ELSEWHERE
+    assert concrete_subclasses(AwsResource) - {AwsResource} == CASES.keys() | ELSEWHERE
 
 
 @each
@@ -140,69 +147,73 @@ def test_no_resource_is_left_out() -> None:
         ("UnrecognizedClientException", AccessRefused, "Check the credentials"),
     ],
 )
-def test_a_refused_identity(kind: type[AwsResource], code: str, raised: type[Exception], advice: str) -> None:
-    with refusing(code) as (url, asked), pytest.raises(raised) as caught:
-        CASES[kind].call(made(kind, url, attempts=3))
-    said = str(caught.value)
-    assert CASES[kind].named in said
-    assert f"failed at {url}: {code}: said AWS" in said
-    assert advice in said
-    assert len(asked) == 1, "what is refused once is refused again"
+def test_refused_access_is_reported_without_a_retry(
+    kind: type[AwsResource], code: str, raised: type[Exception], advice: str
+) -> None:
+    with refusing(code) as (url, methods), pytest.raises(raised) as caught:
+        CASES[kind].call(resource_at(kind, url, attempts=3))
+    message = str(caught.value)
+    assert CASES[kind].object_name in message
+    assert f"failed at {url}: {code}: said AWS" in message
+    assert advice in message
+    assert len(methods) == 1, "refused access is not retried"
 
 
 @each
-def test_throttling_is_tried_again_within_a_bound(kind: type[AwsResource], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_throttling_is_retried_up_to_the_number_of_attempts(
+    kind: type[AwsResource], monkeypatch: pytest.MonkeyPatch
+) -> None:
     waits: list[float] = []
     monkeypatch.setattr("botocore.endpoint.time.sleep", waits.append)
     code = "SlowDown" if kind is JobFiles else "ThrottlingException"
-    with refusing(code) as (url, asked), pytest.raises(ResourceError) as caught:
-        CASES[kind].call(made(kind, url, attempts=4))
-    said = str(caught.value)
-    assert CASES[kind].named in said
-    assert f"{code}: said AWS" in said
-    assert "All 4 attempts were throttled: run it again later, or raise the resource's `attempts`." in said
-    assert len(asked) == 4
+    with refusing(code) as (url, methods), pytest.raises(ResourceError) as caught:
+        CASES[kind].call(resource_at(kind, url, attempts=4))
+    message = str(caught.value)
+    assert CASES[kind].object_name in message
+    assert f"{code}: said AWS" in message
+    assert "All 4 attempts were throttled: run it again later, or raise the resource's `attempts`." in message
+    assert len(methods) == 4
     assert len(waits) == 3
-    assert len(set(waits)) == 3, "waits without jitter meet again"
+    assert len(set(waits)) == 3, "waits have jitter"
     assert max(waits) <= 20
 
 
 @each
 def test_an_unreachable_endpoint_is_reported(kind: type[AwsResource]) -> None:
-    one = made(kind, "http://127.0.0.1:9").model_copy(update={"hint": "Start it."})
+    resource = resource_at(kind, "http://127.0.0.1:9").model_copy(update={"hint": "Start it."})
     with pytest.raises(Unreachable) as caught:
-        CASES[kind].call(one)
-    said = str(caught.value)
-    assert CASES[kind].named in said
-    assert "http://127.0.0.1:9 does not answer" in said
-    assert said.endswith("Start it.")
+        CASES[kind].call(resource)
+    message = str(caught.value)
+    assert CASES[kind].object_name in message
+    assert "http://127.0.0.1:9 does not answer" in message
+    assert message.endswith("Start it.")
 
 
-def test_a_large_file_that_may_not_be_written(tmp_path: Path) -> None:
+def test_a_denied_upload_is_reported(tmp_path: Path) -> None:
     jar = tmp_path / "hudi.jar"
     jar.write_bytes(b"hudi")
 
     def answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-        looked = environ["REQUEST_METHOD"] == "HEAD"
-        body = b"" if looked else b"<Error><Code>AccessDenied</Code><Message>no s3:PutObject</Message></Error>"
-        start_response("404 Gone" if looked else "403 No", [("Content-Length", str(len(body)))])
+        is_head = environ["REQUEST_METHOD"] == "HEAD"
+        body = b"" if is_head else b"<Error><Code>AccessDenied</Code><Message>no s3:PutObject</Message></Error>"
+        start_response("404 Gone" if is_head else "403 No", [("Content-Length", str(len(body)))])
         return [body]
 
     with (
         listening(answer) as url,
         pytest.raises(AccessRefused, match=r"Writing s3://code/spark/hudi\.jar failed.*AccessDenied: no s3:PutObject"),
     ):
-        made(JobFiles, url).upload("hudi.jar", jar)  # type: ignore[attr-defined]
+        resource_at(JobFiles, url).upload("hudi.jar", jar)  # type: ignore[attr-defined]
 
 
-def test_an_object_that_may_not_be_looked_for() -> None:
+def test_a_denied_head_request_is_reported() -> None:
     with (
-        refusing("AccessDenied", 403) as (url, asked),
+        refusing("AccessDenied", 403) as (url, methods),
         pytest.raises(AccessRefused, match=r"Looking for s3://code/spark/a\.jar failed.*403"),
     ):
-        made(JobFiles, url).size("a.jar")  # type: ignore[attr-defined]
-    assert asked == ["HEAD"]
+        resource_at(JobFiles, url).size("a.jar")  # type: ignore[attr-defined]
+    assert methods == ["HEAD"]
 
 
 @pytest.mark.parametrize(
@@ -213,18 +224,18 @@ def test_an_object_that_may_not_be_looked_for() -> None:
         (ParamValidationError(report="Name: too long"), AwsRequestFailed, "at AWS in us-east-1: .*Name: too long"),
     ],
 )
-def test_what_boto3_says_before_it_asks(error: Exception, raised: type[Exception], advice: str) -> None:
+def test_errors_of_boto3_before_a_request_are_reported(error: Exception, raised: type[Exception], advice: str) -> None:
     with pytest.raises(raised, match=f"Reading the thing failed.*{advice}"), Sts().explained("Reading the thing"):
         raise error
 
 
-def test_a_profile_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_profile_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "nobody's")
     with pytest.raises(AccessRefused, match=r"nobody's.*set AWS_PROFILE"):
         Sts().identity()
 
 
-def test_whose_credentials_these_are() -> None:
+def test_sts_identity_is_parsed() -> None:
     inner = f"<Arn>arn:aws:iam::{ACCOUNT}:user/anna</Arn><UserId>u</UserId><Account>{ACCOUNT}</Account>"
     result = f"<GetCallerIdentityResult>{inner}</GetCallerIdentityResult>"
     body = f"<GetCallerIdentityResponse>{result}</GetCallerIdentityResponse>".encode()
@@ -234,5 +245,5 @@ def test_whose_credentials_these_are() -> None:
         return [body]
 
     with listening(answer) as url:
-        found = made(Sts, url).identity()  # type: ignore[attr-defined]
+        found = resource_at(Sts, url).identity()  # type: ignore[attr-defined]
     assert (found.account, found.arn) == (ACCOUNT, f"arn:aws:iam::{ACCOUNT}:user/anna")

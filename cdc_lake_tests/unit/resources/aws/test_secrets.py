@@ -1,4 +1,4 @@
-"""Logins from Secrets Manager: read once, again when refused, and never written down."""
+"""Logins from Secrets Manager: cached, read again after a refused login, and never logged."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ REGION = "us-east-1"
 PASSWORD = "corr3ct-h0rse"
 
 
-class Counted:
-    """Secrets Manager; `reads` counts the reads of secrets."""
+class CountingSecretsManager:
+    """A fake Secrets Manager; `reads` counts the reads of secrets."""
 
     def __init__(self) -> None:
         self.reads = 0
@@ -36,7 +36,7 @@ class Counted:
         return self._moto(environ, start_response)
 
     def put(self, value: object, name: str | None = None) -> str:
-        """Make a secret, or change the one of an ARN; its ARN."""
+        """Create a secret, or change the secret with this ARN; return its ARN."""
         keys = {"aws_access_key_id": "key", "aws_secret_access_key": "secret"}
         client = boto3.client("secretsmanager", endpoint_url=self.url, region_name=REGION, **keys)  # type: ignore[call-overload]
         text = value if isinstance(value, str) else json.dumps(value)
@@ -46,45 +46,45 @@ class Counted:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Counted]:
-    """It, listening."""
-    counted = Counted()
-    with serving({"secretsmanager": counted}) as url:
-        counted.url = url
-        yield counted
+def server() -> Iterator[CountingSecretsManager]:
+    """The fake, listening."""
+    fake = CountingSecretsManager()
+    with serving({"secretsmanager": fake}) as url:
+        fake.url = url
+        yield fake
 
 
 @pytest.fixture
-def aws(server: Counted) -> Counted:
-    """It, with nothing counted."""
+def aws(server: CountingSecretsManager) -> CountingSecretsManager:
+    """The fake with its count reset."""
     server.reads = 0
     return server
 
 
-def secret(aws: Counted, arn: str, key: str = "key") -> DatabaseSecret:
-    """The resource."""
+def secret(aws: CountingSecretsManager, arn: str, key: str = "key") -> DatabaseSecret:
+    """Return the resource for this secret."""
     return DatabaseSecret(endpoint_url=aws.url, access_key=key, secret_key="secret", attempts=1, secret_id=arn)
 
 
-def test_what_rds_writes_is_a_login(aws: Counted) -> None:
+def test_a_secret_of_rds_is_a_login(aws: CountingSecretsManager) -> None:
     arn = aws.put({"engine": "postgres", "username": "debezium", "password": PASSWORD, "port": 5432})
     assert secret(aws, arn).login() == SecretLogin("debezium", PASSWORD)
 
 
 @pytest.mark.parametrize("text", [PASSWORD, "12345", '"quoted'])
-def test_a_password_alone_is_one_too(aws: Counted, text: str) -> None:
+def test_a_plain_password_is_a_login_without_user(aws: CountingSecretsManager, text: str) -> None:
     assert secret(aws, aws.put(text)).login() == SecretLogin(None, text)
 
 
-def test_it_is_read_once_a_process(aws: Counted) -> None:
+def test_a_secret_is_read_once_per_process(aws: CountingSecretsManager) -> None:
     arn = aws.put(PASSWORD)
     for _ in range(3):
         secret(aws, arn).login()
-    assert secret(aws, arn).signed_in(lambda found: found.password) == PASSWORD
+    assert secret(aws, arn).use_login(lambda found: found.password) == PASSWORD
     assert aws.reads == 1
 
 
-def test_after_a_rotation_it_is_read_again(aws: Counted) -> None:
+def test_a_rotated_secret_is_read_again(aws: CountingSecretsManager) -> None:
     arn = aws.put({"username": "a", "password": "old"})
     secret(aws, arn).login()
     aws.put({"username": "b", "password": "new"}, arn)
@@ -96,13 +96,13 @@ def test_after_a_rotation_it_is_read_again(aws: Counted) -> None:
             raise AccessRefused("PostgreSQL refuses user a.")
         return found.username
 
-    assert secret(aws, arn).signed_in(sign_in) == "b"
-    assert secret(aws, arn).signed_in(sign_in) == "b"
+    assert secret(aws, arn).use_login(sign_in) == "b"
+    assert secret(aws, arn).use_login(sign_in) == "b"
     assert (tried, aws.reads) == (["old", "new", "new"], 2)
 
 
 @pytest.mark.parametrize("read_before", [False, True])
-def test_one_that_is_refused_as_it_is_now_is_named(aws: Counted, read_before: bool) -> None:
+def test_a_refused_current_login_names_the_secret(aws: CountingSecretsManager, read_before: bool) -> None:
     arn = aws.put(PASSWORD)
     if read_before:
         secret(aws, arn).login()
@@ -113,22 +113,24 @@ def test_one_that_is_refused_as_it_is_now_is_named(aws: Counted, read_before: bo
         raise AccessRefused("PostgreSQL at db:5432 refuses user a.", "Ask operations.")
 
     with pytest.raises(AccessRefused, match=rf"refuses user a\. The login is that of the secret {arn}\. Ask op"):
-        secret(aws, arn).signed_in(refuse)
+        secret(aws, arn).use_login(refuse)
     assert (tried, aws.reads) == ([PASSWORD], 2 if read_before else 1)
 
 
-def test_postgres_signs_in_with_the_login(aws: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_postgres_uses_the_login_and_reads_a_rotated_one(
+    aws: CountingSecretsManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
     arn = aws.put({"username": "replicator", "password": "old"})
-    seen: list[tuple[str, str]] = []
+    logins: list[tuple[str, str]] = []
 
     class Closed:
         autocommit = False
 
         def close(self) -> None:
-            seen.append(("closed", ""))
+            logins.append(("closed", ""))
 
-    def sign_in(login: Login, _database: str) -> Any:  # noqa: ANN401 - stands in for psycopg2's connection
-        seen.append((login.user, login.password))
+    def sign_in(login: Login, _database: str) -> Any:  # noqa: ANN401 - a fake of psycopg2's connection
+        logins.append((login.user, login.password))
         if login.password == "old":
             raise AccessRefused(f"PostgreSQL at {login.host}:5432 refuses user {login.user}.")
         return Closed()
@@ -140,18 +142,18 @@ def test_postgres_signs_in_with_the_login(aws: Counted, monkeypatch: pytest.Monk
     aws.put({"password": "new"}, arn)
     with postgres.connect() as connection:
         assert connection.autocommit
-    assert seen == [("replicator", "old"), ("replicator", "old"), ("nobody", "new"), ("closed", "")]
+    assert logins == [("replicator", "old"), ("replicator", "old"), ("nobody", "new"), ("closed", "")]
     assert (postgres.login().user, postgres.login().password) == ("nobody", "new")
 
 
-def test_a_secret_without_a_password_tells_its_members_only(aws: Counted) -> None:
+def test_a_secret_without_a_password_is_reported_with_its_member_names(aws: CountingSecretsManager) -> None:
     arn = aws.put({"user": "a", "pass": PASSWORD})
-    with pytest.raises(SecretUnusable, match=rf"{arn} has no password; it has pass, user") as caught:
+    with pytest.raises(SecretUnusable, match=rf"{arn}: the member password is missing .*pass, user") as caught:
         secret(aws, arn).login()
     assert PASSWORD not in caught.value.user_message
 
 
-def test_what_is_not_there_or_not_allowed_is_named(aws: Counted) -> None:
+def test_missing_refused_and_unreachable_secrets_are_reported(aws: CountingSecretsManager) -> None:
     with pytest.raises(SecretUnusable, match="There is no secret other in us-east-1"):
         secret(aws, "other").login()
     with pytest.raises(AccessRefused, match=r"Reading the secret shop failed at .*InvalidSignatureException"):
@@ -163,18 +165,18 @@ def test_what_is_not_there_or_not_allowed_is_named(aws: Counted) -> None:
         nowhere.login()
 
 
-def test_a_password_is_in_no_repr_and_no_log(aws: Counted, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_password_is_in_no_repr_and_no_log(aws: CountingSecretsManager, caplog: pytest.LogCaptureFixture) -> None:
     arn = aws.put({"username": "a", "password": PASSWORD})
-    one = secret(aws, arn)
+    resource = secret(aws, arn)
     with caplog.at_level(logging.DEBUG):
-        found = one.login()
+        found = resource.login()
     assert found.password == PASSWORD
-    assert "GetSecretValue" in caplog.text  # botocore did write
+    assert "GetSecretValue" in caplog.text  # botocore has logged the request
     assert PASSWORD not in caplog.text
-    assert PASSWORD not in f"{found!r} {one!r} {Postgres(host='db', user='a', database='d', secret=one)!r}"
+    assert PASSWORD not in f"{found!r} {resource!r} {Postgres(host='db', user='a', database='d', secret=resource)!r}"
 
 
-def test_connectors_refer_to_it(aws: Counted) -> None:
+def test_connectors_get_a_reference_to_the_secret(aws: CountingSecretsManager) -> None:
     assert secret(aws, "lake/db").connect_reference() == "${secretsmanager:lake/db:password}"
     arn = "arn:aws:secretsmanager:us-east-1:123456789012:secret:lake/db-AbCdEf"
     quoted = "arn%3Aaws%3Asecretsmanager%3Aus-east-1%3A123456789012%3Asecret%3Alake/db-AbCdEf"

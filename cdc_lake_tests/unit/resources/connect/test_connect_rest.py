@@ -1,4 +1,4 @@
-"""Kafka Connect's resource against a worker that answers as told: order of calls, retries, errors."""
+"""KafkaConnect against a fake worker: order of calls, retries, errors."""
 
 from collections.abc import Iterator
 
@@ -35,40 +35,40 @@ def connect(worker: FakeConnect, rebalance_seconds: float = 2) -> KafkaConnect:
     return KafkaConnect(url=worker.url + "/", hint="Run `cdc-lake up`.", rebalance_seconds=rebalance_seconds)
 
 
-def test_put_creates(worker: FakeConnect) -> None:
+def test_put_creates_a_connector(worker: FakeConnect) -> None:
     worker.on(f"PUT {AT}/config", (201, {}))
     assert connect(worker).put("nw", CONFIG) == "created"
 
 
-def test_the_login_is_sent_and_a_refusal_says_who_was_refused(worker: FakeConnect) -> None:
+def test_the_login_is_sent_and_a_refused_login_names_the_user(worker: FakeConnect) -> None:
     worker.on("GET /connectors", (200, []))
     signed = KafkaConnect(url=worker.url, user="cdc-lake", password="pa55word")
     assert signed.names() == ()
     assert worker.authorization == BasicAuth("cdc-lake", "pa55word")._auth_header
     assert "pa55word" not in repr(signed)
     worker.on("GET /connectors", (401, None))
-    with pytest.raises(AccessRefused, match=r"Cannot use Kafka Connect: .* refuses user cdc-lake and this password"):
+    with pytest.raises(AccessRefused, match=r"Cannot use Kafka Connect: .* rejects the login of user cdc-lake"):
         signed.names()
-    with pytest.raises(AccessRefused, match=r"refuses requests without a password\. Run `cdc-lake up`"):
+    with pytest.raises(AccessRefused, match=r"requires a password\. Run `cdc-lake up`"):
         connect(worker).names()
     assert worker.authorization == ""
 
 
-def test_put_of_what_runs_calls_nothing(worker: FakeConnect) -> None:
+def test_put_without_a_difference_changes_nothing(worker: FakeConnect) -> None:
     worker.on(f"GET {AT}/config", (200, STORED))
     worker.on(f"GET {AT}/status", status("RUNNING", "RUNNING"))
     assert connect(worker).put("nw", CONFIG) == "unchanged"
     assert not [request for request in worker.requests if not request.startswith("GET")]
 
 
-def test_put_updates_what_differs(worker: FakeConnect) -> None:
+def test_put_updates_a_different_configuration(worker: FakeConnect) -> None:
     worker.on(f"GET {AT}/config", (200, {**STORED, "gone": "1"}))
     worker.on(f"GET {AT}/status", status("RUNNING", "RUNNING"))
     worker.on(f"PUT {AT}/config", (200, {}))
     assert connect(worker).put("nw", CONFIG) == "updated"
 
 
-def test_put_resumes_what_was_stopped(worker: FakeConnect) -> None:
+def test_put_resumes_a_stopped_connector(worker: FakeConnect) -> None:
     worker.on(f"GET {AT}/config", (200, STORED))
     worker.on(f"GET {AT}/status", status("STOPPED"))
     worker.on(f"PUT {AT}/resume", (202, None))
@@ -76,43 +76,43 @@ def test_put_resumes_what_was_stopped(worker: FakeConnect) -> None:
     assert f"PUT {AT}/resume" in worker.requests
 
 
-def test_a_refused_configuration_says_what_the_worker_says(worker: FakeConnect) -> None:
+def test_a_rejected_configuration_contains_the_workers_message(worker: FakeConnect) -> None:
     worker.on(f"PUT {AT}/config", (400, {"error_code": 400, "message": "database.hostname: refused"}))
     with pytest.raises(ConnectorConfigInvalid, match=r"nw refuses.*database\.hostname"):
         connect(worker).put("nw", CONFIG)
 
 
-def test_a_rebalance_is_waited_out(worker: FakeConnect) -> None:
+def test_a_call_during_a_rebalance_is_retried(worker: FakeConnect) -> None:
     worker.on(f"PUT {AT}/config", BUSY, BUSY, (201, {}))
     assert connect(worker).put("nw", CONFIG) == "created"
 
 
-def test_a_rebalance_without_end_is_an_error(worker: FakeConnect) -> None:
+def test_a_lasting_rebalance_raises_an_error(worker: FakeConnect) -> None:
     worker.on(f"PUT {AT}/config", BUSY)
     with pytest.raises(ConnectRequestFailed, match="rebalance in process"):
         connect(worker, 0.3).put("nw", CONFIG)
 
 
-def test_running_is_waited_for(worker: FakeConnect) -> None:
+def test_wait_running_waits_for_all_tasks(worker: FakeConnect) -> None:
     worker.on(f"GET {AT}/status", status("UNASSIGNED"), status("RUNNING"), status("RUNNING", "RUNNING"))
     assert connect(worker).wait_running("nw", timeout_seconds=5).is_running()
 
 
-def test_a_failure_that_lasts_ends_the_wait_early_with_its_cause(
+def test_a_lasting_failure_ends_the_wait_early_with_its_cause(
     worker: FakeConnect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kafka_connect, "SETTLE_SECONDS", 0.3)
     worker.on(f"GET {AT}/status", status("RUNNING", "FAILED", trace=TRACE))
-    with pytest.raises(ConnectorFailed, match=r"task 0 FAILED: org\.G: the slot is gone\. Mend"):
+    with pytest.raises(ConnectorFailed, match=r"task 0 FAILED: org\.G: the slot is gone\. Fix"):
         connect(worker).wait_running("nw", timeout_seconds=60)
 
 
-def test_a_failure_from_before_the_update_doesnt(worker: FakeConnect) -> None:
+def test_a_failure_from_before_the_update_does_not_end_the_wait(worker: FakeConnect) -> None:
     worker.on(f"GET {AT}/status", status("RUNNING", "FAILED", trace=TRACE), status("RUNNING", "RUNNING"))
     assert connect(worker).wait_running("nw", timeout_seconds=60).is_running()
 
 
-def test_a_wait_in_vain_tells_the_last_state(worker: FakeConnect) -> None:
+def test_a_timeout_reports_the_last_state(worker: FakeConnect) -> None:
     worker.on(f"GET {AT}/status", status("RUNNING", "UNASSIGNED"))
     with pytest.raises(WaitTimedOut, match=r"task 0 UNASSIGNED.*cdc-lake up"):
         connect(worker).wait_running("nw", timeout_seconds=0.5)
@@ -125,7 +125,7 @@ def test_a_missing_connector_is_named(worker: FakeConnect) -> None:
     assert connect(worker).delete("nw") is False
 
 
-def test_only_what_failed_is_restarted(worker: FakeConnect) -> None:
+def test_only_failed_tasks_are_restarted(worker: FakeConnect) -> None:
     worker.on(f"GET {AT}/status", status("RUNNING", "RUNNING", "FAILED"))
     worker.on(f"POST {AT}/restart?includeTasks=true&onlyFailed=true", (202, {}))
     assert connect(worker).restart_failed("nw") == (1,)
@@ -133,7 +133,7 @@ def test_only_what_failed_is_restarted(worker: FakeConnect) -> None:
     assert connect(worker).restart_failed("nw") == ()
 
 
-def test_delete_stops_then_forgets_the_offsets_then_deletes(worker: FakeConnect) -> None:
+def test_delete_stops_the_connector_and_removes_its_offsets_first(worker: FakeConnect) -> None:
     gone = (404, {"message": "gone"})
     worker.on(f"GET {AT}/config", (200, STORED), gone)
     worker.on(f"GET {AT}/status", status("RUNNING", "RUNNING"), status("STOPPED", "RUNNING"), status("STOPPED"), gone)
@@ -145,7 +145,7 @@ def test_delete_stops_then_forgets_the_offsets_then_deletes(worker: FakeConnect)
     assert changes == [f"PUT {AT}/stop", f"DELETE {AT}/offsets", f"DELETE {AT}", f"DELETE {AT}"]
 
 
-def test_a_worker_that_is_down_says_so_with_the_hint() -> None:
+def test_an_unreachable_worker_is_reported_with_the_hint() -> None:
     with fake_connect() as worker:
         resource = connect(worker, 0.3)
     with pytest.raises(Unreachable, match=r"can't be reached.*cdc-lake up"):

@@ -1,4 +1,4 @@
-"""What is said of connectors whose plugins are not here: the shipped ones pass, and slips are named."""
+"""Lint of connector configurations without their plugins: shipped files pass, and mistakes are named."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.connect.connector_config import placeholders, render
+from resources.connect.config_template import placeholders, render
 from resources.connect.connector_lint import Settings
 
 CONNECTORS = Path(__file__).parents[4] / "connectors"
@@ -15,32 +15,32 @@ SETTINGS = Settings.read(CONNECTORS / "settings")
 
 
 def filled(path: Path) -> dict[str, str]:
-    """A configuration with its placeholders' names in their places."""
+    """Return a configuration with each placeholder filled with its own name."""
     return render(path, {name: name for name in placeholders(path)})
 
 
 def sink(vendor: str) -> dict[str, str]:
-    """The vendor's."""
+    """Return the shipped configuration of this vendor's sink."""
     return filled(CONNECTORS / f"s3-sink-{vendor}.json")
 
 
 @pytest.mark.parametrize("path", SINKS, ids=lambda path: path.stem)
-def test_every_sink_that_is_shipped_is_known_and_right(path: Path) -> None:
+def test_every_shipped_sink_is_valid(path: Path) -> None:
     config = filled(path)
     assert config["connector.class"] in SETTINGS.classes
     assert list(SETTINGS.faults(config)) == []
     assert placeholders(path) == {"topic", "bucket", "prefix", "region"}
-    # What is aborted is no record, and what was there before the sink is.
+    # Aborted records must not be read; records from before the sink must.
     assert config["consumer.override.isolation.level"] == "read_committed"
     assert config["consumer.override.auto.offset.reset"] == "earliest"
 
 
-def test_there_is_one_of_each_vendor() -> None:
+def test_there_is_a_sink_of_each_vendor() -> None:
     assert {filled(path)["connector.class"] for path in SINKS} == SETTINGS.classes.keys()
 
 
 @pytest.mark.parametrize(
-    ("vendor", "changes", "said"),
+    ("vendor", "changes", "message"),
     [
         ("confluent", {"flush.size": None}, "flush.size is missing"),
         ("confluent", {"flush.size": "0"}, "flush.size is '0', which does not fit '[1-9][0-9]*'"),
@@ -67,16 +67,16 @@ def test_there_is_one_of_each_vendor() -> None:
         ("lenses", {"tasks.max": "many"}, "tasks.max is 'many'"),
     ],
 )
-def test_a_slip_is_named(vendor: str, changes: dict[str, str | None], said: str) -> None:
+def test_a_mistake_is_named(vendor: str, changes: dict[str, str | None], message: str) -> None:
     changed = {name: value for name, value in {**sink(vendor), **changes}.items() if value is not None}
     (found,) = SETTINGS.faults(changed)
-    assert said in found
+    assert message in found
 
 
-def test_families_may_be_followed_by_anything() -> None:
+def test_setting_families_accept_any_suffix() -> None:
     extra = {"transforms.a.type": "x", "consumer.override.max.poll.records": "5", "value.converter.x": "y"}
     assert list(SETTINGS.faults({**sink("aiven"), **extra})) == []
 
 
-def test_of_an_unknown_class_nothing_is_said() -> None:
+def test_an_unknown_class_is_not_checked() -> None:
     assert list(SETTINGS.faults({"connector.class": "io.debezium.connector.postgresql.PostgresConnector"})) == []

@@ -1,4 +1,4 @@
-"""A connector's error policy: what we ship is one, and what would pass records over is refused."""
+"""Error policy of connectors: shipped files have one, and settings that would skip records are rejected."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.connect.connector_config import placeholders, render
+from resources.connect.config_template import placeholders, render
 from resources.connect.error_policy import require_policy
 from resources.errors import ConnectorConfigInvalid
 
@@ -18,7 +18,7 @@ SINK = {"connector.class": "io.confluent.connect.s3.S3SinkConnector", "errors.to
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_every_connector_that_is_shipped_has_one(path: Path) -> None:
+def test_every_shipped_connector_has_an_error_policy(path: Path) -> None:
     settings = render(path, dict.fromkeys(placeholders(path), "1"))
     require_policy(str(path), settings)
     assert settings.get("errors.tolerance") not in {"none", "all"}
@@ -35,25 +35,25 @@ def test_every_connector_that_is_shipped_has_one(path: Path) -> None:
         ("errors.retry.timeout", "-1"),
     ],
 )
-def test_what_passes_records_over_is_refused(tmp_path: Path, name: str, value: str) -> None:
+def test_settings_that_skip_records_are_rejected(tmp_path: Path, name: str, value: str) -> None:
     own = tmp_path / "own.json"
     own.write_text(json.dumps({**DEBEZIUM, name: value}))
-    with pytest.raises(ConnectorConfigInvalid, match=f"own.json is no error policy: {name}={value}"):
+    with pytest.raises(ConnectorConfigInvalid, match=f"own.json violates the error policy: {name}={value}"):
         render(own, dict.fromkeys(placeholders(own), "1"))
 
 
 @pytest.mark.parametrize(
     "name", ["errors.retry.timeout", "errors.max.retries", "event.converting.failure.handling.mode"]
 )
-def test_a_default_is_no_policy(name: str) -> None:
+def test_a_missing_setting_is_rejected(name: str) -> None:
     with pytest.raises(ConnectorConfigInvalid, match=f"{name} is missing"):
         require_policy("own.json", {key: value for key, value in DEBEZIUM.items() if key != name})
 
 
-def test_a_sink_may_set_records_aside_and_a_source_cannot() -> None:
+def test_only_a_sink_may_use_a_dead_letter_queue() -> None:
     queue = {"errors.deadletterqueue.topic.name": "dlq"}
     require_policy("sink.json", {**SINK, **queue})
-    with pytest.raises(ConnectorConfigInvalid, match=r"passes over records where no errors\.deadletterqueue"):
+    with pytest.raises(ConnectorConfigInvalid, match=r"skips records without errors\.deadletterqueue"):
         require_policy("sink.json", SINK)
     with pytest.raises(ConnectorConfigInvalid, match=r"a source connector has no errors\.deadletterqueue"):
         require_policy("source.json", {**DEBEZIUM, **queue, "errors.tolerance": "all"})

@@ -1,4 +1,4 @@
-"""What goes into a plugin's zip, that the same jars make the same zip, and what makes none."""
+"""Plugin archives: content, reproducible bytes, and rejected sources."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CLASS = f"{CONFIG_PROVIDER.replace('.', '/')}.class"
 
 
 def zipped(path: Path, members: Mapping[str, bytes]) -> Path:
-    """A zip, or a jar, with these members."""
+    """Write a zip or jar with these members."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in members.items():
@@ -25,13 +25,13 @@ def zipped(path: Path, members: Mapping[str, bytes]) -> Path:
 
 
 def jar(path: Path, *classes: str) -> Path:
-    """A jar with these classes."""
+    """Write a jar with these classes."""
     return zipped(path, dict.fromkeys(classes, b"class"))
 
 
 @pytest.fixture
 def debezium(tmp_path: Path) -> Path:
-    """A plugin's folder as Debezium's archive makes it, after Kafka's tool was at it."""
+    """A plugin folder as in Debezium's archive, with the shim that Kafka's tool adds."""
     folder = tmp_path / "debezium"
     jar(folder / "debezium-connector-postgres" / "debezium-connector-postgres-3.7.0.Final.jar", "a.class")
     jar(folder / "debezium-connector-postgres" / "protobuf-java-3.25.5.jar", "b.class")
@@ -42,11 +42,11 @@ def debezium(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def provider(tmp_path: Path) -> Path:
-    """The jar with AWS's config providers."""
+    """A jar with AWS's config providers."""
     return jar(tmp_path / "msk-config-providers-0.4.0-all.jar", CLASS)
 
 
-def test_the_jars_are_at_the_root_and_the_name_has_the_hash(tmp_path: Path, debezium: Path, provider: Path) -> None:
+def test_jars_are_at_the_root_and_the_name_contains_the_hash(tmp_path: Path, debezium: Path, provider: Path) -> None:
     vendor = zipped(
         tmp_path / "lenses.zip",
         {
@@ -67,9 +67,7 @@ def test_the_jars_are_at_the_root_and_the_name_has_the_hash(tmp_path: Path, debe
     assert [each.name for each in built.path.parent.iterdir()] == [built.path.name]
 
 
-def test_the_same_jars_make_the_same_zip_whenever_and_in_whatever_order(
-    tmp_path: Path, debezium: Path, provider: Path
-) -> None:
+def test_the_same_jars_make_the_same_zip_in_any_order(tmp_path: Path, debezium: Path, provider: Path) -> None:
     other = jar(tmp_path / "other-1.0.jar", "c.class")
     first = build("debezium", debezium, [provider, other], tmp_path / "one")
     for path in debezium.rglob("*.jar"):
@@ -79,35 +77,46 @@ def test_the_same_jars_make_the_same_zip_whenever_and_in_whatever_order(
     assert build("debezium", debezium, [provider, other], tmp_path / "one").digest != first.digest
 
 
-def test_without_the_provider_it_would_not_start(tmp_path: Path, debezium: Path) -> None:
+def test_a_folder_is_added_like_the_avro_converters(tmp_path: Path, debezium: Path) -> None:
+    converter = tmp_path / "avro-converter" / "apicurio-avro-converter"
+    jar(converter / "avro-1.12.0.jar", "c.class")
+    jar(converter / "connect-plugin-path-shim-1.0.0.jar", "shim.class")
+    built = build("debezium", debezium, [converter.parent], tmp_path / "out", provider=None)
+    assert built.jars == ("avro-1.12.0.jar", "debezium-connector-postgres-3.7.0.Final.jar", "protobuf-java-3.25.5.jar")
+    assert build("debezium", debezium, [converter], tmp_path / "out", provider=None).digest == built.digest
+
+
+def test_a_plugin_without_the_config_provider_is_rejected(tmp_path: Path, debezium: Path) -> None:
     with pytest.raises(PluginInvalid, match=rf"No jar of the plugin debezium has the class {CONFIG_PROVIDER}.*-all"):
         build("debezium", debezium, [], tmp_path / "out")
     assert build("debezium", debezium, [], tmp_path / "out", provider=None).jars
 
 
-def test_one_artifact_in_two_versions_is_told(tmp_path: Path, debezium: Path) -> None:
+def test_an_artifact_in_two_versions_is_reported(tmp_path: Path, debezium: Path) -> None:
     older = jar(tmp_path / "protobuf-java-3.19.0.jar", "b.class")
     assert build("sink", debezium, [older], tmp_path / "out", provider=None).several == ("protobuf-java",)
 
 
-def test_another_jar_of_the_same_name_is_refused(tmp_path: Path, debezium: Path) -> None:
+def test_different_jars_with_one_name_are_rejected(tmp_path: Path, debezium: Path) -> None:
     other = jar(tmp_path / "vendor" / "protobuf-java-3.25.5.jar", "different.class")
-    with pytest.raises(PluginInvalid, match=r"protobuf-java-3\.25\.5\.jar of .*vendor.* is another one"):
+    with pytest.raises(PluginInvalid, match=r"protobuf-java-3\.25\.5\.jar of .*vendor.* differs from"):
         build("sink", debezium, [other], tmp_path / "out", provider=None)
 
 
-def test_what_is_no_plugin_is_named(tmp_path: Path, debezium: Path) -> None:
-    text = tmp_path / "notes.zip"
-    text.write_text("no zip")
+def test_invalid_sources_are_named(tmp_path: Path, debezium: Path) -> None:
+    not_a_zip = tmp_path / "notes.zip"
+    not_a_zip.write_text("no zip")
     broken = tmp_path / "broken.zip"
     zipped(broken, {"lib/broken-1.0.jar": b"not a jar"})
-    for sources, said in (
-        ([tmp_path / "missing.zip"], r"missing\.zip is not there"),
-        ([text], r"notes\.zip is neither a jar nor a zip"),
-        ([zipped(tmp_path / "docs.zip", {"README": b""})], r"docs\.zip has no jar"),
-        ([broken], r"broken-1\.0\.jar of .*broken\.zip is broken"),
+    (tmp_path / "empty").mkdir()
+    for sources, message in (
+        ([tmp_path / "empty"], r"the folder .*empty to the plugin: it has no jar"),
+        ([tmp_path / "missing.zip"], r"missing\.zip to the plugin: the file does not exist"),
+        ([not_a_zip], r"notes\.zip to the plugin: it is neither a jar nor a zip"),
+        ([zipped(tmp_path / "docs.zip", {"README": b""})], r"docs\.zip to the plugin: it has no jar"),
+        ([broken], r"Cannot read broken-1\.0\.jar of .*broken\.zip"),
     ):
-        with pytest.raises(PluginInvalid, match=said):
+        with pytest.raises(PluginInvalid, match=message):
             build("sink", debezium, sources, tmp_path / "out")
     with pytest.raises(PluginInvalid, match="no jar for the plugin sink"):
         build("sink", None, [], tmp_path / "out")

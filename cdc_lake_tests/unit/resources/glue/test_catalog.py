@@ -1,4 +1,4 @@
-"""The Glue catalog resource against moto's Glue, in this process."""
+"""The GlueCatalog resource against moto's Glue."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def orders() -> TableDefinition:
     return hudi_table("lake", "orders", "s3a://bucket/lake/orders/", COLUMNS)
 
 
-def test_a_database_is_made_once(catalog: GlueCatalog) -> None:
+def test_a_database_is_created_once(catalog: GlueCatalog) -> None:
     assert catalog.ensure_database("other") is True
     assert catalog.ensure_database("other") is False
     assert catalog.ensure_database("lake", "s3://elsewhere/") is False
@@ -45,16 +45,16 @@ def test_a_table_is_written_only_when_it_differs(catalog: GlueCatalog, orders: T
     assert catalog.get_table("lake", "orders") == wider
 
 
-def test_what_an_engine_adds_to_a_table_is_no_difference(catalog: GlueCatalog, orders: TableDefinition) -> None:
+def test_parameters_added_by_an_engine_are_no_difference(catalog: GlueCatalog, orders: TableDefinition) -> None:
     catalog.put_table(orders)
-    touched: Any = orders.to_input()
-    touched["Parameters"]["transient_lastDdlTime"] = "1"
-    boto3.client("glue", region_name="us-east-1").update_table(DatabaseName="lake", TableInput=touched)
+    changed_input: Any = orders.to_input()
+    changed_input["Parameters"]["transient_lastDdlTime"] = "1"
+    boto3.client("glue", region_name="us-east-1").update_table(DatabaseName="lake", TableInput=changed_input)
 
     assert catalog.put_table(orders) is False
 
 
-def test_a_missing_table_is_none_and_deleting_it_says_so(catalog: GlueCatalog, orders: TableDefinition) -> None:
+def test_a_missing_table_is_none_and_deleting_it_returns_false(catalog: GlueCatalog, orders: TableDefinition) -> None:
     assert catalog.get_table("lake", "orders") is None
     assert catalog.get_table("nowhere", "orders") is None
     assert catalog.delete_table("lake", "orders") is False
@@ -78,7 +78,7 @@ def test_an_error_names_the_object(catalog: GlueCatalog, orders: TableDefinition
     assert failed.value.code == "EntityNotFoundException"
 
 
-def test_nobody_there_is_told_with_the_hint() -> None:
+def test_an_unreachable_server_is_reported_with_the_hint() -> None:
     glue = GlueCatalog(
         endpoint_url="http://127.0.0.1:9", access_key="k", secret_key="s", hint="Run `cdc-lake up`.", attempts=1
     )
@@ -90,7 +90,7 @@ def test_nobody_there_is_told_with_the_hint() -> None:
     assert unreachable.value.user_message.endswith("Run `cdc-lake up`.")
 
 
-def test_a_hudi_table_has_what_each_engine_looks_for(orders: TableDefinition) -> None:
+def test_a_hudi_table_has_the_parameters_of_each_engine(orders: TableDefinition) -> None:
     assert orders.location == "s3://bucket/lake/orders"
     assert orders.input_format.endswith("HoodieParquetInputFormat")
     assert orders.parameters["spark.sql.sources.provider"] == "hudi"
@@ -98,7 +98,7 @@ def test_a_hudi_table_has_what_each_engine_looks_for(orders: TableDefinition) ->
     assert orders.columns[5:] == tuple(COLUMNS)
 
 
-def test_a_merge_on_read_table_is_two_that_differ_in_what_a_reader_sees(
+def test_a_merge_on_read_table_has_a_compacted_and_a_merged_table(
     catalog: GlueCatalog, orders: TableDefinition
 ) -> None:
     for each in merge_on_read(orders):
@@ -111,11 +111,11 @@ def test_a_merge_on_read_table_is_two_that_differ_in_what_a_reader_sees(
     assert compacted.columns == merged.columns == orders.columns
     assert compacted.input_format == orders.input_format
     assert merged.input_format == "org.apache.hudi.hadoop.realtime.HoodieParquetRealtimeInputFormat"
-    seen = [each.serde_parameters["hoodie.query.as.ro.table"] for each in (compacted, merged)]
-    assert seen == ["true", "false"]
+    read_optimized = [each.serde_parameters["hoodie.query.as.ro.table"] for each in (compacted, merged)]
+    assert read_optimized == ["true", "false"]
 
 
-def test_sparks_schema_is_cut_into_parts() -> None:
+def test_sparks_schema_is_split_into_parameters() -> None:
     key = GlueColumn("customer_id", "string")
     table = hudi_table("lake", "t", "s3://b/t", COLUMNS, partition_keys=[key], spark_schema="x" * 9000)
 
@@ -126,15 +126,15 @@ def test_sparks_schema_is_cut_into_parts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("database", "name", "columns", "told"),
+    ("database", "name", "columns", "message"),
     [
         ("Lake", "t", COLUMNS, "lower case"),
         ("lake", "T", COLUMNS, "lower case"),
-        ("lake", "t", [GlueColumn("a", "int"), GlueColumn("A", "int")], "differ in case only"),
+        ("lake", "t", [GlueColumn("a", "int"), GlueColumn("A", "int")], "duplicate columns a"),
     ],
 )
-def test_what_glue_would_store_otherwise_is_refused(
-    database: str, name: str, columns: list[GlueColumn], told: str
+def test_names_that_glue_would_change_are_rejected(
+    database: str, name: str, columns: list[GlueColumn], message: str
 ) -> None:
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         hudi_table(database, name, "s3://b/t", columns)

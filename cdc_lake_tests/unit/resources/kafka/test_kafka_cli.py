@@ -1,6 +1,6 @@
-"""`cdc-lake topic`, on a Kafka whose answers are made up: what is printed, in which form."""
+"""`cdc-lake topic` with a fake Kafka: what is printed, and in which format."""
 
-# ruff: noqa: ARG002 - the made-up Kafka has the signatures of the real one
+# ruff: noqa: ARG002 - the fake Kafka has the signatures of the real one
 
 import json
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 import cdc_lake.profile
-from cdc_lake.cli.topic import register
+from cdc_lake.cli.data.topic import register
 from resources.errors import TopicMissing
 from resources.kafka.records import Message, Ranges
 from resources.kafka.resource import Kafka
@@ -25,8 +25,8 @@ RECORDS = [
 ]
 
 
-class Told(Kafka):
-    """A Kafka with one topic of three records."""
+class FakeKafka(Kafka):
+    """A fake Kafka with one topic of three records."""
 
     def topics(self) -> tuple[str, ...]:
         return ("t",)
@@ -42,9 +42,12 @@ class Told(Kafka):
     def count_records(self, topic: str, ranges: Ranges | None = None) -> int:
         return len(RECORDS)
 
-    def peek(self, topic: str, *args: object, **_: object) -> Iterator[Message]:
+    def peek(  # type: ignore[override]  # the records have no transactions
+        self, topic: str, partition: int | None = None, offset: int | None = None, limit: int = 10
+    ) -> Iterator[Message]:
         self.ranges(topic)
-        return iter(RECORDS[: int(str(args[-1]))])
+        found = [each for each in RECORDS if partition in {None, each.partition} and each.offset >= (offset or 0)]
+        return iter(found[:limit])
 
     def tail(self, topic: str, limit: int, partition: int | None = None) -> list[Message]:
         return RECORDS[-limit:]
@@ -52,18 +55,18 @@ class Told(Kafka):
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.setattr(cdc_lake.profile, "resources", lambda: {"kafka": Told(bootstrap="nowhere:1")})
+    monkeypatch.setattr(cdc_lake.profile, "resources", lambda: {"kafka": FakeKafka(bootstrap="nowhere:1")})
     app = typer.Typer()
     register(app)
     return lambda *arguments: CliRunner().invoke(app, ["topic", *arguments])
 
 
-def test_ls_shows_offsets_or_counts(run: Run) -> None:
+def test_ls_prints_offsets_or_counts(run: Run) -> None:
     assert run("ls").stdout.splitlines()[-1].split() == ["t", "1", "6", "7", "days,", "0:00:00", "delete"]
     assert run("ls", "--count").stdout.splitlines()[-1].split()[:3] == ["t", "1", "3"]
 
 
-def test_peek_as_json_lines(run: Run) -> None:
+def test_peek_prints_json_lines(run: Run) -> None:
     lines = [json.loads(line) for line in run("peek", "t", "--json").stdout.splitlines()]
     assert lines[0] == {
         "topic": "t",
@@ -78,20 +81,29 @@ def test_peek_as_json_lines(run: Run) -> None:
     assert (lines[2]["key"], lines[2]["value"]) == ("plain", {"base64": "/wA="})
 
 
-def test_peek_for_people(run: Run) -> None:
+def test_peek_prints_readable_text_by_default(run: Run) -> None:
     printed = run("peek", "t", "-n", "1").stdout
     assert "partition 0 offset 3" in printed
     assert '"customer": "Zoë"' in printed
     assert "offset 5" not in printed
 
 
-def test_tail_takes_the_newest_and_no_offset(run: Run) -> None:
+def test_peek_tail_prints_the_newest_and_rejects_an_offset(run: Run) -> None:
     assert json.loads(run("peek", "t", "--tail", "-n", "1", "--json").stdout)["offset"] == 7
     assert run("peek", "t", "--tail", "--offset", "3").exit_code == 2
 
 
-def test_an_error_says_what_to_do_and_exits_with_1(run: Run) -> None:
+def test_an_error_is_printed_with_its_remedy_and_exit_code_1(run: Run) -> None:
     result = run("peek", "nope")
     assert result.exit_code == 1
     assert "no topic nope. Look at `cdc-lake topic ls`." in result.stderr
     assert "Traceback" not in result.output
+
+
+def test_peek_can_be_limited_to_a_partition_and_an_offset(run: Run) -> None:
+    def offsets(*options: str) -> list[int]:
+        return [json.loads(line)["offset"] for line in run("peek", "t", "--json", *options).stdout.splitlines()]
+
+    assert offsets("--partition", "0", "--offset", "5") == [5, 7]
+    assert offsets("--partition", "1") == []
+    assert offsets("--limit", "1") == [3]

@@ -1,4 +1,4 @@
-"""Kafka that is away: said at once, with the hint."""
+"""Errors of the Kafka resource."""
 
 import socket
 import time
@@ -9,7 +9,7 @@ from resources.errors import Unreachable
 from resources.kafka.resource import Kafka
 
 
-def test_a_broker_that_is_down() -> None:
+def test_an_unreachable_broker_is_reported_with_the_hint() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -19,5 +19,5 @@ def test_a_broker_that_is_down() -> None:
     assert time.monotonic() - began < 3
 
 
-def test_settings_are_not_shown() -> None:
+def test_settings_are_not_in_the_repr() -> None:
     assert "s3cret" not in repr(Kafka(bootstrap="b:1", settings={"sasl.password": "s3cret"}))

@@ -1,4 +1,4 @@
-"""The MSK resource: bootstrap brokers by listener, the cluster's state, and what it raises."""
+"""The Msk resource: bootstrap brokers by listener, the cluster's state, and errors."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ ARN = "arn:aws:kafka:us-east-1:123456789012:cluster/lake/1"
 
 
 def msk(url: str) -> Msk:
-    """The resource."""
+    """Return the resource."""
     return Msk(endpoint_url=url, access_key="key", secret_key="secret", attempts=1, cluster_arn=ARN)
 
 
-def aws(answers: dict[str, Operation]) -> AbstractContextManager[str]:
-    """MSK with prepared answers."""
-    return serving({"kafka": RestService("kafka", answers)})
+def aws(operations: dict[str, Operation]) -> AbstractContextManager[str]:
+    """Serve a fake MSK with these operations."""
+    return serving({"kafka": RestService("kafka", operations)})
 
 
 def refusing(code: str, message: str, status: int) -> Operation:
-    """An operation that answers with an error."""
+    """Return an operation that responds with an error."""
 
     def refuse(_: dict[str, Any]) -> dict[str, Any]:
         raise AwsError(code, message, status=status)
@@ -39,14 +39,14 @@ def refusing(code: str, message: str, status: int) -> Operation:
 
 def test_a_provisioned_cluster_is_described() -> None:
     provisioned = {"currentBrokerSoftwareInfo": {"kafkaVersion": "4.3.1"}, "numberOfBrokerNodes": 3}
-    answer = {"clusterArn": ARN, "clusterName": "lake", "clusterType": "PROVISIONED", "state": "ACTIVE"}
-    with aws({"DescribeClusterV2": lambda _: {"clusterInfo": {**answer, "provisioned": provisioned}}}) as url:
+    response = {"clusterArn": ARN, "clusterName": "lake", "clusterType": "PROVISIONED", "state": "ACTIVE"}
+    with aws({"DescribeClusterV2": lambda _: {"clusterInfo": {**response, "provisioned": provisioned}}}) as url:
         found = msk(url).describe()
     assert (found.arn, found.name, found.state) == (ARN, "lake", "ACTIVE")
     assert (found.serverless, found.kafka_version, found.brokers, found.reason) == (False, "4.3.1", 3, None)
 
 
-def test_kafka_asks_the_cluster_for_its_brokers_once() -> None:
+def test_kafka_reads_the_brokers_of_the_cluster_once() -> None:
     requested: list[str] = []
 
     def brokers(request: dict[str, Any]) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def test_kafka_asks_the_cluster_for_its_brokers_once() -> None:
 
 
 @pytest.mark.parametrize(("code", "status"), [("NotFoundException", 404), ("BadRequestException", 400)])
-def test_a_cluster_that_does_not_exist(code: str, status: int) -> None:
+def test_a_missing_cluster_is_reported(code: str, status: int) -> None:
     with (
         aws({"GetBootstrapBrokers": refusing(code, "no such cluster", status)}) as url,
         pytest.raises(ClusterMissing, match=rf"There is no MSK cluster {ARN} in us-east-1"),
@@ -72,28 +72,28 @@ def test_a_cluster_that_does_not_exist(code: str, status: int) -> None:
         msk(url).bootstrap()
 
 
-def test_each_way_of_signing_in_has_its_listener() -> None:
-    answer = {
+def test_each_authentication_has_its_listener() -> None:
+    response = {
         "bootstrapBrokerStringSaslIam": "b-1:9098,b-2:9098",
         "bootstrapBrokerStringSaslScram": "b-1:9096",
         "bootstrapBrokerStringTls": "b-1:9094",
     }
-    with aws({"GetBootstrapBrokers": lambda _: answer}) as url:
-        one = msk(url)
-        assert [one.bootstrap(), one.bootstrap("scram"), one.bootstrap("tls")] == list(answer.values())
+    with aws({"GetBootstrapBrokers": lambda _: response}) as url:
+        resource = msk(url)
+        assert [resource.bootstrap(), resource.bootstrap("scram"), resource.bootstrap("tls")] == list(response.values())
         with pytest.raises(ListenerMissing, match="no listener for plaintext; it has iam, scram, tls"):
-            one.bootstrap("plaintext")
+            resource.bootstrap("plaintext")
 
 
 def test_a_cluster_without_brokers_is_reported_with_its_state() -> None:
     described = {"clusterArn": ARN, "clusterName": "lake", "clusterType": "SERVERLESS", "state": "CREATING"}
     reason = {"code": "Quota", "message": "too many brokers"}
-    answers: dict[str, Operation] = {
+    operations: dict[str, Operation] = {
         "GetBootstrapBrokers": lambda _: {},
         "DescribeClusterV2": lambda _: {"clusterInfo": {**described, "stateInfo": reason}},
     }
-    with aws(answers) as url:
-        with pytest.raises(ListenerMissing, match=rf"{ARN} has no brokers yet.* CREATING"):
+    with aws(operations) as url:
+        with pytest.raises(ListenerMissing, match=rf"{ARN} has no brokers at the moment.* CREATING"):
             msk(url).bootstrap()
         found = msk(url).describe()
         assert (found.serverless, found.kafka_version, found.brokers) == (True, None, None)

@@ -1,4 +1,4 @@
-"""Tokens for MSK: what is signed, and how the clients come by them."""
+"""Tokens for MSK: their signature, and how clients get them."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ REGION = "eu-central-1"
 @pytest.fixture
 def identity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Credentials:
     """The credentials of a role, in the environment."""
-    nobody(tmp_path, monkeypatch)
+    remove_credentials(tmp_path, monkeypatch)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI")
     monkeypatch.setenv("AWS_SESSION_TOKEN", "session/token==")
     return Credentials("AKIDEXAMPLE", "wJalrXUtnFEMI", "session/token==")
 
 
-def nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An environment without credentials."""
+def remove_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Remove all credentials from the environment."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -41,64 +41,64 @@ def nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def decoded(token: str) -> str:
-    """The URL in a token."""
+    """Return the URL in a token."""
     return base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode()
 
 
-def test_a_token_is_a_presigned_url_that_a_broker_can_check(
+def test_a_token_is_a_presigned_url_that_a_broker_can_verify(
     identity: Credentials, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = int(time.time())
     token, expires = IamTokens(REGION)("")
     assert "=" not in token
-    at = urlsplit(decoded(token))
-    told = dict(parse_qsl(at.query))
-    assert (at.scheme, at.netloc, at.path) == ("https", "kafka.eu-central-1.amazonaws.com", "/")
-    assert told["Action"] == "kafka-cluster:Connect"
-    assert told["X-Amz-Expires"] == "900"
-    assert told["X-Amz-Security-Token"] == "session/token=="
-    assert told["X-Amz-Credential"].startswith("AKIDEXAMPLE/")
-    assert told["X-Amz-Credential"].endswith("/eu-central-1/kafka-cluster/aws4_request")
-    assert told.pop("User-Agent") == "cdc-lake"
+    url = urlsplit(decoded(token))
+    params = dict(parse_qsl(url.query))
+    assert (url.scheme, url.netloc, url.path) == ("https", "kafka.eu-central-1.amazonaws.com", "/")
+    assert params["Action"] == "kafka-cluster:Connect"
+    assert params["X-Amz-Expires"] == "900"
+    assert params["X-Amz-Security-Token"] == "session/token=="
+    assert params["X-Amz-Credential"].startswith("AKIDEXAMPLE/")
+    assert params["X-Amz-Credential"].endswith("/eu-central-1/kafka-cluster/aws4_request")
+    assert params.pop("User-Agent") == "cdc-lake"
     assert before + 900 <= expires <= time.time() + 900
 
-    # The broker signs what it is sent again, with what it knows of the identity: here, at the time of the first.
+    # The broker computes the signature again from its knowledge of the identity; here with the same time.
     signer = SigV4QueryAuth(identity, "kafka-cluster", REGION, expires=900)
-    request = AWSRequest("GET", f"https://{at.netloc}/", params={"Action": "kafka-cluster:Connect"})
-    signed_at = datetime.strptime(told["X-Amz-Date"], "%Y%m%dT%H%M%SZ")
+    request = AWSRequest("GET", f"https://{url.netloc}/", params={"Action": "kafka-cluster:Connect"})
+    signed_at = datetime.strptime(params["X-Amz-Date"], "%Y%m%dT%H%M%SZ")
     monkeypatch.setattr("botocore.auth.get_current_datetime", lambda: signed_at)
     signer.add_auth(request)
-    assert dict(parse_qsl(urlsplit(str(request.url)).query))["X-Amz-Signature"] == told["X-Amz-Signature"]
+    assert dict(parse_qsl(urlsplit(str(request.url)).query))["X-Amz-Signature"] == params["X-Amz-Signature"]
 
 
-def test_without_credentials_it_says_so_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    nobody(tmp_path, monkeypatch)
+def test_missing_credentials_are_reported_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    remove_credentials(tmp_path, monkeypatch)
     with pytest.raises(AccessRefused, match="no AWS credentials for MSK"):
         IamTokens(REGION)("")
     began = time.monotonic()
     with pytest.raises(AccessRefused, match="no AWS credentials for MSK"):
         Broker("127.0.0.1:9", tokens=IamTokens(REGION)).admin()
-    assert time.monotonic() - began < 5  # librdkafka alone waits for ten seconds, and then can't say why
+    assert time.monotonic() - began < 5  # librdkafka alone would wait ten seconds and not report the cause
 
 
-def test_clients_ask_for_a_token_and_for_the_next_one_in_time() -> None:
-    given: list[float] = []
+def test_clients_request_a_token_and_renew_it_in_time() -> None:
+    tokens_issued: list[float] = []
 
     def tokens(_config: str = "") -> Token:
-        given.append(time.time())
-        return f"token-{len(given)}", time.time() + 1.0
+        tokens_issued.append(time.time())
+        return f"token-{len(tokens_issued)}", time.time() + 1.0
 
     broker = Broker("127.0.0.1:9", tokens=tokens)
     consumer = broker.consumer()
     deadline = time.monotonic() + 5
-    while len(given) < 3 and time.monotonic() < deadline:
+    while len(tokens_issued) < 3 and time.monotonic() < deadline:
         consumer.poll(0.05)
     consumer.close()
-    assert len(given) >= 3  # the first is ours, to see an error; then librdkafka's own
+    assert len(tokens_issued) >= 3  # our code requests the first token to report errors; librdkafka requests the others
 
 
 @pytest.mark.usefixtures("identity")
-def test_the_resource_signs_in_by_its_security() -> None:
+def test_the_resource_authenticates_according_to_its_security() -> None:
     plain = Kafka(bootstrap="b-1:9092")
     assert plain._broker.tokens is None
     assert plain.spark_options() == {"bootstrap.servers": "b-1:9092"}
@@ -118,7 +118,7 @@ def test_the_resource_signs_in_by_its_security() -> None:
 
 
 @pytest.mark.usefixtures("identity")
-def test_a_cluster_that_closes_the_connection_is_explained() -> None:
+def test_a_closed_connection_is_reported_with_possible_causes() -> None:
     nowhere = Kafka(bootstrap="127.0.0.1:9", security="iam", hint="Ask operations.")
     with pytest.raises(Unreachable, match=r"127\.0\.0\.1:9.*kafka-cluster:Connect.*9098.*Ask operations"):
         nowhere.topics()

@@ -1,4 +1,4 @@
-"""Custom plugins of MSK Connect: a zip is uploaded once, and becomes a plugin once."""
+"""Custom plugins of MSK Connect: each zip is uploaded once and registered once."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from pathlib import Path
 import pytest
 
 from cdc_lake_tests.aws_api.kafkaconnect.in_memory import Served, served
-from cdc_lake_tests.fakes.s3 import MemoryS3, served_s3
+from cdc_lake_tests.fakes.aws.s3 import MemoryS3, served_s3
 from resources.errors import Unreachable
 from resources.msk_connect.plugins import MskPlugins, PluginFailed
 
 
 @pytest.fixture
 def aws() -> Iterator[Served]:
-    """MSK Connect."""
+    """A fake MSK Connect API."""
     with served() as found:
         yield found
 
 
 @pytest.fixture
 def s3() -> Iterator[MemoryS3]:
-    """S3."""
+    """A fake S3."""
     with served_s3() as found:
         yield found
 
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
-    """A zip that was built."""
+    """A plugin archive."""
     path = tmp_path / "debezium-0123456789ab.zip"
     path.write_bytes(b"jars")
     return path
 
 
 def plugins(aws: Served, s3: MemoryS3) -> MskPlugins:
-    """The resource."""
+    """Return the resource."""
     return MskPlugins(
         region=aws.region,
         endpoint_url=aws.url,
@@ -50,13 +50,13 @@ def plugins(aws: Served, s3: MemoryS3) -> MskPlugins:
     )
 
 
-def test_a_zip_is_uploaded_and_becomes_a_plugin_once(aws: Served, s3: MemoryS3, archive: Path) -> None:
+def test_a_zip_is_uploaded_and_registered_once(aws: Served, s3: MemoryS3, archive: Path) -> None:
     arn = plugins(aws, s3).ensure(archive)
     assert s3.objects == {"bucket/plugins/debezium-0123456789ab.zip": b"jars"}
     found = aws.client().describe_custom_plugin(customPluginArn=arn)
     assert (found["name"], found["customPluginState"]) == ("debezium-0123456789ab", "ACTIVE")
-    place = found["latestRevision"]["location"]["s3Location"]
-    assert place == {"bucketArn": "arn:aws:s3:::bucket", "fileKey": "plugins/debezium-0123456789ab.zip"}
+    location = found["latestRevision"]["location"]["s3Location"]
+    assert location == {"bucketArn": "arn:aws:s3:::bucket", "fileKey": "plugins/debezium-0123456789ab.zip"}
     assert plugins(aws, s3).ensure(archive) == arn
     assert len(s3.puts) == 1
 
@@ -65,12 +65,12 @@ def test_a_zip_is_uploaded_and_becomes_a_plugin_once(aws: Served, s3: MemoryS3, 
 def test_the_buckets_arn_has_the_regions_partition(s3: MemoryS3, archive: Path, region: str, partition: str) -> None:
     with served(region) as aws:
         arn = plugins(aws, s3).ensure(archive)
-        place = aws.client().describe_custom_plugin(customPluginArn=arn)["latestRevision"]["location"]["s3Location"]
-    assert place["bucketArn"] == f"arn:{partition}:s3:::bucket"
+        location = aws.client().describe_custom_plugin(customPluginArn=arn)["latestRevision"]["location"]["s3Location"]
+    assert location["bucketArn"] == f"arn:{partition}:s3:::bucket"
 
 
-def test_another_content_is_another_plugin(aws: Served, s3: MemoryS3, archive: Path) -> None:
-    other = archive.with_name("debezium-0123456789ab-2.zip")  # a name that begins alike
+def test_different_content_becomes_a_different_plugin(aws: Served, s3: MemoryS3, archive: Path) -> None:
+    other = archive.with_name("debezium-0123456789ab-2.zip")  # a name with the same beginning
     other.write_bytes(b"other jars")
     assert plugins(aws, s3).ensure(other) != plugins(aws, s3).ensure(archive)
     assert len(s3.puts) == 2

@@ -1,4 +1,4 @@
-"""Errors of connecting: what they say, and that no password is in them."""
+"""Connection errors: their messages, without a password."""
 
 import socket
 import time
@@ -12,17 +12,17 @@ from resources.postgres.resource import Postgres
 HINT = "Run `cdc-lake up`."
 
 
-def nobody_listens() -> int:
+def unused_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])
 
 
 def postgres(password: str = "s3cret") -> Postgres:
-    return Postgres(host="127.0.0.1", port=nobody_listens(), user="me", password=password, database="devdb", hint=HINT)
+    return Postgres(host="127.0.0.1", port=unused_port(), user="me", password=password, database="devdb", hint=HINT)
 
 
-def test_a_server_that_is_down() -> None:
+def test_an_unreachable_server_is_reported_with_the_hint() -> None:
     resource = postgres()
     began = time.monotonic()
     with pytest.raises(Unreachable) as caught:
@@ -33,12 +33,12 @@ def test_a_server_that_is_down() -> None:
     assert "s3cret" not in str(caught.value)
 
 
-def test_the_password_is_not_shown() -> None:
+def test_the_password_is_not_in_the_repr() -> None:
     resource = postgres()
     assert "s3cret" not in repr(resource)
     assert "s3cret" not in str(resource)
 
 
-def test_a_password_in_the_environment_is_looked_up_outside_of_dagster_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_password_from_the_environment_is_resolved_outside_of_dagster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A_PASSWORD", "from there")
     assert postgres(password=dg.EnvVar("A_PASSWORD"))._login().password == "from there"

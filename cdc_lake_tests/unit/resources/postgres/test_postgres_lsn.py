@@ -1,4 +1,4 @@
-"""The two notations of an LSN."""
+"""Conversion between the two notations of an LSN."""
 
 import pytest
 from hypothesis import given
@@ -8,22 +8,22 @@ from resources.postgres import lsn
 
 
 @given(st.integers(0, (1 << 64) - 1))
-def test_there_and_back(position: int) -> None:
+def test_an_lsn_is_converted_to_text_and_back(position: int) -> None:
     assert lsn.to_int(lsn.to_text(position)) == position
 
 
-def test_as_postgresql_writes_it() -> None:
+def test_the_text_is_postgresqls_notation() -> None:
     assert lsn.to_int("16/B374D848") == 0x16B374D848
     assert lsn.to_text(0x1600000001) == "16/1"
 
 
 @pytest.mark.parametrize("text", ["", "16", "16/", "/1", "16/B374D8480", "g/1", "1/1/1", " 1/1"])
-def test_other_text_is_refused(text: str) -> None:
+def test_other_text_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="not an LSN"):
         lsn.to_int(text)
 
 
 @pytest.mark.parametrize("position", [-1, 1 << 64])
-def test_numbers_out_of_range_are_refused(position: int) -> None:
+def test_numbers_out_of_range_are_rejected(position: int) -> None:
     with pytest.raises(ValueError, match="not an LSN"):
         lsn.to_text(position)

@@ -9,7 +9,7 @@ from typing import Any
 import botocore.session
 import pytest
 
-from cdc_lake_tests.fakes.quicksight_templates import TEMPLATES, edited
+from cdc_lake_tests.fakes.aws.quicksight_templates import TEMPLATES, edited
 from resources.quicksight.objects import ANALYSIS, DASHBOARD, DATA_SET, DATA_SOURCE
 from resources.quicksight.templates import check_templates, request_errors
 
@@ -44,18 +44,18 @@ def _sql(data_set: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("edit", "expected"),
     [
-        (lambda one: _sql(one).pop("Columns"), "PhysicalTableMap has no table with CustomSql and Columns"),
+        (lambda template: _sql(template).pop("Columns"), "PhysicalTableMap has no table with CustomSql and Columns"),
         (
-            lambda one: one.update(Name="{{name}}"),
+            lambda template: template.update(Name="{{name}}"),
             "Name: unknown placeholder name; allowed: data_source_arn, sql, title",
         ),
         (
-            lambda one: _sql(one).update(SqlQuery="SELECT 1"),
+            lambda template: _sql(template).update(SqlQuery="SELECT 1"),
             "no field contains the placeholder sql, which is required",
         ),
     ],
 )
-def test_an_invalid_data_set_template_is_refused_when_it_is_loaded(edit: Edit, expected: str) -> None:
+def test_an_invalid_data_set_template_is_rejected_when_it_is_loaded(edit: Edit, expected: str) -> None:
     with pytest.raises(ValueError, match=f"^quicksight/data_set.json: {expected}$"):
         check_templates(edited(TEMPLATES.data_set, edit), TEMPLATES.definition)
 
@@ -75,17 +75,20 @@ def _category(definition: dict[str, Any]) -> dict[str, Any]:
     ("edit", "expected"),
     [
         (
-            lambda one: one["Sheets"][0].update(SheetId="sheet"),
+            lambda template: template["Sheets"][0].update(SheetId="sheet"),
             "no field contains the placeholder sheet_id, which is required",
         ),
-        (lambda one: _category(one).update(ColumnName="name"), r".*\.Column\.ColumnName: .* has no column name"),
         (
-            lambda one: _category(one).update(DataSetIdentifier="lines"),
+            lambda template: _category(template).update(ColumnName="name"),
+            r".*\.Column\.ColumnName: .* has no column name",
+        ),
+        (
+            lambda template: _category(template).update(DataSetIdentifier="lines"),
             r".*\.DataSetIdentifier: DataSetIdentifierDeclarations has no data set lines",
         ),
     ],
 )
-def test_an_invalid_definition_template_is_refused_when_it_is_loaded(edit: Edit, expected: str) -> None:
+def test_an_invalid_definition_template_is_rejected_when_it_is_loaded(edit: Edit, expected: str) -> None:
     with pytest.raises(ValueError, match=f"^quicksight/definition.json: {expected}$"):
         check_templates(TEMPLATES.data_set, edited(TEMPLATES.definition, edit))
 
@@ -93,25 +96,25 @@ def test_an_invalid_definition_template_is_refused_when_it_is_loaded(edit: Edit,
 @pytest.mark.parametrize(
     ("edit", "expected"),
     [
-        (lambda one: _pie(one).pop("VisualId"), 'PieChartVisual: "VisualId"'),
-        (lambda one: _pie(one).update(Colour="red"), "Unknown parameter in Definition.Sheets[0]"),
-        (lambda one: _pie(one).update(VisualId=1), "PieChartVisual.VisualId"),
-        (lambda one: _pie(one).update(VisualId="!"), "PieChartVisual.VisualId: '!' does not match"),
-        (lambda one: _pie(one).update(VisualId="a" * 513), "PieChartVisual.VisualId: 'aaa"),
+        (lambda template: _pie(template).pop("VisualId"), 'PieChartVisual: "VisualId"'),
+        (lambda template: _pie(template).update(Colour="red"), "Unknown parameter in Definition.Sheets[0]"),
+        (lambda template: _pie(template).update(VisualId=1), "PieChartVisual.VisualId"),
+        (lambda template: _pie(template).update(VisualId="!"), "PieChartVisual.VisualId: '!' does not match"),
+        (lambda template: _pie(template).update(VisualId="a" * 513), "PieChartVisual.VisualId: 'aaa"),
         (
-            lambda one: _pie(one)["Title"].update(Visibility="SHOWN"),
+            lambda template: _pie(template)["Title"].update(Visibility="SHOWN"),
             "Visibility: 'SHOWN' is not allowed; allowed: HIDDEN",
         ),
     ],
 )
-def test_what_the_service_model_does_not_allow_is_named(edit: Edit, expected: str) -> None:
-    wrong = replace(TEMPLATES, definition=edited(TEMPLATES.definition, edit))
+def test_violations_of_the_service_model_are_named(edit: Edit, expected: str) -> None:
+    invalid = replace(TEMPLATES, definition=edited(TEMPLATES.definition, edit))
     with pytest.raises(ValueError, match=r"^quicksight/definition\.json is not valid: ") as error:
-        wrong.check_model(MODEL)
+        invalid.check_model(MODEL)
     assert expected in str(error.value)
 
 
-def test_an_owners_actions_are_operations_of_the_service_except_passing_and_querying() -> None:
+def test_owner_actions_are_service_operations_except_passing_and_querying() -> None:
     for kind in (DATA_SOURCE, DATA_SET, ANALYSIS, DASHBOARD):
         unknown = {action.partition(":")[2] for action in kind.actions} - set(MODEL.operation_names)
         assert unknown <= {"PassDataSource", "PassDataSet", "QueryAnalysis", "QueryDashboard"}

@@ -1,4 +1,4 @@
-"""Jobs on EMR and on EMR Serverless: what they report and raise, and what is cancelled."""
+"""Jobs on EMR and on EMR Serverless: reports, errors and cancellation."""
 
 from __future__ import annotations
 
@@ -28,44 +28,44 @@ from resources.waiting import until
 
 
 class HeldError(Exception):
-    """What the job raises."""
+    """The error of the job."""
 
 
 class Texts:
-    """A job's texts; its specs say what it shall do."""
+    """Texts of a fake job, whose spec names its behaviour."""
 
     def name(self, job: Callable[..., Any]) -> str:
-        """See JobTexts."""
+        """Implement JobTexts."""
         return job.__name__
 
     def request(self, job: Callable[..., Any], spec: object, secrets: Mapping[str, str]) -> str:  # noqa: ARG002
-        """See JobTexts."""
+        """Implement JobTexts."""
         return json.dumps({"do": spec, "password": secrets.get("source-password")})
 
     def report(self, job: Callable[..., Any], text: str) -> Any:  # noqa: ANN401, ARG002
-        """See JobTexts."""
+        """Implement JobTexts."""
         return json.loads(text)["report"]
 
     def error(self, text: str) -> Exception | None:
-        """See JobTexts."""
+        """Implement JobTexts."""
         error = json.loads(text).get("error")
         return None if error is None else HeldError(error)
 
 
 def work(session: object, spec: str) -> str:
-    """The job, as its caller names it; in_memory.py has the one that runs."""
+    """The job that callers name; the fake EMR runs its own."""
     raise AssertionError((session, spec))
 
 
 @pytest.fixture
 def aws() -> Iterator[Served]:
-    """The APIs."""
+    """The fake APIs."""
     with served() as found:
         yield found
 
 
 def code(folder: Path) -> EmrCode:
-    """A job's code and jars."""
+    """Create a job's code and jars."""
     package, jars = folder / "code" / "shop", folder / "jars"
     package.mkdir(parents=True, exist_ok=True)
     (package / "__init__.py").touch()
@@ -78,8 +78,8 @@ def code(folder: Path) -> EmrCode:
 
 
 def fields(aws: Served, folder: Path) -> dict[str, Any]:
-    """What both have."""
-    keys = {"access_key": "key", "secret_key": "secret", "attempts": 1}
+    """Return the fields of both resources."""
+    keys: dict[str, Any] = {"access_key": "key", "secret_key": "secret", "attempts": 1}
     properties = folder / "spark.properties"
     properties.write_text("# Spark's\nspark.app.name  cdc-lake\nspark.sql.ansi.enabled false\n")
     return {
@@ -98,20 +98,20 @@ def fields(aws: Served, folder: Path) -> dict[str, Any]:
 
 
 def steps(aws: Served, folder: Path, **more: object) -> EmrJobs:
-    """Steps of a cluster."""
+    """Return the resource for steps of a cluster."""
     return EmrSteps(**{**fields(aws, folder), "cluster_id": CLUSTER, "python": "/opt/python", **more})
 
 
 def serverless(aws: Served, folder: Path, **more: object) -> EmrJobs:
-    """Runs of an application."""
+    """Return the resource for runs of an application."""
     role = "arn:aws:iam::123456789012:role/jobs"
     own = {"application_id": APPLICATION, "role_arn": role, "log_uri": LOGS, "environment": "s3://lake/env.tar.gz"}
     return EmrServerlessSpark(**{**fields(aws, folder), **own, **more})
 
 
 @dataclass(frozen=True)
-class Way:
-    """A way to run jobs: the resource, the state of success, the folder of a run's logs, and its page."""
+class Variant:
+    """A variant of EMR: the resource, the state of success, the folder of a run's logs, and its console page."""
 
     make: Callable[..., EmrJobs]
     done: str
@@ -119,84 +119,86 @@ class Way:
     page: str
 
 
-WAYS = {
-    "steps": Way(steps, "COMPLETED", f"{LOGS}{CLUSTER}/steps/{{id}}/", f"#/clusterDetails/{CLUSTER}"),
-    "serverless": Way(
+VARIANTS = {
+    "steps": Variant(steps, "COMPLETED", f"{LOGS}{CLUSTER}/steps/{{id}}/", f"#/clusterDetails/{CLUSTER}"),
+    "serverless": Variant(
         serverless, "SUCCESS", f"{LOGS}applications/{APPLICATION}/jobs/{{id}}/SPARK_DRIVER/", "#/serverless"
     ),
 }
-both = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+both_variants = pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
 
 
 def state(aws: Served) -> str:
-    """The state of the only run, once it has ended."""
+    """Wait until the only run has ended; return its state."""
     [run] = aws.all_runs()
     ended = until(lambda: run, lambda run: run.ended is not None, seconds=5, what="the run to end", pause_seconds=0.01)
     return ended.state
 
 
-@both
-def test_a_job_returns_its_report(aws: Served, tmp_path: Path, way: Way) -> None:
-    one = way.make(aws, tmp_path)
-    assert one.last_run() is None
-    assert one.run(work, "report") == "REPORT"
-    run = one.last_run()
+@both_variants
+def test_a_job_returns_its_report(aws: Served, tmp_path: Path, variant: Variant) -> None:
+    resource = variant.make(aws, tmp_path)
+    assert resource.last_run() is None
+    assert resource.run(work, "report") == "REPORT"
+    run = resource.last_run()
     assert run is not None
-    assert (run.job, run.state, run.logs) == ("work", way.done, way.logs.format(id=run.id))
+    assert (run.job, run.state, run.logs) == ("work", variant.done, variant.logs.format(id=run.id))
     assert run.log_url.endswith(f"/s3/buckets/lake?region=us-east-1&prefix={run.logs.removeprefix('s3://lake/')}")
-    assert run.console_url == f"https://console.aws.amazon.com/emr/home?region=us-east-1{way.page}"
+    assert run.console_url == f"https://console.aws.amazon.com/emr/home?region=us-east-1{variant.page}"
     [job] = [each.job for each in aws.all_runs()]
     assert job.settings["spark.app.name"] == "cdc-lake"
     assert job.settings["spark.cdc_lake.kafka.sasl.jaas.config"] == "IAMLoginModule required;"
-    kept = {key.partition("/")[2]: body for key, body in aws.s3.objects.items()}
-    spec = next(body for key, body in kept.items() if key.endswith("spec.json"))
+    objects = {key.partition("/")[2]: body for key, body in aws.s3.objects.items()}
+    spec = next(body for key, body in objects.items() if key.endswith("spec.json"))
     assert json.loads(spec) == {"do": "report", "password": "arn:secret"}
-    assert [key.rpartition("/")[2] for key in kept if key.startswith("spark/jars/")] == ["hudi-1.jar"]
+    assert [key.rpartition("/")[2] for key in objects if key.startswith("spark/jars/")] == ["hudi-1.jar"]
 
 
-@both
-def test_code_is_uploaded_once(aws: Served, tmp_path: Path, way: Way) -> None:
-    way.make(aws, tmp_path).run(work, "a")
+@both_variants
+def test_code_is_uploaded_once(aws: Served, tmp_path: Path, variant: Variant) -> None:
+    variant.make(aws, tmp_path).run(work, "a")
     before = {key: body for key, body in aws.s3.objects.items() if "/code/" in key or "/jars/" in key}
-    one = way.make(aws, tmp_path)
-    one.warm()
-    assert one.run(work, "b") == "B"
+    resource = variant.make(aws, tmp_path)
+    resource.warm()
+    assert resource.run(work, "b") == "B"
     after = {key: body for key, body in aws.s3.objects.items() if "/code/" in key or "/jars/" in key}
     assert after == before
     assert len(after) == 3
 
 
-@both
-def test_an_error_of_the_job_is_raised(aws: Served, tmp_path: Path, way: Way) -> None:
-    one = way.make(aws, tmp_path)
+@both_variants
+def test_an_error_of_the_job_is_raised(aws: Served, tmp_path: Path, variant: Variant) -> None:
+    resource = variant.make(aws, tmp_path)
     with pytest.raises(HeldError, match="the table is held") as caught:
-        one.run(work, "fail")
-    cause, run = caught.value.__cause__, one.last_run()
+        resource.run(work, "fail")
+    cause, run = caught.value.__cause__, resource.last_run()
     assert isinstance(cause, JobFailed)
     assert run is not None
     assert run.state == "FAILED"
     assert f"{run.id} (work)" in str(cause)
-    assert way.logs.format(id=run.id) in str(cause)
+    assert variant.logs.format(id=run.id) in str(cause)
 
 
-@both
-def test_a_job_that_dies_is_reported_with_its_log(aws: Served, tmp_path: Path, way: Way) -> None:
-    one = way.make(aws, tmp_path)
+@both_variants
+def test_a_killed_job_is_reported_with_its_log(aws: Served, tmp_path: Path, variant: Variant) -> None:
+    resource = variant.make(aws, tmp_path)
     with pytest.raises(JobFailed) as caught:
-        one.run(work, "die")
-    run, message = one.last_run(), str(caught.value)
+        resource.run(work, "die")
+    run, message = resource.last_run(), str(caught.value)
     assert run is not None
     assert f"{run.id} (work)" in message
     assert "ended as FAILED" in message
     assert "OutOfMemoryError: Java heap space" in message
-    assert "left nothing at s3://lake/spark/runs/work-" in message
-    assert way.logs.format(id=run.id) in message
+    assert "wrote no report to s3://lake/spark/runs/work-" in message
+    assert variant.logs.format(id=run.id) in message
     assert message.endswith(f"{run.log_url} {run.console_url}")
 
 
-@both
+@both_variants
 @pytest.mark.parametrize("kind", [DagsterExecutionInterruptedError, KeyboardInterrupt])
-def test_an_interrupted_caller_cancels(aws: Served, tmp_path: Path, way: Way, kind: type[BaseException]) -> None:
+def test_an_interrupted_caller_cancels_the_run(
+    aws: Served, tmp_path: Path, variant: Variant, kind: type[BaseException]
+) -> None:
     def interrupt(*_: object) -> None:
         raise kind
 
@@ -207,40 +209,42 @@ def test_an_interrupted_caller_cancels(aws: Served, tmp_path: Path, way: Way, ki
     before = signal.signal(signal.SIGUSR1, interrupt)
     try:
         with pytest.raises(kind) as caught:
-            way.make(aws, tmp_path).run(work, "sleep")
+            variant.make(aws, tmp_path).run(work, "sleep")
     finally:
         signal.signal(signal.SIGUSR1, before)
-    assert "was asked to end" in caught.value.__notes__[0]
+    assert "is being cancelled" in caught.value.__notes__[0]
     assert state(aws) == "CANCELLED"
 
 
-@both
-def test_a_job_that_takes_too_long_is_cancelled(aws: Served, tmp_path: Path, way: Way) -> None:
+@both_variants
+def test_a_job_that_takes_too_long_is_cancelled(aws: Served, tmp_path: Path, variant: Variant) -> None:
     with pytest.raises(WaitTimedOut, match=r"\(work\) of the EMR .* in us-east-1 to end"):
-        way.make(aws, tmp_path, run_seconds=0.3).run(work, "sleep")
+        variant.make(aws, tmp_path, run_seconds=0.3).run(work, "sleep")
     assert state(aws) == "CANCELLED"
 
 
-@both
-def test_throttled_calls_are_repeated(aws: Served, tmp_path: Path, way: Way) -> None:
+@both_variants
+def test_throttled_calls_are_repeated(aws: Served, tmp_path: Path, variant: Variant) -> None:
     aws.faults.refused.update({"AddJobFlowSteps": 2, "DescribeStep": 3, "DescribeCluster": 1, "POST": 2, "GET": 3})
-    assert way.make(aws, tmp_path).run(work, "report") == "REPORT"
+    assert variant.make(aws, tmp_path).run(work, "report") == "REPORT"
     assert state(aws) == "SUCCEEDED"
 
 
-def test_endless_throttling_is_an_error(aws: Served, tmp_path: Path) -> None:
+def test_lasting_throttling_raises_an_error(aws: Served, tmp_path: Path) -> None:
     aws.faults.refused["AddJobFlowSteps"] = 10_000
     with pytest.raises(AwsRequestFailed, match=f"Adding a step to the cluster {CLUSTER} failed.*Not now"):
         steps(aws, tmp_path, patience_seconds=0.2).run(work, "report")
 
 
-@both
+@both_variants
 @pytest.mark.parametrize("code", ["AccessDeniedException", "ExpiredTokenException"])
-def test_a_missing_permission_or_an_expired_token_is_reported(aws: Served, tmp_path: Path, way: Way, code: str) -> None:
+def test_a_missing_permission_or_an_expired_token_is_reported(
+    aws: Served, tmp_path: Path, variant: Variant, code: str
+) -> None:
     aws.faults.code = code
     aws.faults.refused.update({"AddJobFlowSteps": 1, "POST": 1})
     with pytest.raises(AccessRefused, match=rf"(cluster {CLUSTER}|application {APPLICATION}) failed.*{code}"):
-        way.make(aws, tmp_path).run(work, "report")
+        variant.make(aws, tmp_path).run(work, "report")
     assert aws.all_runs() == []
 
 
@@ -253,24 +257,24 @@ def test_a_run_that_cannot_be_cancelled_is_reported_as_possibly_running(aws: Ser
     assert state(aws) == "SUCCEEDED"
 
 
-def test_a_refused_cancellation_is_an_error(aws: Served, tmp_path: Path) -> None:
-    """EMR answers 200 all the same."""
-    one = steps(aws, tmp_path)
-    one.run(work, "report")
-    run = one.last_run()
+def test_a_rejected_cancellation_raises_an_error(aws: Served, tmp_path: Path) -> None:
+    """EMR returns 200 in this case too."""
+    resource = steps(aws, tmp_path)
+    resource.run(work, "report")
+    run = resource.last_run()
     assert run is not None
     with pytest.raises(JobFailed, match=rf"step {run.id} .* was not cancelled: Step is in COMPLETED state"):
-        one._cancel(run)
+        resource._cancel(run)
 
 
-def test_a_step_whose_answer_was_lost_is_found(aws: Served, tmp_path: Path) -> None:
+def test_a_step_is_found_if_the_response_was_lost(aws: Served, tmp_path: Path) -> None:
     aws.faults.before_answer["AddJobFlowSteps"] = lambda: time.sleep(0.6)
     assert steps(aws, tmp_path, read_timeout_seconds=0.3).run(work, "report") == "REPORT"
     assert aws.faults.requests.count("AddJobFlowSteps") == 1
     assert state(aws) == "SUCCEEDED"
 
 
-def test_a_start_whose_answer_was_lost_starts_one(aws: Served, tmp_path: Path) -> None:
+def test_a_start_with_a_lost_response_starts_one_run(aws: Served, tmp_path: Path) -> None:
     aws.faults.before_answer["POST"] = lambda: time.sleep(0.6)
     assert serverless(aws, tmp_path, read_timeout_seconds=0.3).run(work, "report") == "REPORT"
     assert aws.faults.requests.count("POST") == 2
@@ -284,6 +288,6 @@ def test_an_unreachable_endpoint_is_reported(aws: Served, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("unknown", ["j-OTHER", "00other"])
 def test_an_unknown_cluster_or_application_is_named(aws: Served, tmp_path: Path, unknown: str) -> None:
-    one = steps(aws, tmp_path, cluster_id=unknown) if unknown[0] == "j" else None
+    resource = steps(aws, tmp_path, cluster_id=unknown) if unknown[0] == "j" else None
     with pytest.raises(ResourceError, match=unknown):
-        (one or serverless(aws, tmp_path, application_id=unknown)).run(work, "report")
+        (resource or serverless(aws, tmp_path, application_id=unknown)).run(work, "report")

@@ -1,4 +1,4 @@
-"""Starting Spark ahead: what fails there is told to whoever asks for the session."""
+"""LocalSpark: warm start and the folder for temporary files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from resources.object_store import ObjectStore
 from resources.spark.local import LocalSpark, _Process
 
 
-def test_a_start_ahead_that_fails_is_told_where_the_session_is_asked_for(tmp_path: Path) -> None:
+def test_a_failed_warm_start_is_raised_by_session(tmp_path: Path) -> None:
     spark = LocalSpark(
         java_home="/none", jars=str(tmp_path), properties=[], store=ObjectStore(bucket="none"), hint="Run setup."
     )
@@ -27,7 +27,7 @@ def test_a_start_ahead_that_fails_is_told_where_the_session_is_asked_for(tmp_pat
     spark.stop()
 
 
-def test_a_deleted_folder_for_temporary_files_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deleted_scratch_folder_is_recreated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_Process, "scratch", None)
     monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
     parent = tmp_path / "stack" / "spark"

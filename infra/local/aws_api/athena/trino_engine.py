@@ -1,4 +1,4 @@
-"""Runs a statement on Trino over its HTTP API: progress, stopping, and failures in Athena's terms.
+"""Run a statement on Trino over its HTTP API, report its progress, cancel it, and translate failures into Athena's.
 
 executions.py has the states and ids of query executions.
 """
@@ -18,12 +18,12 @@ from trino.client import ClientSession, TrinoQuery, TrinoRequest
 from trino.exceptions import HttpError, TrinoConnectionError, TrinoQueryError
 
 from infra.local.aws_api.athena.result_columns import Column
-from infra.local.components.trino import USER
+from infra.local.components.trino import FORWARDED, USER
 
 T = TypeVar("T")
 
-# For up to five seconds after its start Trino accepts queries but does not yet count itself as a worker. A query is
-# retried until then, as queries wait for capacity in Athena.
+# For up to five seconds after its start Trino accepts queries but does not yet count itself as a worker. A query
+# that fails with NO_NODES_AVAILABLE is retried for at most WORKER_WAIT_SECONDS; in Athena, queries wait for capacity.
 NO_WORKER = "NO_NODES_AVAILABLE"
 WORKER_WAIT_SECONDS = 20
 # AthenaError.ErrorCategory
@@ -70,14 +70,14 @@ class Outcome:
 
 
 class _TlsProxy(HTTPAdapter):
-    """Sends requests as a proxy that terminates TLS does: without TLS Trino authenticates no client.
+    """Adds the header of a proxy that terminates TLS, and sends the request over plain HTTP.
 
-    Trino's answers then contain https addresses.
+    Trino authenticates clients only over TLS or behind such a proxy. Its responses then contain https addresses.
     """
 
-    def send(self, request: PreparedRequest, *arguments: Any, **options: Any) -> Response:  # noqa: ANN401 - as there
+    def send(self, request: PreparedRequest, *arguments: Any, **options: Any) -> Response:  # noqa: ANN401 - base class
         request.url = str(request.url).replace("https:", "http:", 1)
-        request.headers["X-Forwarded-Proto"] = "https"
+        request.headers.update(FORWARDED)
         return super().send(request, *arguments, **options)
 
 
@@ -102,7 +102,7 @@ class Trino:
         progress: Progress,
         stopped: Callable[[], bool],
     ) -> Outcome:
-        """Run a statement and return as soon as it has its first rows; it goes on while the rows are read.
+        """Run a statement; return when the first rows are available. Trino continues while the caller reads rows.
 
         Raises:
             QueryStopped: `stopped` returned true (also while the rows are read).
@@ -131,7 +131,7 @@ class Trino:
         request = TrinoRequest(
             self._host, self._port, session, http_scheme="https", http_session=http, auth=authentication
         )
-        # Raw values: Athena's texts are closer to Trino's JSON than to Python's types.
+        # Keep Trino's JSON values: Athena formats results in nearly the same way.
         query = TrinoQuery(request, sql, legacy_primitive_types=True, stats_callback=on_stats)
         result = _translated(query.execute)
         columns = [Column(each["name"], each["typeSignature"]) for each in _translated(lambda: query.columns) or []]
@@ -150,8 +150,8 @@ def _translated(call: Callable[[], T]) -> T:
     try:
         return call()
     except TrinoQueryError as error:
-        is_users = error.error_type == "USER_ERROR"
-        raise QueryFailed(f"{error.error_name}: {error.message}", USER_ERROR if is_users else SYSTEM) from error
+        is_user_error = error.error_type == "USER_ERROR"
+        raise QueryFailed(f"{error.error_name}: {error.message}", USER_ERROR if is_user_error else SYSTEM) from error
     except (TrinoConnectionError, HttpError) as error:
         reason = f"INTERNAL_ERROR: the query engine did not answer: {error}"
         raise QueryFailed(reason, SYSTEM, retryable=True) from error

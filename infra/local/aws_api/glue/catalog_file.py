@@ -14,7 +14,7 @@ from typing import Any
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.glue.models import FakeDatabase, FakeTable, GlueBackend, glue_backends
 
-from infra.local.files import write_atomic
+from infra.files import write_atomic
 
 _FORMAT = 1
 

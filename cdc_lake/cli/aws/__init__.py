@@ -1,0 +1,1 @@
+"""Commands for an AWS account."""

@@ -1,0 +1,106 @@
+"""`cdc-lake aws smoke`: run Northwind once in an AWS account, from an empty database to the dashboard."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cdc_lake.cli.local_only import profile
+from cdc_lake.cli.samples.demos import NORTHWIND as PIPELINE
+from cdc_lake.cli.samples.demos import SMOKE, run, show, succeeded
+from resources.errors import ResourceError
+
+if TYPE_CHECKING:
+    from cdc_lake.aws_settings import AwsSettings
+    from resources.aws.identity import Identity
+
+_RESUME_COMMANDS = ("cdc-lake aws smoke --resume",)
+_CLEAN_UP = (
+    f"cdc-lake reset {PIPELINE}    (connector, offsets, slot, topics, QuickSight's objects, tables, raw objects)",
+    "at the source: DROP PUBLICATION cdc_publication; DROP SCHEMA datalake CASCADE;",
+    "the stacks, some of which are billed while idle: docs/infrastructure.md",
+)
+
+
+def register(aws: typer.Typer) -> None:
+    """Add the command to the group."""
+    aws.command()(smoke)
+
+
+def smoke(
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")] = False,
+    resume: Annotated[bool, typer.Option(help="Continue an interrupted run.")] = False,
+) -> None:
+    """Run Northwind in the account that the variables name: load, all stages, three changes, counts, verify.
+
+    Exit code 1 if a count, a change, a check or the verification fails.
+    """
+    from rich.console import Console
+
+    from cdc_lake.demo.journal import Journal, exclusive
+    from infra.folders import state_folder
+
+    settings, identity = _account()
+    console = Console(stderr=as_json)
+    console.print(f"account {identity.account}, {settings.region}, as {identity.arn}", highlight=False, soft_wrap=True)
+    if not yes:
+        typer.confirm(_question(settings), abort=True, err=as_json)
+    started = time.monotonic()
+    file = state_folder() / SMOKE
+    with exclusive(file):
+        journal = Journal(file, resume)
+        summary = run(console, PIPELINE, None, journal, _RESUME_COMMANDS)
+        summary["verify"] = journal.step("verify", lambda: _verified(console))
+        summary["seconds"] = {**journal.seconds(), "total": round(time.monotonic() - started, 1)}
+    summary["account"] = identity.account
+    if as_json:
+        typer.echo(json.dumps(summary))
+    else:
+        show(console, summary, "Northwind")
+        for line in ("to clean up:", *(f"  {each}" for each in _CLEAN_UP)):
+            console.print(line, highlight=False, soft_wrap=True)
+    if not succeeded(summary):
+        raise typer.Exit(1)
+
+
+def _account() -> tuple[AwsSettings, Identity]:
+    """Return the settings and the caller's identity. Raises ResourceError if they name different accounts."""
+    if profile() != "aws":
+        raise ResourceError(
+            f"Cannot run `cdc-lake aws smoke`: CDC_LAKE_PROFILE is {profile()!r}.",
+            "Set CDC_LAKE_PROFILE=aws and the variables of docs/aws.md; `cdc-lake demo` runs the same on this machine.",
+        )
+    from cdc_lake.aws_settings import AwsSettings
+    from resources.aws.identity import Sts
+
+    settings = AwsSettings.from_environment()
+    identity = Sts(region=settings.region).identity()
+    if identity.account != settings.account_id:
+        raise ResourceError(
+            f"Cannot use the credentials of {identity.arn}: they belong to account {identity.account}, but the"
+            f" variables name account {settings.account_id}. Nothing was changed.",
+            "Set AWS_PROFILE to credentials of that account, or set the variables for this account.",
+        )
+    return settings, identity
+
+
+def _question(settings: AwsSettings) -> str:
+    return (
+        f"Start pipeline {PIPELINE} over in bucket {settings.bucket}, catalog {settings.catalog} and cluster"
+        f" {settings.kafka_cluster}, and load the sample into schema datalake of {settings.source_database} at"
+        f" {settings.source_host}? The existing data of both is deleted; AWS bills the resources used."
+    )
+
+
+def _verified(console: Any) -> dict[str, dict[str, Any]]:  # noqa: ANN401 - rich is imported late
+    """Compare source and lake; return by table whether they are equal, and how many rows were compared."""
+    from cdc_lake.demo.verification import compare
+    from cdc_lake.pipeline.loading import load
+    from cdc_lake.profile import resolved, spark
+
+    console.print("  verify           comparing source and lake …", highlight=False)
+    return compare(load(PIPELINE), resolved(), spark())

@@ -1,0 +1,1 @@
+"""Commands that show records, raw objects, dead letters and query results."""

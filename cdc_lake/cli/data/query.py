@@ -1,0 +1,195 @@
+"""`cdc-lake query`: run Athena SQL, read-only unless --write is given."""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import re
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cdc_lake.cli.printable import for_output, printable
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from resources.athena import Athena, QueryResult
+
+# Words that begin only queries in Trino, for statements that sqlglot cannot parse.
+_QUERY_WORDS = frozenset({"SELECT", "WITH", "VALUES", "TABLE"})
+# Other first words of statements in Athena and Trino.
+_CHANGING_WORDS = """
+    ALTER ANALYZE CALL COMMENT COMMIT CREATE DEALLOCATE DELETE DENY DROP EXECUTE GRANT INSERT LOAD MERGE MSCK OPTIMIZE
+    PREPARE REFRESH RESET REVOKE ROLLBACK SET START TRUNCATE UNLOAD UPDATE USE VACUUM
+"""
+_READING_COMMANDS = frozenset({"SHOW", "DESCRIBE", "DESC"})
+_STATEMENT_WORDS = _QUERY_WORDS | _READING_COMMANDS | {"EXPLAIN", *_CHANGING_WORDS.split()}
+# Trino and Athena end a line, and so a comment, at a carriage return.
+_CARRIAGE_RETURN = re.compile(r"\r\n?")
+_COMMENTS = re.compile(r"\A(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?\*/)+", re.DOTALL)
+
+
+class OutputFormat(StrEnum):
+    """Format of the printed rows."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command `query` to the application."""
+    app.command("query")(query)
+
+
+def query(
+    sql: Annotated[str, typer.Argument(help="One statement in Athena's SQL.")],
+    output: Annotated[OutputFormat, typer.Option("--format", "-f", help="How to print the rows.")] = OutputFormat.table,
+    database: Annotated[
+        str | None, typer.Option(help="Database of unqualified table names; default: the profile's.")
+    ] = None,
+    write: Annotated[bool, typer.Option("--write", help="Also run statements that change something.")] = False,
+    reuse: Annotated[
+        int,
+        typer.Option(
+            min=0, max=10080, help="Return an earlier result of the same query that is at most this many minutes old."
+        ),
+    ] = 0,
+    as_of: Annotated[
+        str | None,
+        typer.Option("--as-of", metavar="INSTANT|TIME", help="Read the tables as they were then; the time in UTC."),
+    ] = None,
+) -> None:
+    """Run SQL on the lake: on Athena, or on Trino in the local profile.
+
+    With --as-of, and in the local profile for tables `<name>_rt`, Spark answers.
+    """
+    if not write and (fault := no_statement(sql)):
+        raise typer.BadParameter(fault)
+    if not write and (word := changing_word(sql)):
+        raise typer.BadParameter(f"{word} is not a read-only statement: add --write to run it.")
+    # Imported late: Dagster takes seconds to import.
+    from cdc_lake.cli.data import spark_query
+    from resources.errors import ResourceError
+
+    try:
+        if as_of is not None or (not write and spark_query.needs_spark(sql)):
+            if write or reuse:
+                raise typer.BadParameter("--write and --reuse are for Athena; with --as-of Spark answers")
+            result = spark_query.run(sql, database, as_of)
+        else:
+            result = _athena(database).query(sql, reuse_minutes=reuse)
+    except ResourceError as error:
+        typer.secho(printable(error.user_message), fg="red", err=True)
+        raise typer.Exit(1) from error
+
+    print_result(result, output)
+
+
+def print_result(result: QueryResult, output: OutputFormat) -> None:
+    """Print rows in a format. Raises typer.Exit if they cannot be printed in it."""
+    from cdc_lake.cli.data.query_output import csv_lines, json_text, print_table
+
+    if output is OutputFormat.table:
+        print_table(result)
+    elif output is OutputFormat.csv:
+        for line in csv_lines(result):
+            typer.echo(for_output(line))
+    else:
+        try:
+            typer.echo(json_text(result))
+        except ValueError as error:
+            typer.secho(str(error), fg="red", err=True)
+            raise typer.Exit(1) from error
+
+
+def _athena(database: str | None) -> Athena:
+    from cdc_lake.profile import resources
+    from resources.athena import Athena
+
+    athena = resources()["athena"]
+    if not isinstance(athena, Athena):
+        raise TypeError(f"Cannot query: the profile's resource 'athena' is a {type(athena).__name__}, not an Athena")
+    return athena if database is None else athena.model_copy(update={"database": database})
+
+
+def no_statement(sql: str) -> str | None:
+    """Return an error with its position if the text does not begin like an SQL statement, else None.
+
+    Athena reports errors further on, with line and column.
+    """
+    sql = _CARRIAGE_RETURN.sub("\n", sql)
+    text = _COMMENTS.sub("", sql)
+    word = _first_word(text)
+    if word.upper() in _STATEMENT_WORDS or text.startswith("("):
+        return None
+    before = sql[: len(sql) - len(text)]
+    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+    place = f"line {line}, column {column}"
+    if not text.strip("; \t\n"):
+        return f"There is no SQL statement ({place} is the end of the text)."
+    near = difflib.get_close_matches(word.upper(), sorted(_STATEMENT_WORDS), n=1)
+    advice = f" Did you mean {near[0]}?" if near else " A query begins with SELECT, WITH, VALUES, TABLE or SHOW."
+    return f"Cannot parse the SQL: {place}: no statement begins with {word or text[0]!r}.{advice}"
+
+
+def _first_word(text: str) -> str:
+    found = re.match(r"\w+", text)
+    return found[0] if found else ""
+
+
+def changing_word(sql: str) -> str | None:
+    """Return the name of the statement if it may change something; None if it is read-only.
+
+    Text that cannot be parsed is read-only only if it begins like a query: Athena runs one statement, and reports
+    its errors.
+    """
+    import sqlglot
+    from sqlglot.errors import SqlglotError
+
+    logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns about statements that it does not parse fully
+    text = _COMMENTS.sub("", _CARRIAGE_RETURN.sub("\n", sql))
+    word = _first_word(text).upper()
+    try:
+        statements = [each for each in sqlglot.parse(text, dialect="athena") if each is not None]
+    except SqlglotError:
+        return _changing_unparsed(text)
+    if len(statements) > 1:
+        return "More than one statement at a time"
+    return _changing(statements[0], word) if statements else None
+
+
+def _changing_unparsed(text: str) -> str | None:
+    if re.search(r";\s*\S", text):  # also in a string or comment: without parsing they cannot be distinguished
+        return "More than one statement at a time"
+    while text.startswith("("):
+        text = _COMMENTS.sub("", text[1:])
+    word = _first_word(text).upper()
+    return None if word in _QUERY_WORDS else word or "A statement that cannot be parsed"
+
+
+def _changing(statement: exp.Expr, word: str) -> str | None:
+    from sqlglot import exp
+
+    if isinstance(statement, exp.Command):
+        if word == "EXPLAIN":
+            return _changing_explain(statement.expression.name)
+        return None if word in _READING_COMMANDS else word
+    if not isinstance(statement, exp.Query | exp.Values | exp.Describe | exp.Show):
+        return word
+    inner = statement.find(exp.DML, exp.DDL, exp.Into)
+    return None if inner is None or isinstance(inner, exp.Query) else inner.key.upper()
+
+
+def _changing_explain(explained: str) -> str | None:
+    # EXPLAIN only plans, but EXPLAIN ANALYZE runs the statement.
+    rest = _COMMENTS.sub("", explained)
+    if not re.match(r"ANALYZE\b", rest, re.IGNORECASE):
+        return None
+    rest = _COMMENTS.sub("", rest[len("ANALYZE") :])
+    if re.match(r"VERBOSE\b", rest, re.IGNORECASE):
+        rest = rest[len("VERBOSE") :]
+    inner = changing_word(rest)
+    return f"EXPLAIN ANALYZE {inner}" if inner else None

@@ -1,0 +1,137 @@
+"""`cdc-lake raw ls | cat`: list the raw objects in the manifests, and print their records."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from cdc_lake.cli.printable import for_output, json_text, printable
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    raw = typer.Typer(help="The raw objects of a pipeline.", no_args_is_help=True)
+    raw.command("ls")(ls)
+    raw.command("cat")(cat)
+    app.add_typer(raw, name="raw")
+
+
+def ls(
+    pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
+) -> None:
+    """List the landed objects, each with the manifest that committed it."""
+    from rich.console import Console
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    rows = list(_objects(pipeline))
+    if as_json:
+        for row in rows:
+            typer.echo(json_text(row))
+        return
+    # Users copy keys from this table, so they are folded, not cut; in a pipe, each row is one line.
+    console = Console() if sys.stdout.isatty() else Console(width=100_000)
+    table = Table(
+        "manifest", "committed", "partition", "offsets", "records", "bytes", Column("object", overflow="fold")
+    )
+    for row in rows:
+        offsets = f"{row['first']} to {row['last']}"
+        cells = (
+            row["manifest"],
+            row["committed_at"],
+            row["partition"],
+            offsets,
+            row["records"],
+            row["bytes"],
+            row["key"],
+        )
+        table.add_row(*(Text(printable(str(cell))) for cell in cells))
+    console.print(table if rows else f"pipeline {pipeline} has no landed objects")
+
+
+def cat(
+    pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
+    key: Annotated[str | None, typer.Argument(help="An object's key; default: all objects in order.")] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=VALUE",
+            help="Print only records with this value (null and true as in JSON); can be repeated.",
+        ),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=0, help="Maximum number of records; 0: all.")] = 0,
+) -> None:
+    """Print landed records, one JSON object per line, as they were in Kafka."""
+    from cdc_lake.contract.errors import ContractError
+    from cdc_lake.contract.objects import raw_format
+
+    wanted = _conditions(where or [])
+    store, manifests = _chain(pipeline)
+    shown = 0
+    found = False
+    for item in (item for manifest in manifests for item in manifest.objects if key in {None, item.key}):
+        found = True
+        for _, value in raw_format.records(store, item):
+            if not _matches(value, wanted):
+                continue
+            typer.echo(for_output(value.decode(errors="replace")))
+            shown += 1
+            if shown == limit:
+                return
+    if key is not None and not found:
+        raise ContractError(
+            f"Cannot print {key}: no manifest of pipeline {pipeline} lists it. "
+            f"`cdc-lake raw ls {pipeline}` prints the keys."
+        )
+
+
+def _conditions(where: list[str]) -> list[tuple[str, str]]:
+    parts = [text.partition("=") for text in where]
+    for column, equals, _ in parts:
+        if not column or not equals:
+            raise typer.BadParameter(f"{column!r} is not COLUMN=VALUE", param_hint="--where")
+    return [(column, value) for column, _, value in parts]
+
+
+def _matches(value: bytes, wanted: list[tuple[str, str]]) -> bool:
+    """Return whether a record is a JSON object with all the values."""
+    if not wanted:
+        return True
+    try:
+        record = json.loads(value)
+    except ValueError:
+        return False
+    if not isinstance(record, dict):
+        return False
+    return all(column in record and _text(record[column]) == value for column, value in wanted)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _objects(pipeline: str) -> Iterator[dict[str, Any]]:
+    _, manifests = _chain(pipeline)
+    for manifest in manifests:
+        for item in manifest.objects:
+            yield {
+                "manifest": manifest.number,
+                "committed_at": manifest.committed_at.isoformat(timespec="seconds"),
+                **item.model_dump(mode="json", include={"partition", "first", "last", "records", "bytes", "key"}),
+            }
+
+
+def _chain(pipeline: str) -> tuple[Any, list[Any]]:
+    from cdc_lake.pipeline import table_progress
+    from cdc_lake.pipeline.bucket_location import location
+    from cdc_lake.pipeline.loading import load
+    from cdc_lake.profile import resolved
+
+    flow = load(pipeline)
+    store = location(resolved()["store"]).store()
+    return store, [manifest for table in flow.tables for manifest in table_progress.manifests(store, table)]

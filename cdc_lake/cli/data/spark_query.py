@@ -1,0 +1,133 @@
+"""Run the SQL of `cdc-lake query` on Spark: earlier states of tables, and merge-on-read tables with their log files."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from cdc_lake.cli.local_only import profile
+from cdc_lake.contract.errors import ContractError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from sqlglot import exp
+
+    from cdc_lake.contract.objects.store import S3Location
+    from cdc_lake.pipeline.naming import TableFlow
+    from resources.athena import QueryResult
+
+MERGED = "_rt"
+"""The end of the names of merge-on-read tables with their log files."""
+_SPARK_TYPES = {"string": "varchar", "int": "integer", "binary": "varbinary"}
+
+
+def needs_spark(sql: str) -> bool:
+    """Return whether a statement reads a table that the local engine of Athena's SQL, Trino, would read wrongly.
+
+    False for a text that cannot be parsed: Trino reports its errors.
+    """
+    if profile() != "local" or MERGED not in sql.lower():
+        return False
+    try:
+        return any(table.name.lower().endswith(MERGED) for table in _tables(_parsed(sql)))
+    except ContractError:
+        return False
+
+
+def run(sql: str, database: str | None, as_of: str | None) -> QueryResult:
+    """Run a query in Athena's SQL on Spark, with each of its tables as of an instant or time.
+
+    Raises ContractError for a table that no pipeline has, for SQL that Spark rejects, and if the state cannot be read.
+    """
+    from cdc_lake import reading
+
+    started = time.monotonic()
+    spark, where = reading.session()
+    tree = _parsed(sql)
+    tables = [_register(spark, where, node, database, as_of) for node in _tables(tree)]
+    return result(lambda: spark.sql(tree.sql(dialect="spark")), where, tables, as_of, started)
+
+
+def result(
+    query: Callable[[], DataFrame], where: S3Location, tables: Sequence[TableFlow], as_of: str | None, started: float
+) -> QueryResult:
+    """Run a query of the tables' state at `as_of`, which began at `started` (time.monotonic()); return its rows.
+
+    Raises ContractError if Spark rejects or fails the query, and if a clean may have deleted files of the state
+    meanwhile: rows could be missing then.
+    """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    from resources.athena import QueryResult
+
+    try:
+        found = query()
+        rows = tuple(tuple(row) for row in found.collect())
+    except (PySparkException, Py4JJavaError) as error:
+        _require_kept(where, tables, as_of)
+        first = str(error).strip().partition("\n")[0]
+        raise ContractError(
+            f"Cannot run the query on Spark: {first} Correct the statement, then run it again."
+        ) from error
+    _require_kept(where, tables, as_of)
+    return QueryResult(_columns(found), rows, "", 0, time.monotonic() - started)
+
+
+def _require_kept(where: S3Location, tables: Sequence[TableFlow], as_of: str | None) -> None:
+    from cdc_lake.contract.table import history
+
+    for table in tables if as_of is not None else ():
+        history.resolve(where.store(), table.lake_prefix, str(as_of))
+
+
+def _columns(found: DataFrame) -> tuple[tuple[str, str], ...]:
+    """Return the columns with Athena's names of their types, without parameters."""
+    kinds = ((name, kind.partition("(")[0].partition("<")[0]) for name, kind in found.dtypes)
+    return tuple((name, _SPARK_TYPES.get(kind, kind)) for name, kind in kinds)
+
+
+def _register(
+    spark: SparkSession, where: S3Location, node: exp.Table, database: str | None, as_of: str | None
+) -> TableFlow:
+    """Create a temporary view for a table of the statement, and put its name into the statement."""
+    from sqlglot import exp
+
+    from cdc_lake import reading
+
+    name = ".".join(part for part in (node.db or database or "", node.name) if part)
+    table = reading.table(name)
+    rows = reading.rows(spark, table, where, as_of)
+    if node.name == table.view:
+        rows = rows.where("NOT __deleted").drop("__deleted", reading.COMMIT_TIME)
+    view = f"{table.database}__{node.name}"
+    rows.createOrReplaceTempView(view)
+    if not node.alias:
+        node.set("alias", exp.TableAlias(this=exp.to_identifier(node.name)))
+    node.set("this", exp.to_identifier(view))
+    node.set("db", None)
+    node.set("catalog", None)
+    return table
+
+
+def _parsed(sql: str) -> exp.Expr:
+    import sqlglot
+    from sqlglot.errors import SqlglotError
+
+    logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns about statements that it does not parse fully
+    try:
+        return sqlglot.parse_one(sql, dialect="athena")
+    except SqlglotError as error:
+        raise ContractError(
+            f"Cannot parse the SQL: {error}. Correct the statement: Athena's SQL is Trino's."
+        ) from error
+
+
+def _tables(tree: exp.Expr) -> list[exp.Table]:
+    """Return the tables of a statement that are not names of its WITH clauses."""
+    from sqlglot import exp
+
+    own = {each.alias for each in tree.find_all(exp.CTE)}
+    return [each for each in tree.find_all(exp.Table) if each.db or each.name not in own]

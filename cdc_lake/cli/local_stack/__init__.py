@@ -1,0 +1,1 @@
+"""Commands of the local stack and of Dagster on it."""

@@ -1,0 +1,67 @@
+"""`cdc-lake demo`: run a sample pipeline on this machine, from an empty database to the dashboard."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cdc_lake.cli.local_only import local_only
+from cdc_lake.cli.samples.demos import journal, run, show, succeeded
+from cdc_lake.cli.samples.load import Sample
+
+_UP = "cdc-lake up    (if an engine is not running)"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command()(local_only(demo, "`cdc-lake aws smoke` runs Northwind in an account."))
+
+
+def demo(
+    pipeline: Annotated[Sample, typer.Argument(help="The sample pipeline.")] = Sample.NORTHWIND,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")] = False,
+    sql_dir: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True, file_okay=False, help="Load the SQL scripts of this folder instead of generated data."
+        ),
+    ] = None,
+    resume: Annotated[bool, typer.Option(help="Continue an interrupted demo.")] = False,
+) -> None:
+    """Start the stack, load the sample, materialise the graph, change rows at the source, and count the rows.
+
+    Northwind: three orders are changed. MoMA: an artwork and an artist, in copy-on-write and merge-on-read tables.
+    Exit code 1 if a count, a change or a check fails, or if another demo of the pipeline runs on this state folder.
+    """
+    from rich.console import Console
+
+    from cdc_lake.demo.demos import DEMOS
+    from cdc_lake.demo.journal import Journal, exclusive
+    from cdc_lake.pipeline import avro_pipelines
+    from infra.folders import state_folder
+    from infra.local.preparation import prepare
+
+    if sql_dir is not None and pipeline is not Sample.NORTHWIND:
+        raise typer.BadParameter("--sql-dir is for the Northwind sample")
+    console = Console(stderr=as_json)
+    started = time.monotonic()
+    file = state_folder() / journal(pipeline)
+    with exclusive(file):
+        # Created first: `--resume` after an interruption must not continue an earlier demo.
+        steps = Journal(file, resume)
+        seconds = prepare(console, registry=pipeline in avro_pipelines.names())
+        name = "" if pipeline is Sample.NORTHWIND else f" {pipeline}"
+        summary = run(console, pipeline, sql_dir, steps, (_UP, f"cdc-lake demo{name} --resume"))
+    summary["seconds"] = {**seconds, **summary["seconds"], "total": round(time.monotonic() - started, 1)}
+    if as_json:
+        typer.echo(json.dumps(summary))
+    else:
+        sample = DEMOS[pipeline]
+        show(console, summary, sample.title)
+        console.print(f"next: cdc-lake dev (the graph in Dagster's UI), {sample.hint(summary)}", soft_wrap=True)
+    if not succeeded(summary):
+        raise typer.Exit(1)

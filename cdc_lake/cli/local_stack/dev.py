@@ -1,0 +1,25 @@
+"""`cdc-lake dev`: Dagster's UI and daemon on the pipelines of this project."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command()(dev)
+
+
+def dev(port: Annotated[int, typer.Option(help="The UI's port.")] = 3000) -> None:
+    """Run Dagster's UI and its daemon (sensors) in the foreground; Ctrl-C ends both, and their runs."""
+    import sys
+
+    from cdc_lake.cli.local_stack import session
+    from cdc_lake.instance import dagster_home
+
+    os.environ["DAGSTER_HOME"] = str(dagster_home())
+    arguments = ["--module-name", "cdc_lake.definitions", "--host", "127.0.0.1", "--port", str(port)]
+    raise typer.Exit(session.run([sys.executable, "-m", "cdc_lake.webserver.dev", "dev", *arguments]))

@@ -1,0 +1,94 @@
+"""Run a program in a separate process session, and end the session when this process gets a signal.
+
+Ctrl-C in a terminal reaches every process of the foreground group, but only `dagster dev` itself may get it: if a code
+server ends before the web server and the daemon, Dagster restarts it, waits for it and leaves it running.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+
+END_SECONDS = 150.0
+"""Dagster waits 60 s for its web server, then 60 s for its daemon, before it kills them."""
+REST_SECONDS = 30.0
+"""Time for the runs to record that they were interrupted."""
+_POLL_SECONDS = 0.2
+_GONE = (psutil.NoSuchProcess, psutil.ZombieProcess, psutil.AccessDenied)
+
+
+def run(command: Sequence[str | Path], end_seconds: float = END_SECONDS, rest_seconds: float = REST_SECONDS) -> int:
+    """Run the command until it ends or this process gets SIGINT, SIGTERM or SIGHUP; return the exit code.
+
+    On a signal, SIGINT is sent to the program, then to the other processes of its session. Processes that do not end
+    within the limits (seconds), or when a second signal arrives, get SIGKILL. The exit code is then 0.
+    """
+    stop_requested, kill_requested = threading.Event(), threading.Event()
+    with _on_signals(stop_requested, kill_requested):
+        program = subprocess.Popen(command, start_new_session=True)
+        while program.poll() is None and not stop_requested.is_set():
+            stop_requested.wait(_POLL_SECONDS)
+        if program.poll() is None:
+            program.send_signal(signal.SIGINT)
+            _wait([psutil.Process(program.pid)], end_seconds, kill_requested)
+        rest = _members(program.pid)
+        for process in rest:
+            _signal(process, signal.SIGINT)
+        for process in _wait(rest, rest_seconds, kill_requested):
+            print(f"Killed pid {process.pid}: it did not end after an interrupt.", file=sys.stderr)
+        while left := _members(program.pid):  # also processes that were started in the meantime
+            for process in left:
+                _signal(process, signal.SIGKILL)
+            psutil.wait_procs(left, timeout=10)
+        code = program.wait()
+    return 0 if stop_requested.is_set() else code if code >= 0 else 128 - code
+
+
+@contextmanager
+def _on_signals(stop_requested: threading.Event, kill_requested: threading.Event) -> Iterator[None]:
+    """Set `stop_requested` on the first signal and `kill_requested` on the second, during the block."""
+
+    def note(_number: int, _frame: object) -> None:
+        (kill_requested if stop_requested.is_set() else stop_requested).set()
+
+    # A shell starts background programs with SIGINT ignored; a handler here resets it to the default in the program.
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup
+        before[signal.SIGHUP] = signal.signal(signal.SIGHUP, note)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _wait(processes: Sequence[psutil.Process], seconds: float, kill_requested: threading.Event) -> list[psutil.Process]:
+    """Return the processes that still run after `seconds`, or when `kill_requested` is set."""
+    left, waited = list(processes), 0.0
+    while left and waited < seconds and not kill_requested.is_set():
+        _, left = psutil.wait_procs(left, timeout=_POLL_SECONDS)
+        waited += _POLL_SECONDS
+    return left
+
+
+def _members(session: int) -> list[psutil.Process]:
+    """Return the live processes of a session, given the id of its first process."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(ProcessLookupError, PermissionError, *_GONE):
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+def _signal(process: psutil.Process, number: signal.Signals) -> None:
+    with suppress(*_GONE):
+        process.send_signal(number)

@@ -1,0 +1,143 @@
+"""`cdc-lake connectors lint`: check connector configurations before they are deployed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cdc_lake.cli.printable import printable
+
+if TYPE_CHECKING:
+    from resources.connect.connector_lint import Settings
+    from resources.connect.kafka_connect import KafkaConnect
+
+
+@dataclass(frozen=True)
+class _Worker:
+    """A Connect worker that validates configurations."""
+
+    connect: KafkaConnect
+    plugins: frozenset[str]
+    known: Mapping[str, str]
+    """Real values of placeholders."""
+
+
+connectors = typer.Typer(help="Connector configurations.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(connectors, name="connectors")
+
+
+@connectors.callback()
+def _group() -> None:
+    """Connector configurations."""
+
+
+@connectors.command()
+def lint(
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="Configuration files; default: all in connectors/.")
+    ] = None,
+    connect_url: Annotated[
+        str | None, typer.Option(help="A Kafka Connect worker that validates them; default: the stack's, if it runs.")
+    ] = None,
+    connect_user: Annotated[
+        str, typer.Option(help="The worker's user; the password is read from the variable CDC_LAKE_CONNECT_PASSWORD.")
+    ] = "",
+) -> None:
+    """Report settings that are missing, misspelled or would lose records; exit code 1 if there are any.
+
+    The plugin validates a configuration if the worker has it; otherwise the files in connectors/settings are used.
+    """
+    from cdc_lake.pipeline.connector_config import CONNECTORS, PARTS
+    from resources.connect.connector_lint import Settings
+    from resources.errors import ConnectorConfigInvalid
+
+    settings = Settings.read(CONNECTORS / "settings")
+    worker = _worker_at(connect_url, connect_user) if connect_url else _local_worker()
+    wrong = 0
+    shipped = (path for path in CONNECTORS.rglob("*.json") if path.parent.name not in PARTS)
+    for path in files or sorted(shipped):
+        try:
+            verdict, faults = _validated(path, worker, settings)
+        except ConnectorConfigInvalid as error:
+            verdict, faults = "", (error.user_message,)
+        wrong += bool(faults)
+        typer.echo(f"{path.name}: {f'{len(faults)} faults' if faults else verdict}")
+        for fault in faults:
+            typer.echo(f"  {printable(fault)}")
+    if worker is None:
+        typer.echo(
+            "No plugin validated the files: no Kafka Connect worker is running. Start one with `cdc-lake up`, or"
+            " name one with --connect-url.",
+            err=True,
+        )
+    if wrong:
+        raise typer.Exit(1)
+
+
+def _worker_at(url: str, user: str) -> _Worker:
+    import dagster as dg
+
+    from resources.connect.kafka_connect import KafkaConnect
+
+    connect = KafkaConnect(
+        url=url,
+        user=user,
+        password=dg.EnvVar("CDC_LAKE_CONNECT_PASSWORD") if user else "",
+        hint="--connect-url names it, --connect-user and CDC_LAKE_CONNECT_PASSWORD are its login.",
+    )
+    return _Worker(connect, connect.plugins(), {})
+
+
+def _local_worker() -> _Worker | None:
+    """Return the stack's worker with the connection to the stack's database; None if it is not running."""
+    from infra.errors import StackDown
+    from infra.local.stack.attach import load_endpoints, require_running
+    from resources.connect.kafka_connect import KafkaConnect
+
+    try:
+        require_running(["connect", "postgres"])
+    except StackDown:
+        return None
+    at = load_endpoints()
+    known = {
+        "host": at.postgres_host,
+        "port": str(at.postgres_port),
+        "user": at.capture_role,
+        "password": f"${{file:{at.connect_secrets_file}:postgres.password}}",
+        "database": at.postgres_database,
+    }
+    user, password = at.connect_login
+    connect = KafkaConnect(url=at.connect_url, user=user, password=password, hint="Run `cdc-lake up`.")
+    return _Worker(connect, connect.plugins(), known)
+
+
+def _validated(path: Path, worker: _Worker | None, settings: Settings) -> tuple[str, Sequence[str]]:
+    """Return the verdict on a file without faults, and its faults. Raises ConnectorConfigInvalid."""
+    from resources.connect.config_template import placeholders, render
+    from resources.connect.connector_validation import CLASS, validate_file
+
+    # The settings files have patterns of rendered values: each placeholder is replaced by its name.
+    config = render(path, {name: name for name in placeholders(path)})
+    connector_class = config.get(CLASS, "")
+    if not connector_class:
+        return "", [f"{CLASS} is missing"]
+    if worker is not None and connector_class in worker.plugins:
+        found = validate_file(worker.connect, path, worker.known)
+        remarks = (
+            f"; not checked, because a pipeline sets them: {', '.join(found.unchecked)}" if found.unchecked else ""
+        )
+        if found.undefined:
+            remarks += f"; its plugin does not define {', '.join(found.undefined)}"
+        return f"accepted by its plugin on {worker.connect.url}{remarks}", found.faults
+    if connector_class in settings.classes:
+        return "accepted by connectors/settings; no plugin validated it", list(settings.faults(config))
+    absent = "no worker is running" if worker is None else f"its plugin is not on {worker.connect.url}"
+    return f"only its error policy was checked: {absent}, and connectors/settings has no file for its class", ()

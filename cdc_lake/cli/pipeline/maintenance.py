@@ -1,0 +1,49 @@
+"""`cdc-lake purge PIPELINE` and `cdc-lake compact PIPELINE`: maintain lake tables now, as the scheduled jobs do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from cdc_lake.pipeline.automation.maintenance_schedules import Service
+
+Pipeline = Annotated[str, typer.Argument(help="The pipeline's name.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.command()(purge)
+    app.command()(compact)
+
+
+def purge(pipeline: Pipeline) -> None:
+    """Remove tombstones older than the replay window from tables with `deletes: hard`, as the daily job does."""
+    from cdc_lake.pipeline.automation.maintenance_schedules import PURGE
+
+    _run(pipeline, PURGE, "`deletes: hard`: tombstones are kept")
+
+
+def compact(pipeline: Pipeline) -> None:
+    """Merge the log files of merge-on-read tables into new base files, as the hourly job does."""
+    from cdc_lake.pipeline.automation.maintenance_schedules import COMPACTION
+
+    _run(pipeline, COMPACTION, "`table_type: mor`: there are no log files")
+
+
+def _run(pipeline: str, service: Service, missing: str) -> None:
+    """Run a service for the tables that need it; `missing` says what no target has, and what follows."""
+    from cdc_lake.pipeline.bucket_location import location
+    from cdc_lake.pipeline.loading import load
+    from cdc_lake.profile import resolved, spark
+
+    tables = service.tables(load(pipeline))
+    if not tables:
+        typer.echo(f"no target of pipeline {pipeline} has {missing}")
+        return
+    where = location(resolved()["store"])
+    engine = spark()
+    for table in tables:
+        report = engine.run(service.job, service.spec(table, where, f"cdc-lake {service.name} {pipeline}"))
+        typer.echo(f"{table.lake_table}: {service.result(report)[0]}")

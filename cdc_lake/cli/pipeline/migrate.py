@@ -1,0 +1,28 @@
+"""`cdc-lake migrate PIPELINE`: set UTC in Hudi tables whose commits are named in local time."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command()(migrate)
+
+
+def migrate(pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")]) -> None:
+    """Set UTC in tables that an earlier release created in local time.
+
+    Waits until their newest commit is in the past.
+    """
+    from cdc_lake.pipeline.bucket_location import location
+    from cdc_lake.pipeline.loading import load
+    from cdc_lake.pipeline.operations.timeline_migration import to_utc
+    from cdc_lake.profile import resolved
+
+    flow = load(pipeline)
+    store = location(resolved()["store"]).store()
+    for line in to_utc(flow, store, owner=f"cdc-lake migrate {pipeline}"):
+        typer.echo(line)

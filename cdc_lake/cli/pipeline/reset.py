@@ -1,0 +1,55 @@
+"""`cdc-lake reset PIPELINE`: remove everything that a pipeline created, after confirmation."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cdc_lake.cli.printable import printable
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command()(reset)
+
+
+def reset(
+    pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+) -> None:
+    """Remove a pipeline's connector, offsets, slot, topics, dashboards, catalog entries, tables and raw objects."""
+    from cdc_lake.cli.samples.demos import journals
+    from cdc_lake.pipeline.bucket_location import location
+    from cdc_lake.pipeline.loading import load
+    from cdc_lake.pipeline.operations.reset import reset as start_over
+    from cdc_lake.profile import resolved
+    from infra.folders import state_folder
+
+    flow = load(pipeline)
+    if not yes:
+        typer.confirm(
+            f"Remove everything that pipeline {pipeline} created (connector, slot, topics, dashboards, raw objects, "
+            "lake tables)? The source's tables are kept.",
+            abort=True,
+        )
+    bound = resolved()
+    store = location(bound["store"]).store()
+    removed = start_over(
+        flow,
+        flow.source_postgres(bound["postgres"]),
+        bound["kafka"],
+        bound["connect"],
+        bound["glue"],
+        store,
+        bound["deployment"],
+        bound["dashboards"],
+    )
+    count = 0
+    for line in removed:
+        typer.echo(f"removed {printable(line)}")
+        count += 1
+    for journal in journals(pipeline):  # `demo --resume` must not continue a demo of the removed pipeline
+        state_folder().joinpath(journal).unlink(missing_ok=True)
+    if not count:
+        typer.echo(f"pipeline {pipeline} has nothing to remove")

@@ -1,0 +1,53 @@
+"""`cdc-lake resnapshot PIPELINE`: ask for confirmation, then replace a broken stream by a new snapshot."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cdc_lake.cli.printable import printable
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command()(resnapshot)
+
+
+def resnapshot(
+    pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
+    reason: Annotated[str, typer.Option("--reason", help="The reason, stored with the epoch.")] = "requested by a user",
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+) -> None:
+    """Start a new epoch: a new slot, a new snapshot, and deletes of the rows not in it. Lake tables stay readable."""
+    from cdc_lake.contract.source.epochs import Epochs
+    from cdc_lake.pipeline.bucket_location import location
+    from cdc_lake.pipeline.connector_config import connector_config
+    from cdc_lake.pipeline.loading import load
+    from cdc_lake.pipeline.operations import resnapshot as steps
+    from cdc_lake.profile import resolved, spark
+
+    flow = load(pipeline)
+    bound = resolved()
+    where = location(bound["store"])
+    epochs = Epochs(where.store(), flow.name)
+    current = epochs.current()
+    found = None if current is None else epochs.broken(current.number)
+    if not yes:
+        typer.confirm(
+            f"Drop replication slot {flow.slot} and let the connector read all tables of pipeline {pipeline} again?",
+            abort=True,
+        )
+    postgres = flow.source_postgres(bound["postgres"])
+    systems = steps.Systems(
+        postgres=postgres,
+        kafka=bound["kafka"],
+        connect=bound["connect"],
+        location=where,
+        run=spark().run,
+        config=connector_config(flow, postgres, bound["deployment"]),
+        snapshot_seconds=bound["deployment"].snapshot_seconds,
+        poll_seconds=bound["deployment"].poll_seconds,
+    )
+    for line in steps.resnapshot(flow, systems, reason if found is None else "; ".join(found.faults)):
+        typer.echo(printable(line))

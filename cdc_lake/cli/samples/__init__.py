@@ -1,0 +1,1 @@
+"""Commands that load the sample databases, and what the demos print."""

@@ -1,0 +1,153 @@
+"""`cdc-lake load`: load a sample database, generated or from files, into any PostgreSQL server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.table import Table
+
+from cdc_lake.cli.local_only import profile
+from cdc_lake.samples import moma
+from cdc_lake.samples.connection import ConnectionParameters
+from cdc_lake.samples.errors import LoadError
+from cdc_lake.samples.loader import PUBLICATION, SCHEMA, LoadReport, load
+from cdc_lake.samples.moma.load import load as load_moma
+from cdc_lake.samples.sample_tables import Progress as Show
+
+
+class Sample(StrEnum):
+    """The samples by name."""
+
+    NORTHWIND = "northwind"
+    MOMA = "moma"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command `load` to the application."""
+    # -h is the host, as in psql, so only --help prints help.
+    app.command("load", context_settings={"help_option_names": ["--help"]})(load_command)
+
+
+def load_command(
+    host: Annotated[
+        str | None, typer.Option("--host", "-h", help="The server's name or address.", show_default="localhost")
+    ] = None,
+    port: Annotated[int, typer.Option("--port", "-p", min=1, max=65535, help="The server's port.")] = 5432,
+    dbname: Annotated[
+        str | None, typer.Option("--dbname", "-d", help="The database.", show_default="devdb, or moma for its sample")
+    ] = None,
+    user: Annotated[
+        str, typer.Option("--user", "-u", help="A user who may create a schema and a publication.")
+    ] = "postgres",
+    sample: Annotated[Sample, typer.Option("--sample", help="The sample to load.")] = Sample.NORTHWIND,
+    sql_dir: Annotated[
+        Path | None,
+        typer.Option("--sql-dir", help="Load the .sql files of this folder, in name order, instead of generated data."),
+    ] = None,
+    csv: Annotated[
+        list[str] | None,
+        typer.Option("--csv", metavar="TABLE=FILE", help="With moma: load the museum's file; once for each table."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+) -> None:
+    """Load a sample. Northwind: schema datalake with 14 tables, outbox, publication. MoMA: artists and artworks.
+
+    The password is read from PGPASSWORD or the terminal. In the aws profile, without --host, the profile's source and
+    login are used. The load is one transaction; the database of MoMA is created if it is missing.
+    """
+    console, errors = Console(), Console(stderr=True)
+    if sample is Sample.MOMA and sql_dir is not None:
+        raise typer.BadParameter("--sql-dir is for the Northwind sample; use --csv for moma")
+    if sample is Sample.NORTHWIND and csv:
+        raise typer.BadParameter("--csv is for the moma sample: add --sample moma")
+    files = _files(csv or [])
+    database = dbname or ("moma" if sample is Sample.MOMA else "devdb")
+    if host is None and profile() != "local":
+        parameters = _from_profile()
+        if sample is Sample.MOMA or dbname is not None:
+            parameters = replace(parameters, dbname=database)
+    else:
+        parameters = _from_options(host, port, database, user)
+    source = f"the scripts in {sql_dir}" if sql_dir else ", ".join(map(str, files.values())) or "generated data"
+    created = f"schema {SCHEMA}" if sample is Sample.NORTHWIND else f"tables {', '.join(moma.TABLES)}"
+    if not yes:
+        typer.confirm(f"Create {created} in {parameters} from {source}?", abort=True)
+    try:
+        report = _load_with_progress(
+            errors,
+            partial(load, parameters, sql_dir) if sample is Sample.NORTHWIND else partial(load_moma, parameters, files),
+        )
+    except LoadError as error:
+        errors.print(error.user_message, style="red", markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(1) from error
+    _print(report, console, parameters, sample)
+
+
+def _files(given: list[str]) -> dict[str, Path]:
+    """Return the files by table. Raises typer.BadParameter."""
+    files = {}
+    for each in given:
+        table, separator, file = each.partition("=")
+        if not separator or not file or table in files:
+            raise typer.BadParameter(f"--csv {each}: give TABLE=FILE, and each table once")
+        files[table] = Path(file)
+    return files
+
+
+def _from_options(host: str | None, port: int, dbname: str, user: str) -> ConnectionParameters:
+    password = os.environ.get("PGPASSWORD")
+    if password is None:
+        password = typer.prompt(f"Password of {user}", hide_input=True, default="", show_default=False)
+    return ConnectionParameters(host or "localhost", port, dbname, user, password)
+
+
+def _from_profile() -> ConnectionParameters:
+    """Return the connection to the profile's source database."""
+    from cdc_lake.profile import resolved
+
+    postgres = resolved()["postgres"]
+    login = postgres.login()
+    return ConnectionParameters(login.host, login.port, postgres.database, login.user, login.password)
+
+
+def _load_with_progress(console: Console, load_sample: Callable[[Show], LoadReport]) -> LoadReport:
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
+    with Progress(*columns, console=console) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def show(step: str, done: int, total: int) -> None:
+            if step not in tasks:
+                tasks[step] = bars.add_task(step, total=total)
+            bars.update(tasks[step], completed=done)
+
+        return load_sample(show)
+
+
+def _print(report: LoadReport, console: Console, parameters: ConnectionParameters, sample: Sample) -> None:
+    table = Table(title=f"Schema {SCHEMA}" if sample is Sample.NORTHWIND else f"Database {parameters.dbname}")
+    table.add_column("table")
+    table.add_column("rows", justify="right")
+    for name, rows in report.tables:
+        table.add_row(name, f"{rows:,}")
+    console.print(table)
+    published = f"Publication {PUBLICATION}; loaded" if sample is Sample.NORTHWIND else "Loaded"
+    console.print(f"{published} in {report.seconds:.1f} s.")
+    if report.own_outbox:
+        console.print("The scripts created the outbox and its triggers.")
+    for role in report.roles:
+        console.print(f"Created role {role} without login, because the scripts grant rights to it.", markup=False)
+    if report.wal_level != "logical":
+        console.print(
+            f"The server's wal_level is {report.wal_level}: set it to logical and restart the server "
+            "before changes can be captured.",
+            style="yellow",
+        )

@@ -1,0 +1,24 @@
+"""Timeouts and retries of requests to S3 by boto3. Those of Spark are in jobs/spark.properties (fs.s3a.*)."""
+
+from botocore.config import Config
+from botocore.exceptions import IncompleteReadError, ResponseStreamingError
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
+
+# boto3 retries a request without a response, but not a response that ends in the middle of an object. Timeouts are not
+# retried here: boto3 has already retried them.
+RETRY_TRUNCATED = Retrying(
+    retry=retry_if_exception_type((IncompleteReadError, ResponseStreamingError)),
+    stop=stop_after_attempt(4),
+    wait=wait_exponential(multiplier=0.2, max=2),
+    reraise=True,
+)
+
+
+def client_config(*, path_style: bool) -> Config:
+    """Return the settings of a client: five attempts, 5 s to connect and 20 s to read."""
+    return Config(
+        retries={"mode": "standard", "max_attempts": 5},
+        connect_timeout=5,
+        read_timeout=20,
+        s3={"addressing_style": "path"} if path_style else {},
+    )

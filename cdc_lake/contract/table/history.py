@@ -1,0 +1,102 @@
+"""Which states of a Hudi table can still be read, found by its timeline, without Spark.
+
+A reader of the state at a commit needs the files of that commit. A clean deletes files that only older commits need,
+and its plan and its metadata have the oldest commit whose files it keeps.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+from cdc_lake.contract.errors import ContractError, ObjectDamagedError
+from cdc_lake.contract.objects.store import ObjectStore
+from cdc_lake.contract.table import instants
+
+_COMMIT = re.compile(r"(?P<instant>\d{17})\.(commit|deltacommit|replacecommit)")
+_CLEAN = re.compile(r"(?P<instant>\d{17})\.clean(?P<state>\.requested|\.inflight)?")
+_INSTANT = re.compile(rb"\d{17}")
+
+
+def commits(store: ObjectStore, table_prefix: str) -> list[str]:
+    """Return the instants of the completed commits that are not archived, oldest first."""
+    return sorted(match["instant"] for match in map(_COMMIT.fullmatch, _names(store, table_prefix)) if match)
+
+
+def readable(store: ObjectStore, table_prefix: str) -> list[str]:
+    """Return the instants of the commits whose state can be read, oldest first.
+
+    A clean that begins after this call can delete files of the first ones. Raises ObjectDamagedError if a clean's plan
+    or metadata cannot be read.
+    """
+    found = commits(store, table_prefix)
+    cleans = [match for match in map(_CLEAN.fullmatch, _names(store, table_prefix)) if match]
+    ended = {match["instant"] for match in cleans if not match["state"]}
+    # A clean that has begun, but not ended, may have deleted files already.
+    running = {match["instant"] for match in cleans} - ended
+    kept = [_kept_from(store, table_prefix, f"{instant}.clean.requested", 0) for instant in running]
+    if ended:
+        # The first text in the metadata is the clean's own instant.
+        kept.append(_kept_from(store, table_prefix, f"{max(ended)}.clean", 1))
+    return [each for each in found if each >= max(kept, default="")]
+
+
+def resolve(store: ObjectStore, table_prefix: str, when: str) -> str:
+    """Return the instant of the commit that was the newest one at a time or instant.
+
+    `when` is an instant of 17 digits, or a time such as 2026-11-25T10:00:00 or 2026-11-25 10:00+01:00, in UTC unless it
+    has an offset. Raises ContractError for another text, and for a time whose state cannot be read (any more): the
+    message names the oldest instant that can.
+    """
+    wanted = instant(when)
+    kept = readable(store, table_prefix)
+    if not kept:
+        raise no_commit(table_prefix)
+    earlier = [each for each in kept if each <= wanted]
+    if not earlier:
+        raise ContractError(
+            f"Cannot read the state of {when}: the oldest state of the table at {table_prefix} that is kept is that of "
+            f"commit {kept[0]} ({instants.time_of(kept[0]):%Y-%m-%d %H:%M:%S} UTC). Name that time or a later one."
+        )
+    return earlier[-1]
+
+
+def instant(when: str) -> str:
+    """Return a time as an instant of 17 digits; an instant unchanged. Raises ContractError for another text."""
+    if re.fullmatch(r"\d{17}", when):
+        return when
+    try:
+        time = datetime.fromisoformat(when)
+    except ValueError as error:
+        raise ContractError(
+            f"Cannot read {when!r} as a time: write an instant of 17 digits, or a time such as 2026-11-25T10:00:00 "
+            "(UTC), 2026-11-25T10:00+01:00."
+        ) from error
+    time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    return f"{time:%Y%m%d%H%M%S}{time.microsecond // 1000:03d}"
+
+
+def no_commit(table_prefix: str) -> ContractError:
+    """Return the error for a table that has no state to read."""
+    return ContractError(f"Cannot read the table at {table_prefix}: it has no commit yet. Materialise its asset first.")
+
+
+def _kept_from(store: ObjectStore, table_prefix: str, name: str, place: int) -> str:
+    """Return the oldest commit that a clean keeps: the instant at `place` in one of its files.
+
+    Both files are one Avro record, which has texts unchanged (Hudi's HoodieCleanerPlan.avsc, HoodieCleanMetadata.avsc).
+    """
+    key = f"{table_prefix}.hoodie/{name}"
+    stored = store.get(key)
+    found = [] if stored is None else _INSTANT.findall(stored.body)
+    if len(found) <= place:
+        raise ObjectDamagedError(
+            f"Cannot read {key}: it does not name the oldest commit that the clean keeps, so that it is not known "
+            "which states of the table can be read. Read the newest state, or run this again after the next commit."
+        )
+    return str(found[place].decode())
+
+
+def _names(store: ObjectStore, table_prefix: str) -> list[str]:
+    folder = f"{table_prefix}.hoodie/"
+    return [item.key.removeprefix(folder) for item in store.scan(folder, recursive=False)]

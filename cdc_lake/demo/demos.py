@@ -1,0 +1,94 @@
+"""The demos by pipeline: how the sample is loaded and removed, and the stories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cdc_lake.demo import moma, northwind
+from cdc_lake.demo.scene import RunStory
+from cdc_lake.samples import loader, server
+from cdc_lake.samples.connection import ConnectionParameters
+from cdc_lake.samples.errors import LoadError
+from cdc_lake.samples.moma import load as moma_sample
+
+
+@dataclass(frozen=True)
+class PipelineDemo:
+    """The parts of a demo that depend on the pipeline."""
+
+    title: str
+    """The sample's name, for people."""
+    prepare: Callable[[ConnectionParameters], object]
+    """Creates the sample's database, if it is missing."""
+    unload: Callable[[ConnectionParameters], object]
+    """Removes the sample, if it is loaded."""
+    load: Callable[[ConnectionParameters, Path | None], Mapping[str, int]]
+    """Loads the sample, or the SQL scripts of a folder; returns the number of rows of each table."""
+    stories: Mapping[str, tuple[str, RunStory]]
+    """Each story by name, with what happens in it."""
+    verify: bool
+    """Whether the last step compares source and lake row by row."""
+    hint: Callable[[Mapping[str, Any]], str]
+    """Returns the command to try next, given the summary."""
+
+
+def _unload_northwind(parameters: ConnectionParameters) -> None:
+    with closing(parameters.connect()) as connection:
+        loader.unload(connection)
+
+
+def _load_northwind(parameters: ConnectionParameters, sql_dir: Path | None) -> Mapping[str, int]:
+    report = loader.load(parameters, sql_dir)
+    if report.own_outbox:
+        raise LoadError(
+            f"Cannot run the demo with the scripts in {sql_dir}: they create their own outbox, and "
+            "the demo needs the sample's outbox, which also contains deletes. Leave out the script that creates "
+            f"{loader.OUTBOX}, or load the scripts with `cdc-lake load --sql-dir` and capture "
+            "them with another pipeline."
+        )
+    return dict(report.tables)
+
+
+def _load_moma(parameters: ConnectionParameters, sql_dir: Path | None) -> Mapping[str, int]:
+    if sql_dir is not None:
+        raise LoadError("Cannot load SQL scripts as the MoMA sample: leave out --sql-dir.")
+    return dict(moma_sample.load(parameters, {}, loader.no_progress).tables)
+
+
+def _earlier_state(summary: Mapping[str, Any]) -> str:
+    instant = summary["stories"]["changed"]["instants"]["mor"][0]
+    sql = "SELECT * FROM moma_mor.artists_rt WHERE artist_id = 441"
+    return f'cdc-lake query --as-of {instant} "{sql}"'
+
+
+DEMOS: Mapping[str, PipelineDemo] = {
+    "northwind": PipelineDemo(
+        title="Northwind",
+        prepare=lambda _: None,  # the stack, or the account, has the database
+        unload=_unload_northwind,
+        load=_load_northwind,
+        stories={
+            "shipped": ("an order is shipped", northwind.ship),
+            "inserted": ("an order is inserted", northwind.insert),
+            "deleted": ("an order is deleted", northwind.delete),
+        },
+        verify=False,
+        hint=lambda _: 'cdc-lake query "SELECT * FROM order_items LIMIT 5"',
+    ),
+    "moma": PipelineDemo(
+        title="MoMA",
+        prepare=server.ensure_database,
+        unload=moma_sample.unload,
+        load=_load_moma,
+        stories={
+            "redated": ("an artwork gets another year", moma.change_year),
+            "changed": ("an artist is updated five times and deleted", moma.change_artist),
+        },
+        verify=True,
+        hint=_earlier_state,
+    ),
+}

@@ -1,0 +1,104 @@
+"""MoMA's demo: an artwork's year, and six changes of an artist, followed to both targets.
+
+The copy-on-write target shows each commit. Of the merge-on-read target, the catalog's `_ro` table shows the state of
+the last compaction, and `_rt` each commit. After an interruption each function can be called again: it first restores
+the sample's row.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from functools import partial
+
+from cdc_lake.demo.scene import RunStages, Scene, Story
+from cdc_lake.samples.moma import stories
+
+_TO_LAKE = ("topic", "raw", "lake")
+_TARGETS = ("cow", "mor")
+_DELETED = "__deleted"
+
+
+def change_year(scene: Scene, run_stages: RunStages) -> Story:
+    """Set the year of 'Picador (La Pique)' from 1959 to 1960, before and after a compaction."""
+    observer, merged = scene.observers["artworks"], scene.lake_table("artworks", "mor")
+    with closing(observer.login.connect()) as connection:
+        artwork_id, restored = stories.set_artwork_year(connection, stories.YEAR)
+        if restored:
+            run_stages(*_TO_LAKE, table="artworks", light=True)
+            scene.compact(merged)
+        stories.set_artwork_year(connection, stories.NEW_YEAR)
+    run_stages(*_TO_LAKE, table="artworks", light=True)
+    year = 'SELECT "date" FROM "{}"."{}" WHERE artwork_id = {}'
+    base_files = year.format(merged.database, merged.catalog_table, artwork_id)
+    cow = observer.scalar(year.format(observer.table.database, observer.table.view, artwork_id))
+    before, newest = observer.scalar(base_files), scene.row(merged, artwork_id)
+    scene.compact(merged)
+    seen = {
+        "artwork_id": artwork_id,
+        "year_in_cow": cow,
+        "year_in_rt": None if newest is None else newest["date"],
+        "year_in_ro_before_compaction": before,
+        "year_in_ro_after_compaction": observer.scalar(base_files),
+    }
+    old, new = stories.YEAR, stories.NEW_YEAR
+    return {**seen, "ok": list(seen.values()) == [artwork_id, new, new, old, new]}
+
+
+def change_artist(scene: Scene, run_stages: RunStages) -> Story:
+    """Update artist 441 five times and delete it, each change in a commit of its own; read the six states again."""
+    observer = scene.observers["artists"]
+    tables = {name: scene.lake_table("artists", name) for name in _TARGETS}
+    instants: dict[str, list[str]] = {name: [] for name in _TARGETS}
+    with closing(observer.login.connect()) as connection:
+        if stories.restore_artist(connection):
+            run_stages(*_TO_LAKE, table="artists", light=True)
+            scene.compact(tables["mor"])
+        updates = [partial(stories.update_artist, connection, *update) for update in stories.ARTIST_UPDATES]
+        for change in (*updates, partial(stories.delete_artist, connection)):
+            change()
+            run_stages(*_TO_LAKE, table="artists", light=True)
+            for name, table in tables.items():
+                instants[name].append(scene.instant(table))
+    states = {name: [_state(scene, name, instant) for instant in instants[name]] for name in _TARGETS}
+    merged = tables["mor"]
+    base_files = (
+        f'SELECT count(*) FROM "{merged.database}"."{merged.view}" '  # noqa: S608 - validated identifiers
+        f"WHERE artist_id = {stories.ARTIST_ID}"
+    )
+    before = observer.scalar(base_files)
+    scene.compact(merged)
+    run_stages("dataset", "dashboard")
+    artist_names = (
+        f'SELECT count(artist) FROM "{observer.table.database}".collection '  # noqa: S608 - as above
+        f"WHERE artist_id = {stories.ARTIST_ID}"
+    )
+    seen = {
+        "artist_id": stories.ARTIST_ID,
+        "states": states["cow"],
+        "states_in_mor_equal": states["mor"] == states["cow"],
+        "in_ro_before_compaction": before > 0,
+        "in_ro_after_compaction": observer.scalar(base_files) > 0,
+        "artworks_with_name_in_dataset": observer.scalar(artist_names),
+        "instants": instants,
+    }
+    expected = [stories.ARTIST_ID, _expected(), True, True, False, 0, instants]
+    return {**seen, "ok": list(seen.values()) == expected}
+
+
+def _state(scene: Scene, target: str, instant: str) -> str:
+    row = scene.row(scene.lake_table("artists", target), stories.ARTIST_ID, instant)
+    return "missing" if row is None else "deleted" if row[_DELETED] else _text(row)
+
+
+def _expected() -> list[str]:
+    """Return the artist's state after each change."""
+    row, states = dict(stories.ARTIST), []
+    for column, value in stories.ARTIST_UPDATES:
+        row[column] = value
+        states.append(_text(row))
+    return [*states, "deleted"]
+
+
+def _text(row: dict[str, object]) -> str:
+    """Return the artist's values, separated by blanks, without the id."""
+    return " ".join(str(row[column] or "–") for column in stories.ARTIST_COLUMNS[1:])  # noqa: RUF001 - a dash for NULL

@@ -1,0 +1,76 @@
+"""What a demo's story works with: readers of each table, runs of the pipeline's stages, and compaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from cdc_lake import profile, reading
+from cdc_lake.contract.objects.store import ObjectStore
+from cdc_lake.contract.table import timeline
+from cdc_lake.demo.observe import Observer
+from cdc_lake.pipeline.automation.maintenance_schedules import COMPACTION
+from cdc_lake.pipeline.bucket_location import location
+from cdc_lake.pipeline.naming import STAGES, Flow, TableFlow
+
+AFTER_SOURCE = STAGES[1:]
+
+Story = dict[str, Any]
+"""What a story has seen: first the id of the row that it changed, last `ok`, whether that is what was expected."""
+
+
+class RunStages(Protocol):
+    """Materialises stages, of all tables or of one, with all their checks or with the light ones only."""
+
+    def __call__(self, *stages: str, table: str | None = None, light: bool = False) -> None:
+        """Materialise the stages."""
+
+
+class Scene:
+    """One pipeline during its demo."""
+
+    def __init__(self, flow: Flow, resources: Mapping[str, Any], store: ObjectStore) -> None:
+        self.flow = flow
+        self.resources = resources
+        self.store = store
+        self.observers = {table.name: Observer(table, resources, store) for table in flow.tables}
+
+    @property
+    def observer(self) -> Observer:
+        """The observer of the first table."""
+        return self.observers[self.flow.tables[0].name]
+
+    def lake_table(self, name: str, target: str) -> TableFlow:
+        """Return a table in a target."""
+        [found] = [each for each in self.flow.lake_tables if (each.name, each.target.name) == (name, target)]
+        return found
+
+    def instant(self, table: TableFlow) -> str:
+        """Return the instant of a lake table's newest commit, which must exist."""
+        commit = timeline.last_commit(self.store, table.lake_prefix)
+        if commit is None:
+            raise AssertionError(f"{table.lake_table} has no commit")
+        return commit.instant
+
+    def row(self, table: TableFlow, row_id: int, as_of: str | None = None) -> dict[str, Any] | None:
+        """Return a row of a lake table with all its commits, or as of an instant; None if there is none."""
+        session = self._spark().session()
+        [key] = table.spec.key
+        found = reading.rows(session, table, location(self.resources["store"]), as_of).where(f"`{key}` = {row_id}")
+        rows = [row.asDict() for row in found.collect()]
+        if len(rows) > 1:
+            raise AssertionError(f"{table.lake_table} has {len(rows)} rows with {key} {row_id}")
+        return rows[0] if rows else None
+
+    def compact(self, table: TableFlow) -> None:
+        """Merge a table's log files into base files, as the hourly job does."""
+        spec = COMPACTION.spec(table, location(self.resources["store"]), f"demo of {self.flow.name}")
+        self._spark().run(COMPACTION.job, spec)
+
+    @staticmethod
+    def _spark() -> Any:  # noqa: ANN401 - LocalSpark, whose module only the local profile imports
+        return profile.spark()
+
+
+RunStory = Callable[[Scene, RunStages], Story]
+"""A story: changes the source, runs stages, and returns what it has seen. After an interruption it is called again."""

@@ -1,0 +1,42 @@
+"""Store a record that cannot be in a raw object as a dead letter; record_formats.py decides.
+
+jobs/apply has a writer for records that cannot be read.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from cdc_lake.contract.errors import TooManyDeadLettersError
+from cdc_lake.contract.objects import dead_letters
+from cdc_lake.contract.objects.dead_letters import DeadLetter
+from cdc_lake.contract.objects.store import ObjectStore
+
+
+def write(
+    store: ObjectStore, pipeline: str, topic: str, epoch: int, batch: pa.RecordBatch, row: int, reason: str
+) -> DeadLetter:
+    """Store the value of a record of a batch (see RawWriter), and return its dead letter."""
+    record = {name: batch.column(name)[row].as_py() for name in batch.schema.names}
+    letter = DeadLetter.of(
+        topic,
+        record["partition"],
+        record["offset"],
+        reason,
+        record["value"],
+        epoch=epoch,
+        key=record["key"],
+        headers=[(header["key"], header["value"]) for header in record["headers"] or ()],
+    )
+    dead_letters.put_value(store, pipeline, letter, record["value"])
+    return letter
+
+
+def too_many(topic: str, limit: int, reason: str, partition: int, offset: int) -> TooManyDeadLettersError:
+    """Return the error for more dead letters than the limit; the producer is probably faulty."""
+    return TooManyDeadLettersError(
+        f"Cannot land topic {topic}: more than {limit} records cannot be stored in raw objects; the last one, "
+        f"partition {partition}, offset {offset}, because {reason}. Nothing was committed. "
+        f"`cdc-lake topic peek {topic}` shows the topic's records. If they are correct, raise dead_letter_limit in the "
+        "pipeline's YAML."
+    )

@@ -1,0 +1,54 @@
+"""compact: merge the log files of a merge-on-read table into new base files.
+
+Readers of base files only (Athena's and Trino's `<table>_ro`) see a change after the next compaction. The commit of a
+compaction keeps the checkpoint, and no row changes.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from cdc_lake.contract.table import failed_writes, lease, timeline
+from cdc_lake.jobs.apply.upsert import UpsertSpec
+from cdc_lake.jobs.executor_errors import contract_errors
+from cdc_lake.jobs.hudi import recovery
+
+
+@dataclass(frozen=True)
+class CompactSpec:
+    """The table to compact."""
+
+    table: UpsertSpec
+
+
+@dataclass(frozen=True)
+class CompactReport:
+    """The result of one run; `commit` is None if there were no log files. Sizes are those of the new base files."""
+
+    commit: timeline.Commit | None
+    seconds: float
+
+
+@contract_errors()
+def run(spark: SparkSession, spec: CompactSpec) -> CompactReport:
+    """Compact the table, or complete a compaction that was interrupted.
+
+    Raises LeaseHeldError and LeaseLostError; then nothing is committed, and the next run completes the compaction.
+    """
+    started = time.monotonic()
+    table = spec.table
+    store = table.location.store()
+    with lease.held(store, table.lease_key, table.owner, table.lease_seconds, table.lease_wait_seconds) as held:
+        before = recovery.recover(spark, store, table.prefix, table.hudi_table())
+        if before is None:
+            return CompactReport(None, time.monotonic() - started)
+        pending = failed_writes.pending_compactions(store, table.prefix)
+        held.check()
+        hudi_table = table.hudi_table()
+        before_commit = recovery.before_commit(store, table.prefix, hudi_table, held)
+        instant = hudi_table.compact(spark, pending, before_commit)
+        commit = None if instant is None else timeline.commit_at(store, table.prefix, instant)
+    return CompactReport(commit, time.monotonic() - started)

@@ -1,0 +1,1 @@
+"""The sensors of a pipeline, which launch its runs."""

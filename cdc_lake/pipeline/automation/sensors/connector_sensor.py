@@ -1,0 +1,113 @@
+"""The sensor that restarts failed connector tasks with growing pauses, and examines the stream."""
+
+import time
+
+import dagster as dg
+from pydantic import BaseModel
+
+from cdc_lake.contract.errors import SourceBrokenError
+from cdc_lake.pipeline.automation.jobs import Job, Jobs
+from cdc_lake.pipeline.automation.run_requests import BACKOFF_SECONDS, Tick, backoff, launch
+from cdc_lake.pipeline.bucket_location import location
+from cdc_lake.pipeline.naming import Flow, SourcePostgres
+from cdc_lake.pipeline.source_health import stream_continuity
+from resources.connect.connector_interface import FAILED, Connectors, ConnectorStatus
+from resources.kafka.resource import Kafka
+from resources.object_store import ObjectStore
+from resources.postgres.resource import Postgres
+
+_EXAMINE_EVERY_SECONDS = 30
+
+
+class _Restarts(BaseModel):
+    """The connector sensor's cursor: the number of restarts, the time of the last one, and the time of the last
+    examination of the stream (seconds since 1970).
+    """
+
+    count: int = 0
+    at: float = 0.0
+    examined: float = 0.0
+
+
+def build(flow: Flow, jobs: Jobs, seconds: int) -> dg.SensorDefinition:
+    """Return the sensor of a pipeline, which runs every `seconds`."""
+
+    @dg.sensor(
+        name=f"{flow.name}_connector",
+        job=jobs.definitions[jobs.connect.name],
+        minimum_interval_seconds=seconds,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=(
+            f"Restarts failed tasks of {flow.connector} with growing pauses, and examines whether its stream is "
+            "complete."
+        ),
+    )
+    def connector(
+        context: dg.SensorEvaluationContext,
+        postgres: Postgres,
+        kafka: Kafka,
+        connect: dg.ResourceParam[Connectors],
+        store: ObjectStore,
+    ) -> Tick:
+        status = connect.status(flow.connector)
+        if status is None:
+            return dg.SkipReason(f"there is no connector {flow.connector} yet")
+        now = time.time()
+        before = _Restarts.model_validate_json(context.cursor) if context.cursor else _Restarts()
+        if status.state != FAILED and not status.failed_tasks:
+            # A task that fails again soon after its restart must not reset the pauses.
+            if status.is_running() and now >= before.at + BACKOFF_SECONDS[-1]:
+                before = _Restarts(examined=before.examined)
+            if now >= before.examined + _EXAMINE_EVERY_SECONDS:
+                if faults := _faults(flow, flow.source_postgres(postgres), kafka, connect, store):
+                    return dg.SkipReason(faults)
+                before = before.model_copy(update={"examined": now})
+            context.update_cursor(before.model_dump_json())
+            return dg.SkipReason(f"{flow.connector} is {status.state}, no task has failed")
+        wait = before.at + backoff(before.count) - now if before.count else 0
+        if wait > 0:
+            return dg.SkipReason(f"{_failure(status)}; next restart in {wait:.0f} s")
+        if faults := _faults(flow, flow.source_postgres(postgres), kafka, connect, store):
+            return dg.SkipReason(f"not restarted: {faults}")
+        return _restart(
+            context, flow, jobs.connect, connect, status, _Restarts(count=before.count + 1, at=now, examined=now)
+        )
+
+    return connector
+
+
+def _restart(
+    context: dg.SensorEvaluationContext,
+    flow: Flow,
+    job: Job,
+    connect: Connectors,
+    status: ConnectorStatus,
+    after: _Restarts,
+) -> Tick:
+    """Restart what has failed; if that is not possible, launch a run of the topic, which re-creates the connector."""
+    if not connect.can_restart(status):
+        context.log.warning(f"{_failure(status)}: a run of the topic re-creates the connector")
+        tick = launch(context, job, f"connector:{flow.connector}:{after.at:.0f}")
+        if isinstance(tick, dg.SensorResult):
+            context.update_cursor(after.model_dump_json())
+        return tick
+    restarted = connect.restart_failed(flow.connector)
+    context.update_cursor(after.model_dump_json())
+    tasks = f"tasks {list(restarted)} of {flow.connector}" if restarted else flow.connector
+    message = f"restarted {tasks} ({_failure(status)}); next restart in {backoff(after.count)} s at the earliest"
+    context.log.warning(message)
+    return dg.SkipReason(message)
+
+
+def _faults(flow: Flow, postgres: SourcePostgres, kafka: Kafka, connect: Connectors, store: ObjectStore) -> str:
+    """Return the error that the stages would raise about the connector's stream; "" if the stream is complete."""
+    try:
+        stream_continuity.require_whole(flow, postgres, kafka, connect, location(store).store())
+    except SourceBrokenError as error:
+        return error.user_message
+    return ""
+
+
+def _failure(status: ConnectorStatus) -> str:
+    causes = "; ".join(task.cause for task in status.failed_tasks)
+    return f"task failed: {causes}" if causes else str(status)

@@ -1,0 +1,127 @@
+"""The sensor `<pipeline>_watch`: evaluates the checks that can run without a Dagster run, and publishes metrics.
+
+Dagster evaluates checks in runs. If the connector stops, no records arrive and no run is launched, so the last check
+results stay green. Sensors never materialise source, and topic only to re-create a connector, so the checks of these
+assets otherwise run only when a person launches a run. This sensor evaluates the checks without a run, and reports the
+results that changed.
+"""
+
+import inspect
+import json
+import time
+from collections.abc import Mapping, Sequence
+
+import dagster as dg
+
+from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.source.epochs import Epochs
+from cdc_lake.pipeline.automation import pipeline_metrics
+from cdc_lake.pipeline.bucket_location import location
+from cdc_lake.pipeline.checks import all_checks, tiers
+from cdc_lake.pipeline.checks.light import LightCheck
+from cdc_lake.pipeline.naming import Flow
+from resources.aws.metrics import Metrics
+from resources.connect.connector_interface import Connectors
+from resources.errors import ResourceError
+from resources.kafka.resource import Kafka
+from resources.object_store import ObjectStore
+from resources.postgres.resource import Postgres
+
+EVERY_SECONDS = 30
+INFREQUENT_EVERY_SECONDS = 300
+"""The interval of checks whose result changes only in a run or by an action of a person (DDL, `cdc-lake dlq`)."""
+REPEAT_SECONDS = 1800
+"""An unchanged result is stored again after this time, to show that the check is still evaluated. That is 48 rows per
+check and day in Dagster's storage; storing each evaluation would be 2,880."""
+FREQUENT_CHECKS = ("connector_running", "slot_healthy", "watermark_fresh")
+INFREQUENT_CHECKS = ("topic_contract", "replica_identity_full", "truncate_refused", "dead_letters_empty")
+
+
+def build(flow: Flow) -> dg.SensorDefinition:
+    """Return the health sensor of a pipeline."""
+    checks = [check for table in flow.tables for check in all_checks.light(table)]
+
+    @dg.sensor(
+        name=f"{flow.name}_watch",
+        minimum_interval_seconds=EVERY_SECONDS,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=(
+            f"Evaluates {', '.join(FREQUENT_CHECKS)}, and every {INFREQUENT_EVERY_SECONDS // 60} minutes "
+            f"{', '.join(INFREQUENT_CHECKS)}, without a run, and publishes the metrics that the alarms use."
+        ),
+    )
+    def health_sensor(
+        context: dg.SensorEvaluationContext,
+        postgres: Postgres,
+        kafka: Kafka,
+        connect: dg.ResourceParam[Connectors],
+        store: ObjectStore,
+        metrics: dg.ResourceParam[Metrics],
+    ) -> dg.SensorResult:
+        epochs = Epochs(location(store).store(), flow.name)
+        epoch = epochs.current()
+        if epoch is None or epochs.completion(epoch.number) is None:
+            return dg.SensorResult(skip_reason=f"pipeline {flow.name} has not started, or its snapshot is running")
+        resources = {"postgres": postgres, "kafka": kafka, "connect": connect, "store": store}
+        now = time.time()
+        last = json.loads(context.cursor).get("settings", 0.0) if context.cursor else 0.0
+        all_pending = now >= last + INFREQUENT_EVERY_SECONDS
+        pending = [check for check in checks if all_pending or check.key.name in FREQUENT_CHECKS]
+        results = {check.key: _evaluate(check, resources) for check in pending}
+        if len(pending) == len(checks):
+            context.update_cursor(json.dumps({"settings": now}))
+        failed = [f"{'/'.join(key.asset_key.path)}:{key.name}" for key, result in results.items() if not result.passed]
+        message = f"failed: {', '.join(failed)}" if failed else f"{len(results)} checks passed"
+        if failure := _send_metrics(flow, kafka, store, metrics):
+            context.log.warning(failure)
+            message = f"{message}; {failure}"
+        return dg.SensorResult(asset_events=_changed(context.instance, results, now), skip_reason=message)
+
+    return health_sensor
+
+
+def _changed(
+    instance: dg.DagsterInstance, results: Mapping[dg.AssetCheckKey, dg.AssetCheckResult], now: float
+) -> Sequence[dg.AssetCheckEvaluation]:
+    """Return the results that differ from the stored ones, and those whose stored result is REPEAT_SECONDS old.
+
+    A check that a run is about to evaluate is left to that run.
+    """
+    stored = instance.event_log_storage.get_latest_asset_check_execution_by_key(list(results))
+    events = []
+    for key, result in results.items():
+        last = stored.get(key)
+        same = last is not None and last.status.value in ("PLANNED", "SUCCEEDED" if result.passed else "FAILED")
+        if last is not None and same and now < last.create_timestamp + REPEAT_SECONDS:
+            continue
+        events.append(
+            dg.AssetCheckEvaluation(
+                asset_key=key.asset_key,
+                check_name=key.name,
+                passed=result.passed,
+                metadata=result.metadata or {},
+                severity=result.severity,
+                description=result.description,
+            )
+        )
+    return events
+
+
+def _send_metrics(flow: Flow, kafka: Kafka, store: ObjectStore, metrics: Metrics) -> str:
+    """Send the pipeline's metrics. Return "" on success, else the error.
+
+    The alarm on the watermark's age treats missing data as a breach.
+    """
+    try:
+        metrics.put(flow.name, pipeline_metrics.now(flow, kafka, store))
+    except (ContractError, ResourceError) as error:
+        return f"Cannot send the metrics of {flow.name}: {error}"
+    return ""
+
+
+def _evaluate(check: LightCheck, resources: Mapping[str, object]) -> dg.AssetCheckResult:
+    """Return the check's result: a failed result if the check raises ContractError or ResourceError."""
+    try:
+        return check.find(**{name: resources[name] for name in inspect.signature(check.find).parameters})
+    except (ContractError, ResourceError) as error:
+        return dg.AssetCheckResult(passed=False, description=str(error), metadata=tiers.LATENESS)

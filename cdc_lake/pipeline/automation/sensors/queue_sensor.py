@@ -1,0 +1,156 @@
+"""The sensor that reads S3 events from a queue, to launch runs sooner than the listing sensors would.
+
+A message is only a hint which table to examine: the sensor finds pending runs by listing, as the listing sensors do,
+with the same position, run key and tags. Lost, repeated and reordered messages therefore change only the time. There is
+one sensor for all pipelines, because the bucket has one queue. It exists if the profile has a resource `queue`.
+
+A message is deleted in the tick after the one that requested its run (or found that no run is needed): by then Dagster
+has stored the request. A target whose run cannot be launched yet is kept in the cursor without its messages. The queue
+delivers an unreadable message again, and finally moves it to its dead-letter queue.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any, Literal
+
+import dagster as dg
+
+from cdc_lake.contract.errors import ContractError, UnreadableEventError
+from cdc_lake.pipeline.automation.jobs import Jobs
+from cdc_lake.pipeline.automation.pending_runs import pending_adoption, pending_apply
+from cdc_lake.pipeline.automation.run_requests import Pending, Tick, described
+from cdc_lake.pipeline.automation.sensors.queue_cursor import Cursor, Target
+from cdc_lake.pipeline.automation.sensors.table_runs import apply_name, launch_apply, launch_land
+from cdc_lake.pipeline.naming import Flow, TableFlow
+from cdc_lake.pipeline.operations import landing_modes
+from resources.aws.sqs import Message, Sqs
+from resources.kafka.resource import Kafka
+from resources.object_store import ObjectStore
+
+NAME = "raw_events"
+_EVERY_SECONDS = 5
+_MAX_WAITING_MESSAGES = 500
+"""The maximum number of messages in the cursor; further messages stay in the queue."""
+_DEAD_LETTERS_EVERY_SECONDS = 300
+
+
+def build(pipelines: Sequence[tuple[Flow, Jobs]], definitions: Mapping[str, Any]) -> dg.SensorDefinition:
+    """Return the sensor of all pipelines; `definitions` are the definitions of their jobs, by name."""
+    tables = {(flow.name, table.name): table for flow, _ in pipelines for table in flow.tables}
+    jobs_by_pipeline = {flow.name: jobs for flow, jobs in pipelines}
+
+    @dg.sensor(
+        name=NAME,
+        jobs=[definitions[job.name] for jobs in jobs_by_pipeline.values() for job in (jobs.land, jobs.apply)],
+        minimum_interval_seconds=_EVERY_SECONDS,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Launches landing and apply runs as soon as the queue reports new raw objects and manifests.",
+    )
+    def raw_events(context: dg.SensorEvaluationContext, queue: Sqs, kafka: Kafka, store: ObjectStore) -> Tick:
+        cursor = Cursor.model_validate_json(context.cursor) if context.cursor else Cursor()
+        for refused in queue.delete(cursor.done):
+            context.log.warning(
+                f"Cannot delete a message of {queue.queue_url}: {refused}. The queue will deliver it again."
+            )
+        cursor.done = []
+        full = len(cursor.waiting_messages) >= _MAX_WAITING_MESSAGES
+        if full:
+            context.log.warning(
+                f"{len(cursor.waiting_messages)} messages wait for their runs: further messages stay in "
+                f"{queue.queue_url}"
+            )
+        for message in queue.receive() if not full else ():
+            try:
+                cursor.add_message(message, store.bucket, tables.values())
+            except UnreadableEventError as error:
+                context.log.warning(_unreadable(queue, message, error))
+        if time.time() >= cursor.looked_at + _DEAD_LETTERS_EVERY_SECONDS:
+            cursor.looked_at = time.time()
+            if warning := _dead_letters_warning(queue):
+                context.log.warning(warning)
+        # Drop targets of pipelines that were removed.
+        cursor.resolve({target for target in cursor.pending_targets() if target[:2] not in tables})
+        requests, skipped = _requests(context, cursor, tables, jobs_by_pipeline, kafka, store)
+        context.update_cursor(cursor.model_dump_json())
+        if requests:
+            return dg.SensorResult(run_requests=requests)
+        return dg.SkipReason(described(skipped) or "no message reports a new object of a pipeline")
+
+    return raw_events
+
+
+def _requests(
+    context: dg.SensorEvaluationContext,
+    cursor: Cursor,
+    tables: Mapping[tuple[str, str], TableFlow],
+    jobs_by_pipeline: Mapping[str, Jobs],
+    kafka: Kafka,
+    store: ObjectStore,
+) -> tuple[list[dg.RunRequest], dict[str, str]]:
+    """Request the runs that the targets' own sensors would request; return why the other targets have no request.
+
+    Resolves the targets in the cursor whose runs are requested or not needed, and defers the others.
+    """
+    requests: list[dg.RunRequest] = []
+    skipped: dict[str, str] = {}
+    launched: set[tuple[str, str]] = set()
+    by_run = groupby(sorted(cursor.pending_targets(), key=_run), key=_run)
+    for (pipeline, purpose), targets in by_run:
+        pending: dict[str, Pending] = {}
+        for target in targets:
+            if target[:2] in launched:
+                skipped["/".join(target)] = "this tick already requests a run of this table"
+                cursor.defer(target)
+                continue
+            try:
+                pending[target[1]] = _pending(target, tables[target[:2]], kafka, store)
+            except ContractError as error:  # one table's error must not stop the others; its own sensor reports it
+                skipped["/".join(target)] = error.user_message
+                cursor.keep_one_message(target)
+        launch = launch_apply if purpose == "apply" else launch_land
+        found = launch(context, jobs_by_pipeline[pipeline], pending)
+        requests += [found.request] if found.request else []
+        for table, position in pending.items():
+            target = (pipeline, table, purpose)
+            if table in found.skipped and not isinstance(position, dg.SkipReason):
+                cursor.defer(target)  # its run must wait
+            else:
+                cursor.resolve({target})
+        launched |= {(pipeline, table) for table in pending if table not in found.skipped}
+        skipped |= {f"{pipeline}/{table}/{purpose}": reason for table, reason in found.skipped.items()}
+    return requests, skipped
+
+
+def _pending(target: Target, table: TableFlow, kafka: Kafka, store: ObjectStore) -> Pending:
+    if target[2] == "apply":
+        return pending_apply(table, store, apply_name(table.pipeline))
+    sink = landing_modes.sink(table)
+    if sink is None:
+        return dg.SkipReason("the land job now lands this table")
+    return pending_adoption(table, sink, kafka, store)
+
+
+def _run(target: Target) -> tuple[str, Literal["land", "apply"]]:
+    """Return pipeline and purpose of a target's run; "apply" sorts before "land"."""
+    return target[0], target[2]
+
+
+def _unreadable(queue: Sqs, message: Message, error: UnreadableEventError) -> str:
+    return (
+        f"Cannot read message {message.id} of {queue.queue_url}: it is not an S3 event: {error.user_message}. It stays "
+        f"there, and goes to the dead-letter queue after its last receipt (this was number {message.receipts})."
+    )
+
+
+def _dead_letters_warning(queue: Sqs) -> str | None:
+    """Return a warning if there is no dead-letter queue, or if it contains messages."""
+    found = queue.dead_letters()
+    if found is None:
+        return f"{queue.queue_url} has no dead-letter queue: unreadable messages are delivered again until they expire"
+    if not found.messages:
+        return None
+    return (
+        f"Dead-letter queue {found.arn} is not empty (messages: {found.messages}): they could not be handled in "
+        f"{found.after} receipts. Listing finds their objects. Read them, fix their sender, and purge or redrive them."
+    )

@@ -1,0 +1,72 @@
+"""The configuration of a pipeline's source connector: a file in `connectors/`, filled in with the pipeline's values."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from cdc_lake.pipeline.naming import Flow, SourcePostgres, TableFlow
+from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
+from resources.connect.config_template import render, table_pattern
+from resources.deployment import Deployment
+
+CONNECTORS = Path(__file__).parents[2] / "connectors"
+PARTS = ("converters", "snapshots")
+"""The folders of files that only complete the others."""
+_TABLES = "table.include.list"
+
+
+def connector_config(flow: Flow, postgres: SourcePostgres, deployment: Deployment) -> dict[str, str]:
+    """Return a pipeline's source connector configuration: `connectors/debezium-postgres.json` with its values.
+
+    A file of the same name in `connectors/<pipeline>/` replaces it. For Avro, `connectors/converters/` has the settings
+    of the converters.
+    """
+    own = CONNECTORS / flow.name / "debezium-postgres.json"
+    source, stream = flow.spec.source, flow.spec.stream
+    registry = {}
+    if stream.registry is not None:
+        registry = {
+            "registry_url": deployment.registry_url,
+            "registry_authorization": deployment.registry_authorization,
+        }
+    return render(
+        own if own.is_file() else CONNECTORS / own.name,
+        {
+            "host": deployment.source_host,
+            "port": str(postgres.port),
+            "user": postgres.capture_role or postgres.login().user,
+            "password": deployment.password_reference,
+            "database": source.database,
+            "slot": flow.slot,
+            "publication": source.publication,
+            "prefix": flow.spec.stream.prefix,
+            # The heartbeat first, so that a snapshot's heartbeat arrives before its other rows.
+            "tables": table_pattern((source.schema_, name) for name in [HEARTBEAT_TABLE, *source.tables]),
+            "schema": source.schema_,
+            "partitions": str(flow.spec.stream.partitions),
+            "retention_ms": str(flow.retention_ms),
+            "exactly_once": deployment.exactly_once,
+            "record_bytes": str(deployment.record_bytes),
+            **registry,
+        },
+        None if stream.registry is None else CONNECTORS / "converters" / f"{stream.format}-{stream.registry}.json",
+    )
+
+
+def with_incremental_snapshots(flow: Flow, config: Mapping[str, str]) -> dict[str, str]:
+    """Return a configuration with `connectors/snapshots/incremental.json`; settings of the pipeline's own file win.
+
+    Only a connector whose first snapshot is complete may have it: the notification of a starting snapshot carries an
+    empty offset, and a connector that is killed right after it would take that for a completed snapshot.
+    """
+    values = {
+        "schema": flow.spec.source.schema_,
+        "signal_table": flow.signal_table,
+        "notification_topic": flow.notification_topic,
+    }
+    return render(CONNECTORS / "snapshots" / "incremental.json", values) | dict(config)
+
+
+def captures(config: Mapping[str, str], table: TableFlow) -> bool:
+    """Return whether a connector with this configuration captures the table."""
+    listed = config.get(_TABLES)
+    return listed is None or table_pattern([(table.pipeline.spec.source.schema_, table.name)]) in listed.split(",")

@@ -1,0 +1,239 @@
+"""Add tables to a running pipeline by Debezium's incremental snapshot, without reading the other tables again.
+
+Each step can be repeated (docs/decisions/0046-add-a-table-without-a-new-epoch.md):
+
+1. Record the join beside the epoch, with the topic's first offsets.
+2. Wait until every transaction has ended that was open when the table was published: its earlier writes are not.
+3. Stop the connector, which does not capture the table. The topic asset starts it with the new configuration.
+4. Send a signal for the table, and wait until the connector notifies that it has read the table.
+5. After a barrier, mark the join complete: from then on the table is landed and applied.
+
+The topic asset of any table does steps 1 to 3 for all new tables; that of a new table does the others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from cdc_lake.contract import failpoints
+from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.objects.chain import Chain
+from cdc_lake.contract.objects.store import ObjectStore
+from cdc_lake.contract.source.epochs import Epoch, Epochs, Join, Joined, Start
+from cdc_lake.contract.source.schema_registry import readable
+from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline.connector_config import captures
+from cdc_lake.pipeline.naming import Flow, SourcePostgres, TableFlow
+from cdc_lake.pipeline.operations.epoch_opening import open_epoch
+from cdc_lake.pipeline.registry_location import registry_location
+from cdc_lake.pipeline.source_health import schema_capture
+from resources.connect.connector_interface import Connectors
+from resources.deployment import Deployment
+from resources.kafka.resource import Kafka
+from resources.waiting import until
+
+_READ = ("SUCCEEDED", "EMPTY")
+_SCAN_COMPLETED = ("Incremental Snapshot", "TABLE_SCAN_COMPLETED")
+
+
+def joining(flow: Flow, epoch: Epoch) -> list[TableFlow]:
+    """Return the tables of the pipeline whose rows are not completely in Kafka, in the order of the YAML."""
+    return [table for table in flow.tables if not epoch.contains(table.topic)]
+
+
+def require_captured(flow: Flow, kafka: Kafka, config: Mapping[str, str] | None, epoch: Epoch) -> None:
+    """Raise ContractError if the connector skipped changes of a table: its name was not in the YAML for a while.
+
+    `config` is the connector's present configuration. A join that was interrupted before the connector captured the
+    table can be continued: nothing was streamed.
+    """
+    skipped = [
+        table.name
+        for table in flow.tables
+        if config is not None
+        and table.topic in epoch.starts
+        and not captures(config, table)
+        and not (
+            table.topic in epoch.joining and kafka.written_offsets(table.topic) == epoch.starts[table.topic].offsets
+        )
+    ]
+    if skipped:
+        raise ContractError(
+            f"Cannot start connector {flow.connector}: it does not capture {', '.join(skipped)}, which pipeline "
+            f"{flow.name} had before, so that changes are lost. Run `cdc-lake resnapshot {flow.name}`, which reads all "
+            "tables again."
+        )
+
+
+def begin(
+    flow: Flow,
+    postgres: SourcePostgres,
+    kafka: Kafka,
+    connect: Connectors,
+    store: ObjectStore,
+    epoch: Epoch,
+    settings: Mapping[str, str],
+    deployment: Deployment,
+) -> Epoch:
+    """Do steps 1 to 3 for the tables that are new to the epoch, whose topics exist; return the epoch with its joins.
+
+    `settings` are those of the connector, for the topics that it needs in addition.
+    Raises ContractError if a table needs a resnapshot, WaitTimedOut if a transaction stays open, and what the
+    connector and the barrier raise.
+    """
+    epochs = Epochs(store, flow.name)
+    for table in joining(flow, epoch):
+        if table.topic not in epoch.starts:
+            for topic in (flow.signal_topic, flow.notification_topic):
+                kafka.ensure_topic(topic, flow.spec.stream.partitions, flow.topic_settings(settings))
+            _require_new(table, postgres, kafka, epochs, epoch)
+            epochs.join(epoch.number, table.name, _join(table, kafka))
+    failpoints.reached("topic.after_join")
+    epoch = epochs.read(epoch.number)
+    config = connect.get(flow.connector)
+    tables = joining(flow, epoch)
+    if config is None or all(captures(config, table) for table in tables):
+        return epoch
+    names = ", ".join(table.name for table in tables)
+    written = postgres.next_xid()
+    until(
+        postgres.oldest_open_xid,
+        lambda oldest: oldest >= written,
+        seconds=deployment.snapshot_seconds,
+        what=f"all transactions before {written} to end, which may have changed {names} before it was published",
+        hint="End the oldest one (pg_stat_activity, pg_prepared_xacts), then materialise the topic again.",
+        pause_seconds=deployment.poll_seconds,
+    )
+    # Servers before 16.9, 15.13 and 14.18 decode a table as not published after such a transaction, until the reader
+    # connects again: the connector has to pass these transactions before it is restarted.
+    connect.put(flow.connector, config)  # an earlier attempt may have stopped it
+    table_progress.barrier_while_running(
+        postgres, kafka, connect, flow, deployment.snapshot_seconds, deployment.poll_seconds
+    )
+    # A task that still has the old configuration would ignore the signal.
+    connect.halt(flow.connector, config)
+    failpoints.reached("topic.after_halt")
+    return epoch
+
+
+def _require_new(table: TableFlow, postgres: SourcePostgres, kafka: Kafka, epochs: Epochs, epoch: Epoch) -> None:
+    """Raise ContractError if an incremental snapshot cannot complete the table in this epoch."""
+    flow = table.pipeline
+    what = f"Cannot add table {table.name} to the running pipeline {flow.name}"
+    if epochs.completion(epoch.number) is None:
+        raise ContractError(
+            f"{what}: its first snapshot is not complete. Take the table out of the YAML, materialise a topic of "
+            f"{flow.name}, and add the table again."
+        )
+    if Chain(epochs.store, flow.name, table.topic).head() is not None or any(
+        kafka.written_offsets(table.topic).values()
+    ):
+        raise ContractError(
+            f"{what}: topic {table.topic} has records already: the table was in the pipeline before, or another "
+            f"program writes the topic. Run `cdc-lake resnapshot {flow.name}`, which reads all tables again."
+        )
+    schema_capture.require_snapshot_safe_dates(table, postgres)
+
+
+def _join(table: TableFlow, kafka: Kafka) -> Join:
+    found = kafka.topic(table.topic)
+    if found is None:
+        raise ContractError(
+            f"Cannot add table {table.name}: topic {table.topic} was deleted right after it was created. Find out "
+            "which program deletes it."
+        )
+    return Join(
+        topic=table.topic,
+        start=Start(topic_id=found.topic_id, offsets=kafka.written_offsets(table.topic)),
+        notifications=kafka.end_offsets(table.pipeline.notification_topic),
+        began_at=datetime.now(UTC),
+    )
+
+
+def take_snapshot(
+    table: TableFlow,
+    postgres: SourcePostgres,
+    kafka: Kafka,
+    connect: Connectors,
+    join: Join,
+    deployment: Deployment,
+) -> None:
+    """Do step 4: wait until the running connector has read the table.
+
+    Raises ContractError if Debezium gave it up, WaitTimedOut, and what Connectors.wait_running() raises.
+    """
+    flow, scan = table.pipeline, _Scan(table, kafka, dict(join.notifications))
+    scan.read()
+    known = len(scan.failures)
+    if not scan.complete:
+        # An attempt has its own signal; a signal that an interrupted run has sent is not sent again.
+        postgres.request_snapshot(flow.spec.source.schema_, flow.signal_table, f"{join.attempt}-{known}", table.name)
+    failpoints.reached("topic.after_signal")
+
+    def complete() -> bool:
+        connect.wait_running(flow.connector)
+        scan.read()
+        if not scan.complete and len(scan.failures) > known:
+            raise ContractError(
+                f"Cannot add table {table.name} to pipeline {flow.name}: Debezium gave up its incremental snapshot "
+                f"({scan.failures[-1]}). Read `cdc-lake logs connect`, fix the cause, and materialise "
+                f"{table.asset('topic')} again."
+            )
+        return scan.complete
+
+    until(
+        complete,
+        bool,
+        seconds=deployment.snapshot_seconds,
+        what=f"connector {flow.connector} to complete the incremental snapshot of {table.source_table}",
+        hint=f"The snapshot continues. Materialise {table.asset('topic')} again to wait for its end.",
+        pause_seconds=deployment.poll_seconds,
+    )
+
+
+def complete(table: TableFlow, store: ObjectStore, epoch: Epoch) -> bool:
+    """Do step 5 after the barrier for a table that was added during the epoch; return whether it was still joining."""
+    flow = table.pipeline
+    if table.topic not in epoch.joins:
+        return False
+    Epochs(store, flow.name).complete_join(epoch.number, table.name, Joined(completed_at=datetime.now(UTC)))
+    failpoints.reached("topic.after_joined")
+    open_epoch(Chain(store, flow.name, table.topic), epoch)
+    return table.topic in epoch.joining
+
+
+@dataclass
+class _Scan:
+    """The notifications about a table's incremental snapshots, from `offsets` on."""
+
+    table: TableFlow
+    kafka: Kafka
+    offsets: dict[int, int]
+    complete: bool = False
+    failures: list[str] = field(default_factory=list)
+    """The status of each attempt that Debezium gave up."""
+
+    def read(self) -> None:
+        """Read the notifications that were sent since the last call."""
+        for details in self._finished_scans():
+            if details["scanned_collection"] == self.table.source_table:
+                if details["status"] in _READ:
+                    self.complete = True
+                else:
+                    self.failures.append(details["status"])
+
+    def _finished_scans(self) -> Iterator[Mapping[str, str]]:
+        topic = self.table.pipeline.notification_topic
+        registry = registry_location(self.kafka, self.table.pipeline)
+        for partition, (begin, end) in self.kafka.ranges(topic).items():
+            first = max(begin, self.offsets.get(partition, 0))
+            messages = self.kafka.peek(topic, partition, first) if first < end else ()
+            for message in messages:
+                found = json.loads(readable(message.value or b"{}", registry))
+                if (found.get("aggregate_type"), found.get("type")) == _SCAN_COMPLETED:
+                    yield found["additional_data"]
+                self.offsets[partition] = message.offset + 1
+            self.offsets[partition] = max(end, self.offsets.get(partition, 0))

@@ -1,0 +1,45 @@
+"""Get the schema registry's location for contract and jobs."""
+
+import logging
+
+from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.source.avro_records import UndecodableError
+from cdc_lake.contract.source.schema_registry import RegistryLocation, readable
+from cdc_lake.pipeline.naming import Flow
+from resources.kafka.registry import Registry
+from resources.kafka.resource import Kafka
+
+log = logging.getLogger(__name__)
+
+
+def registry_location(kafka: Kafka, flow: Flow) -> RegistryLocation | None:
+    """Return the registry of a pipeline's schemas; None for a pipeline in JSON.
+
+    Raises ContractError if the pipeline is in Avro and the deployment has no registry.
+    """
+    if flow.spec.stream.format == "json":
+        return None
+    if kafka.registry is None:
+        raise ContractError(
+            f"Cannot read the Avro topics of pipeline {flow.name}: the deployment has no schema registry. In the local "
+            "profile run `cdc-lake setup`, then `cdc-lake up`; on AWS set CDC_LAKE_REGISTRY_URL."
+        )
+    return _location(kafka.registry)
+
+
+def _location(registry: Registry) -> RegistryLocation:
+    return RegistryLocation(registry.url, registry.header())
+
+
+def to_show(kafka: Kafka, value: bytes | None) -> bytes | None:
+    """Return a record's value to be shown to people: JSON of one in Avro, else the bytes that it has.
+
+    A value that only looks like Avro, or whose registry does not answer, is returned unchanged with a warning.
+    """
+    if value is None or kafka.registry is None:
+        return value
+    try:
+        return readable(value, _location(kafka.registry))
+    except (UndecodableError, ContractError) as error:
+        log.warning("a value is shown as bytes: %s", error)
+        return value

@@ -1,0 +1,92 @@
+"""Read lake tables with Spark, for notebooks and commands: the newest state, an earlier one, and what changed.
+
+    >>> from cdc_lake import reading
+    >>> spark, where = reading.session()
+    >>> table = reading.table("moma_mor.artists")
+    >>> reading.rows(spark, table, where, as_of="2026-11-25T10:00:00").where("nationality IS NULL").count()
+    >>> reading.changes(spark, table, where, since="2026-11-25T09:00:00").show()
+
+Both types of tables are read alike: of a merge-on-read table, the log files are merged. docs/notebooks has an example.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
+
+from cdc_lake import profile
+from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.objects.store import S3Location
+from cdc_lake.contract.table import history
+from cdc_lake.jobs.hudi.writer import lake_columns
+from cdc_lake.pipeline import loading
+from cdc_lake.pipeline.bucket_location import location
+from resources.spark.local import LocalSpark
+
+if TYPE_CHECKING:
+    from cdc_lake.pipeline.naming import TableFlow
+
+COMMIT_TIME = "_hoodie_commit_time"
+"""The column with the instant of the commit that wrote a row's newest change."""
+
+
+def session() -> tuple[SparkSession, S3Location]:
+    """Return this process's Spark session and the bucket of the configured profile.
+
+    Raises ContractError if Spark runs elsewhere.
+    """
+    engine = profile.spark()
+    if not isinstance(engine, LocalSpark):
+        raise ContractError(
+            "Cannot start Spark here: this profile runs Spark elsewhere. Use cdc_lake.reading in a notebook or job "
+            "there, with that session."
+        )
+    return engine.session(), location(profile.resolved()["store"])
+
+
+def table(name: str) -> TableFlow:
+    """Return a lake table of any pipeline by its name in the catalog: `database.table`, or `table` if that is unique.
+
+    `_ro`, `_rt` and `_current` may follow the name. Raises ContractError if no table, or more than one, has the name.
+    """
+    tables = [each for pipeline in loading.names() for each in loading.load(pipeline).lake_tables]
+    found = [each for each in tables if name in _names(each)]
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join(sorted(f"{each.database}.{each.name}" for each in found or tables))
+    problem = f"{len(found)} tables have this name" if found else "no pipeline has this table"
+    raise ContractError(f"Cannot read lake table {name!r}: {problem}. Name one of {known}.")
+
+
+def _names(each: TableFlow) -> set[str]:
+    plain = {each.name, each.catalog_table, *each.catalog_entries}
+    return plain | {f"{each.database}.{name}" for name in plain}
+
+
+def rows(spark: SparkSession, table: TableFlow, where: S3Location, as_of: str | None = None) -> DataFrame:
+    """Return the table's rows, deleted ones included: the lake's columns, then the instant of each row's last change.
+
+    `as_of` is an instant or a time (contract/table/history.py), `where` the bucket. Raises what history.resolve()
+    raises, and ContractError for a table without a commit.
+    """
+    reader, store = spark.read.format("hudi"), where.store()
+    if as_of is not None:
+        reader = reader.option("as.of.instant", history.resolve(store, table.lake_prefix, as_of))
+    elif not history.commits(store, table.lake_prefix):
+        raise history.no_commit(table.lake_prefix)
+    read = reader.load(table.upsert_spec(where, owner="reading").uri())
+    return read.select(*lake_columns(read), COMMIT_TIME)
+
+
+def changes(
+    spark: SparkSession, table: TableFlow, where: S3Location, since: str, until: str | None = None
+) -> DataFrame:
+    """Return the newest state of each key that a commit after `since` wrote, up to `until`; deleted rows included.
+
+    A key whose tombstone was purged is not in it. A commit that rewrites all rows (a column's new type) counts as a
+    change of all keys. `since` may be older than the oldest state that is kept. Raises what history.resolve() raises
+    for `until`.
+    """
+    return rows(spark, table, where, until).where(F.col(COMMIT_TIME) > history.instant(since))

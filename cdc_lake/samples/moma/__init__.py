@@ -1,0 +1,18 @@
+"""The MoMA sample: artists and artworks of a museum, generated or from the museum's files.
+
+The generated rows resemble the museum's collection: the shares of nationalities, genders, classifications and NULLs are
+those of its file of 1,000 artists. Persons and titles are invented, but for those of the documentation's exercises.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+DATABASE = "moma"
+SCHEMA = "public"
+TABLES = ("artists", "artworks")
+DELIMITER = "|"
+"""Of the museum's files."""
+MARK = "The MoMA sample of cdc-lake"
+"""The comment of both tables, without which `unload` drops nothing."""
+SCHEMA_SQL = Path(__file__).with_name("schema.sql")

@@ -1,0 +1,84 @@
+"""Fill tables of a sample: with generated rows, or with a delimited file."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg2
+from psycopg2 import sql
+from psycopg2.extensions import cursor
+from psycopg2.extras import execute_values
+
+from cdc_lake.samples.errors import LoadError
+
+Value = object
+Row = tuple[Value, ...]
+Progress = Callable[[str, int, int], None]
+"""Called with a name, the number of finished parts, and their total."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table's rows, with values for `columns`; other columns are NULL."""
+
+    name: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+def table(name: str, columns: str, rows: Iterable[Row]) -> Table:
+    """Return a table; the names of `columns` are separated by blanks."""
+    return Table(name, tuple(columns.split()), tuple(rows))
+
+
+def insert(cur: cursor, schema: str, tables: tuple[Table, ...], progress: Progress) -> None:
+    """Insert generated rows, parents before children."""
+    for done, each in enumerate(tables, start=1):
+        statement = sql.SQL("INSERT INTO {} ({}) VALUES %s").format(
+            sql.Identifier(schema, each.name), sql.SQL(", ").join(map(sql.Identifier, each.columns))
+        )
+        if each.rows:
+            execute_values(cur, statement, each.rows, page_size=1000)
+        progress("generated data", done, len(tables))
+
+
+def copy(cur: cursor, schema: str, name: str, file: Path, delimiter: str) -> None:
+    """Copy a file with a header line into a table; an empty field without quotes is NULL.
+
+    Raises LoadError if the file cannot be read, its header has a name that is no column of the table, or PostgreSQL
+    rejects a line.
+    """
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as lines:
+            header = next(csv.reader(lines, delimiter=delimiter), [])
+            cur.execute(sql.SQL("SELECT * FROM {} LIMIT 0").format(sql.Identifier(schema, name)))
+            columns = [each.name for each in cur.description or ()]
+            unknown = [each for each in header if each not in columns]
+            if unknown or not header:
+                raise LoadError(
+                    f"Cannot load {file} into {name}: its first line has {', '.join(map(repr, unknown)) or 'no names'}"
+                    f". Give it the names of columns, separated by '{delimiter}': {', '.join(columns)}. Nothing was "
+                    "loaded."
+                )
+            into = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv, DELIMITER {})").format(
+                sql.Identifier(schema, name),
+                sql.SQL(", ").join(map(sql.Identifier, header)),
+                sql.Literal(delimiter),
+            )
+            cur.copy_expert(into, lines)
+    except (OSError, UnicodeDecodeError) as error:
+        raise LoadError(f"Cannot read {file} as UTF-8: {error}. Nothing was loaded.") from error
+    except psycopg2.DataError as error:
+        raise LoadError(f"Cannot load {file} into {name}: {str(error).strip()}\nNothing was loaded.") from error
+
+
+def count(cur: cursor, schema: str, names: Iterable[str]) -> tuple[tuple[str, int], ...]:
+    """Return the name and number of rows of each table."""
+    counts = []
+    for name in names:
+        cur.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(schema, name)))
+        counts.append((name, int((cur.fetchone() or (0,))[0])))
+    return tuple(counts)

@@ -1,0 +1,44 @@
+"""The order and times of the kills, drawn from a seed, so that a run can be repeated up to timing."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+COMPONENTS = ("postgres", "kafka", "connect", "s3", "trino", "aws")
+RUN, SPARK, DAEMON = "run", "spark", "daemon"
+"""The process of a Dagster run, the JVM of its Spark session, Dagster's daemon."""
+TARGETS = (*COMPONENTS, RUN, SPARK, RUN, SPARK, DAEMON)
+"""The targets of one round: runs and their Spark sessions twice, since they do the pipeline's own work."""
+_AT_ONCE = (1, 1, 1, 1, 1, 1, 2, 2, 2, 3)
+_INTO_RUN = 12.0
+
+
+@dataclass(frozen=True)
+class Kill:
+    """Targets that are killed together, `after` seconds after the previous kill.
+
+    If a run has to start first, it is killed `into` seconds after its start.
+    """
+
+    after: float
+    targets: tuple[str, ...]
+    into: float
+
+
+def plan(seed: int, every: float) -> Iterator[Kill]:
+    """Yield kills without end, one every `every` seconds on average; each round has every target."""
+    dice = random.Random(seed)
+    rounds = _rounds(dice)
+    while True:
+        targets = tuple(dict.fromkeys(next(rounds) for _ in range(dice.choice(_AT_ONCE))))
+        after = len(targets) * every * dice.uniform(0.5, 1.5)
+        yield Kill(after, targets, dice.uniform(0, _INTO_RUN))
+
+
+def _rounds(dice: random.Random) -> Iterator[str]:
+    while True:
+        cards = list(TARGETS)
+        dice.shuffle(cards)
+        yield from cards

@@ -1,0 +1,60 @@
+"""kill -9 of all processes at random times while the source is written: no row is lost or doubled."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from cdc_lake_tests.faults.fault_environment import Bench
+from cdc_lake_tests.faults.kills import kill_campaign
+from cdc_lake_tests.faults.kills.kill_plan import TARGETS, plan
+from cdc_lake_tests.faults.writers import writer_actions
+from cdc_lake_tests.pytest_hooks.long_test_sizes import size
+from cdc_lake_tests.pytest_hooks.seeds import named_in_failures
+from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
+
+SEED = "CDC_LAKE_FAULTS_SEED"
+KILLS = size(in_ci=len(TARGETS), full=51)
+"""In CI a whole round, and more if a target was not running in its turn."""
+EVERY_SECONDS = 7.0
+RATE = 50.0
+RECORD = Path("build/random_kills.txt")
+"""Seed, log and result of the last campaign: workers of pytest-xdist print to nowhere, so .ci/run prints it."""
+PAUSE_AFTER = size(in_ci=6, full=17)
+"""At least one pause, two in a full run: each takes minutes, since failed runs are retried with growing delays."""
+
+
+@pytest.mark.timeout(3600)
+def test_random_kills_under_traffic_lose_and_double_no_row(
+    bench: Bench, count_trials: CountTrials, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seed = int(os.environ.get(SEED) or random.SystemRandom().randrange(10**6))
+
+    RECORD.parent.mkdir(exist_ok=True)
+    RECORD.unlink(missing_ok=True)
+
+    def report(text: str) -> None:
+        with capsys.disabled():
+            print(text, flush=True)
+        with RECORD.open("a", encoding="utf-8") as record:
+            print(text, file=record)
+
+    report(f"random kills with seed {seed}; {SEED}={seed} repeats them")
+    with bench.writer() as writer:
+        writer.do(writer_actions.reset)
+    with named_in_failures(SEED, seed):
+        result = kill_campaign.run(bench, seed, plan(seed, EVERY_SECONDS), enough, RATE, report, PAUSE_AFTER)
+    for line in result.lines():
+        report(line)
+    count_trials("random kills", sum(result.kills.values()))
+    count_trials("changes committed around random kills", result.traffic.changes)
+    count_trials("rows verified after random kills", result.verified["compared"])
+
+
+def enough(kills: Counter[str]) -> bool:
+    """Return whether there were KILLS kills, and each target was killed."""
+    return kills.total() >= KILLS and set(kills) == set(TARGETS)

@@ -1,0 +1,161 @@
+"""A process is killed at a failpoint; after the next run, the content is the same as without the kill.
+
+Two passes over the failpoints: in the first run of a new pipeline, where each process is killed one step later than
+the previous one; and while the pipeline is streaming, where the next run must repair and the result is checked. CI
+draws some failpoints of each pass, a full run has all.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer
+
+from cdc_lake.contract.failpoints import REGISTRY, VARIABLE
+from cdc_lake_tests.faults.fault_environment import Bench
+from cdc_lake_tests.faults.writers import writer_actions
+from cdc_lake_tests.faults.writers.writer_process import Died, Failed, Writer
+from cdc_lake_tests.pytest_hooks.long_test_sizes import drawn
+from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
+
+# The stage that reaches a failpoint, by the first part of the failpoint's name.
+STAGES = {
+    **{"source": "source", "topic": "topic", "land": "raw", "upsert": "lake", "commit": "lake", "lake": "lake"},
+    **{"dataset": "dataset", "dashboard": "dashboard"},
+}
+WHILE_STREAMING = [name for name in REGISTRY if name.startswith(("land.", "upsert.", "commit."))]
+# Of WHILE_STREAMING, those that leave most behind when there is no manifest and no table yet.
+IN_A_FIRST_RUN = [
+    name
+    for name in REGISTRY
+    if name.startswith(("source.", "topic.", "lake.", "dataset.", "dashboard."))
+    or name in {"land.before_manifest", "commit.before_lease_check", "commit.after_lease_check"}
+]
+RESETS = [name for name in REGISTRY if name.startswith("reset.")]
+FIRST_KILLS = drawn(IN_A_FIRST_RUN, in_ci=2)
+# Records that become dead letters: at landing, and in the upsert.
+BAD_RECORDS = {"land.before_dead_letters": b"", "upsert.before_dead_letters": b"no JSON"}
+
+
+def stage(name: str) -> str:
+    """Return the stage that reaches a failpoint."""
+    return STAGES[name.partition(".")[0]]
+
+
+def on_executors(name: str) -> bool:
+    """Return whether a failpoint is in Spark's Python workers, whose environment is that of the writer's start."""
+    return name in {"land.before_object", "land.after_object"}
+
+
+def die(writer: Writer, name: str, *stages: str) -> None:
+    """Materialise stages until the process is killed at a failpoint; if a Python worker is killed, the run fails."""
+    if on_executors(name):
+        with pytest.raises(Failed, match="Python worker exited unexpectedly"):
+            writer.do(writer_actions.materialise_unchecked, *stages)
+        return
+    writer.do(writer_actions.arm, f"{name}=kill")
+    with pytest.raises(Died) as died:
+        writer.do(writer_actions.materialise_unchecked, *stages)
+    assert died.value.code == -signal.SIGKILL
+
+
+def at(bench: Bench, name: str) -> Writer:
+    """Start a writer that can be killed at a failpoint."""
+    return bench.writer(**({VARIABLE: f"{name}=kill"} if on_executors(name) else {}))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def from_nothing(bench: Bench) -> None:
+    """Reset the pipeline, since other tests use it on this stack."""
+    with bench.writer() as writer:
+        writer.do(writer_actions.reset)
+
+
+@pytest.fixture(scope="module")
+def previous() -> Iterator[list[Writer]]:
+    """Return a list with the writer that repaired the previous kill; the next test kills it."""
+    writers: list[Writer] = []
+    yield writers
+    for writer in writers:
+        writer.__exit__()
+
+
+def create_all(writer: Writer) -> None:
+    """Materialise everything; every check must pass."""
+    checks = writer.do(writer_actions.materialise, *writer_actions.STAGES)
+    assert not [name for name, green in checks.items() if not green]
+
+
+@pytest.mark.parametrize("name", FIRST_KILLS)
+def test_a_first_run_is_killed_at_a_failpoint(bench: Bench, name: str, count_trials: CountTrials) -> None:
+    stages, place = list(writer_actions.STAGES), FIRST_KILLS.index(name)
+    since = stages.index(stage(FIRST_KILLS[place - 1])) if place else 0
+    with at(bench, name) as writer:
+        if earlier := stages[since : stages.index(stage(name))]:
+            writer.do(writer_actions.materialise_unchecked, *earlier)
+        die(writer, name, stage(name))
+    count_trials("kills at failpoints", 1)
+
+
+def test_the_first_run_completes_after_the_kills(bench: Bench) -> None:
+    with bench.writer() as writer:
+        create_all(writer)
+    bench.check_raw()
+    bench.check_lake()
+    assert not bench.dead_letters()
+
+
+@pytest.mark.parametrize("name", drawn(WHILE_STREAMING, in_ci=3))
+def test_a_run_that_is_killed_at_a_failpoint_is_repaired_by_the_next(
+    bench: Bench, name: str, previous: list[Writer], count_trials: CountTrials
+) -> None:
+    changed = bench.change(WHILE_STREAMING.index(name) + 1)
+    if name in BAD_RECORDS:
+        producer = Producer({"bootstrap.servers": bench.resources["kafka"].bootstrap})
+        producer.produce(bench.table.topic, BAD_RECORDS[name])
+        assert producer.flush(30) == 0
+    writer = previous.pop() if previous and not on_executors(name) else at(bench, name)
+    with writer:
+        writer.do(writer_actions.barrier)
+        if stage(name) == "lake":
+            writer.do(writer_actions.materialise_unchecked, "raw")
+        die(writer, name, stage(name))
+    for used in previous:
+        used.__exit__()
+    previous[:] = [bench.writer()]
+    previous[0].do(writer_actions.materialise_unchecked, "raw", *(["lake"] if stage(name) == "lake" else []))
+    bench.check_raw()
+    if stage(name) == "lake":
+        bench.check_lake()
+    assert len(bench.dead_letters()) == (name in BAD_RECORDS)
+    bench.drop_dead_letters()
+    count_trials("kills at failpoints", 1)
+    count_trials("orders changed around kills at failpoints", changed)
+
+
+@pytest.mark.parametrize("name", drawn(RESETS, in_ci=1))
+def test_a_reset_is_killed_at_a_failpoint(bench: Bench, name: str, count_trials: CountTrials) -> None:
+    with bench.writer() as writer:
+        writer.do(writer_actions.arm, f"{name}=kill")
+        with pytest.raises(Died) as died:
+            writer.do(writer_actions.reset)
+        assert died.value.code == -signal.SIGKILL
+    count_trials("kills at failpoints", 1)
+
+
+def test_a_reset_completes_after_the_kills_and_all_is_created_again(bench: Bench) -> None:
+    with bench.writer() as writer:
+        writer.do(writer_actions.reset)
+        assert writer.do(writer_actions.reset) == []
+        create_all(writer)
+    bench.check_raw()
+    bench.check_lake()
+    assert not bench.dead_letters()
+
+
+def test_every_failpoint_is_tested() -> None:
+    """In this file, or in test_slot.py, faults/jobs/test_dead_letters.py and faults/jobs/test_upsert_writers.py."""
+    elsewhere = {name for name in REGISTRY if name.startswith(("resnapshot.", "replay.", "recover."))}
+    assert {*IN_A_FIRST_RUN, *WHILE_STREAMING, *RESETS, *elsewhere} == set(REGISTRY)

@@ -1,0 +1,85 @@
+"""Earlier states of a table, and what changed: an artist's five updates and delete, in both types of tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cdc_lake import reading
+from cdc_lake.contract.errors import ContractError
+from cdc_lake.jobs.hudi.writer import HudiTable, TableType
+from cdc_lake.jobs.maintenance import compact
+from cdc_lake.pipeline.loading import load
+from cdc_lake.pipeline.naming import Flow, TableFlow
+from cdc_lake.pipeline.spec import TableSpec, TargetSpec
+from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY, event
+from cdc_lake_tests.integration.jobs.conftest import NewTable
+from cdc_lake_tests.integration.jobs.hudi_table import LakeTable
+from cdc_lake_tests.pytest_hooks.long_test_sizes import drawn
+
+ARTIST = 441
+CLEANED = {"hoodie.cleaner.policy": "KEEP_LATEST_COMMITS", "hoodie.cleaner.commits.retained": "2"}
+
+
+def table_flow(table: LakeTable, table_type: TableType) -> TableFlow:
+    """Return the table as a pipeline defines it."""
+    target = TargetSpec(name="lake", database=table.name.replace("-", "_"), table_type=table_type)
+    spec = load("northwind").spec.model_copy(update={"name": table.name, "targets": [target]})
+    return TableFlow(Flow(spec, Path(table.name)), TableSpec(name="orders", key=list(KEY)), target)
+
+
+@pytest.mark.parametrize("table_type", drawn(("cow", "mor"), in_ci=1))
+def test_each_state_of_an_artist_can_be_read(
+    new_table: NewTable, table_type: TableType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = new_table(COLUMNS, KEY)
+    spec, flow = replace(table.spec, table_type=table_type), table_flow(table, table_type)
+    spark, where = table.engines.spark, table.engines.location
+
+    def state(as_of: str | None = None) -> tuple[object, object]:
+        [row] = reading.rows(spark, flow, where, as_of).where(f"id = {ARTIST}").collect()
+        return row["note"], row["__deleted"]
+
+    def changed(since: str, until: str | None = None) -> dict[int, object]:
+        return {row["id"]: row["note"] for row in reading.changes(spark, flow, where, since, until).collect()}
+
+    instants = []
+    for number in range(6):
+        # Without inserts after the first commit: Hudi would write them, and the updates, into a base file.
+        others = range(1000, 1006) if number == 0 else [1000 + number]
+        changes = [event(key, "u", 100 * number + key, note=f"by commit {number}") for key in others]
+        op = "d" if number == 5 else "u"
+        table.deliver([event(ARTIST, op, 100 * number + 1, note=f"state {number}"), *changes])
+        commit = table.upsert(spec).commit
+        assert commit is not None
+        instants.append(commit.instant)
+    expected = [(f"state {number}", number == 5) for number in range(6)]
+    assert [state(instant) for instant in instants] == expected
+    assert state() == expected[-1]
+    assert changed(instants[3]) == {ARTIST: "state 5", 1004: "by commit 4", 1005: "by commit 5"}
+    assert changed(instants[1], instants[2]) == {ARTIST: "state 2", 1002: "by commit 2"}
+    assert changed("2020-01-01", instants[0]) == {
+        ARTIST: "state 0",
+        **dict.fromkeys(range(1000, 1006), "by commit 0"),
+    }
+    if table_type == "mor":
+        assert compact.run(spark, compact.CompactSpec(spec)).commit is not None
+        assert [state(instant) for instant in instants] == expected
+        assert changed(instants[3]) == {ARTIST: "state 5", 1004: "by commit 4", 1005: "by commit 5"}
+
+    # After a clean, its oldest states are refused.
+    options = HudiTable.options
+    monkeypatch.setattr(HudiTable, "options", lambda made: {**options(made), **CLEANED})
+    for number in range(6, 10):
+        table.deliver([event(ARTIST, "u", 100 * number + 1, note=f"state {number}")])
+        table.upsert(spec)
+        if table_type == "mor":
+            compact.run(spark, compact.CompactSpec(spec))
+    with pytest.raises(ContractError, match=r"the oldest state of the table .* is that of commit \d{17}") as refused:
+        state(instants[0])
+    oldest = str(refused.value).partition("commit ")[2][:17]
+    assert oldest > instants[0]
+    assert state(oldest)[0] in {f"state {number}" for number in range(10)}
+    assert state() == ("state 9", False)

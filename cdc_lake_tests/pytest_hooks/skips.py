@@ -1,0 +1,28 @@
+"""In CI a skipped test is a failure, so that a missing browser or right does not hide what is untested.
+
+Skips of long_test_sizes.full_only are allowed: those tests run with FULL=1.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+
+import pytest
+
+from cdc_lake_tests.pytest_hooks import long_test_sizes
+
+VARIABLE = "CDC_LAKE_NO_SKIPS"
+"""Set to 1 by .ci/run."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Turn a skip into a failure that says what was missing."""
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail") and os.environ.get(VARIABLE) == "1":
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        if long_test_sizes.VARIABLE not in reason:
+            report.outcome = "failed"
+            report.longrepr = f"{reason}. With {VARIABLE}=1 no test may be skipped: provide what it needs."
+    return report

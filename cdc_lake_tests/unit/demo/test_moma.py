@@ -1,0 +1,147 @@
+"""MoMA's stories: each is ok only with the expected states, and restores the sample's row first."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cdc_lake.demo import moma
+from cdc_lake.samples.moma import stories
+
+
+class FakeScene:
+    """A lake of one row in each target, and the changes at the source, which a run applies."""
+
+    def __init__(self, row: dict[str, Any]) -> None:
+        self.source: dict[str, Any] | None = dict(row)
+        self.cow: dict[str, Any] | None = dict(row)
+        self.base_files: dict[str, Any] | None = dict(row)
+        """The state of the last compaction, which is also that of merge-on-read's `_ro` table."""
+        self.history: dict[str, dict[str, Any] | None] = {}
+        self.runs: list[tuple[str, ...]] = []
+        self.ignored: set[int] = set()
+        """The numbers of runs, from 1, that apply nothing."""
+        self.login = SimpleNamespace(connect=lambda: SimpleNamespace(close=lambda: None))
+        self.table = SimpleNamespace(database="moma_cow", view="current")
+        self.observers = {"artists": self, "artworks": self}
+
+    def run_stages(self, *stages: str, table: str | None = None, light: bool = False) -> None:
+        """Apply the source's row to both targets."""
+        assert light == (table is not None), "checks of whole tables in each of the runs would take minutes"
+        self.runs.append(stages)
+        if "lake" in stages and len(self.runs) not in self.ignored:
+            self.cow = None if self.source is None else dict(self.source)
+        self.history[f"{len(self.runs):017d}"] = self.cow
+
+    def lake_table(self, name: str, target: str) -> SimpleNamespace:
+        """See Scene."""
+        return SimpleNamespace(name=name, target=target, database="moma_mor", catalog_table="ro", view="ro_current")
+
+    def instant(self, _table: object) -> str:
+        """See Scene."""
+        return max(self.history)
+
+    def row(self, _table: object, row_id: int, as_of: str | None = None) -> dict[str, Any] | None:
+        """See Scene."""
+        found = self.cow if as_of is None else self.history[as_of]
+        return {"artist_id": row_id, "__deleted": True} if found is None else {**found, "__deleted": False}
+
+    def compact(self, _table: object) -> None:
+        """See Scene."""
+        self.base_files = self.cow
+
+    def scalar(self, sql: str) -> object:
+        """Answer the stories' queries."""
+        shown = self.base_files if "moma_mor" in sql else self.cow
+        if "count(" in sql:
+            return 0 if shown is None else 1
+        return None if shown is None else shown["date"]
+
+
+@pytest.fixture
+def artwork(monkeypatch: pytest.MonkeyPatch) -> FakeScene:
+    """A scene with the artwork."""
+    scene = FakeScene({"artwork_id": 33000, "date": stories.YEAR})
+
+    def set_year(_connection: object, year: int) -> tuple[int, bool]:
+        assert scene.source is not None
+        before, scene.source["date"] = scene.source["date"], year
+        return 33000, before != year
+
+    monkeypatch.setattr(stories, "set_artwork_year", set_year)
+    return scene
+
+
+@pytest.fixture
+def artist(monkeypatch: pytest.MonkeyPatch) -> FakeScene:
+    """A scene with the artist."""
+    scene = FakeScene(stories.ARTIST)
+
+    def restore(_connection: object) -> bool:
+        before, scene.source = scene.source, dict(stories.ARTIST)
+        return before != scene.source
+
+    def update(_connection: object, column: str, value: object) -> None:
+        assert scene.source is not None
+        scene.source[column] = value
+
+    monkeypatch.setattr(stories, "restore_artist", restore)
+    monkeypatch.setattr(stories, "update_artist", update)
+    monkeypatch.setattr(stories, "delete_artist", lambda _connection: setattr(scene, "source", None))
+    return scene
+
+
+def run(story: Any, scene: FakeScene) -> dict[str, Any]:  # noqa: ANN401 - a fake scene
+    """Run a story."""
+    found: dict[str, Any] = story(scene, scene.run_stages)
+    return found
+
+
+def test_the_year_is_in_the_base_files_after_the_compaction(artwork: FakeScene) -> None:
+    seen = run(moma.change_year, artwork)
+    assert seen == {
+        "artwork_id": 33000,
+        "year_in_cow": 1960,
+        "year_in_rt": 1960,
+        "year_in_ro_before_compaction": 1959,
+        "year_in_ro_after_compaction": 1960,
+        "ok": True,
+    }
+
+
+def test_a_year_that_is_not_applied_is_not_ok(artwork: FakeScene) -> None:
+    artwork.ignored = {1}
+    assert not run(moma.change_year, artwork)["ok"]
+
+
+def test_the_artist_has_six_states_in_both_targets(artist: FakeScene) -> None:
+    seen = run(moma.change_artist, artist)
+    assert seen["ok"], seen
+    assert seen["states"] == [
+        "Belkis Ayón Cuban Female 1968 1999",
+        "Belkis Ayón Cuban Female 1968 2000",
+        "Belkis Ayón Cuban – 1968 2000",  # noqa: RUF001 - a dash for NULL
+        "Belkis Ayón American – 1968 2000",  # noqa: RUF001 - as above
+        "Belkis Ayón Manso American – 1968 2000",  # noqa: RUF001 - as above
+        "deleted",
+    ]
+    assert (seen["in_ro_before_compaction"], seen["in_ro_after_compaction"]) == (True, False)
+    assert {name: len(instants) for name, instants in seen["instants"].items()} == {"cow": 6, "mor": 6}
+    assert artist.runs == [("topic", "raw", "lake")] * 6 + [("dataset", "dashboard")]
+
+
+@pytest.mark.parametrize("ignored", [1, 4, 6])
+def test_a_change_that_is_not_applied_is_not_ok(artist: FakeScene, ignored: int) -> None:
+    artist.ignored = {ignored}
+    assert not run(moma.change_artist, artist)["ok"]
+
+
+@pytest.mark.parametrize(("story", "scene"), [(moma.change_year, "artwork"), (moma.change_artist, "artist")])
+def test_a_story_can_be_run_again(story: Any, scene: str, request: pytest.FixtureRequest) -> None:  # noqa: ANN401
+    stage: FakeScene = request.getfixturevalue(scene)
+    first = run(story, stage)
+    again = run(story, stage)
+    assert again["ok"]
+    assert {**again, "instants": 0} == {**first, "instants": 0}

@@ -1,0 +1,109 @@
+"""The jobs that purge tombstones of hard deletes, and compact merge-on-read tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from cdc_lake.contract.table import timeline
+from cdc_lake.jobs.maintenance import compact, purge
+from cdc_lake.jobs.remote import job_call
+from cdc_lake.pipeline import component
+from cdc_lake.pipeline.automation import maintenance_schedules
+from cdc_lake.pipeline.loading import load
+from cdc_lake_tests.fakes.dagster import QUIET, bound
+from cdc_lake_tests.fakes.jobs import FakeSpark
+from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
+from cdc_lake_tests.fakes.shop.shop_pipeline import YAML, write_shop
+
+HARD = YAML.replace("database: shop_lake\n", "database: shop_lake\n      deletes: hard\n")
+
+
+def observations(
+    shop: Shop, built: dg.Definitions, job: str, sparks: Mapping[Callable[..., Any], Any], asset: dg.AssetKey
+) -> list[dg.AssetObservation]:
+    """Run a job, which must succeed, with fakes of the Spark jobs, and return the asset's observations."""
+    definitions = dg.Definitions(
+        jobs=built.jobs,
+        assets=built.assets,
+        asset_checks=built.asset_checks,
+        resources=bound(**{**shop.resources, "spark": FakeSpark(sparks)}),
+    )
+    with dg.DagsterInstance.ephemeral() as instance:
+        assert definitions.resolve_job_def(job).execute_in_process(instance=instance, run_config=QUIET).success
+        records = instance.fetch_observations(asset, limit=9).records
+    return [each.asset_observation for each in records if each.asset_observation is not None]
+
+
+def test_a_schedule_starts_no_run_before_a_table_is_materialised(shop: Shop, tmp_path: Path) -> None:
+    write_shop(tmp_path / "hard", HARD)
+    flow = load("shop", tmp_path / "hard")
+    definitions = dg.Definitions.merge(component.build(flow), dg.Definitions(resources=bound(**shop.resources)))
+    # The repository rejects two definitions of one job.
+    schedule = definitions.get_repository_def().get_schedule_def("shop_purge_daily")
+    with (
+        dg.DagsterInstance.local_temp(str(tmp_path)) as instance,
+        dg.build_schedule_context(instance) as context,
+    ):
+        assert schedule.evaluate_tick(context).skip_message == "no lake table of pipeline shop is materialised yet"
+        instance.report_runless_asset_event(dg.AssetMaterialization(flow.tables[1].key("lake"), metadata={"rows": 1}))
+        assert len(schedule.evaluate_tick(context).run_requests or ()) == 1
+
+
+def test_the_job_of_each_service_can_run_on_emr() -> None:
+    assert {service.job for service in maintenance_schedules.SERVICES} <= set(job_call.JOBS.values())
+
+
+def test_copy_on_write_with_soft_deletes_needs_no_job(shop: Shop) -> None:
+    assert maintenance_schedules.jobs(shop.flow) == []
+    assert maintenance_schedules.schedules(shop.flow) == []
+
+
+def test_tables_with_hard_deletes_are_purged_daily(shop: Shop, tmp_path: Path) -> None:
+    write_shop(tmp_path / "hard", HARD)
+    flow = load("shop", tmp_path / "hard")
+    specs: list[purge.PurgeSpec] = []
+
+    def purged(spec: purge.PurgeSpec) -> purge.PurgeReport:
+        specs.append(spec)
+        return purge.PurgeReport("20260101", 7, "000000-1-00000000000000000099", 0.5)
+
+    built = component.build(flow)
+    [schedule] = built.schedules or []
+    assert isinstance(schedule, dg.ScheduleDefinition)
+    assert (schedule.name, schedule.job_name) == ("shop_purge_daily", "shop_purge")
+    assert schedule.default_status == dg.DefaultScheduleStatus.RUNNING
+    [observation, *_] = observations(shop, built, "shop_purge", {purge.run: purged}, flow.tables[0].key("lake"))
+    assert sorted((spec.table.table, spec.window_seconds) for spec in specs) == [
+        ("customers", 12 * 3600),
+        ("orders", 12 * 3600),
+    ]
+    assert observation.metadata["purged"].value == 7
+
+
+def test_merge_on_read_tables_are_compacted_hourly(shop: Shop, tmp_path: Path) -> None:
+    second = "shop_lake\n    - { name: log, database: shop_log, table_type: mor }\n"
+    write_shop(tmp_path / "mor", YAML.replace("shop_lake\n", second))
+    flow = load("shop", tmp_path / "mor")
+    specs: list[compact.CompactSpec] = []
+    commit = timeline.Commit("20260101", None, rows_written=3, inserts=0, updates=3, bytes_written=99, files_written=2)
+
+    def compacted(spec: compact.CompactSpec) -> compact.CompactReport:
+        specs.append(spec)
+        return compact.CompactReport(commit if spec.table.table == "orders" else None, 0.5)
+
+    built = component.build(flow)
+    [schedule] = built.schedules or []
+    assert isinstance(schedule, dg.ScheduleDefinition)
+    assert (schedule.name, schedule.job_name) == ("shop_compact_hourly", "shop_compact")
+    [observation, *_] = observations(
+        shop, built, "shop_compact", {compact.run: compacted}, dg.AssetKey(["shop", "lake", "log", "orders_log"])
+    )
+    assert sorted((spec.table.table, spec.table.target, spec.table.table_type) for spec in specs) == [
+        ("customers", "log", "mor"),
+        ("orders", "log", "mor"),
+    ]
+    assert observation.metadata["bytes_rewritten"].value == 99

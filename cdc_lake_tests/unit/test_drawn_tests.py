@@ -1,0 +1,61 @@
+"""CI draws tests of long modules and long files by the seed; named files and full runs have all tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from cdc_lake_tests.pytest_hooks import drawn_tests, long_test_sizes
+
+MODULE = "TESTS_IN_CI = 2\n" + "".join(f"def test_{n}(): pass\n" for n in range(5))
+CONFTEST = """
+from cdc_lake_tests.pytest_hooks import drawn_tests
+
+drawn_tests.LONG_FILES = {files!r}
+
+def pytest_collection_modifyitems(config, items):
+    drawn_tests.deselect(config, items)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(long_test_sizes.VARIABLE, raising=False)
+    monkeypatch.setattr(drawn_tests, "LONG_FILES", ())
+    monkeypatch.setattr(drawn_tests, "FILES_IN_CI", 1)
+
+
+def passed(pytester: pytest.Pytester, *arguments: str) -> list[str]:
+    """Run pytest on the folder; return the tests that passed."""
+    result = pytester.inline_run(*arguments)
+    return [report.nodeid for report in result.getreports("pytest_runtest_logreport") if report.when == "call"]
+
+
+def test_a_seed_draws_tests_of_a_module(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytester.makeconftest(CONFTEST.format(files=()))
+    pytester.makepyfile(test_long=MODULE, test_short="def test_short(): pass\n")
+    runs = []
+    for seed in range(12):
+        monkeypatch.setenv(long_test_sizes.SEED_VARIABLE, str(seed))
+        runs.append(passed(pytester))
+        assert runs[-1] == passed(pytester), "a seed draws the same tests again"
+    assert all(len(run) == 3 for run in runs)
+    assert len({name for run in runs for name in run}) == 6
+
+
+def test_a_seed_draws_one_of_the_long_files(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytester.makeconftest(CONFTEST.format(files=("test_a.py", "test_b.py")))
+    pytester.makepyfile(test_a="def test_1(): pass\ndef test_2(): pass\n", test_b="def test_3(): pass\n")
+    runs = set()
+    for seed in range(12):
+        monkeypatch.setenv(long_test_sizes.SEED_VARIABLE, str(seed))
+        runs.add(tuple(passed(pytester)))
+    assert runs == {("test_a.py::test_1", "test_a.py::test_2"), ("test_b.py::test_3",)}
+
+
+def test_full_runs_and_named_files_have_all_tests(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytester.makeconftest(CONFTEST.format(files=()))
+    pytester.makepyfile(test_long=MODULE)
+    assert len(passed(pytester, "test_long.py")) == 5
+    assert len(passed(pytester, "test_long.py::test_3")) == 1
+    monkeypatch.setenv(long_test_sizes.VARIABLE, "1")
+    assert len(passed(pytester)) == 5

@@ -1,0 +1,195 @@
+"""The jars and plugins that the stack and the jobs run, by module, fetched once into the cache folder.
+
+A module is one pom under connectors/maven with a lock file that has the SHA-256 sums of its files. The name of its
+cache folder contains the hash of both: after a change of either the module is fetched again, and an older checkout
+keeps its own files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from filelock import FileLock
+
+from infra.artifacts import jar_locks, java, maven
+from infra.artifacts.unpack import unpack, unpack_folders
+from infra.errors import ArtifactsMissing, StackError
+from infra.folders import cache_folder, tree_bytes
+
+POMS = Path(__file__).parents[2] / "connectors" / "maven"
+MODULES = ("kafka", "debezium", "avro-converter", "s3proxy", "spark", "trino")
+"""The modules of every local stack."""
+REGISTRY_MODULES = ("apicurio",)
+"""The modules of the schema registry, which only pipelines with Avro need."""
+AWS_MODULES = ("debezium", "avro-converter", "spark", "msk-iam")
+"""The modules that a pipeline uploads to AWS: the jars of the plugin and of the jobs."""
+CONNECT_3_7 = "connect-3.7"
+"""The Connect worker on which a test runs the plugin's zip; the test fetches it."""
+ALL_MODULES = (*MODULES, *REGISTRY_MODULES, "msk-iam", CONNECT_3_7)
+JAVAS = tuple(java.PACKAGED)
+AVRO_CONVERTER = "apicurio-avro-converter"
+"""The plugin folder of the converter in its module's folder, which is an entry of plugin.path."""
+TRINO_FOLDERS = ("lib", "plugin/hive", "plugin/hudi")
+
+
+class SetupProgress(Protocol):
+    """Receives the progress of `ensure`; sizes in bytes, times in seconds."""
+
+    def started(self, name: str, measure: Callable[[], int]) -> None:
+        """The fetch of an artifact has started; `measure` returns the size so far."""
+
+    def finished(self, name: str, size: int, seconds: float) -> None:
+        """The artifact is in the cache."""
+
+
+def pom_of(module: str) -> Path:
+    """Return the pom of the module. Raises StackError if there is no such module."""
+    if module not in ALL_MODULES:
+        raise StackError(f"Cannot fetch jars: there is no module {module!r}. The modules are {', '.join(ALL_MODULES)}.")
+    return POMS / module / "pom.xml"
+
+
+def folder_of(module: str) -> Path:
+    """Return the cache folder of the module, whether it exists or not."""
+    pom = pom_of(module)
+    digest = hashlib.sha256(pom.read_bytes() + pom.with_name(jar_locks.NAME).read_bytes()).hexdigest()[:12]
+    return cache_folder() / "jars" / f"{module}-{digest}"
+
+
+def jars(module: str) -> Path:
+    """Return the folder with the module's files: jars; plugin folders for debezium and avro-converter; lib/ and plugin/
+    for trino; the program and lib/ for apicurio.
+
+    Raises ArtifactsMissing if they are not in the cache.
+    """
+    folder = folder_of(module)
+    if not folder.is_dir():
+        command = "cdc-lake setup" if module in (*MODULES, *REGISTRY_MODULES) else "cdc-lake setup --aws"
+        raise ArtifactsMissing(f"Cannot use the jars of {module}: they are not in {folder}. Run `{command}`.")
+    return folder
+
+
+def missing(modules: Iterable[str] = MODULES) -> list[str]:
+    """Return the modules that are not in the cache."""
+    return [module for module in modules if not folder_of(module).is_dir()]
+
+
+def ensure(modules: Iterable[str], progress: SetupProgress) -> None:
+    """Fetch the missing modules. Raises StackError that names the coordinate that cannot be fetched.
+
+    Complete modules are kept. Maven's own repository is kept after a failure, so that the next call resumes; it is
+    removed if a file does not have the sum in the module's lock.
+    """
+    with _locked():
+        wanted = missing(modules)
+        for module in wanted:
+            _fetch(module, progress)
+        if wanted:
+            shutil.rmtree(cache_folder() / "m2", ignore_errors=True)
+
+
+def ensure_java(majors: Iterable[int], progress: SetupProgress) -> None:
+    """Install the Java versions that neither the system nor the cache has. Raises StackError."""
+    with _locked():
+        for major in majors:
+            if java.find_java(major) is None:
+                folder = cache_folder() / f"jdk-{major}.tmp"
+                with _progress_of(f"java {major}", partial(tree_bytes, folder), progress) as done:
+                    done(tree_bytes(java.install_java(major)))
+            java.dump_classes(major)
+
+
+def _fetch(module: str, progress: SetupProgress) -> None:
+    folder, repository = folder_of(module), cache_folder() / "m2"
+    draft = folder.with_name(f"{folder.name}.tmp")
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
+    before = tree_bytes(repository)
+    with _progress_of(module, lambda: tree_bytes(draft) + tree_bytes(repository) - before, progress) as done:
+        log = cache_folder() / "logs" / f"setup-{module}.log"
+        maven.copy_dependencies(pom_of(module), draft, repository, log)
+        try:
+            jar_locks.verify(draft, pom_of(module))
+        except StackError:
+            for folder_with_it in (draft, repository):
+                shutil.rmtree(folder_with_it, ignore_errors=True)
+            raise
+        if finish := FINISH.get(module):
+            finish(draft)
+        draft.rename(folder)
+        done(tree_bytes(folder))
+
+
+def _tarball(folder: Path) -> Path:
+    [archive] = folder.glob("*.tar.gz")  # the lock of a module with an archive has one file
+    return archive
+
+
+def _finish_archive(folder: Path) -> None:
+    archive = _tarball(folder)
+    unpack(archive, folder)
+    archive.unlink()
+
+
+def _finish_converter(folder: Path) -> None:
+    files = list(folder.iterdir())
+    plugin = folder / AVRO_CONVERTER
+    plugin.mkdir()
+    for file in files:
+        file.rename(plugin / file.name)
+
+
+def _finish_trino(folder: Path) -> None:
+    archive = _tarball(folder)
+    unpack_folders(archive, folder, TRINO_FOLDERS)
+    archive.unlink()
+
+
+FINISH: Mapping[str, Callable[[Path], None]] = {
+    "debezium": _finish_archive,
+    "avro-converter": _finish_converter,
+    "trino": _finish_trino,
+    "apicurio": _finish_archive,
+}
+
+
+@contextmanager
+def _progress_of(name: str, measure: Callable[[], int], progress: SetupProgress) -> Iterator[Callable[[int], None]]:
+    began = time.monotonic()
+    progress.started(name, measure)
+    yield lambda size: progress.finished(name, size, time.monotonic() - began)
+
+
+@contextmanager
+def _locked() -> Iterator[None]:
+    cache = cache_folder()
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StackError(
+            f"Cannot create the cache folder {cache}: {error.strerror}. Set CDC_LAKE_CACHE to another folder."
+        ) from error
+    with FileLock(cache / "setup.lock"):
+        yield
+
+
+__all__ = [
+    "AWS_MODULES",
+    "CONNECT_3_7",
+    "JAVAS",
+    "MODULES",
+    "REGISTRY_MODULES",
+    "ArtifactsMissing",
+    "ensure",
+    "ensure_java",
+    "folder_of",
+    "jars",
+    "missing",
+]

@@ -1,0 +1,80 @@
+"""Runs Maven to copy the dependencies of one module's pom into a folder."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from infra.errors import StackError
+
+PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
+ABSENT = re.compile(
+    r"(?:Could not find artifact|Failure to find|artifacts could not be resolved:) ([\w.\-]+:[\w.\-]+:[^\s,()]+)"
+)
+FORGED = re.compile(r"Could not transfer (?:artifact|metadata) (\S+) [^\n]*Checksum validation failed, expected")
+UNSUMMED = "no checksums available"
+BROKEN = re.compile(r"Could not transfer (?:artifact|metadata) (\S+)")
+
+
+def find_maven() -> str | None:
+    """Return the path of the Maven on PATH, or None."""
+    return shutil.which("mvn")
+
+
+def copy_dependencies(pom: Path, into: Path, repository: Path, log: Path) -> None:
+    """Copy the runtime dependencies of `pom` into the folder `into`.
+
+    `repository` is the local Maven repository, `log` is the file for Maven's output. A file whose checksum differs from
+    the one that the repository publishes is rejected. A file without a published checksum is accepted, because
+    jar_locks.py checks every file against the module's lock. Raises StackError that names the coordinate that cannot be
+    fetched.
+    """
+    maven = find_maven()
+    if maven is None:
+        raise StackError(
+            "Cannot fetch jars: Maven (mvn) is not on PATH. Install it with a JDK, then run `cdc-lake setup` again."
+        )
+    command = [
+        *(maven, "-B", "-ntp", "-f", str(pom)),
+        f"{PLUGIN}:copy-dependencies",
+        "-DincludeScope=runtime",
+        f"-DoutputDirectory={into}",
+        f"-Dmaven.repo.local={repository}",
+    ]
+    log.parent.mkdir(parents=True, exist_ok=True)
+    code, output = _run([*command, "--strict-checksums"], log)
+    if code != 0 and UNSUMMED in output:
+        code, output = _run(command, log)
+    if code != 0:
+        raise StackError(explain(output, pom.parent.name, log))
+
+
+def _run(command: list[str], log: Path) -> tuple[int, str]:
+    with log.open("w", encoding="utf-8") as output:
+        code = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False).returncode
+    return code, log.read_text(encoding="utf-8", errors="replace")
+
+
+def explain(output: str, module: str, log: Path) -> str:
+    """Return the error message for Maven's output: the coordinate, the cause, and what to do."""
+    if forged := FORGED.search(output):
+        return (
+            f"Cannot fetch the jars of {module}: {forged.group(1)} does not have the checksum that its repository "
+            f"publishes. Run `cdc-lake setup` again; if it fails again, ask the repository's operator. Maven's "
+            f"output is in {log}."
+        )
+    if broken := BROKEN.search(output):
+        return (
+            f"{module}: {broken.group(1)} could not be downloaded (network, proxy or mirror): check them, then run "
+            f"`cdc-lake setup` again, it resumes; Maven's output is in {log}"
+        )
+    if absent := ABSENT.search(output):
+        return (
+            f"{module}: {absent.group(1)} is not in any Maven repository known here: name one that has it in "
+            f"Maven's settings.xml, or change connectors/maven/{module}/pom.xml; Maven's output is in {log}"
+        )
+    errors = [line for line in output.splitlines() if line.startswith("[ERROR]")]
+    first = errors[0].removeprefix("[ERROR]").strip() if errors else "no message"
+    return f"{module}: Maven failed ({first}); its output is in {log}"

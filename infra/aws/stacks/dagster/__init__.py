@@ -1,0 +1,1 @@
+"""Dagster on Fargate: its services, settings and storage."""

@@ -1,0 +1,1 @@
+"""What all stacks share: their base class, parameters, access and order."""

@@ -1,0 +1,50 @@
+"""Access for people: ports forwarded by Session Manager through an instance that accepts no connections."""
+
+from __future__ import annotations
+
+from aws_cdk import CfnOutput, Tags
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from infra.aws.iam.policies import allow, arn, on_any
+from infra.aws.sizes.sizes import Size
+from infra.aws.stacks.shared.base_stack import LakeStack
+
+
+class PrivateAccess(Construct):
+    """One small instance without a key, a public address or an inbound rule."""
+
+    def __init__(self, scope: LakeStack, id_: str, vpc: ec2.IVpc, group: ec2.ISecurityGroup, size: Size) -> None:
+        super().__init__(scope, id_)
+        self.instance = ec2.Instance(
+            self,
+            "Instance",
+            vpc=vpc,
+            vpc_subnets=ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_WITH_EGRESS),
+            instance_type=ec2.InstanceType("t4g.nano"),
+            # Amazon's image contains the agent. Each deployment uses the newest image, and may replace the instance.
+            machine_image=ec2.MachineImage.latest_amazon_linux2023(cpu_type=ec2.AmazonLinuxCpuType.ARM_64),
+            security_group=group,
+            role=self._role(scope),
+            http_tokens=ec2.HttpTokens.REQUIRED,
+            block_devices=[
+                ec2.BlockDevice(device_name="/dev/xvda", volume=ec2.BlockDeviceVolume.ebs(8, encrypted=True))
+            ],
+        )
+        Tags.of(self.instance).add("Name", f"{size.prefix}-access")
+        CfnOutput(scope, "AccessInstance", value=self.instance.instance_id, description="Target of ssm start-session")
+
+    def _role(self, stack: LakeStack) -> iam.Role:
+        """Return a role for the agent's calls; AmazonSSMManagedInstanceCore also allows patching and parameters."""
+        role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"))
+        role.add_to_policy(
+            on_any(
+                "ssmmessages:CreateControlChannel",
+                "ssmmessages:CreateDataChannel",
+                "ssmmessages:OpenControlChannel",
+                "ssmmessages:OpenDataChannel",
+            )
+        )
+        role.add_to_policy(allow(["ssm:UpdateInstanceInformation"], [arn(stack, "ec2", "instance/*")]))
+        return role

@@ -1,0 +1,32 @@
+"""The errors of the local stack. Each message contains the cause, the object and what to do next."""
+
+from __future__ import annotations
+
+
+class StackError(Exception):
+    """The local stack cannot do what the user requested."""
+
+    @property
+    def user_message(self) -> str:
+        """Return the message to show to the user."""
+        return str(self)
+
+
+class StackDown(StackError):  # noqa: N818 - it names a state, as users know it
+    """The request needs the stack or one of its components, which is not running."""
+
+
+class ArtifactsMissing(StackError):  # noqa: N818 - it names a state, as users know it
+    """A jar, plugin or Java of the stack is not in the cache folder."""
+
+
+class PortTaken(StackError):  # noqa: N818 - it names a state, as users know it
+    """Another process listens on a port that the environment fixes."""
+
+
+class StartFailed(StackError):  # noqa: N818 - it names a state, as users know it
+    """A component's process ended, or did not answer in time, while it was starting."""
+
+
+class PortLost(StartFailed):
+    """A component's process ended because another program took the port after it was chosen."""

@@ -1,0 +1,77 @@
+"""Templates of connector configurations: JSON files with `{{name}}` where a pipeline fills in a value.
+
+Connect's own `${provider:path:key}`, which the worker resolves, stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from resources.connect.error_policy import require_policy
+from resources.errors import ConnectorConfigInvalid
+
+_CONVERTERS = ("key.converter", "value.converter")
+_PLACEHOLDER = re.compile(r"\{\{\s*([a-z][a-z0-9_]*)\s*\}\}")
+
+
+def placeholders(path: Path) -> frozenset[str]:
+    """Return the names of all placeholders in the file."""
+    return frozenset().union(*placeholders_of(path).values())
+
+
+def placeholders_of(path: Path) -> dict[str, frozenset[str]]:
+    """Return the names of the placeholders by setting, for the settings that contain some."""
+    found = {setting: frozenset(_PLACEHOLDER.findall(value)) for setting, value in _settings(path).items()}
+    return {setting: names for setting, names in found.items() if names}
+
+
+def render(path: Path, values: Mapping[str, str], converters: Path | None = None) -> dict[str, str]:
+    """Return the file's settings with the placeholders filled; values are inserted unchanged.
+
+    `converters` is a file whose settings replace those of key.converter and value.converter.
+
+    Raises:
+        ConnectorConfigInvalid: a placeholder has no value, a value has no placeholder, the file is not an object of
+            strings, or its settings violate the error policy.
+    """
+    settings = _settings(path)
+    if converters is not None:
+        settings = {name: value for name, value in settings.items() if not name.startswith(_CONVERTERS)}
+        settings |= _settings(converters)
+    require_policy(str(path), settings)
+    wanted = frozenset().union(*(_PLACEHOLDER.findall(value) for value in settings.values()))
+    if missing := sorted(wanted - values.keys()):
+        raise ConnectorConfigInvalid(f"{path} contains placeholders without a value: {', '.join(missing)}.")
+    if unused := sorted(values.keys() - wanted):
+        raise ConnectorConfigInvalid(
+            f"{path} has no placeholder for {', '.join(unused)}: the value would be without effect."
+            f" It knows {', '.join(sorted(wanted))}."
+        )
+    return {key: _PLACEHOLDER.sub(lambda match: values[match[1]], value) for key, value in settings.items()}
+
+
+def table_pattern(tables: Iterable[tuple[str, str]]) -> str:
+    """Return Debezium's table.include.list, a list of anchored regular expressions, for (schema, name) pairs.
+
+    Raises:
+        ConnectorConfigInvalid: a name contains a comma, which Debezium takes for the end of an expression.
+    """
+    patterns = []
+    for schema, table in tables:
+        if "," in schema + table:
+            raise ConnectorConfigInvalid(f"Cannot capture {schema}.{table}: Debezium allows no comma in its name.")
+        patterns.append(f"{re.escape(schema)}[.]{re.escape(table)}")
+    return ",".join(patterns)
+
+
+def _settings(path: Path) -> dict[str, str]:
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConnectorConfigInvalid(f"{path} can't be read as a connector's configuration: {error}.") from error
+    if not isinstance(settings, dict) or not all(isinstance(value, str) for value in settings.values()):
+        raise ConnectorConfigInvalid(f"{path} has to be one JSON object whose values are strings, as Connect's are.")
+    return settings

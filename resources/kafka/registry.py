@@ -1,0 +1,20 @@
+"""The schema registry of a cluster's Avro records, as a Dagster resource."""
+
+import dagster as dg
+from pydantic import Field
+
+from resources.aws.secrets import DatabaseSecret
+
+
+class Registry(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """A registry with the API of Confluent's, which Apicurio Registry has too."""
+
+    url: str = Field(description="The API's URL; Apicurio Registry: http://HOST:PORT/apis/ccompat/v7.")
+    authorization: str = Field(default="", repr=False, description="The header Authorization; empty: none.")
+    secret: DatabaseSecret | None = Field(
+        default=None, description="The secret with the header, where `authorization` is empty."
+    )
+
+    def header(self) -> str:
+        """Return the header Authorization, empty for none. Raises what DatabaseSecret.login() does."""
+        return (self.secret.login().password if self.secret is not None else self.authorization).strip()
