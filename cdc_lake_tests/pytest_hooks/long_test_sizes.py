@@ -29,7 +29,7 @@ def is_full() -> bool:
 
 
 def seed() -> int:
-    """Return the seed of this run: CDC_LAKE_SEED, which `.ci/run` draws and prints, or a fixed number."""
+    """Return the seed of this run: CDC_LAKE_SEED, which `.ci/run` sets and prints, or a fixed number."""
     return int(os.environ.get(SEED_VARIABLE) or DEFAULT_SEED)
 
 

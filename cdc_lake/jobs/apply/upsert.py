@@ -200,12 +200,14 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
                 dead_letters.put(store, spec.pipeline, letters)
                 held.check()
                 failpoints.reached("upsert.before_write")
-                operation: Operation = "upsert" if previous is not None else "bulk_insert"
+                # Hudi refuses a bulk insert without rows.
+                bulk = previous is None and keys > 0
+                operation: Operation = "bulk_insert" if bulk else "upsert"
                 commit = recovery.write(
                     store,
                     spec.prefix,
                     spec.hudi_table(),
-                    rows if previous is not None else _in_ranges(rows, keys, [*spec.partition_by, *spec.key]),
+                    _in_ranges(rows, keys, [*spec.partition_by, *spec.key]) if bulk else rows,
                     checkpoint,
                     held,
                     operation,

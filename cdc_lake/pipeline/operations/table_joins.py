@@ -91,7 +91,7 @@ def begin(
                 kafka.ensure_topic(topic, flow.spec.stream.partitions, flow.topic_settings(settings))
             _require_new(table, postgres, kafka, epochs, epoch)
             epochs.join(epoch.number, table.name, _join(table, kafka))
-    failpoints.reached("topic.after_join")
+    failpoints.reached("join.after_record")
     epoch = epochs.read(epoch.number)
     config = connect.get(flow.connector)
     tables = joining(flow, epoch)
@@ -115,7 +115,7 @@ def begin(
     )
     # A task that still has the old configuration would ignore the signal.
     connect.halt(flow.connector, config)
-    failpoints.reached("topic.after_halt")
+    failpoints.reached("join.after_stop")
     return epoch
 
 
@@ -171,7 +171,7 @@ def take_snapshot(
     if not scan.complete:
         # An attempt has its own signal; a signal that an interrupted run has sent is not sent again.
         postgres.request_snapshot(flow.spec.source.schema_, flow.signal_table, f"{join.attempt}-{known}", table.name)
-    failpoints.reached("topic.after_signal")
+    failpoints.reached("join.after_signal")
 
     def complete() -> bool:
         connect.wait_running(flow.connector)
@@ -200,7 +200,7 @@ def complete(table: TableFlow, store: ObjectStore, epoch: Epoch) -> bool:
     if table.topic not in epoch.joins:
         return False
     Epochs(store, flow.name).complete_join(epoch.number, table.name, Joined(completed_at=datetime.now(UTC)))
-    failpoints.reached("topic.after_joined")
+    failpoints.reached("join.after_snapshot")
     open_epoch(Chain(store, flow.name, table.topic), epoch)
     return table.topic in epoch.joining
 

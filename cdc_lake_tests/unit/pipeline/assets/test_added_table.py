@@ -24,12 +24,12 @@ from cdc_lake_tests.unit.pipeline.assets.test_stages import Runner
 from resources.connect.config_template import table_pattern
 
 FAILPOINTS = (
-    "topic.after_join",
-    "topic.after_halt",
+    "join.after_record",
+    "join.after_stop",
     "topic.before_connector",
     "topic.after_connector",
-    "topic.after_signal",
-    "topic.after_joined",
+    "join.after_signal",
+    "join.after_snapshot",
 )
 
 
