@@ -43,7 +43,9 @@ def show(
     instants = history.commits(store, prefix)
     readable = history.readable(store, prefix)
     commits = [timeline.commit_at(store, prefix, instant) for instant in reversed(instants[-limit:])]
-    files = file_slices.count(store.scan(prefix), prefix, instants, min(instants, default=""))
+    files = file_slices.count(
+        store.scan(prefix), prefix, instants, min(instants, default=""), timeline.replaced_groups(store, prefix)
+    )
     pending = failed_writes.pending_compactions(store, prefix)
     if as_json:
         typer.echo(

@@ -1,4 +1,4 @@
-"""`cdc-lake purge PIPELINE` and `cdc-lake compact PIPELINE`: maintain lake tables now, as the scheduled jobs do."""
+"""`cdc-lake purge`, `compact` and `cluster PIPELINE`: maintain lake tables now, as the scheduled jobs do."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     app.command()(purge)
     app.command()(compact)
+    app.command()(cluster)
 
 
 def purge(pipeline: Pipeline) -> None:
@@ -32,7 +33,14 @@ def compact(pipeline: Pipeline) -> None:
     _run(pipeline, COMPACTION, "`table_type: mor`: there are no log files")
 
 
-def _run(pipeline: str, service: Service, missing: str) -> None:
+def cluster(pipeline: Pipeline) -> None:
+    """Merge the small files of lake tables into larger ones, as the daily job does."""
+    from cdc_lake.pipeline.automation.maintenance_schedules import CLUSTERING
+
+    _run(pipeline, CLUSTERING)
+
+
+def _run(pipeline: str, service: Service, missing: str = "tables") -> None:
     """Run a service for the tables that need it; `missing` says what no target has, and what follows."""
     from cdc_lake.pipeline.bucket_location import location
     from cdc_lake.pipeline.loading import load

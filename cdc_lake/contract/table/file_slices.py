@@ -8,7 +8,11 @@ from dataclasses import dataclass
 
 from cdc_lake.contract.objects.store import ObjectInfo
 
+SMALL_BYTES = 2**20
+"""A base file below this size is small: opening it costs a query more than reading it."""
 _BASE = re.compile(r"(?P<file>[^_/]+)_[\d-]+_(?P<instant>\d{17})\.parquet")
+_LATER = "~"
+"""Later than each instant."""
 _LOG = re.compile(r"\.(?P<file>[^_/]+)_(?P<instant>\d{17})\.log\.\d+_[\d-]+")
 
 
@@ -27,11 +31,18 @@ class Files:
     partitions: int
 
 
-def count(listed: Iterable[ObjectInfo], table_prefix: str, commits: Collection[str], oldest: str) -> Files:
+def count(
+    listed: Iterable[ObjectInfo],
+    table_prefix: str,
+    commits: Collection[str],
+    oldest: str,
+    replaced: Collection[tuple[str, str]] = (),
+) -> Files:
     """Count the files below a table's prefix.
 
     `commits` are the instants of completed commits in the timeline, and `oldest` the first of them: a file of an older
-    instant belongs to an archived commit. Files of commits that are not completed do not count.
+    instant belongs to an archived commit. Files of commits that are not completed do not count. All files of the groups
+    in `replaced` (timeline.replaced_groups()) are older ones.
     """
     bases: dict[tuple[str, str], dict[str, int]] = {}
     logs: list[tuple[tuple[str, str], str, int]] = []
@@ -43,8 +54,8 @@ def count(listed: Iterable[ObjectInfo], table_prefix: str, commits: Collection[s
             bases.setdefault((folder, found["file"]), {})[found["instant"]] = item.size
         elif found := _LOG.fullmatch(name):
             logs.append(((folder, found["file"]), found["instant"], item.size))
-    newest = {group: max(sizes) for group, sizes in bases.items()}
-    live = [sizes[newest[group]] for group, sizes in bases.items()]
+    newest = {group: _LATER if group in replaced else max(sizes) for group, sizes in bases.items()}
+    live = [size for group, sizes in bases.items() for at, size in sizes.items() if at == newest[group]]
     older = [size for group, sizes in bases.items() for at, size in sizes.items() if at != newest[group]]
     # A log file belongs to the base file of its instant, or to a compaction that is planned after it.
     live_logs = [size for group, at, size in logs if at >= newest.get(group, "")]

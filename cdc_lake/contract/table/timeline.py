@@ -110,6 +110,24 @@ def partitions_after(store: ObjectStore, table_prefix: str, instant: str) -> tup
     return folders, max(commits)
 
 
+def replaced_groups(store: ObjectStore, table_prefix: str) -> set[tuple[str, str]]:
+    """Return the file groups that a clustering or an overwrite has replaced, as (partition's folder, file id).
+
+    Their files are deleted before Hudi archives the commit that replaced them. Raises ObjectDamagedError.
+    """
+    found: set[tuple[str, str]] = set()
+    for item in store.scan(f"{table_prefix}.hoodie/", recursive=False):
+        stored = store.get(item.key) if item.key.endswith(".replacecommit") else None
+        if stored is None:
+            continue
+        try:
+            replaced = json.loads(stored.body)["partitionToReplaceFileIds"]
+            found |= {(folder, file) for folder, files in replaced.items() for file in files}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise _unreadable(stored, error) from error
+    return found
+
+
 def _require_kept(store: ObjectStore, table_prefix: str, key: str, names: list[str]) -> None:
     """Raise ObjectDamagedError if the newest commit (the object `key`) was rolled back before it was completed.
 

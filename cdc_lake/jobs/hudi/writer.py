@@ -32,6 +32,8 @@ _CALLBACK_SERVER = Lock()
 # If all files are replaced, the new column types need not be readable from the old ones. Hudi's check depends on this
 # option despite the option's name; no column is dropped.
 _OVERWRITE_OPTIONS = {"hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true"}
+_FILES_MERGED = 16
+"""A clustering's file has up to this many times the bytes of a small one: small enough to be rewritten by an upsert."""
 _KEYGEN = "org.apache.hudi.keygen."
 KEY_COLUMN = "__key"
 """The key's values as one text, Hudi's record key. Hudi's own text for several columns is the same for
@@ -170,12 +172,53 @@ class HudiTable:
             client.commitCompaction(instant, metadata, empty)
             return instant
 
+    def cluster(
+        self, spark: SparkSession, small_bytes: int, before_work: Callable[[], None], check: Callable[[], None]
+    ) -> str | None:
+        """Merge base files below `small_bytes`, with their log files, into larger ones.
+
+        Returns the instant of the commit, which keeps the checkpoint; None if no partition has several small files.
+
+        `before_work` is called between plan and work, since Hudi has no hook before it completes a clustering. A writer
+        that loses its lease after that cannot complete it either: the next writer has deleted its plan (recovery.py).
+        `check` is called if Hudi fails, and raises LeaseLostError.
+        """
+        settings = {
+            "hoodie.clustering.plan.strategy.small.file.limit": str(small_bytes),
+            "hoodie.clustering.plan.strategy.target.file.max.bytes": str(_FILES_MERGED * small_bytes),
+            "hoodie.clustering.plan.strategy.max.bytes.per.group": str(_FILES_MERGED * small_bytes),
+            "hoodie.clustering.plan.strategy.max.num.groups": str(2**31 - 1),
+            # A file that is alone in its partition stays as it is. With columns to sort by, Hudi would rewrite it too.
+            "hoodie.clustering.plan.strategy.single.group.clustering.enabled": "false",
+            "hoodie.avro.schema": self._avro_schema(spark),
+        }
+        with self._client(spark, settings) as client:
+            planned = client.scheduleClustering(spark.sparkContext._jvm.org.apache.hudi.common.util.Option.empty())  # type: ignore[union-attr]
+            if not planned.isPresent():
+                return None
+            instant = str(planned.get())
+            before_work()
+            try:
+                client.cluster(instant, True)
+            except Py4JJavaError:
+                check()
+                raise
+            return instant
+
+    def _avro_schema(self, spark: SparkSession) -> str:
+        """Return the schema of the stored rows, which Hudi's client does not read from the table itself."""
+        jvm: Any = spark.sparkContext._jvm
+        conf = jvm.org.apache.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(spark.sparkContext._jsc.hadoopConfiguration())
+        tables = jvm.org.apache.hudi.common.table
+        found = tables.HoodieTableMetaClient.builder().setConf(conf).setBasePath(self.uri).build()
+        return str(tables.TableSchemaResolver(found).getTableSchema(False).toString())
+
     @contextmanager
-    def _client(self, spark: SparkSession) -> Iterator[Any]:
-        """Yield a client of Hudi's for this table."""
+    def _client(self, spark: SparkSession, settings: Mapping[str, str] | None = None) -> Iterator[Any]:
+        """Yield a client of Hudi's for this table, with these settings beside those of each write."""
         jvm: Any = spark.sparkContext._jvm
         options = jvm.org.apache.hudi.HoodieWriterUtils.parametersWithWriteDefaults(
-            jvm.PythonUtils.toScalaMap(self.options())
+            jvm.PythonUtils.toScalaMap({**self.options(), **(settings or {})})
         )
         client = jvm.org.apache.hudi.DataSourceUtils.createHoodieClient(
             spark.sparkContext._jsc,

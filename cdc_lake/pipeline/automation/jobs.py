@@ -94,7 +94,14 @@ class Jobs:
         """
         purposes = (self.all, self.connect, self.land, self.apply, self.refresh, self.checks, self.daily_checks)
         return {
-            job.name: dg.define_asset_job(job.name, selection=job.selection, description=job.description, tags=job.tags)
+            job.name: dg.define_asset_job(
+                job.name,
+                selection=job.selection,
+                description=job.description,
+                tags=job.tags,
+                # A process for each step would start the stage of all tables in each (assets/parallel_tables.py).
+                executor_def=dg.in_process_executor,
+            )
             for job in purposes
             if job.assets or job.checks
         }

@@ -1,4 +1,4 @@
-"""The scheduled jobs that maintain lake tables: purges of old tombstones, and compactions of log files."""
+"""The scheduled jobs that maintain lake tables: purge old tombstones, compact log files, cluster small files."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,7 +7,8 @@ from typing import Any
 import dagster as dg
 
 from cdc_lake.contract.objects.store import S3Location
-from cdc_lake.jobs.maintenance import compact, purge
+from cdc_lake.jobs.maintenance import cluster, compact, purge
+from cdc_lake.jobs.maintenance.cluster import ClusterReport, ClusterSpec
 from cdc_lake.jobs.maintenance.compact import CompactReport, CompactSpec
 from cdc_lake.jobs.maintenance.purge import PurgeReport
 from cdc_lake.pipeline.assets import standard_metadata
@@ -49,9 +50,17 @@ def _purged(report: PurgeReport) -> tuple[str, Mapping[str, str | int | float]]:
 
 
 def _compacted(report: CompactReport) -> tuple[str, Mapping[str, str | int | float]]:
+    return _rewritten(report, "nothing compacted, there are no log files")
+
+
+def _clustered(report: ClusterReport) -> tuple[str, Mapping[str, str | int | float]]:
+    return _rewritten(report, "nothing clustered, no partition has several small files")
+
+
+def _rewritten(report: CompactReport | ClusterReport, nothing: str) -> tuple[str, Mapping[str, str | int | float]]:
     commit = report.commit
     if commit is None:
-        return "nothing compacted, there are no log files", {"bytes_rewritten": 0, "seconds": report.seconds}
+        return nothing, {"bytes_rewritten": 0, "seconds": report.seconds}
     text = f"{commit.files_written} base files with {commit.rows_written} rows written in commit {commit.instant}"
     facts = {"file_slices": commit.files_written, "bytes_rewritten": commit.bytes_written, "seconds": report.seconds}
     return text, facts
@@ -77,7 +86,17 @@ COMPACTION = Service(
     spec=lambda table, where, owner: CompactSpec(table.upsert_spec(where, owner)),
     result=_compacted,
 )
-SERVICES = (PURGE, COMPACTION)
+CLUSTERING = Service(
+    name="cluster",
+    cron="23 4 * * *",
+    period="daily",
+    description="Merges small files into larger ones, which queries read faster",
+    needed=lambda _: True,
+    job=cluster.run,
+    spec=lambda table, where, owner: ClusterSpec(table.upsert_spec(where, owner)),
+    result=_clustered,
+)
+SERVICES = (PURGE, COMPACTION, CLUSTERING)
 
 
 def jobs(flow: Flow) -> list[dg.JobDefinition]:

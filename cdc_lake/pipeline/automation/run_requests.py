@@ -6,7 +6,7 @@ its subjects in the data.
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import dagster as dg
@@ -16,6 +16,8 @@ from cdc_lake.pipeline.automation.orphaned_runs import fail_orphans
 
 BACKOFF_SECONDS = (5, 15, 60, 300)
 """The pauses between attempts; further attempts use the last one."""
+ALONE_AFTER = 2
+"""A subject whose runs failed so often for a position gets a run of its own, for which the others do not wait."""
 _ACTIVE = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -33,16 +35,16 @@ Pending = str | dg.SkipReason
 
 @dataclass(frozen=True)
 class Requested:
-    """The request of a tick, if there is one, and why each of the other subjects is not in it."""
+    """The requests of a tick, and why each of the other subjects is in none of them."""
 
-    request: dg.RunRequest | None
+    requests: Sequence[dg.RunRequest]
     skipped: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def tick(self) -> Tick:
         """The result of a sensor's tick."""
-        if self.request is not None:
-            return dg.SensorResult(run_requests=[self.request])
+        if self.requests:
+            return dg.SensorResult(run_requests=self.requests)
         return dg.SkipReason(described(self.skipped))
 
 
@@ -79,30 +81,44 @@ def request(
     part: Callable[[Sequence[str]], Job],
     sensor: str,
     pipeline: str,
+    *,
+    can_wait: Mapping[str, str] | None = None,
+    slow: Collection[str] = (),
 ) -> Requested:
-    """Request one run for all subjects of a pipeline that need one; `part` returns the job's part for subjects.
+    """Request a run for all subjects of a pipeline that need one; `part` returns the job's part for subjects.
 
     A subject is left out while a run that includes it is active, which would hold its leases or do its work, and
-    after a failed run for the same position until a growing pause has passed. The run counts as one of `sensor`.
+    after a failed run for the same position until a growing pause has passed. The runs count as those of `sensor`.
+
+    The subjects of a run end together. Those in `slow` therefore have a run of their own, and so has each that failed
+    ALONE_AFTER times. `can_wait` has the positions of subjects that join the run of the others, if there is one.
     """
     fail_orphans(context.instance)
-    attempts: dict[str, int] = {}
+    runs: dict[str, dict[str, tuple[str, int]]] = {}
     skipped: dict[str, str] = {}
-    for subject, position in pending.items():
+    for subject, position in [*pending.items(), *(can_wait or {}).items()]:
         found = position if isinstance(position, dg.SkipReason) else _attempt(context, pipeline, subject, position)
         if isinstance(found, dg.SkipReason):
-            skipped[subject] = found.skip_message or ""
-        else:
-            attempts[subject] = found
-    if not attempts:
-        return Requested(None, skipped)
+            skipped.setdefault(subject, found.skip_message or "")
+            continue
+        run = f"alone: {subject}" if found >= ALONE_AFTER else "slow" if subject in slow else "all others"
+        if run in runs or subject not in skipped:
+            runs.setdefault(run, {})[subject] = (str(position), found)
+            skipped.pop(subject, None)
+    return Requested([_run(part, sensor, pipeline, subjects) for subjects in runs.values()], skipped)
+
+
+def _run(
+    part: Callable[[Sequence[str]], Job], sensor: str, pipeline: str, subjects: Mapping[str, tuple[str, int]]
+) -> dg.RunRequest:
+    """Return the request of one run for subjects with their positions and numbers of failed runs."""
     tags = {_SENSOR: sensor}
-    for subject in attempts:
-        tags |= _tags(pipeline, subject, str(pending[subject]))
+    for subject, (position, _) in subjects.items():
+        tags |= _tags(pipeline, subject, position)
     # Dagster launches each run key once, so the attempt is part of the key.
-    keys = [f"{pending[subject]}:{attempt}" for subject, attempt in attempts.items()]
+    keys = [f"{position}:{attempt}" for position, attempt in subjects.values()]
     key = keys[0] if len(keys) == 1 else hashlib.sha256("\n".join(keys).encode()).hexdigest()
-    return Requested(part(tuple(attempts)).request(key, tags), skipped)
+    return part(tuple(subjects)).request(key, tags)
 
 
 def newest_success(context: dg.SensorEvaluationContext) -> dg.RunRecord | None:

@@ -5,6 +5,7 @@ import dataclasses
 import dagster as dg
 
 from cdc_lake.contract.table import pending_counts
+from cdc_lake.contract.table.file_slices import SMALL_BYTES
 from cdc_lake.jobs.verify import VerifyReport
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.assets.job_metadata import JobRuns
@@ -21,7 +22,6 @@ from resources.postgres.resource import Postgres
 from resources.spark.job_interface import SparkJobs
 
 _SHOWN = 10
-_MB = 2**20
 
 
 def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
@@ -91,7 +91,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
     @dg.asset_check(
         asset=asset,
         description="All live files of the table exist. Warns if their mean size is below 1 MB, unless no "
-        "partition has more than one.",
+        "partition has more than one; `cdc-lake cluster` merges them.",
         metadata=tiers.SCHEDULED,
         op_tags=tiers.FIRST,
     )
@@ -106,7 +106,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         mean = total / max(1, len(sizes))
         missing = sorted(live - sizes.keys())
         return dg.AssetCheckResult(
-            passed=not missing and (single or mean >= _MB),
+            passed=not missing and (single or mean >= SMALL_BYTES),
             # Small files make queries slow; a missing file makes their results wrong.
             severity=dg.AssetCheckSeverity.ERROR if missing else dg.AssetCheckSeverity.WARN,
             metadata={

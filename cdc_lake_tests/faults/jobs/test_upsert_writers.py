@@ -9,7 +9,9 @@ import pytest
 
 from cdc_lake.contract.errors import LeaseLostError
 from cdc_lake.contract.table import failed_writes, timeline
-from cdc_lake.jobs.maintenance import purge
+from cdc_lake.jobs.hudi.writer import HudiTable
+from cdc_lake.jobs.maintenance import cluster, purge
+from cdc_lake.jobs.maintenance.cluster import ClusterSpec
 from cdc_lake.jobs.maintenance.purge import PurgeSpec
 from cdc_lake_tests.faults.jobs import paused_writer
 from cdc_lake_tests.faults.jobs.paused_writer import Writer
@@ -182,6 +184,31 @@ def test_the_bounds_of_a_purge_that_completes_during_the_recovery_are_kept(
     after = committed(table)
     assert (after.manifest, after.purged_to, after.purged_before_ms) == (2, purged.purged_to, purged.purged_before_ms)
     assert set(notes_by_key(table)) == {2, 3}
+
+
+def test_a_clustering_that_resumes_after_the_next_writer_commits_nothing(
+    new_table: NewTable, pause_writer: paused_writer.Pause, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hudi has no hook before it completes a clustering: that its plan is gone stops it."""
+    options = HudiTable.options
+    monkeypatch.setattr(HudiTable, "options", lambda table: {**options(table), "hoodie.parquet.small.file.limit": "0"})
+    table = new_table(COLUMNS, KEY)
+    for number in range(1, 4):
+        table.deliver([event(number, "c", 100 + number)])
+        table.upsert()
+    table.deliver([event(1, "u", 200, note="newest")])
+    first = pause_writer(
+        replace(table.spec, owner="first"),
+        "commit.after_lease_check",
+        lambda spec: cluster.run(table.engines.spark, ClusterSpec(spec)),
+    )
+    table.upsert(replace(table.spec, owner="second", lease_wait_seconds=60))
+    after, there = committed(table), files(table)
+    assert isinstance(first.finish().error, LeaseLostError)
+    assert committed(table) == after
+    assert files(table) == there
+    assert notes_by_key(table) == {1: "newest", 2: None, 3: None}
+    assert_the_next_run_leaves_no_incomplete_commit(table)
 
 
 def assert_the_next_run_leaves_no_incomplete_commit(table: LakeTable) -> None:

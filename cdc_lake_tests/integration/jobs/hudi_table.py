@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 from hudi import HudiTableBuilder
@@ -15,6 +16,7 @@ from cdc_lake.contract.objects.manifest import LandedObject, Manifest, Span
 from cdc_lake.contract.objects.store import S3Store
 from cdc_lake.contract.schema import captured_schema
 from cdc_lake.contract.schema.captured_schema import Column
+from cdc_lake.contract.table import history, instants
 from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.apply.upsert import UpsertReport, UpsertSpec
@@ -117,6 +119,27 @@ class LakeTable:
     def upsert(self, spec: UpsertSpec | None = None) -> UpsertReport:
         """Apply the manifests that are not applied yet."""
         return upsert.run(self.engines.spark, spec or self.spec)
+
+    def make_older(self, by: timedelta) -> None:
+        """Rename the table's commits as if all had been written that much earlier.
+
+        An instant has the same length everywhere: in names, in the timeline's JSON and Avro, and in log files.
+        """
+        instant = re.compile(rb"20\d{15}")
+        keys = [item.key for item in self.store.scan(self.spec.prefix) if instant.search(item.key.encode())]
+        known = {found for key in keys for found in instant.findall(key.encode())}
+
+        def earlier(found: re.Match[bytes]) -> bytes:
+            if found[0] not in known:
+                return found[0]
+            return history.instant((instants.time_of(found[0].decode()) - by).isoformat()).encode()
+
+        for key in keys:
+            stored = self.store.get(key)
+            assert stored is not None
+            body = stored.body if key.endswith(".parquet") else instant.sub(earlier, stored.body)
+            self.store.delete([key])
+            self.store.put_new(instant.sub(earlier, key.encode()).decode(), body)
 
     def by_hudi_rs(self) -> list[dict[str, object]]:
         """Return the table's rows as hudi-rs reads them."""

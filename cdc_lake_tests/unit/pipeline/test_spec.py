@@ -309,6 +309,7 @@ def test_another_pipeline_requires_only_yaml(tmp_path: Path, monkeypatch: pytest
         "shop",
         "shop_apply",
         "shop_checks",
+        "shop_cluster",
         "shop_connect",
         "shop_daily_checks",
         "shop_land",

@@ -41,18 +41,15 @@ def _landing(flow: Flow, jobs: Jobs) -> dg.SensorDefinition:
     def land(context: dg.SensorEvaluationContext, kafka: Kafka, store: ObjectStore) -> Tick:
         cursor = FlushCursor.model_validate_json(context.cursor) if context.cursor else FlushCursor()
         pending: dict[str, Pending] = {}
-        new: dict[str, str] = {}
+        can_wait: dict[str, str] = {}
         epoch = Epochs(location(store).store(), flow.name).current()
         for table in flow.tables:
             position, reason = _position(table, epoch, cursor, kafka, store)
-            if position:
-                new[table.name] = position
             pending[table.name] = reason or position
+            if position and reason:
+                can_wait[table.name] = position
         context.update_cursor(cursor.model_dump_json())
-        found = launch_land(context, jobs, pending)
-        if found.request is None:
-            return found.tick
-        return launch_land(context, jobs, pending | new).tick
+        return launch_land(context, jobs, pending, can_wait).tick
 
     return land
 

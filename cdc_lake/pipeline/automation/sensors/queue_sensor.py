@@ -110,7 +110,7 @@ def _requests(
                 cursor.keep_one_message(target)
         launch = launch_apply if purpose == "apply" else launch_land
         found = launch(context, jobs_by_pipeline[pipeline], pending)
-        requests += [found.request] if found.request else []
+        requests += found.requests
         for table, position in pending.items():
             target = (pipeline, table, purpose)
             if table in found.skipped and not isinstance(position, dg.SkipReason):

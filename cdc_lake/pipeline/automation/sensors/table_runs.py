@@ -19,11 +19,16 @@ def apply_name(flow: Flow) -> str:
     return f"{flow.name}_apply"
 
 
-def launch_land(context: dg.SensorEvaluationContext, jobs: Jobs, pending: Mapping[str, Pending]) -> Requested:
-    """Request a run that lands the records of tables and applies them; it counts as a run of the land sensor.
+def launch_land(
+    context: dg.SensorEvaluationContext,
+    jobs: Jobs,
+    pending: Mapping[str, Pending],
+    can_wait: Mapping[str, str] | None = None,
+) -> Requested:
+    """Request runs that land the records of tables and apply them; they count as runs of the land sensor.
 
     `pending` is by table. One run does both: a separate run for the lake would load the definitions and start Spark
-    again.
+    again. Tables in `can_wait` join the run of the others.
     """
     tables = {table.name: table for table in jobs.flow.tables}
 
@@ -31,15 +36,23 @@ def launch_land(context: dg.SensorEvaluationContext, jobs: Jobs, pending: Mappin
         raw = (tables[name].key("raw") for name in names)
         return jobs.land.only(*raw, *(each.key("lake") for name in names for each in tables[name].in_targets))
 
-    return request(context, pending, part, land_name(jobs.flow), jobs.flow.name)
+    slow = _first_loads(context.instance, jobs.flow)
+    return request(context, pending, part, land_name(jobs.flow), jobs.flow.name, can_wait=can_wait, slow=slow)
 
 
 def launch_apply(context: dg.SensorEvaluationContext, jobs: Jobs, pending: Mapping[str, Pending]) -> Requested:
-    """Request a run that applies the landed records of tables, unless an active landing run will; see launch_land()."""
+    """Request runs that apply the landed records of tables, unless an active landing run will; see launch_land()."""
     tables = {table.name: table for table in jobs.flow.tables}
 
     def part(names: Sequence[str]) -> Job:
         lake = (each.key("lake") for name in names for each in tables[name].in_targets)
         return jobs.apply.only(*lake, checking=[tables[name].key("raw") for name in names])
 
-    return request(context, pending, part, apply_name(jobs.flow), jobs.flow.name)
+    slow = _first_loads(context.instance, jobs.flow)
+    return request(context, pending, part, apply_name(jobs.flow), jobs.flow.name, slow=slow)
+
+
+def _first_loads(instance: dg.DagsterInstance, flow: Flow) -> set[str]:
+    """Return the tables whose first load is outstanding in a target, which may take hours."""
+    latest = instance.get_latest_materialization_events([table.key("lake") for table in flow.lake_tables])
+    return {table.name for table in flow.lake_tables if not latest.get(table.key("lake"))}

@@ -1,4 +1,4 @@
-"""`cdc-lake purge` and `cdc-lake compact`: the tables that need it and the output for each, with a fake Spark."""
+"""`cdc-lake purge`, `compact` and `cluster`: the tables that need it and the output for each, with a fake Spark."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from cdc_lake import profile
 from cdc_lake.cli.app import app
 from cdc_lake.contract.table import timeline
-from cdc_lake.jobs.maintenance import compact, purge
+from cdc_lake.jobs.maintenance import cluster, compact, purge
 from cdc_lake.pipeline import loading
 from cdc_lake_tests.fakes.jobs import FakeSpark
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
@@ -81,3 +81,14 @@ def test_compact_prints_the_result_of_each_table(
     report = compact.CompactReport(commit, 0.5)
     monkeypatch.setattr(profile, "spark", lambda: FakeSpark({compact.run: lambda _: report}))
     assert CliRunner().invoke(app, ["compact", "shop"]).stdout == f"log.orders: {output}\nlog.customers: {output}\n"
+
+
+def test_cluster_prints_the_result_of_each_table(commands: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(spec: cluster.ClusterSpec) -> cluster.ClusterReport:
+        return cluster.ClusterReport(COMMIT if spec.table.table == "orders" else None, 0.5)
+
+    monkeypatch.setattr(profile, "spark", lambda: FakeSpark({cluster.run: run}))
+    assert CliRunner().invoke(app, ["cluster", commands.flow.name]).stdout == (
+        "orders: 2 base files with 3 rows written in commit 20260101\n"
+        "customers: nothing clustered, no partition has several small files\n"
+    )

@@ -37,5 +37,18 @@ def test_the_newest_base_file_of_each_group_is_live_and_so_are_its_log_files() -
     )
 
 
+def test_all_files_of_a_replaced_group_are_older() -> None:
+    store = MemoryStore()
+    for name in (
+        f"a=1/{ONE}_0-24-18_{FIRST}.parquet",
+        f"a=1/.{ONE}_{FIRST}.log.1_0-61-47",
+        f"a=2/{ONE}_0-24-18_{FIRST}.parquet",
+        f"a=1/{TWO}_0-25-19_{SECOND}.parquet",
+    ):
+        store.write(f"{TABLE}{name}", b"x")
+    found = file_slices.count(store.scan(TABLE), TABLE, {FIRST, SECOND}, FIRST, {("a=1", ONE)})
+    assert (found.base_files, found.log_files, found.older_files) == (2, 0, 2)
+
+
 def test_a_table_without_files_has_none() -> None:
     assert file_slices.count([], TABLE, [], "") == Files(0, 0, 0, 0, 0, 0, 0)

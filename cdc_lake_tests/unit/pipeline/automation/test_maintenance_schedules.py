@@ -1,4 +1,4 @@
-"""The jobs that purge tombstones of hard deletes, and compact merge-on-read tables."""
+"""The jobs that purge tombstones of hard deletes, compact merge-on-read tables, and cluster small files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 
 from cdc_lake.contract.table import timeline
-from cdc_lake.jobs.maintenance import compact, purge
+from cdc_lake.jobs.maintenance import cluster, compact, purge
 from cdc_lake.jobs.remote import job_call
 from cdc_lake.pipeline import component
 from cdc_lake.pipeline.automation import maintenance_schedules
@@ -38,6 +38,11 @@ def observations(
     return [each.asset_observation for each in records if each.asset_observation is not None]
 
 
+def scheduled(built: dg.Definitions) -> dict[str, dg.ScheduleDefinition]:
+    """Return the schedules by name."""
+    return {each.name: each for each in built.schedules or () if isinstance(each, dg.ScheduleDefinition)}
+
+
 def test_a_schedule_starts_no_run_before_a_table_is_materialised(shop: Shop, tmp_path: Path) -> None:
     write_shop(tmp_path / "hard", HARD)
     flow = load("shop", tmp_path / "hard")
@@ -57,9 +62,9 @@ def test_the_job_of_each_service_can_run_on_emr() -> None:
     assert {service.job for service in maintenance_schedules.SERVICES} <= set(job_call.JOBS.values())
 
 
-def test_copy_on_write_with_soft_deletes_needs_no_job(shop: Shop) -> None:
-    assert maintenance_schedules.jobs(shop.flow) == []
-    assert maintenance_schedules.schedules(shop.flow) == []
+def test_copy_on_write_with_soft_deletes_is_only_clustered(shop: Shop) -> None:
+    assert [job.name for job in maintenance_schedules.jobs(shop.flow)] == ["shop_cluster"]
+    assert [schedule.name for schedule in maintenance_schedules.schedules(shop.flow)] == ["shop_cluster_daily"]
 
 
 def test_tables_with_hard_deletes_are_purged_daily(shop: Shop, tmp_path: Path) -> None:
@@ -72,9 +77,8 @@ def test_tables_with_hard_deletes_are_purged_daily(shop: Shop, tmp_path: Path) -
         return purge.PurgeReport("20260101", 7, "000000-1-00000000000000000099", 0.5)
 
     built = component.build(flow)
-    [schedule] = built.schedules or []
-    assert isinstance(schedule, dg.ScheduleDefinition)
-    assert (schedule.name, schedule.job_name) == ("shop_purge_daily", "shop_purge")
+    schedule = scheduled(built)["shop_purge_daily"]
+    assert schedule.job_name == "shop_purge"
     assert schedule.default_status == dg.DefaultScheduleStatus.RUNNING
     [observation, *_] = observations(shop, built, "shop_purge", {purge.run: purged}, flow.tables[0].key("lake"))
     assert sorted((spec.table.table, spec.window_seconds) for spec in specs) == [
@@ -96,9 +100,7 @@ def test_merge_on_read_tables_are_compacted_hourly(shop: Shop, tmp_path: Path) -
         return compact.CompactReport(commit if spec.table.table == "orders" else None, 0.5)
 
     built = component.build(flow)
-    [schedule] = built.schedules or []
-    assert isinstance(schedule, dg.ScheduleDefinition)
-    assert (schedule.name, schedule.job_name) == ("shop_compact_hourly", "shop_compact")
+    assert scheduled(built)["shop_compact_hourly"].job_name == "shop_compact"
     [observation, *_] = observations(
         shop, built, "shop_compact", {compact.run: compacted}, dg.AssetKey(["shop", "lake", "log", "orders_log"])
     )
@@ -107,3 +109,21 @@ def test_merge_on_read_tables_are_compacted_hourly(shop: Shop, tmp_path: Path) -
         ("orders", "log", "mor"),
     ]
     assert observation.metadata["bytes_rewritten"].value == 99
+
+
+def test_all_tables_are_clustered_daily(shop: Shop) -> None:
+    specs: list[cluster.ClusterSpec] = []
+    commit = timeline.Commit("20260101", None, rows_written=3, inserts=0, updates=3, bytes_written=99, files_written=2)
+
+    def clustered(spec: cluster.ClusterSpec) -> cluster.ClusterReport:
+        specs.append(spec)
+        return cluster.ClusterReport(commit if spec.table.table == "orders" else None, 0.5)
+
+    built = component.build(shop.flow)
+    assert scheduled(built)["shop_cluster_daily"].job_name == "shop_cluster"
+    jobs = {cluster.run: clustered}
+    [orders, *_] = observations(shop, built, "shop_cluster", jobs, shop.flow.tables[0].key("lake"))
+    assert (orders.metadata["file_slices"].value, orders.metadata["bytes_rewritten"].value) == (2, 99)
+    [customers, *_] = observations(shop, built, "shop_cluster", jobs, shop.flow.tables[1].key("lake"))
+    assert customers.metadata["bytes_rewritten"].value == 0
+    assert sorted(spec.table.table for spec in specs) == ["customers", "customers", "orders", "orders"]

@@ -119,6 +119,32 @@ def test_a_table_that_fails_does_not_delay_the_others(shop: Shop, land: Daemon) 
     assert land.skip("customers") == f"run {run.run_id} of this sensor failed; the next one in 5 s"
 
 
+def tables_by_run(shop: Shop, land: Daemon) -> list[list[str]]:
+    """Return the tables of each run that a tick requests."""
+    found = land.tick()
+    assert isinstance(found, dg.SensorResult)
+    requests = found.run_requests or ()
+    return [[t.name for t in shop.flow.tables if t.key("raw") in (each.asset_selection or ())] for each in requests]
+
+
+def test_a_first_load_has_a_run_of_its_own(shop: Shop, land: Daemon) -> None:
+    land.instance.report_runless_asset_event(dg.AssetMaterialization(shop.orders.key("lake")))
+    customers(shop, 5)
+    orders(shop, 1)
+    assert tables_by_run(shop, land) == [["customers"]], "the orders can wait, and not for this run"
+    orders(shop, 5, first=2)
+    assert tables_by_run(shop, land) == [["orders"], ["customers"]]
+
+
+def test_a_table_that_failed_twice_has_a_run_of_its_own(shop: Shop, land: Daemon, clock: Clock) -> None:
+    customers(shop, 5)
+    for pause in (5, 15):
+        land.fail()
+        clock.advance(pause + 1)
+    orders(shop, 5)
+    assert tables_by_run(shop, land) == [["orders"], ["customers"]]
+
+
 def test_a_table_in_its_pause_does_not_end_the_waiting_of_the_others(shop: Shop, land: Daemon) -> None:
     customers(shop, 5)
     land.fail()

@@ -1,0 +1,53 @@
+"""cluster: merge the small files of a table into larger ones.
+
+New rows and moves to other partitions leave files of a few rows, and each query opens all of them. The commit of a
+clustering keeps the checkpoint, no row changes, and no row counts as changed in `cdc-lake changes`.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from cdc_lake.contract.table import lease, timeline
+from cdc_lake.contract.table.file_slices import SMALL_BYTES
+from cdc_lake.jobs.apply.upsert import UpsertSpec
+from cdc_lake.jobs.executor_errors import contract_errors
+from cdc_lake.jobs.hudi import recovery
+
+
+@dataclass(frozen=True)
+class ClusterSpec:
+    """The table, and the size in bytes below which a base file is small."""
+
+    table: UpsertSpec
+    small_bytes: int = SMALL_BYTES
+
+
+@dataclass(frozen=True)
+class ClusterReport:
+    """The result of one run; `commit` is None if no partition has several small files. Sizes are those of new files."""
+
+    commit: timeline.Commit | None
+    seconds: float
+
+
+@contract_errors()
+def run(spark: SparkSession, spec: ClusterSpec) -> ClusterReport:
+    """Merge the small files of each partition that has several of them.
+
+    The next writer rolls back an interrupted clustering. Raises LeaseHeldError and LeaseLostError, without a commit.
+    """
+    started = time.monotonic()
+    table = spec.table
+    store = table.location.store()
+    with lease.held(store, table.lease_key, table.owner, table.lease_seconds, table.lease_wait_seconds) as held:
+        if recovery.recover(spark, store, table.prefix, table.hudi_table()) is None:
+            return ClusterReport(None, time.monotonic() - started)
+        hudi_table = table.hudi_table()
+        before_work = recovery.before_commit(store, table.prefix, hudi_table, held)
+        instant = hudi_table.cluster(spark, spec.small_bytes, before_work, held.check)
+        commit = None if instant is None else timeline.commit_at(store, table.prefix, instant)
+    return ClusterReport(commit, time.monotonic() - started)
