@@ -30,7 +30,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
 
-from cdc_lake.contract.objects import raw_format
+from cdc_lake.contract.objects import raw_objects
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import LandedObject, LastRecord, Manifest, Span
 from cdc_lake.contract.objects.object_names import ObjectName
@@ -124,8 +124,8 @@ class Bench:
         store = self.direct.store()
         pipeline, topic = self.table.pipeline.name, self.table.topic
         for offset in offsets:
-            body = raw_format.join_lines([record(offset)])
-            key = ObjectName(pipeline, topic, 0, offset, offset, raw_format.EXTENSION).key
+            body = raw_objects.join_lines([record(offset)])
+            key = ObjectName(pipeline, topic, 0, offset, offset, raw_objects.EXTENSION).key
             last = LastRecord(offset=offset, fingerprint=fingerprint(record(offset)))
             item = LandedObject(
                 key=key,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cdc_lake.contract.objects import raw_format
+from cdc_lake.contract.objects import raw_objects
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.source.change_event import identity
 from cdc_lake.pipeline import table_progress
@@ -70,7 +70,7 @@ class Observer:
         """Return every landed record; verifies each object."""
         for manifest in table_progress.manifests(self.store, self.table):
             for item in manifest.objects:
-                for _, value in raw_format.records(self.store, item):
+                for _, value in raw_objects.records(self.store, item):
                     yield json.loads(value)
 
     def changes(self, records: Iterable[Record], row_id: int) -> list[Record]:

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.sinks.sink_names import Layout
 from cdc_lake.jobs.adoption.listing import Sink
-from cdc_lake.jobs.landing.record_formats import LandingFormat, StreamFormat
+from cdc_lake.jobs.landing.raw_formats import LandingFormat, StreamFormat
 from cdc_lake.yaml_model import YamlModel, field_error
 
 HEARTBEAT_TABLE = "cdc_heartbeat"

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
 
-from cdc_lake.contract.objects import raw_format
+from cdc_lake.contract.objects import raw_objects
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import LandedObject, LastRecord, Manifest
 from cdc_lake.contract.objects.object_names import ObjectName
@@ -116,9 +116,9 @@ def apply(bucket: MemoryStore, spec: upsert.UpsertSpec) -> upsert.UpsertReport:
 
 def _put(bucket: MemoryStore, spec: landing.LandSpec, records: list[tuple[int, int, bytes]]) -> LandedObject:
     partition, first, last = records[0][0], records[0][1], records[-1][1]
-    body = raw_format.join_lines([value for _, _, value in records])
+    body = raw_objects.join_lines([value for _, _, value in records])
     key = ObjectName(
-        spec.pipeline, spec.topic, partition, first, last, raw_format.EXTENSION, spec.epoch, spec.chain
+        spec.pipeline, spec.topic, partition, first, last, raw_objects.EXTENSION, spec.epoch, spec.chain
     ).key
     runs = [list(group) for _, group in groupby(enumerate(records), lambda one: one[1][1] - one[0])]
     return LandedObject(

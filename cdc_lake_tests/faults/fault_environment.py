@@ -13,7 +13,7 @@ from typing import Any
 
 from psycopg2.extensions import connection
 
-from cdc_lake.contract.objects import dead_letters, raw_format
+from cdc_lake.contract.objects import dead_letters, raw_objects
 from cdc_lake.contract.objects.dead_letters import DeadLetter
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.pipeline import table_progress
@@ -90,7 +90,7 @@ class Bench:
             ((item.partition, offset), _digest(value))
             for manifest in table_progress.manifests(store, self.table)
             for item in manifest.objects
-            for offset, value in raw_format.records(store, item)
+            for offset, value in raw_objects.records(store, item)
         ]
         duplicated = [place for place, count in Counter(place for place, _ in landed).items() if count > 1]
         assert not duplicated, f"landed more than once: {duplicated}"

@@ -68,7 +68,7 @@ def cat(
 ) -> None:
     """Print landed records, one JSON object per line, as they were in Kafka."""
     from cdc_lake.contract.errors import ContractError
-    from cdc_lake.contract.objects import raw_format
+    from cdc_lake.contract.objects import raw_objects
 
     wanted = _conditions(where or [])
     store, manifests = _chain(pipeline)
@@ -76,7 +76,7 @@ def cat(
     found = False
     for item in (item for manifest in manifests for item in manifest.objects if key in {None, item.key}):
         found = True
-        for _, value in raw_format.records(store, item):
+        for _, value in raw_objects.records(store, item):
             if not _matches(value, wanted):
                 continue
             typer.echo(for_output(value.decode(errors="replace")))

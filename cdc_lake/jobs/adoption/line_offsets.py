@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from cdc_lake.contract.errors import ObjectConflictError, ObjectDamagedError
-from cdc_lake.contract.objects import raw_format
+from cdc_lake.contract.objects import raw_objects
 from cdc_lake.contract.objects.manifest import LandedObject, SinkPart, Span
 from cdc_lake.contract.objects.store import ObjectInfo
 from cdc_lake.contract.sinks.sink_lines import Framing, Line
@@ -43,7 +43,7 @@ class PlacedObject:
             last=offsets[-1],
             records=count,
             bytes=self.info.size,
-            sha256=hashlib.sha256(raw_format.join_lines(values)).hexdigest(),
+            sha256=hashlib.sha256(raw_objects.join_lines(values)).hexdigest(),
             etag=self.info.etag,
             runs=tuple(consecutive_runs(offsets)),
             sink=SinkPart(framing=self.framing, gzip=self.name.gzip, skip=self.skip + first_line, lines=self.lines),

@@ -1,4 +1,6 @@
-"""Turn a batch's unreadable records into dead letters; jobs/landing has a writer for records that cannot be landed.
+"""Turn the records of a batch that decode.py and fold.py could not read into dead letters.
+
+jobs/landing has a writer for records that cannot be landed.
 
 Executors store the values, so that they never reach the driver.
 """

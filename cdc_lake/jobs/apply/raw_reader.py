@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc_lake.contract.objects import raw_format
+from cdc_lake.contract.objects import raw_objects
 from cdc_lake.contract.objects.manifest import LandedObject, Manifest
 from cdc_lake.contract.objects.store import S3Location
 
@@ -46,7 +46,7 @@ class _Reader:
         for batch in batches:
             for row in batch.to_pylist():
                 item = LandedObject.model_validate_json(row["item"])
-                records = list(raw_format.records(store, item))
+                records = list(raw_objects.records(store, item))
                 for start in range(0, len(records), _BATCH_ROWS):
                     part = records[start : start + _BATCH_ROWS]
                     yield pa.RecordBatch.from_arrays(

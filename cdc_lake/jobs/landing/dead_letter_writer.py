@@ -1,4 +1,4 @@
-"""Store a record that cannot be in a raw object as a dead letter; record_formats.py decides.
+"""Store a record that cannot be in a raw object as a dead letter; raw_formats.py decides.
 
 jobs/apply has a writer for records that cannot be read.
 """

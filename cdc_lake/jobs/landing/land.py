@@ -27,8 +27,8 @@ from cdc_lake.contract.table import lease
 from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.jobs.executor_errors import contract_errors
 from cdc_lake.jobs.landing import dead_letter_writer, kafka_options
+from cdc_lake.jobs.landing.raw_formats import LandingFormat
 from cdc_lake.jobs.landing.raw_writer import WRITTEN_SCHEMA, RawWriter, SeenRecord
-from cdc_lake.jobs.landing.record_formats import LandingFormat
 
 MAX_ATTEMPTS = 5
 

@@ -18,7 +18,7 @@ from cdc_lake.contract.objects.store import ObjectStore, S3Location
 from cdc_lake.contract.source.schema_registry import RegistryLocation
 from cdc_lake.contract.source.topic_records import fingerprint
 from cdc_lake.jobs.landing import dead_letter_writer
-from cdc_lake.jobs.landing.record_formats import LandingFormat, RawRecord, RecordFormat, Rejected
+from cdc_lake.jobs.landing.raw_formats import LandingFormat, RawRecord, RecordFormat, Rejected
 
 WRITTEN_SCHEMA = "kind string, json string"
 

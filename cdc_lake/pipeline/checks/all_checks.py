@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from cdc_lake.pipeline.checks import content, dataset, landing, replica_identity, source, streaming, watermark
+from cdc_lake.pipeline.checks import dataset, lake, raw, replica_identity, source, topic, watermark
 from cdc_lake.pipeline.checks.light import LightCheck
 from cdc_lake.pipeline.naming import Flow, TableFlow
 
@@ -11,16 +11,16 @@ def build(flow: Flow) -> list[dg.AssetChecksDefinition]:
     """Return all checks of a pipeline."""
     return [
         *source.build(flow),
-        *(check for table in flow.tables for check in streaming.build(table)),
+        *(check for table in flow.tables for check in topic.build(table)),
         *(check.definition for table in flow.tables for check in replica_identity.light(table)),
-        *(check for table in flow.tables for check in landing.build(table)),
+        *(check for table in flow.tables for check in raw.build(table)),
         *(check.definition for table in flow.tables for check in watermark.light(table)),
-        *(check for table in flow.lake_tables for check in content.build(table)),
+        *(check for table in flow.lake_tables for check in lake.build(table)),
         *dataset.build(flow),
     ]
 
 
 def light(table: TableFlow) -> list[LightCheck]:
     """Return a table's checks that can run without a Dagster run, which the health sensor evaluates."""
-    modules = (streaming, landing, watermark, replica_identity, source)
+    modules = (topic, raw, watermark, replica_identity, source)
     return [check for module in modules for check in module.light(table)]

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from cdc_lake.contract.objects import raw_format
+from cdc_lake.contract.objects import raw_objects
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.table import timeline
 from cdc_lake.jobs import verify
@@ -208,7 +208,7 @@ class Shop:
         """Return all landed events of a table."""
         flow = next(each for each in self.flow.tables if each.name == table)
         items = (item for manifest in table_progress.manifests(self.bucket, flow) for item in manifest.objects)
-        return [json.loads(value) for item in items for _, value in raw_format.records(self.bucket, item)]
+        return [json.loads(value) for item in items for _, value in raw_objects.records(self.bucket, item)]
 
     def _change(self, table: str, row: Mapping[str, object], snapshot: str) -> None:
         key = str(row[next(iter(COLUMNS[table]))])

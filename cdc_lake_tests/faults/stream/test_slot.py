@@ -14,10 +14,10 @@ from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg
 
 from cdc_lake.contract import failpoints
 from cdc_lake.contract.errors import ContractError
-from cdc_lake.contract.objects import raw_format
+from cdc_lake.contract.objects import raw_objects
 from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.pipeline import table_progress
-from cdc_lake.pipeline.checks import streaming
+from cdc_lake.pipeline.checks import topic as topic_checks
 from cdc_lake_tests.fakes.dagster import evaluate
 from cdc_lake_tests.faults.stream.replication_slot import assert_repaired_by_resnapshot, existing_slot, slot
 from cdc_lake_tests.faults.stream.small_pipeline import SmallPipeline
@@ -154,7 +154,7 @@ def test_an_idle_database_does_not_retain_wal(pipeline: SmallPipeline) -> None:
         cursor.execute(
             "select pg_logical_emit_message(false, 'filler', repeat('x', 1000000)) from generate_series(1, 30)"
         )
-    [bound] = [each for each in streaming.build(pipeline.table) if "slot_healthy" in str(each.check_key)]
+    [bound] = [each for each in topic_checks.build(pipeline.table) if "slot_healthy" in str(each.check_key)]
     found = evaluate(bound, postgres=postgres)
     assert not found.passed
     retained = found.metadata["retained_wal_bytes"].value
@@ -254,7 +254,7 @@ def _streamed(pipeline: SmallPipeline) -> list[dict[str, Any]]:
         for manifest in table_progress.manifests(pipeline.store, pipeline.table)
         if manifest.epoch == pipeline.epoch.number
         for item in manifest.objects
-        for _, value in raw_format.records(pipeline.store, item)
+        for _, value in raw_objects.records(pipeline.store, item)
     ]
     return [record for record in records if record["__snapshot"] in (None, "false")]
 

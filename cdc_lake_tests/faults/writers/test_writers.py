@@ -102,7 +102,8 @@ def test_a_writer_waits_for_the_lease_for_a_bounded_time(bench: Bench, first: Wr
     landed(bench, first, 110)
     with bench.writer() as holder:
         holder.do(writer_actions.arm, "upsert.after_lease=pause")
-        holder.begin(writer_actions.apply, 60.0, 0.0)
+        # Longer than the other writer needs to start Spark.
+        holder.begin(writer_actions.apply, 600.0, 0.0)
         holder.wait_stopped()
         with pytest.raises(Failed, match=rf"writer {holder.pid} holds leases/northwind/cdc_events"):
             second.do(writer_actions.apply, LEASE_SECONDS, 1.0)

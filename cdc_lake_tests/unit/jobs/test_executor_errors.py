@@ -14,7 +14,7 @@ TRACEBACK = f"""
   An exception was thrown from the Python worker. Please see the stack trace below.
 Traceback (most recent call last):
   File "raw_reader.py", line 50, in __call__
-    records = list(raw_format.records(store, item))
+    records = list(raw_objects.records(store, item))
 {{}}{DAMAGED}
 """
 CAUSE = """KeyError: 'a'

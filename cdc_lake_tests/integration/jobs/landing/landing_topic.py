@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from confluent_kafka import Message, Producer
 
-from cdc_lake.contract.objects import raw_format
+from cdc_lake.contract.objects import raw_objects
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import Manifest
 from cdc_lake.contract.objects.store import S3Store
@@ -129,7 +129,7 @@ class Topic:
             (item.partition, *record)
             for manifest in self.manifests()
             for item in manifest.objects
-            for record in raw_format.records(self.store, item)
+            for record in raw_objects.records(self.store, item)
         ]
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from cdc_lake.contract.objects import raw_format
+from cdc_lake.contract.objects import raw_objects
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import LandedObject, Manifest, Span
 from cdc_lake.contract.objects.object_names import ObjectName
@@ -55,8 +55,8 @@ def chain_of(count: int) -> tuple[MemoryStore, Chain]:
 def landed(store: MemoryStore, records: Mapping[int, bytes], partition: int = 0) -> LandedObject:
     """Put an object with these records by offset; return its entry in a manifest."""
     offsets = sorted(records)
-    key = ObjectName(PIPELINE, TOPIC, partition, offsets[0], offsets[-1], raw_format.EXTENSION).key
-    body = raw_format.join_lines([records[offset] for offset in offsets])
+    key = ObjectName(PIPELINE, TOPIC, partition, offsets[0], offsets[-1], raw_objects.EXTENSION).key
+    body = raw_objects.join_lines([records[offset] for offset in offsets])
     return LandedObject(
         key=key,
         partition=partition,

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from cdc_lake.contract.objects import raw_format
+from cdc_lake.contract.objects import raw_objects
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.table.event_order import Watermark
@@ -94,7 +94,7 @@ class Adopting:
     def adopted(self, partition: int = 0) -> list[Record]:
         """Return all records of the manifests in order, verified as readers do."""
         items = [item for manifest in self.chain.since(0) for item in manifest.objects if item.partition == partition]
-        return [record for item in items for record in raw_format.records(self.store, item)]
+        return [record for item in items for record in raw_objects.records(self.store, item)]
 
     def all(self, partition: int = 0) -> list[Record]:
         """Return every record that was ever written to the topic."""

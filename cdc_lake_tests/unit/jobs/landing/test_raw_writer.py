@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdc_lake.contract.errors import ObjectConflictError, TooManyDeadLettersError
-from cdc_lake.contract.objects import dead_letters, raw_format
+from cdc_lake.contract.objects import dead_letters, raw_objects
 from cdc_lake.contract.objects.dead_letters import DeadLetter
 from cdc_lake.contract.objects.manifest import LandedObject, LastRecord
 from cdc_lake.contract.objects.object_names import ObjectName
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.source.topic_records import fingerprint
+from cdc_lake.jobs.landing.raw_formats import RecordFormat, Rejected
 from cdc_lake.jobs.landing.raw_writer import RawWriter, SeenRecord, consecutive_runs
-from cdc_lake.jobs.landing.record_formats import RecordFormat, Rejected
 from cdc_lake_tests.helpers.memory_store import MemoryLocation, MemoryStore
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 from cdc_lake_tests.unit.contract.objects.landed import PIPELINE, TOPIC
@@ -65,7 +65,7 @@ def write(
 
 def content(store: MemoryStore, objects: Sequence[LandedObject]) -> list[Row]:
     """Return the records of the objects, verified as a reader does."""
-    return [(item.partition, *record) for item in objects for record in raw_format.records(store, item)]
+    return [(item.partition, *record) for item in objects for record in raw_objects.records(store, item)]
 
 
 @pytest.fixture

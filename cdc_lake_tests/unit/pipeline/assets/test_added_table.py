@@ -15,7 +15,7 @@ from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.source.epochs import Completion, Epoch, Epochs
 from cdc_lake.pipeline.assets import topic
 from cdc_lake.pipeline.assets.standard_metadata import UNCHANGED
-from cdc_lake.pipeline.checks import streaming
+from cdc_lake.pipeline.checks import topic as topic_checks
 from cdc_lake.pipeline.naming import Flow
 from cdc_lake.pipeline.operations import verification
 from cdc_lake_tests.fakes.dagster import evaluate
@@ -122,7 +122,7 @@ def test_nothing_of_a_table_is_read_before_it_is_complete(shop: Shop, run: Runne
     with pytest.raises(TableIncompleteError):
         verification.verify_applied(shop.customers, systems, seconds=1)
     check = evaluate(
-        streaming._stream_whole(shop.customers),
+        topic_checks._stream_whole(shop.customers),
         **{name: shop.resolved[name] for name in ("postgres", "kafka", "connect", "store")},
     )
     assert not check.passed

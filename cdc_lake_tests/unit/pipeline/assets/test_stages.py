@@ -13,7 +13,7 @@ from cdc_lake.contract.source.epochs import Epochs, Start
 from cdc_lake.pipeline import component
 from cdc_lake.pipeline.assets import topic
 from cdc_lake.pipeline.assets.standard_metadata import UNCHANGED
-from cdc_lake.pipeline.checks import streaming
+from cdc_lake.pipeline.checks import topic as topic_checks
 from cdc_lake_tests.fakes.dagster import QUIET, bound, evaluate
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 
@@ -304,7 +304,7 @@ def test_a_lost_topic_does_not_stop_the_other_tables(fresh: Shop, run: Runner, r
         run("raw", table="orders")
     checks = {
         table.name: evaluate(
-            streaming._stream_whole(table),
+            topic_checks._stream_whole(table),
             **{name: fresh.resolved[name] for name in ("postgres", "kafka", "connect", "store")},
         ).passed
         for table in fresh.flow.tables

@@ -13,7 +13,7 @@ from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.source.topic_records import fingerprint_number
 from cdc_lake.jobs.adoption.adopt import AdoptReport
 from cdc_lake.pipeline import table_progress
-from cdc_lake.pipeline.checks import landing
+from cdc_lake.pipeline.checks import raw as raw_checks
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.naming import Flow
 from cdc_lake.pipeline.operations import land_and_apply, landing_modes
@@ -59,7 +59,7 @@ def land(shop: Shop) -> Landed:
 
 def check(shop: Shop, name: str) -> dg.AssetCheckResult:
     """Evaluate one check of the raw asset."""
-    [found] = [each for each in landing.build(shop.orders) if each.check_key.name == name]
+    [found] = [each for each in raw_checks.build(shop.orders) if each.check_key.name == name]
     resources = {"store": shop.store} if name != "landed_to_the_end" else {"store": shop.store, "kafka": shop.kafka}
     return evaluate(found, **resources)
 

@@ -7,14 +7,14 @@ import json
 import dagster as dg
 
 from cdc_lake.contract.objects import chain_id, dead_letters, object_names
-from cdc_lake.pipeline.checks import landing
+from cdc_lake.pipeline.checks import raw as raw_checks
 from cdc_lake_tests.fakes.dagster import evaluate
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 
 
 def check(shop: Shop, name: str) -> dg.AssetCheckResult:
     """Evaluate one check of the orders' raw objects."""
-    found = {each.check_key.name: each for each in landing.build(shop.orders)}
+    found = {each.check_key.name: each for each in raw_checks.build(shop.orders)}
     resources: dict[str, object] = {"store": shop.store}
     if name == "landed_to_the_end":
         resources["kafka"] = shop.kafka

@@ -9,7 +9,7 @@ import pytest
 
 from cdc_lake.jobs.verify import Difference, VerifyReport
 from cdc_lake.pipeline.assets import dataset as dataset_asset
-from cdc_lake.pipeline.checks import content, dataset, source
+from cdc_lake.pipeline.checks import dataset, lake, source
 from cdc_lake_tests.fakes.dagster import evaluate
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 
@@ -19,7 +19,7 @@ MB = 2**20
 
 def check(shop: Shop, name: str) -> dg.AssetCheckResult:
     """Evaluate one check of the orders' lake table."""
-    found = {each.check_key.name: each for each in content.build(shop.orders)}
+    found = {each.check_key.name: each for each in lake.build(shop.orders)}
     fakes: dict[str, dict[str, object]] = {
         "keys_unique": {"athena": shop.athena},
         "file_sizes_healthy": {"athena": shop.athena, "store": shop.store},
@@ -118,7 +118,7 @@ def patch_report(monkeypatch: pytest.MonkeyPatch, report: VerifyReport) -> list[
         calls.append((table, seconds))
         return report
 
-    monkeypatch.setattr(content, "verify_applied", answer)
+    monkeypatch.setattr(lake, "verify_applied", answer)
     return calls
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc_lake.contract.objects import avro_container
-from cdc_lake.jobs.landing.record_formats import LandingFormat, RawRecord, RecordFormat, Rejected
+from cdc_lake.jobs.landing.raw_formats import LandingFormat, RawRecord, RecordFormat, Rejected
 from cdc_lake_tests.helpers.avro import MemoryRegistry, framed, record
 
 SCHEMA = record("Value", ("id", "int"), ("raw", ["null", "bytes"]))

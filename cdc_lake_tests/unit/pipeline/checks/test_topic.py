@@ -7,7 +7,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from cdc_lake.pipeline.checks import streaming
+from cdc_lake.pipeline.checks import topic as topic_checks
 from cdc_lake_tests.fakes.dagster import evaluate
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 
@@ -16,7 +16,7 @@ MB = 2**20
 
 def check(shop: Shop, name: str, **resources: object) -> dg.AssetCheckResult:
     """Evaluate one check of the orders' topic."""
-    found = {each.check_key.name: each for each in streaming.build(shop.orders)}
+    found = {each.check_key.name: each for each in topic_checks.build(shop.orders)}
     return evaluate(found[name], **resources)
 
 

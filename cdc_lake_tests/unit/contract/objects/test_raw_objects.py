@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc_lake.contract.errors import ObjectDamagedError
-from cdc_lake.contract.objects import raw_format
+from cdc_lake.contract.objects import raw_objects
 from cdc_lake.contract.objects.manifest import LandedObject
 from cdc_lake_tests.helpers.memory_store import MemoryStore
 from cdc_lake_tests.unit.contract.objects.landed import landed
@@ -22,7 +22,7 @@ RECORDS = {3: b'{"a": 1}', 4: b'{"a": "\xe2\x80\xa8"}', 9: b"not json at all\r"}
 def test_written_records_are_read_back(records: dict[int, bytes]) -> None:
     store = MemoryStore()
     item = landed(store, records)
-    assert list(raw_format.records(store, item)) == sorted(records.items())
+    assert list(raw_objects.records(store, item)) == sorted(records.items())
 
 
 def test_a_missing_object_is_reported() -> None:
@@ -30,7 +30,7 @@ def test_a_missing_object_is_reported() -> None:
     item = landed(store, RECORDS)
     store.delete([item.key])
     with pytest.raises(ObjectDamagedError, match=r"is missing, though its manifest lists it\. Nothing was applied"):
-        raw_format.records(store, item)
+        raw_objects.records(store, item)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_damaged_object_is_reported(damage: Callable[[bytes], bytes]) -> None:
     item = landed(store, RECORDS)
     store.write(item.key, damage(store.objects[item.key].body))
     with pytest.raises(ObjectDamagedError, match=r"which are not the \d+ bytes that its manifest describes"):
-        raw_format.records(store, item)
+        raw_objects.records(store, item)
 
 
 def test_an_object_with_another_number_of_records_is_reported() -> None:
@@ -57,4 +57,4 @@ def test_an_object_with_another_number_of_records_is_reported() -> None:
     item = landed(store, RECORDS)
     more = LandedObject.model_validate({**item.model_dump(), "records": 4, "runs": ((3, 3), (9, 1))})
     with pytest.raises(ObjectDamagedError, match="contains 3 records, its manifest counts 4"):
-        raw_format.records(store, more)
+        raw_objects.records(store, more)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from cdc_lake.contract.objects import avro_container, raw_format
+from cdc_lake.contract.objects import avro_container, raw_objects
 from cdc_lake.contract.source.avro_records import AvroDecoder, AvroRecord, Schemas, UndecodableError
 
 StreamFormat = Literal["json", "avro"]
@@ -45,11 +45,11 @@ class RecordFormat:
     @property
     def extension(self) -> str:
         """The extension of the objects' names."""
-        return avro_container.EXTENSION if self.landing == "avro" else raw_format.EXTENSION
+        return avro_container.EXTENSION if self.landing == "avro" else raw_objects.EXTENSION
 
     def convert(self, value: bytes | None) -> RawRecord | Rejected:
         """Return the record to store. Raises what the registry raises if it cannot be asked."""
-        reason = raw_format.rejection_reason(value, self.record_bytes)
+        reason = raw_objects.rejection_reason(value, self.record_bytes)
         if value is None or reason is not None:
             return Rejected(reason or "")
         if self._decoder is None:
@@ -66,7 +66,7 @@ class RecordFormat:
         """Return the body of an object of these records."""
         if self.landing == "avro":
             return avro_container.join([record.avro for record in records if record.avro is not None])
-        return raw_format.join_lines([record.line for record in records])
+        return raw_objects.join_lines([record.line for record in records])
 
 
 def _line(value: bytes) -> RawRecord | Rejected:
