@@ -1,10 +1,12 @@
-"""Measure how long a committed change takes until Athena SQL shows it: Northwind's default YAML, by its sensors.
+"""Measure how long a committed change takes until Athena SQL shows it: Northwind's default YAML.
 
-Starts a separate stack, materialises the graph, starts `cdc-lake dev`, and writes at a constant rate. Once a second a
+Starts a separate stack, materialises the graph, starts `cdc-lake dev` (its sensors launch runs), or with `--continuous`
+`cdc-lake run northwind`, and writes at a constant rate. Once a second a
 marker is committed: the shipped date of one order that the other traffic does not change. A query every 250 ms reads
 that date. A marker's latency is the time from its commit to the first answer that contains it or a later one.
 
-    python benchmarks/freshness.py --minutes 8
+    python -m benchmarks.freshness --minutes 8
+    python -m benchmarks.freshness --minutes 3 --rate 200 --continuous
 
 The baseline, in the same run, is the query's own time, which is part of each latency.
 """
@@ -129,21 +131,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=8.0)
     parser.add_argument("--rate", type=float, default=20.0, help="changes a second")
+    parser.add_argument("--log", type=Path, default=Path(os.devnull), help="a file for the program's output")
+    parser.add_argument("--continuous", action="store_true", help="run the pipeline by `cdc-lake run`")
     options = parser.parse_args()
+    command = ["cdc-lake", "run", "northwind"] if options.continuous else ["cdc-lake", "dev", "--port", "0"]
     with tempfile.TemporaryDirectory(prefix="cdc-lake-bench-") as folder:
         Path(folder).chmod(0o711)  # PostgreSQL's user needs access to the subfolder
         os.environ["CDC_LAKE_HOME"] = str(Path(folder) / "home")
         _run("cdc-lake", "demo", "--json")
         os.environ["DAGSTER_HOME"] = str(dagster_home())
-        with (Path(folder) / "dev.log").open("wb") as log:
-            dev = subprocess.Popen(
-                [str(BIN / "cdc-lake"), "dev", "--port", "0"], cwd=ROOT, stdout=log, stderr=log, start_new_session=True
+        with options.log.open("wb") as log:
+            running = subprocess.Popen(
+                [str(BIN / command[0]), *command[1:]], cwd=ROOT, stdout=log, stderr=log, start_new_session=True
             )
         try:
             result = measure(options.minutes, options.rate)
         finally:
-            os.killpg(dev.pid, 2)
-            dev.wait(120)
+            os.killpg(running.pid, 2)
+            running.wait(120)
             _run("cdc-lake", "down")
     console = Console(width=100)
     table = Table("what", "value", title=f"commit to visible, {options.rate:g} changes/s, {options.minutes:g} min")

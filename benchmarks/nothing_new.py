@@ -30,21 +30,21 @@ BIN = Path(sys.executable).parent
 ROOT = Path(__file__).parents[1]
 LIMIT_SECONDS = 15.0
 MODULE = ("-m", "cdc_lake.definitions")
-WHOLE = ("dagster", "job", "execute", "--job", "northwind", *MODULE)
-CHECKED = ("dagster", "asset", "materialize", "--select", 'group:"northwind"', *MODULE)
-BASELINE = ("dagster", "definitions", "validate", *MODULE)
+LIGHT_CHECKS_COMMAND = ("dagster", "job", "execute", "--job", "northwind", *MODULE)
+ALL_CHECKS_COMMAND = ("dagster", "asset", "materialize", "--select", 'group:"northwind"', *MODULE)
+LOAD_DEFINITIONS_COMMAND = ("dagster", "definitions", "validate", *MODULE)
 
 
 @dataclass(frozen=True)
-class Took:
-    """The time that a program took."""
+class Duration:
+    """How long a program ran, and the user CPU time of Python in it."""
 
     seconds: float
     cpu_seconds: float
 
 
-def took(*command: str) -> Took:
-    """Run a program of the virtual environment and return its time. Raises CalledProcessError if it fails."""
+def run_timed(*command: str) -> Duration:
+    """Run a program of the virtual environment and return its duration. Raises CalledProcessError if it fails."""
     started, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     subprocess.run(
         [str(BIN / command[0]), *command[1:]],
@@ -53,12 +53,14 @@ def took(*command: str) -> Took:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    return Took(time.monotonic() - started, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
+    return Duration(time.monotonic() - started, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
 
 
-def median(all_of: list[Took]) -> Took:
+def median(durations: list[Duration]) -> Duration:
     """Return the median of the clock's seconds, and that of the CPU's."""
-    return Took(statistics.median(x.seconds for x in all_of), statistics.median(x.cpu_seconds for x in all_of))
+    return Duration(
+        statistics.median(each.seconds for each in durations), statistics.median(each.cpu_seconds for each in durations)
+    )
 
 
 def steps() -> dict[str, float]:
@@ -73,11 +75,14 @@ def report(rounds: int) -> int:
     """Measure and print; return 0 if the median is within the limit, else 1."""
     # Otherwise the runs are stored in a temporary folder, where steps() does not find them.
     os.environ["DAGSTER_HOME"] = str(dagster_home())
-    baseline = median([took(*BASELINE) for _ in range(rounds)])
+    baseline = median([run_timed(*LOAD_DEFINITIONS_COMMAND) for _ in range(rounds)])
     table = Table("what", "seconds", "user CPU", "against the baseline", title=f"nothing new, median of {rounds}")
     limited = 0.0
-    for what, command in (("all stages, light checks", WHOLE), ("and the checks of whole tables", CHECKED)):
-        found = median([took(*command) for _ in range(rounds)])
+    for what, command in (
+        ("all stages, light checks", LIGHT_CHECKS_COMMAND),
+        ("and the checks of whole tables", ALL_CHECKS_COMMAND),
+    ):
+        found = median([run_timed(*command) for _ in range(rounds)])
         limited = limited or found.seconds
         table.add_row(
             what, f"{found.seconds:.1f}", f"{found.cpu_seconds:.1f}", f"{found.seconds / baseline.seconds:.2f}x"
@@ -104,10 +109,10 @@ def main() -> int:
         Path(folder).chmod(0o711)  # PostgreSQL's user needs access to the subfolder
         os.environ["CDC_LAKE_HOME"] = str(Path(folder) / "home")
         try:
-            took("cdc-lake", "demo", "--json")
+            run_timed("cdc-lake", "demo", "--json")
             return report(options.rounds)
         finally:
-            took("cdc-lake", "down")
+            run_timed("cdc-lake", "down")
 
 
 if __name__ == "__main__":

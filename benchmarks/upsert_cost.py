@@ -6,6 +6,7 @@ newest keys. It prints wall and CPU seconds (this process, Spark's JVM and its P
 wrote, and how many bytes it wrote for each byte of its rows. A warm-up batch is not counted.
 
     python -m benchmarks.upsert_cost --rows 1000000
+    python -m benchmarks.upsert_cost --types cow --option hoodie.index.type=BLOOM --rows-per-file 250000
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from rich.console import Console
 from rich.table import Table
 
 from cdc_lake.contract.schema.captured_schema import Column
-from cdc_lake.jobs.hudi.writer import TableType
+from cdc_lake.jobs.apply import upsert
+from cdc_lake.jobs.hudi.writer import HudiTable, TableType
 from cdc_lake_tests.integration.jobs.engines import Engines, running_engines
 from cdc_lake_tests.integration.jobs.hudi_table import LakeTable
 
@@ -153,8 +155,13 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--batches", type=int, default=3)
     parser.add_argument("--types", nargs="+", choices=get_args(TableType), default=list(get_args(TableType)))
+    parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="another option of Hudi's")
+    parser.add_argument("--rows-per-file", type=int, default=upsert.ROWS_PER_FILE)
     parser.add_argument("--json", type=Path, help="write every measurement to this file")
     options = parser.parse_args()
+    upsert.ROWS_PER_FILE = options.rows_per_file
+    usual, changed = HudiTable.options, dict(option.split("=", 1) for option in options.option)
+    HudiTable.options = lambda table: usual(table) | changed  # type: ignore[method-assign]
     found: dict[str, list[Cost]] = {}
     with tempfile.TemporaryDirectory(prefix="cdc-lake-bench-") as folder:
         home, scratch = Path(folder) / "home", Path(folder) / "spark"

@@ -148,13 +148,13 @@ class Bench:
         """Compare all rows of both sides as Python values in this process; return the number of keys that differ."""
         with self.postgres.connect() as connection, connection.cursor() as cursor:
             cursor.execute("select id, note, qty, amount, at from million")
-            ours = {row[0]: (*row[1:4], row[4].replace(tzinfo=None)) for row in cursor.fetchall()}
-        theirs = {
+            source_rows = {row[0]: (*row[1:4], row[4].replace(tzinfo=None)) for row in cursor.fetchall()}
+        lake_rows = {
             row["id"]: (row["note"], row["qty"], row["amount"], row["at"].replace(tzinfo=None))
             for batch in self._by_hudi_rs()
             for row in batch.to_pylist()
         }
-        return sum(1 for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key))
+        return sum(1 for key in source_rows.keys() | lake_rows.keys() if source_rows.get(key) != lake_rows.get(key))
 
     def _by_hudi_rs(self) -> list[pa.RecordBatch]:
         at = self.spec.location
@@ -262,13 +262,13 @@ def report(bench: Bench) -> int:
     key, qty = str(bench.rows // 2), bench.rows // 2 * 3 % 1000
     named = [(one.kind, one.key, one.columns) for one in found.differences]
     expected = [("different", {"id": key}, {"qty": (str(qty), str(qty + 1))})]
-    right = cold.clean and clean.clean and old_different == 0 and named == expected and found.different == 1
+    passed = cold.clean and clean.clean and old_different == 0 and named == expected and found.different == 1
     console.print(
         "verify reported the changed cell, and nothing else"
-        if right
+        if passed
         else "[red]verify reported other differences[/red]"
     )
-    return 0 if right else 1
+    return 0 if passed else 1
 
 
 if __name__ == "__main__":

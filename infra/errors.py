@@ -21,7 +21,7 @@ class ArtifactsMissing(StackError):  # noqa: N818 - it names a state, as users k
 
 
 class PortTaken(StackError):  # noqa: N818 - it names a state, as users know it
-    """Another process listens on a port that the environment fixes."""
+    """Another process listens on a port that an environment variable sets."""
 
 
 class StartFailed(StackError):  # noqa: N818 - it names a state, as users know it

@@ -60,7 +60,7 @@ class AthenaQueryFailed(ResourceError):  # noqa: N818 - named as all exceptions 
         self.query_id = query_id
         self.reason = reason
         named = f"query {query_id}" if query_id else "it was not started"
-        super().__init__(f"Athena could not run `{first}` ({named}): {reason.rstrip('. ')}.", hint)
+        super().__init__(f"Cannot run `{first}` on Athena ({named}): {reason.rstrip('. ')}.", hint)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from rich.text import Text
 from cdc_lake.cli.aws import commands as aws
 from cdc_lake.cli.data import dlq, query, raw, table, topic
 from cdc_lake.cli.local_stack import demo, dev, stack
-from cdc_lake.cli.pipeline import connectors, maintenance, migrate, reset, resnapshot, verify
+from cdc_lake.cli.pipeline import connectors, maintenance, migrate, reset, resnapshot, run, verify
 from cdc_lake.cli.printable import printable
 from cdc_lake.cli.samples import load
 
@@ -30,6 +30,7 @@ COMMANDS = (
     resnapshot,
     migrate,
     maintenance,
+    run,
     verify,
     connectors,
     aws,

@@ -117,7 +117,10 @@ def _parse_part(part: str) -> tuple[str, Armed]:
     if name not in REGISTRY:
         raise ValueError(f"{VARIABLE}: there is no failpoint {name!r}. Failpoints: {', '.join(REGISTRY)}")
     if not equals or action not in set(Action) or (at and not (count.isdecimal() and int(count) > 0)):
-        raise ValueError(f"{VARIABLE}: {part!r} is not NAME=kill, NAME=pause or NAME=raise, with @TIMES or without")
+        raise ValueError(
+            f"{VARIABLE}: {part!r} is not NAME=kill, NAME=pause or NAME=raise, optionally followed by @N to act at the "
+            "N-th pass"
+        )
     return name, Armed(Action(action), int(count) if at else 1)
 
 

@@ -107,7 +107,7 @@ def barrier(
     `seconds`, and what `running` raises.
     """
     schema = flow.spec.source.schema_
-    lsn = postgres.beat(schema)
+    lsn = postgres.write_heartbeat(schema)
     beaten = polled = time.monotonic()
     acknowledged = stored_offset.acknowledged(flow, connect)
 
@@ -118,7 +118,7 @@ def barrier(
             acknowledged = stored_offset.acknowledged(flow, connect)
             polled = time.monotonic()
         if time.monotonic() - beaten >= _HEARTBEAT_SECONDS:
-            postgres.beat(schema)
+            postgres.write_heartbeat(schema)
             beaten = time.monotonic()
         return topic_state.newest_heartbeat(kafka, flow, since, acknowledged)
 

@@ -117,7 +117,7 @@ class Rest:
                 trust_env=False,
             )
         except httpx.TransportError as error:
-            raise Unreachable(f"Kafka Connect can't be reached: {what}: {error}.", self.hint) from error
+            raise Unreachable(f"Cannot reach Kafka Connect: {what}: {error}.", self.hint) from error
         except RetryError as error:
             last: httpx.Response = error.last_attempt.result()
             raise ConnectRequestFailed(
@@ -130,7 +130,9 @@ class Rest:
             raise AccessRefused(f"Cannot use Kafka Connect: {self.url} {why}.", self.hint)
         if answer.is_success or answer.status_code in accepted:
             return answer
-        raise ConnectRequestFailed(f"Kafka Connect refuses {what}: {answer.status_code} {_message(answer)}", self.hint)
+        raise ConnectRequestFailed(
+            f"Cannot complete {what}: Kafka Connect returned {answer.status_code} {_message(answer)}", self.hint
+        )
 
 
 def _rebalances(answer: httpx.Response) -> bool:

@@ -41,7 +41,7 @@ class TableDefinition:
     """A table of the catalog. Every engine reads tables with equal definitions in the same way.
 
     Raises:
-        ValueError: a database or table name that Glue would change, or a duplicate column.
+        ValueError: a database or table name that is empty or that Glue would change, or a duplicate column.
     """
 
     database: str
@@ -58,8 +58,10 @@ class TableDefinition:
 
     def __post_init__(self) -> None:
         """Raise ValueError if Glue would store the definition differently."""
-        for name in (self.database, self.name):
-            if not name or name != name.lower():
+        for what, name in (("database", self.database), ("table", self.name)):
+            if not name:
+                raise ValueError(f"Cannot define table {self.full_name!r}: the name of the {what} is empty. Set it.")
+            if name != name.lower():
                 raise ValueError(f"Cannot define {name!r}: Glue stores names in lower case. Use {name.lower()!r}.")
         names = [each.name.lower() for each in (*self.columns, *self.partition_keys)]
         twice = sorted({name for name in names if names.count(name) > 1})

@@ -133,7 +133,7 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
     publication_identity = _connected(server_identity.publication)
     slot = _connected(slots.slot)
     drop_slot = _connected(slots.drop_slot)
-    beat = _connected(heartbeat_table.beat)
+    write_heartbeat = _connected(heartbeat_table.write_heartbeat)
     request_snapshot = _connected(signal_table.request_snapshot)
     next_xid = _connected(transactions.next_xid)
     oldest_open_xid = _connected(transactions.oldest_open_xid)

@@ -29,8 +29,8 @@ _STANDARD_ERROR = 2
 _S3A = "s3a"
 """S3A's subfolder of the folder for temporary files."""
 _CACHED_CLASSES = ("functions", "PythonUtils")
-"""Classes that PySpark looks up by name for each column that it creates; the JVM searches some 300 jars: 1.3 ms each
-time, 0.3 s of each upsert. A class that is set as an attribute of the view is not looked up again."""
+"""Classes that PySpark looks up by name for each column that it creates. Each time, the JVM searches some 300 jars,
+which takes 1.3 ms, or 0.3 s in each upsert. A class that is an attribute of py4j's JVMView is not looked up again."""
 _log = logging.getLogger(__name__)
 
 
@@ -64,7 +64,7 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
     def run(self, job: Callable[[SparkSession, S], R], spec: S) -> R:
         """Run a job and return its report. Raises what the job raises, and ResourceError if there are no jars."""
         session = self.session()
-        # Jobs of several threads share the cores, instead of one after another.
+        # One scheduler pool per thread, so that jobs of several threads run at the same time.
         session.sparkContext.setLocalProperty("spark.scheduler.pool", threading.current_thread().name)
         return job(session, spec)
 
@@ -103,16 +103,17 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
             return _Process.session
 
     def _started(self) -> SparkSession:
+        if not self.jars:
+            raise ResourceError("Cannot start Spark: no folder of jars is configured.", self.hint)
         jars = sorted(str(path) for path in Path(self.jars).glob("*.jar"))
-        if not self.jars or not jars:
-            raise ResourceError(
-                f"Cannot start Spark: there are no jars for Spark in {self.jars or 'no folder'!r}.", self.hint
-            )
+        if not jars:
+            raise ResourceError(f"Cannot start Spark: folder {self.jars} contains no jars.", self.hint)
         # Spark finds the JVM and the Python workers through this process's environment only.
         os.environ["JAVA_HOME"] = self.java_home
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-        # After Spark's own on the class path, as with `spark.jars`, which Spark would copy for each session (seconds).
+        # SPARK_DIST_CLASSPATH instead of spark.jars: Spark would copy those jars for each session, which takes seconds.
+        # In both cases they are after Spark's own jars on the class path.
         os.environ["SPARK_DIST_CLASSPATH"] = os.pathsep.join(jars)
         scratch = self._scratch()
         config = {

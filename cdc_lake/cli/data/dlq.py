@@ -164,7 +164,9 @@ def edit(
     try:
         body = value.read_bytes().rstrip(b"\r\n")  # editors add a newline at the end
     except OSError as error:
-        raise ContractError(f"Cannot read {value}: {error.strerror}.") from error
+        raise ContractError(
+            f"Cannot read {value}: {error.strerror}. Give the path of a readable file with --value."
+        ) from error
     if not body:
         raise ContractError(
             f"Cannot use {value}: it is empty. To drop the record, run `cdc-lake dlq drop {pipeline} {letter}`."
@@ -186,7 +188,12 @@ def drop(
     if not yes:
         for each in found:
             typer.echo(printable(f"{each.id}: {each.reason}"))
-        typer.confirm(f"Drop {len(found)} dead letters? The lake will never have these changes.", abort=True)
+        what = (
+            "1 dead letter? The lake will never have this change."
+            if len(found) == 1
+            else f"{len(found)} dead letters? The lake will never have these changes."
+        )
+        typer.confirm(f"Drop {what}", abort=True)
     for each in found:
         dead_letters.close(store, pipeline, each, "dropped", None)
         typer.echo(f"dropped {each.id}")

@@ -26,6 +26,7 @@ _CHANGING_WORDS = """
 """
 _READING_COMMANDS = frozenset({"SHOW", "DESCRIBE", "DESC"})
 _STATEMENT_WORDS = _QUERY_WORDS | _READING_COMMANDS | {"EXPLAIN", *_CHANGING_WORDS.split()}
+_SEVERAL = "several statements"
 # Trino and Athena end a line, and so a comment, at a carriage return.
 _CARRIAGE_RETURN = re.compile(r"\r\n?")
 _COMMENTS = re.compile(r"\A(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?\*/)+", re.DOTALL)
@@ -68,8 +69,8 @@ def query(
     """
     if not write and (fault := no_statement(sql)):
         raise typer.BadParameter(fault)
-    if not write and (word := changing_word(sql)):
-        raise typer.BadParameter(f"{word} is not a read-only statement: add --write to run it.")
+    if not write and (fault := read_only_fault(sql)):
+        raise typer.BadParameter(fault)
     # Imported late: Dagster takes seconds to import.
     from cdc_lake.cli.data import spark_query
     from resources.errors import ResourceError
@@ -140,8 +141,18 @@ def _first_word(text: str) -> str:
     return found[0] if found else ""
 
 
-def changing_word(sql: str) -> str | None:
-    """Return the name of the statement if it may change something; None if it is read-only.
+def read_only_fault(sql: str) -> str | None:
+    """Return an error unless the text is one read-only statement, else None."""
+    found = _not_reading(sql)
+    if found is None:
+        return None
+    if found == _SEVERAL:
+        return "Cannot run several statements in one query. Run them one at a time."
+    return f"{found} is not a read-only statement: add --write to run it."
+
+
+def _not_reading(sql: str) -> str | None:
+    """Return the name of the statement if it may change something, _SEVERAL for several ones; None if it is read-only.
 
     Text that cannot be parsed is read-only only if it begins like a query: Athena runs one statement, and reports
     its errors.
@@ -157,13 +168,13 @@ def changing_word(sql: str) -> str | None:
     except SqlglotError:
         return _changing_unparsed(text)
     if len(statements) > 1:
-        return "More than one statement at a time"
+        return _SEVERAL
     return _changing(statements[0], word) if statements else None
 
 
 def _changing_unparsed(text: str) -> str | None:
     if re.search(r";\s*\S", text):  # also in a string or comment: without parsing they cannot be distinguished
-        return "More than one statement at a time"
+        return _SEVERAL
     while text.startswith("("):
         text = _COMMENTS.sub("", text[1:])
     word = _first_word(text).upper()
@@ -191,5 +202,5 @@ def _changing_explain(explained: str) -> str | None:
     rest = _COMMENTS.sub("", rest[len("ANALYZE") :])
     if re.match(r"VERBOSE\b", rest, re.IGNORECASE):
         rest = rest[len("VERBOSE") :]
-    inner = changing_word(rest)
-    return f"EXPLAIN ANALYZE {inner}" if inner else None
+    inner = _not_reading(rest)
+    return f"EXPLAIN ANALYZE {inner}" if inner and inner != _SEVERAL else inner

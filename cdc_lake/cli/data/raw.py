@@ -61,17 +61,18 @@ def cat(
         list[str] | None,
         typer.Option(
             metavar="COLUMN=VALUE",
-            help="Print only records with this value (null and true as in JSON); can be repeated.",
+            help="Print only records whose COLUMN has this VALUE: text as it is, other types as JSON (null, true, 5). "
+            "If repeated, all must match.",
         ),
     ] = None,
     limit: Annotated[int, typer.Option(min=0, help="Maximum number of records; 0: all.")] = 0,
 ) -> None:
-    """Print landed records, one JSON object per line, as they were in Kafka."""
+    """Print landed records as JSON, one per line. Avro records are decoded."""
     from cdc_lake.contract.errors import ContractError
     from cdc_lake.contract.objects import raw_objects
 
     wanted = _conditions(where or [])
-    store, manifests = _chain(pipeline)
+    store, manifests = _store_and_manifests(pipeline)
     shown = 0
     found = False
     for item in (item for manifest in manifests for item in manifest.objects if key in {None, item.key}):
@@ -116,7 +117,7 @@ def _text(value: object) -> str:
 
 
 def _objects(pipeline: str) -> Iterator[dict[str, Any]]:
-    _, manifests = _chain(pipeline)
+    _, manifests = _store_and_manifests(pipeline)
     for manifest in manifests:
         for item in manifest.objects:
             yield {
@@ -126,7 +127,7 @@ def _objects(pipeline: str) -> Iterator[dict[str, Any]]:
             }
 
 
-def _chain(pipeline: str) -> tuple[Any, list[Any]]:
+def _store_and_manifests(pipeline: str) -> tuple[Any, list[Any]]:
     from cdc_lake.pipeline import table_progress
     from cdc_lake.pipeline.bucket_location import location
     from cdc_lake.pipeline.loading import load

@@ -11,6 +11,8 @@ from cdc_lake.cli.local_only import profile
 from cdc_lake.contract.errors import ContractError
 
 if TYPE_CHECKING:
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
     from pyspark.sql import DataFrame, SparkSession
     from sqlglot import exp
 
@@ -68,12 +70,19 @@ def result(
         rows = tuple(tuple(row) for row in found.collect())
     except (PySparkException, Py4JJavaError) as error:
         _require_kept(where, tables, as_of)
-        first = str(error).strip().partition("\n")[0]
         raise ContractError(
-            f"Cannot run the query on Spark: {first} Correct the statement, then run it again."
+            f"Cannot run the query on Spark: {_cause(error)}. Correct the statement if it is invalid. "
+            "CDC_LAKE_DEBUG=1 prints Spark's whole error."
         ) from error
     _require_kept(where, tables, as_of)
     return QueryResult(_columns(found), rows, "", 0, time.monotonic() - started)
+
+
+def _cause(error: PySparkException | Py4JJavaError) -> str:
+    """Return the first line of Spark's own message: that of py4j only names the Java method that was called."""
+    java = getattr(error, "java_exception", None)
+    text = str(error) if java is None else str(java.getMessage() or java.toString())
+    return text.strip().partition("\n")[0].rstrip(" .;")
 
 
 def _require_kept(where: S3Location, tables: Sequence[TableFlow], as_of: str | None) -> None:

@@ -81,7 +81,10 @@ def _kafka() -> Iterator[Kafka]:
 
     kafka = resolved()["kafka"]
     if not isinstance(kafka, Kafka):
-        raise TypeError(f"Cannot read topics: the profile's resource 'kafka' is a {type(kafka).__name__}, not a Kafka")
+        raise TypeError(
+            f"Cannot read topics: the profile's resource 'kafka' is a {type(kafka).__name__}, not a Kafka. Choose "
+            "another profile with CDC_LAKE_PROFILE."
+        )
     try:
         yield kafka
     except ResourceError as error:

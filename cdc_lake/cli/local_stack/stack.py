@@ -29,10 +29,16 @@ def register(app: typer.Typer) -> None:
 
 def setup(
     aws: Annotated[
-        bool, typer.Option("--aws", help="Download only the jars of plugin and jobs, which are uploaded to AWS.")
+        bool,
+        typer.Option(
+            "--aws", help="Download only the jars that AWS needs: those of the Connect plugin and of the jobs."
+        ),
     ] = False,
 ) -> None:
-    """Download jars, plugins and Java into the cache folder, unless they are there already; also what Avro needs."""
+    """Download missing jars, plugins and Java into the cache folder.
+
+    Include the schema registry if a pipeline uses Avro.
+    """
     from rich.console import Console
 
     from cdc_lake.pipeline import avro_pipelines
@@ -52,7 +58,10 @@ def setup(
 
 
 def up(home: HomeOption = None, only: OnlyOption = None) -> None:
-    """Start the engines that are not running; safe to repeat. The registry starts only if a pipeline is in Avro."""
+    """Start the components that are not running; safe to repeat.
+
+    The schema registry starts only if a pipeline uses Avro.
+    """
     from rich.console import Console
 
     from cdc_lake.pipeline import avro_pipelines
@@ -63,10 +72,13 @@ def up(home: HomeOption = None, only: OnlyOption = None) -> None:
     from infra.local.stack.state_folder import find_home
 
     console, avro = Console(), avro_pipelines.names()
-    fetched = not missing(REGISTRY_MODULES)  # the demo of a pipeline in JSON does not fetch it
-    if avro and not fetched and not only:
-        console.print(f"The schema registry is not fetched: run `cdc-lake setup` before you use {', '.join(avro)}.")
-    needed = needed_components(registry=bool(avro) and fetched)
+    downloaded = not missing(REGISTRY_MODULES)  # the demo of a pipeline that uses JSON does not download it
+    if avro and not downloaded and not only:
+        console.print(
+            "Cannot start the schema registry: it is not downloaded. Run `cdc-lake setup` before you use "
+            f"{', '.join(avro)}."
+        )
+    needed = needed_components(registry=bool(avro) and downloaded)
     with ConsoleProgress(console) as progress:
         Stack(find_home(home)).up(only or needed, progress)
 
@@ -84,7 +96,7 @@ def down(home: HomeOption = None) -> None:
 
 
 def status(home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Show each component: state, pid, port, version, memory."""
+    """Show the state, process id, port, version and memory of each component."""
     from dataclasses import asdict
 
     from infra.local.stack.stack import Stack

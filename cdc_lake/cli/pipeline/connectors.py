@@ -53,7 +53,8 @@ def lint(
 ) -> None:
     """Report settings that are missing, misspelled or would lose records; exit code 1 if there are any.
 
-    The plugin validates a configuration if the worker has it; otherwise the files in connectors/settings are used.
+    If the worker has a connector's plugin, the plugin validates the configuration. Otherwise the configuration is
+    compared with the files in connectors/settings.
     """
     from cdc_lake.pipeline.connector_config import CONNECTORS, PARTS
     from resources.connect.connector_lint import Settings
@@ -69,7 +70,7 @@ def lint(
         except ConnectorConfigInvalid as error:
             verdict, faults = "", (error.user_message,)
         wrong += bool(faults)
-        typer.echo(f"{path.name}: {f'{len(faults)} faults' if faults else verdict}")
+        typer.echo(f"{path.name}: {_count(faults) if faults else verdict}")
         for fault in faults:
             typer.echo(f"  {printable(fault)}")
     if worker is None:
@@ -91,7 +92,7 @@ def _worker_at(url: str, user: str) -> _Worker:
         url=url,
         user=user,
         password=dg.EnvVar("CDC_LAKE_CONNECT_PASSWORD") if user else "",
-        hint="--connect-url names it, --connect-user and CDC_LAKE_CONNECT_PASSWORD are its login.",
+        hint="--connect-url is the worker's URL, --connect-user and CDC_LAKE_CONNECT_PASSWORD are its login.",
     )
     return _Worker(connect, connect.plugins(), {})
 
@@ -131,13 +132,17 @@ def _validated(path: Path, worker: _Worker | None, settings: Settings) -> tuple[
         return "", [f"{CLASS} is missing"]
     if worker is not None and connector_class in worker.plugins:
         found = validate_file(worker.connect, path, worker.known)
-        remarks = (
-            f"; not checked, because a pipeline sets them: {', '.join(found.unchecked)}" if found.unchecked else ""
-        )
+        remarks = ""
+        if found.unchecked:
+            remarks += f". Not checked (set by the pipeline): {', '.join(found.unchecked)}"
         if found.undefined:
-            remarks += f"; its plugin does not define {', '.join(found.undefined)}"
-        return f"accepted by its plugin on {worker.connect.url}{remarks}", found.faults
+            remarks += f". Not defined by the plugin: {', '.join(found.undefined)}"
+        return f"valid according to the plugin on {worker.connect.url}{remarks}", found.faults
     if connector_class in settings.classes:
-        return "accepted by connectors/settings; no plugin validated it", list(settings.faults(config))
-    absent = "no worker is running" if worker is None else f"its plugin is not on {worker.connect.url}"
-    return f"only its error policy was checked: {absent}, and connectors/settings has no file for its class", ()
+        return "matches connectors/settings; not validated by a plugin", list(settings.faults(config))
+    absent = "no worker is running" if worker is None else f"the worker at {worker.connect.url} lacks the plugin"
+    return f"only the error policy was checked: {absent}, and connectors/settings has no file for the connector", ()
+
+
+def _count(faults: Sequence[str]) -> str:
+    return "1 fault" if len(faults) == 1 else f"{len(faults)} faults"

@@ -23,32 +23,32 @@ def purge(pipeline: Pipeline) -> None:
     """Remove tombstones older than the replay window from tables with `deletes: hard`, as the daily job does."""
     from cdc_lake.pipeline.automation.maintenance_schedules import PURGE
 
-    _run(pipeline, PURGE, "`deletes: hard`: tombstones are kept")
+    _run(pipeline, PURGE, f"Nothing to purge: no target of pipeline {pipeline} has `deletes: hard`.")
 
 
 def compact(pipeline: Pipeline) -> None:
     """Merge the log files of merge-on-read tables into new base files, as the hourly job does."""
     from cdc_lake.pipeline.automation.maintenance_schedules import COMPACTION
 
-    _run(pipeline, COMPACTION, "`table_type: mor`: there are no log files")
+    _run(pipeline, COMPACTION, f"Nothing to compact: no target of pipeline {pipeline} has `table_type: mor`.")
 
 
 def cluster(pipeline: Pipeline) -> None:
     """Merge the small files of lake tables into larger ones, as the daily job does."""
     from cdc_lake.pipeline.automation.maintenance_schedules import CLUSTERING
 
-    _run(pipeline, CLUSTERING)
+    _run(pipeline, CLUSTERING, None)
 
 
-def _run(pipeline: str, service: Service, missing: str = "tables") -> None:
-    """Run a service for the tables that need it; `missing` says what no target has, and what follows."""
+def _run(pipeline: str, service: Service, nothing_to_do: str | None) -> None:
+    """Run a service for the tables that need it; print `nothing_to_do` if none does (None: every table needs it)."""
     from cdc_lake.pipeline.bucket_location import location
     from cdc_lake.pipeline.loading import load
     from cdc_lake.profile import resolved, spark
 
     tables = service.tables(load(pipeline))
-    if not tables:
-        typer.echo(f"no target of pipeline {pipeline} has {missing}")
+    if not tables and nothing_to_do:
+        typer.echo(nothing_to_do)
         return
     where = location(resolved()["store"])
     engine = spark()

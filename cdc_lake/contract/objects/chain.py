@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -45,16 +45,16 @@ class Chain:
         stored = self.store.get(key)
         if stored is None:
             raise ObjectDamagedError(
-                f"Cannot read manifest {number} of topic {self.topic}: {key} is missing. Restore the object, or start "
-                f"the pipeline over with `cdc-lake reset {self.pipeline}`."
+                f"Cannot read manifest {number} of topic {self.topic}: {key} is missing. Restore the object, or "
+                f"{_rebuild(self.pipeline)}."
             )
         try:
             return Manifest.decode(stored.body)
         except ValidationError as error:
             raise ObjectDamagedError(
                 f"Cannot read manifest {number} of topic {self.topic}: {key} is damaged: "
-                f"{error.errors()[0]['msg']}. Restore the object, or start the pipeline over with `cdc-lake reset "
-                f"{self.pipeline}`."
+                f"{error.errors()[0]['msg'].removeprefix('Value error, ')}. Restore the object, or "
+                f"{_rebuild(self.pipeline)}."
             ) from error
 
     def length(self, known: int | None = None) -> int:
@@ -93,10 +93,10 @@ class Chain:
         before = self.read(number) if number else None
         if before is not None and attempt is not None and before.attempt != attempt:
             raise ManifestGapError(
-                f"Cannot continue: manifest {number} of topic {self.topic} is another one than was applied or verified "
-                f"before (attempt {before.attempt}, it was {attempt}). Manifests were removed and landed again, or "
-                "restored from another chain. Nothing was changed. Restore the old manifests, or start over"
-                f" with `cdc-lake reset {self.pipeline}`."
+                f"Cannot continue after manifest {number} of topic {self.topic}: attempt {attempt} was applied or "
+                f"verified before, but the bucket now contains attempt {before.attempt}. Manifests were removed and "
+                "landed again, or restored from another chain. Nothing was changed. Restore the earlier manifests, "
+                f"or {_rebuild(self.pipeline)}."
             )
         for key, following in self._after(number):
             if key != self.key(following):
@@ -171,17 +171,16 @@ class Chain:
         if later is None or later[0] == self.key(number + 1):
             return
         raise ManifestGapError(
-            f"Cannot commit: manifest {number + 1} of topic {self.topic} is missing, though {later[0]} exists. Nothing "
-            f"was committed. Restore the manifest, or start over with `cdc-lake reset {self.pipeline}`."
+            f"Cannot use the manifests of topic {self.topic}: manifest {number + 1} is missing, but {later[0]} exists. "
+            f"Nothing was changed. Restore manifest {number + 1}, or {_rebuild(self.pipeline)}."
         )
 
     def _require_own(self, manifest: Manifest) -> None:
         if manifest.chain != self.id:
             raise ManifestGapError(
-                f"Cannot use manifest {manifest.number} of topic {self.topic}: it belongs to chain "
-                f"{manifest.chain or 'without id'}, but is stored in chain {self.id or 'without id'}: it was "
-                f"copied. Nothing was changed. Remove "
-                f"{self.key(manifest.number)}, or start over with `cdc-lake reset {self.pipeline}`."
+                f"Cannot use manifest {manifest.number} of topic {self.topic}: it was copied from "
+                f"{_chain_name(manifest.chain)} into {_chain_name(self.id)}. Nothing was changed. Remove "
+                f"{self.key(manifest.number)}, or {_rebuild(self.pipeline)}."
             )
 
 
@@ -192,42 +191,80 @@ def check_follows(before: Manifest | None, manifest: Manifest, opening: Start | 
 
     Raises ManifestGapError for a missing number, a gap or an overlap, TopicRecreatedError for another topic id.
     """
-    what = f"Cannot use the manifests of topic {manifest.topic} of pipeline {manifest.pipeline}"
-    repair = f"Nothing was changed. `cdc-lake raw ls {manifest.pipeline}` lists the manifests and objects."
     expected = 1 if before is None else before.number + 1
     if manifest.number != expected:
-        raise ManifestGapError(f"{what}: manifest {expected} is missing before {manifest.number}. {repair}")
+        raise _gap(
+            manifest,
+            f"manifest {expected} is missing, but manifest {manifest.number} exists",
+            "Restore the missing manifest",
+        )
     epoch = 0 if before is None else before.epoch
     if manifest.opens is not None:
-        firsts = {span.partition: span.first for span in manifest.spans}
-        if (
-            opening is None
-            or manifest.epoch <= epoch
-            or (manifest.topic_id, firsts) != (opening.topic_id, opening.offsets)
-        ):
-            raise ManifestGapError(
-                f"{what}: manifest {manifest.number} opens epoch {manifest.epoch} after epoch {epoch} at {firsts} of "
-                f"topic id {manifest.topic_id}, which is not where that epoch begins ({opening}). {repair}"
-            )
+        if fault := _opening_fault(before, manifest, opening):
+            raise _gap(manifest, fault)
         return
     if manifest.epoch != epoch:
-        raise ManifestGapError(
-            f"{what}: manifest {manifest.number} belongs to epoch {manifest.epoch}, its predecessor to epoch {epoch}, "
-            f"and no manifest opens the epoch. {repair}"
+        cause = f". The manifest that opens epoch {manifest.epoch} is missing" if manifest.epoch > epoch else ""
+        raise _gap(
+            manifest,
+            f"manifest {manifest.number} belongs to epoch {manifest.epoch}, but {_epoch_before(before)}{cause}",
         )
     if before is not None and before.topic_id != manifest.topic_id:
         raise TopicRecreatedError(
-            f"{what}: the topic was deleted and re-created (id {before.topic_id}, now {manifest.topic_id}), and its "
-            f"offsets start from 0 again. `cdc-lake resnapshot {manifest.pipeline}` continues from a new snapshot."
+            f"{_unusable(manifest)}: the topic was deleted and re-created (its id was {before.topic_id} and is now "
+            f"{manifest.topic_id}), and its offsets start from 0 again. `cdc-lake resnapshot {manifest.pipeline}` "
+            "continues from a new snapshot."
         )
     starts = {} if before is None else dict(before.next_offsets())
     for span in manifest.spans:
         start = starts.pop(span.partition, 0)  # a partition that was added starts at 0
         if span.first != start:
-            kind = "a gap" if span.first > start else "an overlap"
-            raise ManifestGapError(
-                f"{what}: partition {span.partition} has {kind} between offset {start}, where manifest "
-                f"{manifest.number - 1} ends, and {span.first}, where manifest {manifest.number} starts. {repair}"
+            raise _gap(
+                manifest,
+                f"partition {span.partition} starts at offset {span.first} in manifest {manifest.number}, but should "
+                f"start at {start} ({'a gap' if span.first > start else 'an overlap'})",
             )
     if starts:
-        raise ManifestGapError(f"{what}: manifest {manifest.number} leaves out partitions {sorted(starts)}. {repair}")
+        missing = ("partition " if len(starts) == 1 else "partitions ") + ", ".join(map(str, sorted(starts)))
+        raise _gap(manifest, f"manifest {manifest.number} does not contain {missing}")
+
+
+def _opening_fault(before: Manifest | None, manifest: Manifest, opening: Start | None) -> str | None:
+    """Return why a manifest cannot open its epoch; None if it can."""
+    opens = f"manifest {manifest.number} opens epoch {manifest.epoch}"
+    if manifest.epoch <= (0 if before is None else before.epoch):
+        return f"{opens}, but {_epoch_before(before)}"
+    if opening is None:
+        return f"{opens}, but this epoch has no first offsets of the topic"
+    if manifest.topic_id != opening.topic_id:
+        return f"{opens} with topic id {manifest.topic_id}; the epoch starts with topic id {opening.topic_id}"
+    firsts = {span.partition: span.first for span in manifest.spans}
+    if firsts != opening.offsets:
+        return f"{opens} at {_offsets(firsts)}; the epoch starts at {_offsets(opening.offsets)}"
+    return None
+
+
+def _epoch_before(before: Manifest | None) -> str:
+    return f"manifest {before.number} belongs to epoch {before.epoch}" if before else "the chain begins in epoch 0"
+
+
+def _offsets(offsets: Mapping[int, int]) -> str:
+    return ", ".join(f"partition {number} offset {offset}" for number, offset in sorted(offsets.items())) or "no offset"
+
+
+def _unusable(manifest: Manifest) -> str:
+    return f"Cannot use the manifests of topic {manifest.topic} of pipeline {manifest.pipeline}"
+
+
+def _gap(manifest: Manifest, cause: str, repair: str = "Restore the original manifests") -> ManifestGapError:
+    return ManifestGapError(
+        f"{_unusable(manifest)}: {cause}. Nothing was changed. {repair}, or {_rebuild(manifest.pipeline)}."
+    )
+
+
+def _rebuild(pipeline: str) -> str:
+    return f"rebuild the pipeline with `cdc-lake reset {pipeline}`"
+
+
+def _chain_name(chain: str) -> str:
+    return f"chain {chain}" if chain else "the pipeline's first chain"

@@ -23,7 +23,6 @@ from cdc_lake.contract.objects.store import ObjectStore, PreconditionFailedError
 _ID = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)\+(?P<partition>\d+)\+(?P<offset>\d+)(@(?P<epoch>[1-9]\d*))?", re.ASCII)
 _LETTER = ".json"
 _VALUE = ".value"
-_ADVICE = "Restore it from a backup, or drop the letter with `cdc-lake dlq drop`."
 
 
 Outcome = Literal["replayed", "overtaken", "dropped"]
@@ -124,9 +123,10 @@ def put(store: ObjectStore, pipeline: str, letters: Sequence[DeadLetter]) -> Non
         found = DeadLetter.model_validate_json(put_or_get(store, key, _body(letter)).body)
         if found.sha256 != letter.sha256:
             raise ObjectConflictError(
-                f"Cannot put dead letter {key}: a letter of another record exists at this offset, so the topic was "
-                f"re-created before anything was landed. Nothing was changed. Read the letter (`cdc-lake dlq show "
-                f"{pipeline} {found.id}`), drop it (`cdc-lake dlq drop {pipeline} {found.id}`), then run this again."
+                f"Cannot put dead letter {key}: the key holds the dead letter of a different record. The topic was "
+                "re-created before its first batch was landed. Nothing was changed. Read the letter (`cdc-lake dlq "
+                f"show {pipeline} {found.id}`), drop it (`cdc-lake dlq drop {pipeline} {found.id}`), then run this "
+                "again."
             )
 
 
@@ -154,7 +154,8 @@ def find(store: ObjectStore, pipeline: str, letter_id: str) -> DeadLetter:
             return DeadLetter.model_validate_json(stored.body)
     raise ContractError(
         f"Cannot find dead letter {letter_id!r}: pipeline {pipeline} has no open letter with this id. "
-        f"`cdc-lake dlq list {pipeline}` lists them."
+        f"`cdc-lake dlq list {pipeline}` lists the open letters, `cdc-lake dlq list {pipeline} --closed` the closed "
+        "ones."
     )
 
 
@@ -171,7 +172,10 @@ def value_of(store: ObjectStore, pipeline: str, letter: DeadLetter, original: bo
     stored = store.get(key)
     if stored is None or _sha256(stored.body) != digest:
         what = "missing" if stored is None else "damaged: its SHA-256 differs from the letter's"
-        raise ObjectDamagedError(f"Cannot read dead letter {letter.id}: its value {key} is {what}. {_ADVICE}")
+        drop = "" if letter.closed else f", or drop the letter with `cdc-lake dlq drop {pipeline} {letter.id}`"
+        raise ObjectDamagedError(
+            f"Cannot read dead letter {letter.id}: its value {key} is {what}. Restore the value from a backup{drop}."
+        )
     return stored.body
 
 
@@ -189,7 +193,8 @@ def replace_value(store: ObjectStore, pipeline: str, letter: DeadLetter, value: 
     if not _replace(store, pipeline, letter, changed):
         raise ContractError(
             f"Cannot replace the value of dead letter {letter.id}: another process changed or closed the letter. "
-            f"`cdc-lake dlq show {pipeline} {letter.id}` shows its new state."
+            f"`cdc-lake dlq show {pipeline} {letter.id}` shows its new state, or `cdc-lake dlq list {pipeline} "
+            "--closed` if it was closed."
         )
     return changed
 

@@ -91,11 +91,13 @@ class LandedObject(_Frozen):
     @model_validator(mode="after")
     def _counted(self) -> Self:
         if sum(count for _, count in self.runs) != self.records:
-            raise ValueError(f"{self.key}: its runs do not have {self.records} records")
+            raise ValueError(f"{self.key}: its offset ranges do not contain {self.records} records")
         ends = [first + count - 1 for first, count in self.runs]
         rising = all(end < first for end, (first, _) in zip(ends, self.runs[1:], strict=False))
         if not rising or (self.runs[0][0], ends[-1]) != (self.first, self.last):
-            raise ValueError(f"{self.key}: its runs do not rise from offset {self.first} to {self.last}")
+            raise ValueError(
+                f"{self.key}: its offset ranges are not ascending, or do not cover offsets {self.first} to {self.last}"
+            )
         return self
 
     def offsets(self) -> Iterator[int]:
@@ -150,7 +152,7 @@ class Manifest(_Frozen):
             if partition == following and next_first < first + count:
                 raise ValueError(f"{key} overlaps the object before it")
         if self.opens is not None and any(span.first != span.next for span in self.spans):
-            raise ValueError("a manifest that opens an epoch covers no offsets")
+            raise ValueError("it opens an epoch but contains offsets; it must contain none")
         return self
 
     @property

@@ -177,6 +177,11 @@ def resnapshot_lease_key(pipeline: str) -> str:
     return f"leases/{require_safe(pipeline, 'pipeline')}/_resnapshot/pipeline.json"
 
 
+def continuous_lease_key(pipeline: str) -> str:
+    """Return the key of the lease of the process that runs a pipeline continuously."""
+    return f"leases/{require_safe(pipeline, 'pipeline')}/_continuous/pipeline.json"
+
+
 def landing_lease_key(pipeline: str, topic: str) -> str:
     """Return the key of the lease that excludes concurrent landings of a topic, and landings during a reset."""
     return f"leases/{require_safe(pipeline, 'pipeline')}/_landing/{require_safe(topic, 'topic')}.json"

@@ -12,6 +12,7 @@ from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.sinks import sink_lines
 
 EXTENSION = "json"
+_REBUILD = "rebuild the pipeline with `cdc-lake reset PIPELINE`"
 
 
 def rejection_reason(value: bytes | None, largest: int) -> str | None:
@@ -36,7 +37,7 @@ def records(store: ObjectStore, item: LandedObject) -> Iterator[tuple[int, bytes
     Raises ObjectDamagedError if the object is missing, or differs from its manifest in any byte.
     """
     stored = store.get(item.key)
-    advice = "Nothing was applied. Restore the object from a backup, or start over with `cdc-lake reset`."
+    advice = f"Nothing was applied. Restore the object from a backup, or {_REBUILD}."
     if stored is None:
         raise ObjectDamagedError(
             f"Cannot read raw object {item.key}: it is missing, though its manifest lists it. {advice}"
@@ -44,18 +45,22 @@ def records(store: ObjectStore, item: LandedObject) -> Iterator[tuple[int, bytes
     if item.sink is not None:
         return zip(item.offsets(), _sink_values(stored.body, item, item.sink), strict=True)
     body = stored.body
-    if len(body) != item.bytes or hashlib.sha256(body).hexdigest() != item.sha256:
+    if len(body) != item.bytes:
         raise ObjectDamagedError(
-            f"Cannot read raw object {item.key}: it has {len(body)} bytes, which are not the {item.bytes} bytes that "
-            f"its manifest describes. {advice}"
+            f"Cannot read raw object {item.key}: it has {len(body)} bytes, but its manifest lists {item.bytes}. "
+            f"{advice}"
+        )
+    if hashlib.sha256(body).hexdigest() != item.sha256:
+        raise ObjectDamagedError(
+            f"Cannot read raw object {item.key}: its SHA-256 differs from the one in its manifest. {advice}"
         )
     if item.key.endswith(f".{avro_container.EXTENSION}"):
         return zip(item.offsets(), avro_container.values(body), strict=True)
     lines = body.split(b"\n")
     if lines.pop() != b"" or len(lines) != item.records:
         raise ObjectDamagedError(
-            f"Cannot read raw object {item.key}: it contains {len(lines)} records, its manifest counts {item.records}. "
-            f"{advice}"
+            f"Cannot read raw object {item.key}: it contains {len(lines)} records, but its manifest lists "
+            f"{item.records}. {advice}"
         )
     return zip(item.offsets(), lines, strict=True)
 
@@ -66,9 +71,8 @@ def _sink_values(body: bytes, item: LandedObject, part: SinkPart) -> list[bytes]
     values = [value for _, value in found]
     if len(values) != item.records or hashlib.sha256(join_lines(values)).hexdigest() != item.sha256:
         raise ObjectDamagedError(
-            f"Cannot read raw object {item.key}: it does not contain the {item.records} records after line {part.skip} "
-            "that its manifest describes, because the sink connector rewrote it with other or fewer records. Nothing "
-            f"was applied. Restore the version with ETag {item.etag} (the bucket keeps versions), or start over with "
-            "`cdc-lake reset`."
+            f"Cannot read raw object {item.key}: the {item.records} records after line {part.skip} are not those that "
+            "its manifest lists. The sink connector may have rewritten the object. Nothing was applied. Restore the "
+            f"version with ETag {item.etag} (the bucket keeps versions), or {_REBUILD}."
         )
     return values

@@ -40,8 +40,8 @@ KEY_COLUMN = "__key"
 ('1,b:2', '3') and ('1', '2,b:3'), and Hudi rejects an empty value."""
 # A key is unique in the table, not in a partition: a row moves when its partition column changes.
 _PARTITIONED = {
-    "hoodie.index.type": "GLOBAL_SIMPLE",
-    "hoodie.simple.index.update.partition.path": "true",
+    "hoodie.index.type": "GLOBAL_BLOOM",
+    "hoodie.bloom.index.update.partition.path": "true",
     # Hudi releases encode a single key of the complex generator differently; only one release writes these tables.
     "hoodie.write.complex.keygen.validation.enable": "false",
     # Encodes a slash, an equals sign or a percent sign in a value.

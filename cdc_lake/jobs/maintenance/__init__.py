@@ -1,1 +1,1 @@
-"""Maintenance of lake tables: sweep after a snapshot, purge of tombstones, replay of dead letters."""
+"""Maintenance of lake tables: compaction, clustering, purge, sweep after a snapshot, replay of dead letters."""

@@ -1,13 +1,13 @@
 """The lake stage: apply landed records to the Hudi table, and register table and view in the catalog."""
 
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import dagster as dg
 
 from cdc_lake.contract import failpoints
 from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.contract.table.timeline import Commit
-from cdc_lake.jobs.apply.upsert import UpsertReport
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import catalog_tables, parallel_tables, standard_metadata
 from cdc_lake.pipeline.assets.job_metadata import JobRuns
@@ -15,7 +15,8 @@ from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.naming import SPARK_POOL, SourcePostgres, TableFlow
 from cdc_lake.pipeline.operations import land_and_apply, snapshot_sweep
-from cdc_lake.pipeline.source_health import schema_capture, topic_state
+from cdc_lake.pipeline.operations.land_and_apply import Applied
+from cdc_lake.pipeline.source_health import topic_state
 from resources.athena import Athena
 from resources.glue.catalog import GlueCatalog
 from resources.kafka.resource import Kafka
@@ -54,68 +55,99 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         glue: GlueCatalog,
         athena: Athena,
     ) -> dg.MaterializeResult[None]:
-        work = partial(
-            _applied,
-            postgres=flow.source_postgres(postgres),
-            kafka=kafka,
-            store=store,
-            spark=spark,
-            glue=glue,
-            athena=athena,
-            owner=f"dagster run {context.run.run_id}",
-        )
+        def work(each: TableFlow) -> dg.MaterializeResult[None]:
+            jobs = JobRuns(spark)
+            systems = LakeSystems(
+                flow.source_postgres(postgres),
+                kafka,
+                store,
+                jobs,
+                glue,
+                athena.metered(each.database),
+                f"dagster run {context.run.run_id}",
+            )
+            return result(each, [apply(each, systems)], systems)
+
         return parallel_tables.materialise(context, table, "lake", flow.lake_tables, work, spark)
 
     return lake_asset
 
 
-def _applied(
-    table: TableFlow,
-    postgres: SourcePostgres,
-    kafka: Kafka,
-    store: ObjectStore,
-    spark: SparkJobs,
-    glue: GlueCatalog,
-    athena: Athena,
-    owner: str,
-) -> dg.MaterializeResult[None]:
-    """Apply the table's landed records and register it in the catalog; return the metadata of its lake asset."""
-    where, jobs, athena = location(store), JobRuns(spark), athena.metered(table.database)
-    bucket = where.store()
+@dataclass(frozen=True)
+class LakeSystems:
+    """The systems that the stage uses, and the owner of its leases."""
+
+    postgres: SourcePostgres
+    kafka: Kafka
+    store: ObjectStore
+    jobs: JobRuns
+    glue: GlueCatalog
+    athena: Athena
+    owner: str
+
+
+@dataclass(frozen=True)
+class LakeBatch:
+    """What one call of apply() did; `commit` is the table's newest commit after it, `swept` the number of rows deleted
+    that only an interrupted snapshot had read.
+    """
+
+    applied: Applied
+    commit: Commit | None
+    swept: int
+
+
+def apply(table: TableFlow, systems: LakeSystems) -> LakeBatch:
+    """Apply the table's landed records, and register table and view in the catalog.
+
+    Raises what the job, the capture of the schema and the catalog raise.
+    """
+    where, bucket = location(systems.store), location(systems.store).store()
     Epochs(bucket, table.pipeline.name).require_whole()
-    spec = table.upsert_spec(where, owner=owner)
-    changes: dict[str, str | int | float] = {"changes": standard_metadata.UNCHANGED, "events": 0, "seconds": 0.0}
-    applied = land_and_apply.apply(table, postgres, spec, jobs.run)
-    schema, commit = applied.schema.schema, applied.commit
-    if applied.report is not None and applied.report.commit is not None:
-        changes = _changes(applied.report, applied.report.commit, applied.schema)
-    applied_to = table_progress.applied_watermark(bucket, table, topic_state.now(kafka, table, bucket), commit)
-    swept = snapshot_sweep.finish(table, bucket, spec, applied_to, commit, jobs.run)
+    spec = table.upsert_spec(where, owner=systems.owner)
+    applied = land_and_apply.apply(table, systems.postgres, spec, systems.jobs.run)
+    commit = applied.commit
+    reached = table_progress.applied_watermark(bucket, table, topic_state.now(systems.kafka, table, bucket), commit)
+    swept = snapshot_sweep.finish(table, bucket, spec, reached, commit, systems.jobs.run)
     if swept is not None and swept.swept:
         commit = swept.commit
-        changes["swept"] = swept.swept
-        changes["changes"] = f"{changes['changes']}; {swept.swept} rows deleted that only an interrupted snapshot read"
-    columns = schema.lake_columns()
-    uri = f"s3://{store.bucket}/{table.lake_prefix.rstrip('/')}"
     failpoints.reached("lake.before_catalog")
-    catalog_tables.register(table, columns, glue, athena, bucket, uri, commit)
+    catalog_tables.register(
+        table,
+        applied.schema.schema.lake_columns(),
+        systems.glue,
+        systems.athena,
+        bucket,
+        f"s3://{systems.store.bucket}/{table.lake_prefix.rstrip('/')}",
+        commit,
+    )
     failpoints.reached("lake.after_catalog")
+    return LakeBatch(applied, commit, 0 if swept is None else swept.swept)
+
+
+def result(table: TableFlow, batches: Sequence[LakeBatch], systems: LakeSystems) -> dg.MaterializeResult[None]:
+    """Return the metadata of batches, oldest first and at least one: their sums, and the state after the last one."""
+    bucket, athena = location(systems.store).store(), systems.athena
+    commit, schema = batches[-1].commit, batches[-1].applied.schema.schema
+    reached = table_progress.applied_watermark(bucket, table, topic_state.now(systems.kafka, table, bucket), commit)
+    columns = schema.lake_columns()
     counted = athena.query(f'SELECT count(*), count_if("__deleted") FROM {_quoted(table)}')  # noqa: S608
     rows, deleted = counted.rows[0]
     return dg.MaterializeResult(
+        asset_key=table.key("lake"),
         metadata={
             "dagster/row_count": rows - deleted,
             "deleted_rows": deleted,
             "dagster/column_schema": standard_metadata.schema(columns),
             "dagster/column_lineage": standard_metadata.lake_lineage(table.key("raw"), (name for name, _ in columns)),
-            "dagster/uri": f"s3://{store.bucket}/{table.lake_prefix}",
+            "dagster/uri": f"s3://{systems.store.bucket}/{table.lake_prefix}",
             "schema_version": schema.version,
             "instant": "none" if commit is None else commit.instant,
-            **standard_metadata.watermark(applied_to),
-            **standard_metadata.values(changes),
+            **standard_metadata.watermark(reached),
+            **standard_metadata.values(_changes(batches)),
             **standard_metadata.scanned(athena),
-            **jobs.metadata(),
-        }
+            **systems.jobs.metadata(),
+        },
     )
 
 
@@ -133,20 +165,37 @@ def _quoted(table: TableFlow) -> str:
     return f'"{table.database}"."{table.catalog_table}"'
 
 
-def _changes(report: UpsertReport, commit: Commit, schema: schema_capture.Capture) -> dict[str, str | int | float]:
-    """Return the metadata of a run that committed."""
-    applied = [f"{report.events} events of {report.keys} keys"] if report.manifests else []
-    summary = ", ".join([*(report.schema_changes or schema.changes), *applied])
-    return {
-        "changes": f"commit {commit.instant}: {summary}",
-        **({"operation": report.operation} if report.operation else {}),
-        "events": report.events,
-        "keys": report.keys,
-        "inserts": commit.inserts,
-        "updates": commit.updates,
-        "dead_letters": report.dead_letters,
-        "bytes_written": commit.bytes_written,
-        "files_written": commit.files_written,
-        "write_amplification": commit.bytes_written / max(1, report.events),
-        "seconds": report.seconds,
-    }
+def _changes(batches: Sequence[LakeBatch]) -> dict[str, str | int | float]:
+    """Return the sums of the batches that committed, and the newest of their instants."""
+    committed = [
+        (batch.applied, batch.applied.report, batch.applied.report.commit)
+        for batch in batches
+        if batch.applied.report is not None and batch.applied.report.commit is not None
+    ]
+    changes: dict[str, str | int | float] = {"changes": standard_metadata.UNCHANGED, "events": 0, "seconds": 0.0}
+    if committed:
+        reports, commits = [report for _, report, _ in committed], [commit for _, _, commit in committed]
+        events, keys = sum(report.events for report in reports), sum(report.keys for report in reports)
+        schema = [text for applied, report, _ in committed for text in report.schema_changes or applied.schema.changes]
+        records = [f"{events} events of {keys} keys"] if any(report.manifests for report in reports) else []
+        which = "commit" if len(commits) == 1 else f"{len(commits)} commits up to"
+        operation = next((report.operation for report in reversed(reports) if report.operation), "")
+        bytes_written = sum(commit.bytes_written for commit in commits)
+        changes = {
+            "changes": f"{which} {commits[-1].instant}: {', '.join([*schema, *records])}",
+            **({"operation": operation} if operation else {}),
+            "commits": len(commits),
+            "events": events,
+            "keys": keys,
+            "inserts": sum(commit.inserts for commit in commits),
+            "updates": sum(commit.updates for commit in commits),
+            "dead_letters": sum(report.dead_letters for report in reports),
+            "bytes_written": bytes_written,
+            "files_written": sum(commit.files_written for commit in commits),
+            "write_amplification": bytes_written / max(1, events),
+            "seconds": sum(report.seconds for report in reports),
+        }
+    if swept := sum(batch.swept for batch in batches):
+        changes["swept"] = swept
+        changes["changes"] = f"{changes['changes']}; {swept} rows deleted that only an interrupted snapshot read"
+    return changes

@@ -1,6 +1,6 @@
 """The raw stage: land new records of the topic as objects and manifests in the bucket."""
 
-from functools import partial
+from collections.abc import Sequence
 
 import dagster as dg
 
@@ -14,6 +14,7 @@ from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.naming import SPARK_POOL, TableFlow
 from cdc_lake.pipeline.operations import land_and_apply
+from cdc_lake.pipeline.operations.land_and_apply import Landed
 from cdc_lake.pipeline.source_health import stream_continuity
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
@@ -40,39 +41,34 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, kafka: Kafka, store: ObjectStore, spark: dg.ResourceParam[SparkJobs]
     ) -> dg.MaterializeResult[None]:
         warm(context, table, spark)
-        work = partial(_landed, kafka=kafka, store=store, spark=spark, owner=f"dagster run {context.run.run_id}")
+
+        def work(each: TableFlow) -> dg.MaterializeResult[None]:
+            jobs = JobRuns(spark)
+            landed = land(each, kafka, store, jobs, f"dagster run {context.run.run_id}")
+            return result(each, [landed], store, jobs)
+
         return parallel_tables.materialise(context, table, "raw", flow.tables, work, spark)
 
     return raw_asset
 
 
-def _landed(
-    table: TableFlow, kafka: Kafka, store: ObjectStore, spark: SparkJobs, owner: str
+def land(table: TableFlow, kafka: Kafka, store: ObjectStore, jobs: JobRuns, owner: str) -> Landed:
+    """Land the table's new records, if the stream has no gap. Raises what stream_continuity and the job raise."""
+    where = location(store)
+    stream_continuity.require_proven(table.pipeline, kafka, where.store())
+    return land_and_apply.land(table, kafka, where, jobs.run, owner)
+
+
+def result(
+    table: TableFlow, landings: Sequence[Landed], store: ObjectStore, jobs: JobRuns
 ) -> dg.MaterializeResult[None]:
-    """Land the table's new records; return the metadata of its raw asset."""
-    flow, where, jobs = table.pipeline, location(store), JobRuns(spark)
-    bucket = where.store()
-    stream_continuity.require_proven(flow, kafka, bucket)
-    landing = land_and_apply.land(table, kafka, where, jobs.run, owner)
-    found, landed = landing.found, landing.report
-    changes: dict[str, str | int | float] = {"changes": standard_metadata.UNCHANGED}
-    changes |= {"records": 0, "bytes": 0, "seconds": 0.0}
-    if landed is not None:
-        if isinstance(landed, AdoptReport) and landed.waiting:
-            changes["waiting"] = "; ".join(landed.waiting)
-        if landed.manifest is not None:  # None: another run has landed them
-            changes["changes"] = f"manifest {landed.manifest}: {landed.records} records in {landed.objects} objects"
-        changes |= {
-            "records": landed.records,
-            "bytes": landed.bytes,
-            "objects": landed.objects,
-            "dead_letters": landed.dead_letters,
-            "seconds": landed.seconds,
-        }
-    chain, state = found.chain, found.state
-    head = chain.head(found.spec.head)
+    """Return the metadata of landings, oldest first and at least one: their sums, and the state after the last one."""
+    flow, bucket, last = table.pipeline, location(store).store(), landings[-1]
+    chain, state = last.found.chain, last.found.state
+    head = chain.head(last.found.spec.head)
     captured = captured_schema.latest(bucket, flow.name, table.source_table)
     return dg.MaterializeResult(
+        asset_key=table.key("raw"),
         metadata={
             "dagster/row_count": 0 if head is None else chain.records(head),
             "dagster/column_schema": standard_metadata.event_schema((c.name, c.type) for c in captured.columns),
@@ -83,7 +79,23 @@ def _landed(
             "manifest": 0 if head is None else head.number,
             "topic_id": state.topic_id,
             **standard_metadata.watermark(table_progress.raw_watermark(bucket, table, state)),
-            **standard_metadata.values(changes),
+            **standard_metadata.values(_changes(landings)),
             **jobs.metadata(),
-        }
+        },
     )
+
+
+def _changes(landings: Sequence[Landed]) -> dict[str, str | int | float]:
+    reports = [landed.report for landed in landings if landed.report is not None]
+    # Another run can have landed a job's records meanwhile.
+    manifests = [report.manifest for report in reports if report.manifest is not None]
+    names = ("records", "objects", "bytes", "dead_letters", "seconds")
+    sums = {name: sum(getattr(report, name) for report in reports) for name in names}
+    found: dict[str, str | int | float] = {"changes": standard_metadata.UNCHANGED, **sums}
+    waiting = [each for report in reports if isinstance(report, AdoptReport) for each in report.waiting]
+    if waiting:
+        found["waiting"] = "; ".join(waiting)
+    if manifests:
+        which = f"manifest {manifests[0]}" if len(manifests) == 1 else f"manifests {manifests[0]} to {manifests[-1]}"
+        found["changes"] = f"{which}: {sums['records']} records in {sums['objects']} objects"
+    return found

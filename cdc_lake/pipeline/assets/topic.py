@@ -143,7 +143,8 @@ def _require_startable(
     stream_continuity.require_finished(flow, epochs, epoch)
     table_joins.require_captured(flow, kafka, connect.get(flow.connector), epoch)
     if epochs.completion(epoch.number) is None:
-        postgres.beat(flow.spec.source.schema_)  # the snapshot's position is the LSN of the heartbeat that it reads
+        # The snapshot's position is the LSN of the heartbeat that it reads.
+        postgres.write_heartbeat(flow.spec.source.schema_)
     elif connect.get(flow.connector) is None:
         # The connector was deleted. Its offset can be read only while it exists, so create it without starting it.
         connect.halt(flow.connector, config)

@@ -208,7 +208,8 @@ def _start(systems: Systems, topic: str) -> Start:
 
 def _snapshot(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) -> Iterator[str]:
     """Do step 5."""
-    systems.postgres.beat(flow.spec.source.schema_)  # the snapshot's position is the LSN of the heartbeat that it reads
+    # The snapshot's position is the LSN of the heartbeat that it reads.
+    systems.postgres.write_heartbeat(flow.spec.source.schema_)
     # Stores the publication's state before the slot is created; an interrupted resnapshot detects new faults here.
     stream_continuity.require_whole(flow, systems.postgres, systems.kafka, systems.connect, store)
     outcome = systems.connect.put(flow.connector, systems.config)

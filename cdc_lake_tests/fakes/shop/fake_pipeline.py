@@ -150,7 +150,7 @@ class Shop:
         self._write_source("orders")
         self._event("orders", {**row, "__op": "d", "__deleted": "true"}, "false")
 
-    def beat(self, snapshot: str = "false") -> None:
+    def write_heartbeat(self, snapshot: str = "false") -> None:
         """Send a heartbeat as Debezium does."""
         self._beaten(self.postgres.current_lsn() + 1, snapshot)
 

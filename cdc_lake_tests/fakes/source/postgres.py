@@ -210,7 +210,7 @@ class FakePostgres(Noting, Postgres):
         """See Postgres."""
         return min([1000, *self._open])
 
-    def beat(self, schema: str) -> int:  # noqa: ARG002 - there is one
+    def write_heartbeat(self, schema: str) -> int:  # noqa: ARG002 - there is one
         """See Postgres."""
         self.beat_silently()
         for listener in self._listeners:

@@ -163,14 +163,14 @@ def _settle(bench: Bench) -> float:
     began = time.monotonic()
     flow = bench.table.pipeline
     bound = bench.resources
-    beat = table_progress.barrier(
+    heartbeat = table_progress.barrier(
         flow.source_postgres(bound["postgres"]), bound["kafka"], bound["connect"], flow, SETTLE_SECONDS
     )
 
     def reached() -> bool:
         state = topic_state.now(bench.resources["kafka"], bench.table, bench.store)
         found = table_progress.lake_watermark(bench.store, bench.table, state)
-        return found is not None and found.lsn >= beat.lsn
+        return found is not None and found.lsn >= heartbeat.lsn
 
     try:
         Retrying(retry=retry_if_result(lambda yes: not yes), stop=stop_after_delay(SETTLE_SECONDS), wait=wait_fixed(1))(
@@ -179,7 +179,7 @@ def _settle(bench: Bench) -> float:
     except RetryError:
         commit = timeline.last_commit(bench.store, bench.table.lake_prefix)
         raise AssertionError(
-            f"the lake did not reach LSN {beat.lsn} within {SETTLE_SECONDS:.0f} s after the last kill; its newest "
+            f"the lake did not reach LSN {heartbeat.lsn} within {SETTLE_SECONDS:.0f} s after the last kill; its newest "
             f"commit is {commit}; the logs are in {bench.folder}"
         ) from None
     return time.monotonic() - began

@@ -56,7 +56,7 @@ def test_missing_heartbeats_report_unpublished_changes(pipeline: SmallPipeline, 
     pipeline.execute(f"alter publication {name} set (publish = 'insert')")
     pipeline.change("lost", [pipeline.at_source()[0][0]])
     postgres = pipeline.flow.source_postgres(pipeline.resources["postgres"])
-    postgres.beat(name)
+    postgres.write_heartbeat(name)
     pipeline.execute(f"alter publication {name} set (publish = 'insert, update, delete')")
     pipeline.barrier()
     with pytest.raises(ContractError, match=r"heartbeats are missing between .*: WAL was skipped there"):

@@ -88,7 +88,7 @@ def test_no_watermark_is_ahead_of_a_partition(pipeline: SmallPipeline, count_tri
         sampling = sampler.submit(sample)
         for number in range(20):
             pipeline.change(f"{number} " + "large " * 20_000)
-            pipeline.flow.source_postgres(found["postgres"]).beat(pipeline.flow.name)
+            pipeline.flow.source_postgres(found["postgres"]).write_heartbeat(pipeline.flow.name)
         pipeline.barrier()
         written.set()
         sampling.result(timeout=60)

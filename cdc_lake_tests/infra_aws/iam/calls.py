@@ -53,7 +53,7 @@ def modules() -> list[Path]:
 
 
 def actions(paths: Iterable[Path]) -> dict[str, str]:
-    """Return IAM's action of each operation that the modules call, with one calling module."""
+    """Return IAM's action of each operation that the modules call, and the name of one module that calls it."""
     families: dict[str, list[Path]] = {}
     for path in paths:
         families.setdefault(path.stem if path.parent == RESOURCES else path.parent.name, []).append(path)
@@ -92,8 +92,8 @@ def _operations(service: str) -> tuple[str, ...]:
 def _clients(path: Path) -> Iterator[str]:
     """Yield the services for which a module creates clients."""
     for call in _calls(path):
-        of_boto3 = isinstance(call.func, ast.Attribute) and call.func.attr == "client" and call.args
-        if of_boto3 and isinstance(call.args[0], ast.Constant):
+        is_client_call = isinstance(call.func, ast.Attribute) and call.func.attr == "client" and call.args
+        if is_client_call and isinstance(call.args[0], ast.Constant):
             yield str(call.args[0].value)
 
 

@@ -87,7 +87,7 @@ class Source:
 
     def wait_for_heartbeat(self) -> int:
         """Wait until Kafka has everything that is committed by now; return the LSN of the heartbeat that proves it."""
-        lsn = self.postgres.beat(self.schema)
+        lsn = self.postgres.write_heartbeat(self.schema)
 
         def newest() -> int:
             topic = self.topic("cdc_heartbeat")

@@ -61,8 +61,8 @@ def test_records_have_the_fields_of_the_contract(deployed: Source) -> None:
     assert (deleted["__op"], deleted["__deleted"], deleted["id"], deleted["doc"]) == ("d", "true", 2, None)
     assert row["__lsn"] < deleted["__lsn"] < lsn
 
-    [beat] = deployed.kafka.tail(deployed.topic("cdc_heartbeat"), 1)
-    assert body(beat)["__lsn"] >= lsn
+    [heartbeat] = deployed.kafka.tail(deployed.topic("cdc_heartbeat"), 1)
+    assert body(heartbeat)["__lsn"] >= lsn
 
 
 def test_an_equal_configuration_changes_nothing(deployed: Source) -> None:
@@ -163,15 +163,15 @@ def test_lint_reports_the_plugins_errors(
 
     shipped = run(app, ["connectors", "lint"])
     assert shipped.exit_code == 0, shipped.output
-    more = "; its plugin does not define offset.mismatch.strategy, transforms.unwrap.replace.null.with.default"
-    assert f"{CONNECTOR.name}: accepted by its plugin on {url}{more}\n" in shipped.output, (
+    more = ". Not defined by the plugin: offset.mismatch.strategy, transforms.unwrap.replace.null.with.default"
+    assert f"{CONNECTOR.name}: valid according to the plugin on {url}{more}\n" in shipped.output, (
         "with the stack's own database"
     )
     user, password = source_engines.at.connect_login
     monkeypatch.setenv("CDC_LAKE_CONNECT_PASSWORD", password)
     elsewhere = run(app, ["connectors", "lint", str(CONNECTOR), "--connect-url", url, "--connect-user", user])
     assert elsewhere.exit_code == 0, elsewhere.output
-    assert f"not checked, because a pipeline sets them: database.hostname{more}" in elsewhere.output
+    assert f"Not checked (set by the pipeline): database.hostname{more}" in elsewhere.output
 
     wrong = {**json.loads(CONNECTOR.read_text()), "snapshot.mode": "sometimes", "slot.nmae": "s", "database.port": "x"}
     del wrong["topic.prefix"]

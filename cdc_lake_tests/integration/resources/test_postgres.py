@@ -28,7 +28,7 @@ def test_columns_are_as_declared(source: Source) -> None:
     wage = columns["w"]
     assert (wage.base_type, wage.numeric_precision, wage.numeric_scale) == ("numeric", 6, 2)
     assert wage.type_name == f"{source.schema}.wage"
-    assert {columns[name].kind for name in "ntsw" if name in columns} == {"base"}
+    assert {columns[name].kind for name in ("n", "ts", "w")} == {"base"}
     assert [columns[name].kind for name in ("e", "a", "r")] == ["enum", "array", "range"]
     assert columns["g"].generated
     assert columns["g"].default is None
@@ -147,6 +147,6 @@ def test_heartbeats_return_their_lsns(source: Source) -> None:
     assert source.postgres.ensure_own_table(source.schema, HEARTBEAT) is True
     assert source.postgres.ensure_own_table(source.schema, HEARTBEAT) is False
     before = source.postgres.current_lsn()
-    beats = [source.postgres.beat(source.schema) for _ in range(3)]
-    assert before <= beats[0] < beats[1] < beats[2] < source.postgres.current_lsn()
+    lsns = [source.postgres.write_heartbeat(source.schema) for _ in range(3)]
+    assert before <= lsns[0] < lsns[1] < lsns[2] < source.postgres.current_lsn()
     assert source.postgres.row_count(source.schema, "cdc_heartbeat") == 1

@@ -21,7 +21,7 @@ from cdc_lake.cli.app import app
 
 TESTS = Path(__file__).parents[2]
 PROGRAMS = ("cdc-lake", "cdc_lake.cli.app")
-"""The words that a command follows, unless it is at the start of the arguments."""
+"""Each of these words can precede a command. A command can also be at the start of the arguments."""
 Words = tuple[str, ...]
 
 
@@ -54,7 +54,7 @@ def below(group: Any, path: Words) -> Iterator[tuple[Words, Any]]:  # noqa: ANN4
 
 
 def options() -> list[tuple[list[Words], Words]]:
-    """Return each option: the commands that have it, since a command can have two names, and the option's spellings."""
+    """Return the commands and the spellings of each option; a command with two names is listed twice."""
     found: dict[tuple[object, Words], list[Words]] = {}
     for path, command in commands().items():
         for parameter in command.params:

@@ -41,7 +41,7 @@ def test_light_checks_leave_out_those_that_read_whole_tables(shop: Shop, graph: 
 def test_materialise_returns_metadata_and_checks(shop: Shop, graph: Graph) -> None:
     shop.customer("ANNE")
     shop.order(1)
-    shop.beat()
+    shop.write_heartbeat()
     result = graph.materialise("source", "raw")
     assert result.metadata["shop/raw/orders_raw"]["dagster/row_count"] == 1
     assert result.checks["shop/source/orders_source:orders_have_customers"]

@@ -105,4 +105,4 @@ def test_spark_reports_missing_jars(job: dg.JobDefinition) -> None:  # noqa: ARG
     spark = profile.resources()["spark"]
     with pytest.raises(Exception, match="dc-lake up") as caught:
         spark.session()
-    assert "there are no jars for Spark" in str(caught.value)
+    assert "no folder of jars is configured" in str(caught.value)

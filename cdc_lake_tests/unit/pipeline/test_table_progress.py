@@ -53,12 +53,12 @@ def fresh(shop: Shop) -> dict[str, bool]:
 def two_orders(shop: Shop) -> float:
     """Carry one order through, add another 500 s later, and return the time of the first one's heartbeat."""
     shop.order(1)
-    shop.beat()
+    shop.write_heartbeat()
     shop.carry()
     before = shop.now
     shop.now += 500
     shop.order(2)
-    shop.beat()
+    shop.write_heartbeat()
     return before
 
 
@@ -69,31 +69,31 @@ def test_without_heartbeats_there_is_no_watermark(shop: Shop) -> None:
 
 def test_heartbeats_advance_all_stages_of_an_idle_source(shop: Shop) -> None:
     shop.order(1)
-    shop.beat()
+    shop.write_heartbeat()
     shop.carry()
     shop.now += 1000
-    shop.beat()
+    shop.write_heartbeat()
     assert set(seconds(marks(shop)).values()) == {shop.now}
     assert fresh(shop) == {"topic": True, "raw": True, "lake": True}
 
 
 def test_heartbeats_advance_an_empty_source(shop: Shop) -> None:
-    shop.beat()
+    shop.write_heartbeat()
     assert fresh(shop) == {"topic": True, "raw": True, "lake": True}
 
 
 def test_a_stopped_connector_makes_every_stage_late(shop: Shop) -> None:
     shop.now -= 700  # older than the bound of each stage, the lake's 10 minutes included
-    shop.beat()
+    shop.write_heartbeat()
     shop.streaming = False
     shop.now += 700
-    shop.beat()
+    shop.write_heartbeat()
     assert fresh(shop) == {"topic": False, "raw": False, "lake": False}
 
 
 def test_each_stage_has_its_own_freshness_bound(shop: Shop) -> None:
     shop.now -= 90  # the YAML's bounds are 1, 2 and 10 minutes
-    shop.beat()
+    shop.write_heartbeat()
     assert fresh(shop) == {"topic": False, "raw": True, "lake": True}
 
 
@@ -114,10 +114,10 @@ def test_the_lake_stays_at_its_checkpoint_until_landed_records_are_applied(shop:
 
 def test_a_manifest_carries_the_heartbeat_read_before_its_offsets_were_fixed(shop: Shop) -> None:
     shop.order(1)
-    shop.beat()
+    shop.write_heartbeat()
     early = table_progress.landing(shop.orders, shop.kafka, S3Location("shop"))
     shop.now += 60
-    shop.beat()
+    shop.write_heartbeat()
     shop.land_by(early.spec)
     [manifest] = table_progress.manifests(shop.bucket, shop.orders)
     assert manifest.watermark == early.state.watermark
@@ -152,7 +152,7 @@ def test_landing_next_to_an_open_transaction_keeps_the_previous_watermark(
 
 def test_a_heartbeat_of_the_previous_epoch_is_no_watermark_of_the_current_one(shop: Shop) -> None:
     shop.order(1)
-    shop.beat()
+    shop.write_heartbeat()
     shop.carry()
     starts = {
         name: Start(topic_id=found.topic_id, offsets=shop.kafka.end_offsets(name))
@@ -176,7 +176,7 @@ def test_a_heartbeat_of_the_previous_epoch_is_no_watermark_of_the_current_one(sh
     shop.land(shop.orders)
     assert seconds(marks(shop))["raw"] is None
     shop.now += 60
-    shop.beat()
+    shop.write_heartbeat()
     assert seconds(marks(shop))["raw"] == shop.now
 
 
@@ -194,14 +194,14 @@ def test_without_exactly_once_a_heartbeat_counts_once_connect_has_stored_its_off
     shop.postgres.ensure_publication("shop_publication", TABLES)
     shop.now -= 500
     shop.order(1)
-    shop.postgres.beat("sales")
+    shop.postgres.write_heartbeat("sales")
     first, acknowledged = shop.now, shop.postgres.current_lsn()
     without_exactly_once(shop, acknowledged)
     shop.now += 500
     shop.streaming = False
     shop.order(2)
     shop.streaming = True
-    shop.postgres.beat("sales")
+    shop.postgres.write_heartbeat("sales")
     shop.carry()
     assert seconds(marks(shop)) == {"topic": first, "raw": first, "lake": first}
     assert fresh(shop) == {"topic": False, "raw": False, "lake": True}
@@ -218,7 +218,7 @@ def test_an_offset_that_is_stored_while_the_topics_ends_are_read_is_no_limit_of_
     """A row that is older than the heartbeat can be acknowledged, and its offset stored, after the ends are read."""
     shop.postgres.ensure_publication("shop_publication", TABLES)
     without_exactly_once(shop, 1)
-    shop.postgres.beat("sales")
+    shop.postgres.write_heartbeat("sales")
     read = topic_state.settled_ends
 
     def settled_ends(kafka: Kafka, topic: str) -> tuple[Mapping[int, int], bool]:
@@ -233,7 +233,7 @@ def test_an_offset_that_is_stored_while_the_topics_ends_are_read_is_no_limit_of_
 
 def test_without_stored_progress_no_heartbeat_counts(shop: Shop) -> None:
     shop.postgres.ensure_publication("shop_publication", TABLES)
-    shop.postgres.beat("sales")
+    shop.postgres.write_heartbeat("sales")
     without_exactly_once(shop, shop.postgres.current_lsn())
     assert seconds(marks(shop))["topic"] == shop.now
     shop.bucket.delete([object_names.continuity_key("shop")])
@@ -266,9 +266,9 @@ def test_the_barrier_without_exactly_once_waits_until_connect_has_stored_the_hea
 
 def test_a_heartbeat_read_by_a_snapshot_does_not_count(shop: Shop) -> None:
     for mode in ("first", "true", "last", "incremental"):
-        shop.beat(snapshot=mode)
+        shop.write_heartbeat(snapshot=mode)
         assert topic_state.newest_heartbeat(shop.kafka, shop.flow) is None
-    shop.beat()
+    shop.write_heartbeat()
     assert topic_state.newest_heartbeat(shop.kafka, shop.flow) is not None
 
 
@@ -284,18 +284,18 @@ def test_without_the_heartbeat_topic_there_is_no_heartbeat(shop: Shop) -> None:
 
 def test_a_recreated_topic_does_not_advance_raw(shop: Shop) -> None:
     shop.order(1)
-    shop.beat()
+    shop.write_heartbeat()
     shop.carry()
     before = shop.now
     shop.kafka.make(shop.orders.topic)
     shop.now += 500
-    shop.beat()
+    shop.write_heartbeat()
     assert seconds(marks(shop))["raw"] == before
 
 
 def test_landing_during_the_read_does_not_make_raw_late(shop: Shop) -> None:
     shop.order(1)
-    shop.beat()
+    shop.write_heartbeat()
     early = topic_state.now(shop.kafka, shop.orders, shop.bucket)
     shop.order(2)
     shop.land(shop.orders)
@@ -325,7 +325,7 @@ def test_the_barrier_waits_for_a_later_heartbeat(shop: Shop, monkeypatch: pytest
         calls.append(1)
         if len(calls) == 3:
             shop.streaming = True
-            shop.postgres.beat("sales")
+            shop.postgres.write_heartbeat("sales")
         return real(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(topic_state, "newest_heartbeat", delayed)
@@ -353,7 +353,7 @@ def test_the_barrier_repeats_its_heartbeat_for_a_stream_that_starts_later(
 
 def test_the_barrier_of_an_epoch_ignores_heartbeats_of_the_previous_epoch(shop: Shop) -> None:
     """The LSNs of a new server are below those streamed from the previous one for a long time."""
-    shop.postgres.beat("sales")
+    shop.postgres.write_heartbeat("sales")
     shop.postgres.rewind(900)
     since = Start(topic_id="t", offsets=shop.kafka.end_offsets(shop.flow.heartbeat_topic))
     shop.streaming = False
@@ -376,7 +376,7 @@ def test_the_barrier_fails_with_a_failed_connector(shop: Shop, monkeypatch: pyte
 
 
 def test_the_barrier_timeout_names_connector_and_remedy(shop: Shop) -> None:
-    shop.beat()
+    shop.write_heartbeat()
     shop.streaming = False
     with pytest.raises(ContractError) as caught:
         table_progress.barrier(shop.source, shop.kafka, shop.connect, shop.flow, seconds=0.2)

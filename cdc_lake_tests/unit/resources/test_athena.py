@@ -173,7 +173,7 @@ def test_a_failed_query_reports_its_id_and_the_cause(athena: Callable[..., Athen
 
     assert failed.value.query_id == "q-1"
     assert failed.value.user_message == (
-        "Athena could not run `SELECT * …` (query q-1): TABLE_NOT_FOUND: line 2:6: Table 'x' does not exist. "
+        "Cannot run `SELECT * …` on Athena (query q-1): TABLE_NOT_FOUND: line 2:6: Table 'x' does not exist. "
         "Materialise the asset that writes that table, or name its database (default: lake)."
     )
 

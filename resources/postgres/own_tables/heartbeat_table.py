@@ -20,7 +20,7 @@ HEARTBEAT = OwnTable(
 )
 
 
-def beat(connection: Connection, schema: str) -> int:
+def write_heartbeat(connection: Connection, schema: str) -> int:
     """Update the heartbeat row; return an LSN at or before that of the update.
 
     Every transaction that was committed when this was called is streamed before the update. The connection has to be

@@ -155,7 +155,9 @@ def test_edit_replaces_the_value_and_keeps_the_original(letters: Shop, tmp_path:
     assert dead_letters.value_of(letters.bucket, "shop", found, original=True) == b"\xff\x00\n"
     file.write_bytes(b"\n")
     assert "is empty" in error_message(run("edit", "shop", SECOND, "--value", str(file)))
-    assert "Cannot read" in error_message(run("edit", "shop", SECOND, "--value", str(tmp_path / "none")))
+    assert "Give the path of a readable file with --value." in error_message(
+        run("edit", "shop", SECOND, "--value", str(tmp_path / "none"))
+    )
 
 
 class FakeSpark:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from cdc_lake.cli.data.query import changing_word
+from cdc_lake.cli.data.query import read_only_fault
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 
 CHANGING = [
@@ -93,7 +93,7 @@ CHANGING = [
 
 @pytest.mark.parametrize("sql", CHANGING)
 def test_a_changing_statement_is_rejected(sql: str, count_trials: CountTrials) -> None:
-    assert changing_word(sql) is not None
+    assert read_only_fault(sql) is not None
     count_trials("statements that are rejected without --write", 1)
 
 
@@ -102,12 +102,12 @@ def test_a_changing_statement_is_rejected(sql: str, count_trials: CountTrials) -
 def test_a_changing_statement_after_explain_analyze_is_rejected(
     sql: str, prefix: str, count_trials: CountTrials
 ) -> None:
-    assert changing_word(prefix + sql) is not None
+    assert read_only_fault(prefix + sql) is not None
     count_trials("statements that are rejected without --write", 1)
 
 
 @pytest.mark.parametrize("sql", CHANGING)
 @pytest.mark.parametrize("prefix", ["SELECT 1;", "VALUES 1 ;\n", "SELECT odd (((;", "/* a */ TABLE t; -- b\n"])
 def test_a_changing_statement_after_a_query_is_rejected(sql: str, prefix: str, count_trials: CountTrials) -> None:
-    assert changing_word(prefix + sql) is not None
+    assert read_only_fault(prefix + sql) is not None
     count_trials("statements that are rejected without --write", 1)

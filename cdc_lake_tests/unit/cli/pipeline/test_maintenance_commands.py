@@ -25,7 +25,7 @@ def test_a_pipeline_with_soft_deletes_keeps_its_tombstones() -> None:
     found = CliRunner().invoke(app, ["purge", "shop"])
     assert (found.exit_code, found.stdout) == (
         0,
-        "no target of pipeline shop has `deletes: hard`: tombstones are kept\n",
+        "Nothing to purge: no target of pipeline shop has `deletes: hard`.\n",
     )
 
 
@@ -60,7 +60,7 @@ def test_a_pipeline_without_merge_on_read_has_nothing_to_compact() -> None:
     found = CliRunner().invoke(app, ["compact", "shop"])
     assert (found.exit_code, found.stdout) == (
         0,
-        "no target of pipeline shop has `table_type: mor`: there are no log files\n",
+        "Nothing to compact: no target of pipeline shop has `table_type: mor`.\n",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -78,7 +79,7 @@ def test_putting_a_batch_twice_stores_each_letter_once() -> None:
 
 def test_another_record_at_the_same_offset_is_a_conflict() -> None:
     store = with_letter(MemoryStore())
-    with pytest.raises(ObjectConflictError, match="a letter of another record exists at this offset"):
+    with pytest.raises(ObjectConflictError, match="the key holds the dead letter of a different record"):
         dead_letters.put(store, PIPELINE, [DeadLetter.of(TOPIC, 2, 17, "r", b"another")])
     with pytest.raises(ObjectConflictError, match="exists with another value"):
         dead_letters.put_value(store, PIPELINE, LETTER, b"another")
@@ -133,8 +134,19 @@ def test_a_damaged_value_is_reported(damage: str) -> None:
         store.delete([f"dlq/shop/{NAME}.value"])
     else:
         store.write(f"dlq/shop/{NAME}.value", b"{}")
-    with pytest.raises(ObjectDamagedError, match=r"dlq drop"):
+    with pytest.raises(
+        ObjectDamagedError, match=rf"or drop the letter with `cdc-lake dlq drop shop {re.escape(LETTER.id)}`"
+    ):
         dead_letters.value_of(store, PIPELINE, LETTER)
+
+
+def test_a_damaged_value_of_a_closed_letter_can_only_be_restored() -> None:
+    store = with_letter(MemoryStore())
+    dead_letters.close(store, PIPELINE, LETTER, "dropped", None)
+    [closed] = dead_letters.letters(store, PIPELINE, closed=True)
+    store.delete([f"dlq-closed/shop/{NAME}.value"])
+    with pytest.raises(ObjectDamagedError, match=r"is missing\. Restore the value from a backup\.$"):
+        dead_letters.value_of(store, PIPELINE, closed)
 
 
 def test_a_failed_replay_updates_the_reason() -> None:

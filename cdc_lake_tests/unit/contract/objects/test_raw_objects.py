@@ -34,21 +34,21 @@ def test_a_missing_object_is_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    "damage",
+    ("damage", "cause"),
     [
-        lambda body: body[:0],
-        lambda body: body[:-1],
-        lambda body: body + b"x\n",
-        lambda body: body.replace(b"1", b"2"),
-        lambda body: body[::-1],
+        (lambda body: body[:0], r"has 0 bytes, but its manifest lists \d+\."),
+        (lambda body: body[:-1], r"has \d+ bytes, but its manifest lists \d+\."),
+        (lambda body: body + b"x\n", r"has \d+ bytes, but its manifest lists \d+\."),
+        (lambda body: body.replace(b"1", b"2"), "its SHA-256 differs from the one in its manifest"),
+        (lambda body: body[::-1], "its SHA-256 differs from the one in its manifest"),
     ],
     ids=["emptied", "cut", "grown", "changed", "reversed"],
 )
-def test_a_damaged_object_is_reported(damage: Callable[[bytes], bytes]) -> None:
+def test_a_damaged_object_is_reported(damage: Callable[[bytes], bytes], cause: str) -> None:
     store = MemoryStore()
     item = landed(store, RECORDS)
     store.write(item.key, damage(store.objects[item.key].body))
-    with pytest.raises(ObjectDamagedError, match=r"which are not the \d+ bytes that its manifest describes"):
+    with pytest.raises(ObjectDamagedError, match=cause):
         raw_objects.records(store, item)
 
 
@@ -56,5 +56,5 @@ def test_an_object_with_another_number_of_records_is_reported() -> None:
     store = MemoryStore()
     item = landed(store, RECORDS)
     more = LandedObject.model_validate({**item.model_dump(), "records": 4, "runs": ((3, 3), (9, 1))})
-    with pytest.raises(ObjectDamagedError, match="contains 3 records, its manifest counts 4"):
+    with pytest.raises(ObjectDamagedError, match="contains 3 records, but its manifest lists 4"):
         raw_objects.records(store, more)

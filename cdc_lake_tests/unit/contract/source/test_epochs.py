@@ -119,22 +119,30 @@ def test_an_empty_chain_may_begin_with_a_later_epoch(store: MemoryStore) -> None
 
 
 @pytest.mark.parametrize(
-    "invalid",
+    ("invalid", "cause"),
     [
-        manifest(2, 1, 10, 12),
-        manifest(2, 1, 9, 9, opens="elsewhere than the epoch"),
-        manifest(2, 1, 10, 10, "c", opens="another topic than the epoch's"),
-        manifest(2, 0, 10, 10, opens="the same epoch"),
-        manifest(2, 0, 12, 14),
+        (manifest(2, 1, 10, 12), r"but manifest 1 belongs to epoch 0\. The manifest that opens epoch 1 is missing"),
+        (
+            manifest(2, 1, 9, 9, opens="elsewhere than the epoch"),
+            "opens epoch 1 at partition 0 offset 9; the epoch starts at partition 0 offset 10",
+        ),
+        (
+            manifest(2, 1, 10, 10, "c", opens="another topic than the epoch's"),
+            "opens epoch 1 with topic id c; the epoch starts with topic id a",
+        ),
+        (manifest(2, 0, 10, 10, opens="the same epoch"), "opens epoch 0, but manifest 1 belongs to epoch 0"),
+        (manifest(2, 2, 10, 10, opens="no start"), "opens epoch 2, but this epoch has no first offsets of the topic"),
+        (manifest(2, 0, 12, 14), "partition 0 starts at offset 12 in manifest 2, but should start at 10"),
     ],
-    ids=["not_opened", "other_offset", "other_topic", "same_epoch", "gap"],
+    ids=["not_opened", "other_offset", "other_topic", "same_epoch", "no_start", "gap"],
 )
-def test_a_chain_continues_at_no_other_offset(store: MemoryStore, invalid: Manifest) -> None:
+def test_a_chain_continues_at_no_other_offset(store: MemoryStore, invalid: Manifest, cause: str) -> None:
     for number in (0, 1):
         Epochs(store, "shop").begin(epoch(number, {TOPIC: Start(topic_id="a", offsets={0: 10})}))
+    Epochs(store, "shop").begin(epoch(2))
     chain = Chain(store, "shop", TOPIC)
     chain.append(manifest(1, 0, 0, 10))
-    with pytest.raises(ManifestGapError):
+    with pytest.raises(ManifestGapError, match=cause):
         chain.append(invalid)
 
 
@@ -142,12 +150,14 @@ def test_a_manifest_of_an_earlier_epoch_is_rejected(store: MemoryStore) -> None:
     Epochs(store, "shop").begin(epoch(1, {TOPIC: Start(topic_id="a", offsets={0: 10})}))
     chain = Chain(store, "shop", TOPIC)
     chain.append(manifest(1, 1, 10, 10, opens="why"))
-    with pytest.raises(ManifestGapError, match="belongs to epoch 0, its predecessor to epoch 1"):
+    with pytest.raises(
+        ManifestGapError, match=r"manifest 2 belongs to epoch 0, but manifest 1 belongs to epoch 1\. Nothing"
+    ):
         chain.append(manifest(2, 0, 10, 12))
 
 
 def test_an_opening_manifest_has_no_records() -> None:
-    with pytest.raises(ValueError, match="covers no offsets"):
+    with pytest.raises(ValueError, match="opens an epoch but contains offsets"):
         manifest(2, 1, 10, 12, opens="why")
 
 

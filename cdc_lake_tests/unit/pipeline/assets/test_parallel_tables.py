@@ -44,7 +44,7 @@ def two_tables(shop: Shop) -> Shop:
     """The shop with records of both tables to land."""
     shop.order(1)
     shop.customer("ANNE")
-    shop.beat()
+    shop.write_heartbeat()
     return shop
 
 

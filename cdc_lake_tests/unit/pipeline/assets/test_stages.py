@@ -207,7 +207,7 @@ def test_rows_that_only_an_interrupted_first_snapshot_read_are_swept_once(fresh:
         for _ in range(0 if snapshot_lsns else 2):  # the first one is interrupted and repeated
             fresh.postgres.beat_silently()
             snapshot_lsns.append(fresh.postgres.current_lsn() + 1)
-            fresh.beat(snapshot="first")
+            fresh.write_heartbeat(snapshot="first")
 
     fresh.connect.listeners.append(snapshots)
     run("source")

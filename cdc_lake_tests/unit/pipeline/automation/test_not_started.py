@@ -28,7 +28,7 @@ class MissingDatabase:
         """Fail, since the database does not exist."""
         raise AssertionError("a sensor connects to a database that does not exist")
 
-    beat = replica_identity = slot = truncatable = connect
+    write_heartbeat = replica_identity = slot = truncatable = connect
 
 
 @pytest.mark.parametrize("pipeline", names())

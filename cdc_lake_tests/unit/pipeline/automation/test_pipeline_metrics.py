@@ -22,7 +22,7 @@ def carried(shop: Shop) -> Shop:
     for table in shop.flow.tables:
         shop.land(table)
         shop.apply(table)
-    shop.beat()
+    shop.write_heartbeat()
     return shop
 
 
@@ -45,18 +45,18 @@ def test_unlanded_offsets_are_summed_over_all_tables(shop: Shop) -> None:
 
 def test_the_watermark_age_is_that_of_the_oldest_table(shop: Shop) -> None:
     shop.now = time.time() - 1000
-    shop.beat()
+    shop.write_heartbeat()
     shop.customer("ANNE")
     carried(shop)
     shop.customer("BERT")
     shop.land(shop.customers)  # not applied: the lake's watermark is the heartbeat before these records
     shop.now = time.time()
-    shop.beat()
+    shop.write_heartbeat()
     assert 990 < metrics_of(shop)[WATERMARK_AGE] < 1100
 
 
 def test_a_table_without_a_watermark_has_no_age(shop: Shop) -> None:
-    shop.beat()
+    shop.write_heartbeat()
     shop.order(1)
     found = metrics_of(shop)  # the orders were never landed
     assert found == {UNLANDED: 1.0}

@@ -72,7 +72,7 @@ def full(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
     for number in range(3):
         shop.order(number)
     shop.customer("ANNE")
-    shop.beat()
+    shop.write_heartbeat()
     for table in shop.flow.tables:
         shop.land(table)
         shop.apply(table)

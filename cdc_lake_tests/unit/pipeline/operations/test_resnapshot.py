@@ -90,7 +90,7 @@ def fake_engines(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Engines:
     shop.order(1)
     shop.carry()
     shop.order(2)
-    shop.postgres.beat("sales")
+    shop.postgres.write_heartbeat("sales")
     lose_slot(shop)
     shop.steps.done.clear()
     put = shop.connect.put
@@ -101,7 +101,7 @@ def fake_engines(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Engines:
         if missing:
             shop.connect.store(name, {"lsn": 995})
             shop.streaming = True
-            shop.beat(snapshot="first")
+            shop.write_heartbeat(snapshot="first")
             shop.order(1, snapshot="true")
         return outcome
 
@@ -191,7 +191,7 @@ def test_a_chain_without_its_first_manifest_is_not_swept(fake_engines: Engines) 
     shop.order(3)
     shop.carry()
     shop.bucket.delete([object_names.manifest_key("shop", shop.orders.topic, 1)])
-    with pytest.raises(ManifestGapError, match=r"manifest 1 of topic shop\.sales\.orders is missing"):
+    with pytest.raises(ManifestGapError, match=r"topic shop\.sales\.orders: manifest 1 is missing"):
         run(fake_engines)
     assert fake_engines.swept == []
 
@@ -360,9 +360,9 @@ def test_an_interrupted_first_snapshot_is_completed(fake_engines: Engines) -> No
     shop.kafka.make(HEARTBEATS)
     shop.postgres.put_slot(shop.flow.slot)
     shop.streaming = True
-    shop.beat(snapshot="first")
+    shop.write_heartbeat(snapshot="first")
     shop.postgres.beat_silently()
-    shop.beat(snapshot="first")
+    shop.write_heartbeat(snapshot="first")
     lines = run(fake_engines)
     assert lines[0] == "continuing epoch 0 (it ran before epochs were stored): its snapshot is not in the lake yet"
     completion = Epochs(shop.bucket, "shop").completion(0)

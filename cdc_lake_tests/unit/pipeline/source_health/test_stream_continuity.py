@@ -29,16 +29,16 @@ def begun(shop: Shop) -> Shop:
     shop.connect.put(shop.flow.connector, {"connector.class": "Debezium"})
     shop.postgres.put_slot(shop.flow.slot)
     shop.connect.store(shop.flow.connector, {"lsn": 995, "lsn_proc": None, "ts_usec": 1})
-    shop.beat(snapshot="first")
-    beat(shop)
+    shop.write_heartbeat(snapshot="first")
+    write_heartbeat(shop)
     assert examine(shop) == ()
     Epochs(shop.bucket, "shop").complete(0, Completion(snapshot_lsn=1001, completed_at=datetime.now(UTC)))
     return shop
 
 
-def beat(shop: Shop) -> None:
+def write_heartbeat(shop: Shop) -> None:
     """Stream a heartbeat."""
-    shop.postgres.beat("sales")
+    shop.postgres.write_heartbeat("sales")
 
 
 def examine(shop: Shop) -> tuple[str, ...]:
@@ -48,9 +48,9 @@ def examine(shop: Shop) -> tuple[str, ...]:
 
 def lose_a_heartbeat(shop: Shop) -> None:
     shop.streaming = False
-    beat(shop)
+    write_heartbeat(shop)
     shop.streaming = True
-    beat(shop)
+    write_heartbeat(shop)
 
 
 def slot_ahead(shop: Shop, halt: Callable[[], object]) -> None:
@@ -60,7 +60,7 @@ def slot_ahead(shop: Shop, halt: Callable[[], object]) -> None:
 
 def restart_the_counter(shop: Shop) -> None:
     shop.beats = 0
-    beat(shop)
+    write_heartbeat(shop)
 
 
 def recreate_heartbeat_topic(shop: Shop) -> None:
@@ -122,7 +122,7 @@ FAULTS: dict[str, tuple[Callable[[Shop], object], str]] = {
     ),
     "heartbeat_missing": (lose_a_heartbeat, r"1 heartbeats are missing between 0/3F2 and 0/406 \(after number 2\)"),
     "counter_went_back": (restart_the_counter, "counter went back from 2 to 1"),
-    "unrequested_snapshot": (lambda shop: shop.beat(snapshot="first"), "took a new snapshot"),
+    "unrequested_snapshot": (lambda shop: shop.write_heartbeat(snapshot="first"), "took a new snapshot"),
     "heartbeat_topic_deleted": (lambda shop: shop.kafka.delete_topic(HEARTBEATS), "was deleted"),
     "heartbeat_topic_recreated": (recreate_heartbeat_topic, "was deleted and re-created"),
 }
@@ -146,7 +146,7 @@ def test_a_fault_is_reported_even_after_it_disappeared(begun: Shop, fault: str) 
 
 def test_healthy_and_stopped_streams_have_no_fault(begun: Shop) -> None:
     for _ in range(3):
-        beat(begun)
+        write_heartbeat(begun)
         assert examine(begun) == ()
     begun.postgres.put_slot(begun.flow.slot, active=False)
     begun.connect.run(begun.flow.connector, "STOPPED")
@@ -174,7 +174,7 @@ def test_a_missing_offset_is_a_fault_only_after_the_first_flush(shop: Shop) -> N
     shop.connect.put(shop.flow.connector, {"connector.class": "Debezium"})
     shop.connect.store(shop.flow.connector, None)
     shop.postgres.put_slot(shop.flow.slot)
-    beat(shop)
+    write_heartbeat(shop)
     assert examine(shop) == ()
     Epochs(shop.bucket, "shop").complete(0, Completion(snapshot_lsn=1001, completed_at=datetime.now(UTC)))
     assert examine(shop) == ()
@@ -206,17 +206,17 @@ def _limit(shop: Shop, epoch: int) -> int | None:
 
 def test_records_delivered_twice_are_not_a_gap(begun: Shop) -> None:
     records = [message.value for message in begun.kafka.peek(HEARTBEATS)]
-    beat(begun)
+    write_heartbeat(begun)
     for value in records[1:]:
         begun.kafka.send(HEARTBEATS, value)
     assert examine(begun) == ()
-    beat(begun)
+    write_heartbeat(begun)
     assert examine(begun) == ()
 
 
 def test_heartbeats_are_read_once(begun: Shop) -> None:
     for _ in range(5):
-        beat(begun)
+        write_heartbeat(begun)
     assert examine(begun) == ()
     stored = stream_progress.load(begun.bucket, "shop")
     assert stored is not None
@@ -228,7 +228,7 @@ def test_heartbeats_are_read_once(begun: Shop) -> None:
 
 def test_heartbeats_that_expired_unread_are_not_a_gap(begun: Shop) -> None:
     for _ in range(5):
-        beat(begun)
+        write_heartbeat(begun)
     topic = begun.kafka._topics[HEARTBEATS]
     topic.begins[0] = 5
     assert examine(begun) == ()
@@ -289,7 +289,7 @@ def test_a_record_of_an_older_release_is_replaced(begun: Shop) -> None:
 
 def test_an_outdated_save_does_not_overwrite_a_newer_record(begun: Shop) -> None:
     before = stream_progress.load(begun.bucket, "shop")
-    beat(begun)
+    write_heartbeat(begun)
     examine(begun)
     later = stream_progress.load(begun.bucket, "shop")
     assert before is not None

@@ -148,5 +148,5 @@ def test_delete_stops_the_connector_and_removes_its_offsets_first(worker: FakeCo
 def test_an_unreachable_worker_is_reported_with_the_hint() -> None:
     with fake_connect() as worker:
         resource = connect(worker, 0.3)
-    with pytest.raises(Unreachable, match=r"can't be reached.*cdc-lake up"):
+    with pytest.raises(Unreachable, match=r"Cannot reach Kafka Connect: .*cdc-lake up"):
         resource.status("nw")

@@ -126,5 +126,5 @@ def test_a_repeated_error_is_reported_once(worker: FakeConnect, path: Path) -> N
 
 def test_an_error_of_the_plugin_is_raised(worker: FakeConnect, path: Path) -> None:
     worker.on(VALIDATE, (500, {"error_code": 500, "message": "NullPointerException"}))
-    with pytest.raises(ConnectRequestFailed, match=r"config/validate: 500 NullPointerException"):
+    with pytest.raises(ConnectRequestFailed, match=r"config/validate: Kafka Connect returned 500 NullPointerException"):
         validate(worker, path)

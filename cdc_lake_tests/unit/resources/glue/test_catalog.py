@@ -130,6 +130,8 @@ def test_sparks_schema_is_split_into_parameters() -> None:
     [
         ("Lake", "t", COLUMNS, "lower case"),
         ("lake", "T", COLUMNS, "lower case"),
+        ("", "t", COLUMNS, "the name of the database is empty"),
+        ("lake", "", COLUMNS, "the name of the table is empty"),
         ("lake", "t", [GlueColumn("a", "int"), GlueColumn("A", "int")], "duplicate columns a"),
     ],
 )

@@ -22,9 +22,15 @@ def test_a_failed_warm_start_is_raised_by_session(tmp_path: Path) -> None:
     for thread in threading.enumerate():
         if thread.name == "spark-warming":
             thread.join()
-    with pytest.raises(ResourceError, match="there are no jars for Spark"):
+    with pytest.raises(ResourceError, match=rf"folder {tmp_path} contains no jars\. Run setup\."):
         spark.session()
     spark.stop()
+
+
+def test_a_session_without_a_folder_of_jars_is_rejected() -> None:
+    spark = LocalSpark(java_home="/none", jars="", properties=[], store=ObjectStore(bucket="none"), hint="Run setup.")
+    with pytest.raises(ResourceError, match=r"no folder of jars is configured\. Run setup\."):
+        spark.session()
 
 
 def test_a_deleted_scratch_folder_is_recreated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ def begun(shop: Shop) -> Shop:
         shop.apply(table)
         shop.postgres.refuse_truncate("sales", table.name)
         shop.postgres.set_replica_identity("sales", table.name, "full")
-    shop.beat()
+    shop.write_heartbeat()
     assert stream_continuity.examine(shop.flow, shop.source, shop.kafka, shop.connect, shop.bucket) == ()
     return shop
 
@@ -60,7 +60,7 @@ def test_passed_checks_are_reported_once_and_repeated_after_an_interval(
     assert tick_results(health) == {}
     clock.advance(REPEAT_SECONDS - 60)
     begun.now = clock.time()
-    begun.beat()
+    begun.write_heartbeat()
     assert tick_results(health) == {}
     clock.advance(60)
     assert len(tick_results(health)) == WATCHED

@@ -1,0 +1,73 @@
+"""`cdc-lake run PIPELINE`: land and apply continuously, until a signal ends it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from typing import Annotated
+
+import typer
+
+from cdc_lake.cli.printable import printable
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command()(run)
+
+
+def run(
+    pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
+    report_seconds: Annotated[
+        float, typer.Option("--report", min=1, help="Seconds between two reports of each asset to Dagster.")
+    ] = 60,
+) -> None:
+    """Land and apply a pipeline's changes within seconds, in one Spark session, until Ctrl-C or SIGTERM.
+
+    Then what is landed is applied, and the command ends; a second signal ends it at once.
+    """
+    import dagster as dg
+
+    from cdc_lake.contract.errors import ContractError
+    from cdc_lake.instance import instance
+    from cdc_lake.pipeline.assets.job_metadata import JobRuns
+    from cdc_lake.pipeline.assets.lake import LakeSystems
+    from cdc_lake.pipeline.continuous import run as continuous
+    from cdc_lake.pipeline.loading import load
+    from cdc_lake.profile import resolved, spark
+    from resources.spark.local import LocalSpark
+
+    flow, bound, engine = load(pipeline), resolved(), spark()
+    if not isinstance(engine, LocalSpark):
+        raise ContractError(
+            f"Cannot run pipeline {pipeline} continuously: this profile starts a Spark application for each batch. Let "
+            "its sensors run the pipeline, or run this command where Spark is local."
+        )
+    systems = LakeSystems(
+        flow.source_postgres(bound["postgres"]),
+        bound["kafka"],
+        bound["store"],
+        JobRuns(engine),
+        bound["glue"],
+        bound["athena"],
+        f"cdc-lake run {pipeline}, process {os.getpid()} on {socket.gethostname()}",
+    )
+    stop = threading.Event()
+
+    def end(number: int, _frame: object) -> None:
+        stop.set()
+        signal.signal(number, signal.SIG_DFL)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+    with instance() as dagster:
+
+        def report(event: dg.AssetMaterialization | dg.AssetObservation) -> None:
+            dagster.report_runless_asset_event(event)
+            shown = event.metadata.get("changes") or event.metadata["error"]
+            typer.echo(printable(f"{event.asset_key.to_user_string()}: {shown.value}"))
+
+        typer.echo(f"pipeline {pipeline} runs; Ctrl-C ends it")
+        continuous.run(flow, systems, report, stop, report_seconds)

@@ -1,0 +1,100 @@
+"""Run a pipeline continuously: the loops of all its tables, and a report to Dagster each minute."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import dagster as dg
+
+from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.objects import object_names
+from cdc_lake.contract.table import lease
+from cdc_lake.pipeline.assets import lake, raw
+from cdc_lake.pipeline.assets.lake import LakeSystems
+from cdc_lake.pipeline.bucket_location import location
+from cdc_lake.pipeline.continuous import table_stages
+from cdc_lake.pipeline.continuous.table_stages import TableStages
+from cdc_lake.pipeline.naming import Flow
+
+AT_ONCE = 4
+"""The maximum number of steps at once, as in assets/parallel_tables.py."""
+REPORT_SECONDS = 60.0
+"""One materialisation of each asset and minute: one of each commit would be 28,800 a day at three seconds each."""
+_log = logging.getLogger(__name__)
+
+Report = Callable[[dg.AssetMaterialization | dg.AssetObservation], None]
+
+
+def run(
+    flow: Flow, systems: LakeSystems, report: Report, stop: threading.Event, seconds: float = REPORT_SECONDS
+) -> None:
+    """Land and apply until `stop` is set, then apply what is landed, and report.
+
+    Every `seconds`, `report` receives a materialisation of each asset that changed, with the sums since the last one,
+    and an observation of each asset whose newest attempt failed. Raises LeaseHeldError if the pipeline already runs
+    continuously, and LeaseLostError.
+    """
+    bucket, key = location(systems.store).store(), object_names.continuous_lease_key(flow.name)
+    at_once = threading.Semaphore(AT_ONCE)
+    stages = [table_stages.build(table, systems, at_once) for table in flow.tables]
+    with lease.held(bucket, key, systems.owner) as held:
+        for each in stages:
+            each.raw.start()
+            for _, loop in each.lakes:
+                loop.start()
+        try:
+            while not stop.wait(seconds):
+                held.check()
+                _report(stages, systems, report)
+        finally:
+            _drain(stages)
+            _report(stages, systems, report)
+
+
+def _drain(stages: list[TableStages]) -> None:
+    """End the loops: first those that land, then those that apply, so that what is landed is applied."""
+    for each in stages:
+        each.raw.stop()
+    for each in stages:
+        each.raw.join()
+    lakes = [loop for each in stages for _, loop in each.lakes]
+    for loop in lakes:
+        loop.stop()
+    for loop in lakes:
+        loop.join()
+
+
+def _report(stages: list[TableStages], systems: LakeSystems, report: Report) -> None:
+    for each in stages:
+        for event in _events(each, systems):
+            report(event)
+
+
+def _events(stages: TableStages, systems: LakeSystems) -> Iterator[dg.AssetMaterialization | dg.AssetObservation]:
+    """Yield the events of a table's assets since the last call."""
+    landings, failed = stages.raw.take()
+    if landings:
+        yield _materialisation(raw.result(stages.table, landings, systems.store, systems.jobs))
+    if failed is not None:
+        yield _failure(stages.table.key("raw"), failed)
+    for table, loop in stages.lakes:
+        batches, failed = loop.take()
+        if batches:
+            metered = replace(systems, athena=systems.athena.metered(table.database))
+            yield _materialisation(lake.result(table, batches, metered))
+        if failed is not None:
+            yield _failure(table.key("lake"), failed)
+
+
+def _materialisation(result: dg.MaterializeResult[None]) -> dg.AssetMaterialization:
+    if result.asset_key is None:
+        raise AssertionError("the results of the stages have keys")
+    return dg.AssetMaterialization(result.asset_key, metadata=result.metadata)
+
+
+def _failure(key: dg.AssetKey, error: Exception) -> dg.AssetObservation:
+    message = error.user_message if isinstance(error, ContractError) else str(error)
+    return dg.AssetObservation(key, metadata={"error": dg.MetadataValue.text(message)})

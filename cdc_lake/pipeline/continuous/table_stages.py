@@ -1,0 +1,69 @@
+"""The two stages of a table in continuous mode: loops that land its topic and apply it to each target."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from cdc_lake.pipeline.assets import lake, raw
+from cdc_lake.pipeline.assets.lake import LakeBatch, LakeSystems
+from cdc_lake.pipeline.continuous.stage_loop import StageLoop
+from cdc_lake.pipeline.naming import TableFlow
+from cdc_lake.pipeline.operations.land_and_apply import Landed
+
+_POLL_SECONDS = 0.1
+"""The interval at which the end of a topic is read."""
+_EXAMINE_SECONDS = 10.0
+"""The interval of a landing attempt, and of an apply attempt, without new records: they find a topic that was deleted,
+what another run has landed, and changes of the source's schema."""
+
+
+@dataclass(frozen=True)
+class TableStages:
+    """The loops of one table; `lakes` has the table of each target with its loop."""
+
+    table: TableFlow
+    raw: StageLoop[Landed]
+    lakes: Sequence[tuple[TableFlow, StageLoop[LakeBatch]]]
+
+
+def build(table: TableFlow, systems: LakeSystems, at_once: threading.Semaphore) -> TableStages:
+    """Return the loops, which are not started; a landing wakes those that apply it."""
+    lakes = [
+        (each, StageLoop(f"apply {each.lake_table}", _apply(each, systems), at_once, _EXAMINE_SECONDS))
+        for each in table.in_targets
+    ]
+
+    def landed() -> None:
+        for _, loop in lakes:
+            loop.wake()
+
+    return TableStages(
+        table, StageLoop(f"land {table.name}", _land(table, systems), at_once, _POLL_SECONDS, landed), lakes
+    )
+
+
+def _land(table: TableFlow, systems: LakeSystems) -> Callable[[], Landed | None]:
+    ends: Mapping[int, int] | None = None
+    examined = 0.0
+
+    def step() -> Landed | None:
+        nonlocal ends, examined
+        found = systems.kafka.end_offsets(table.topic)
+        if found == ends and time.monotonic() < examined + _EXAMINE_SECONDS:
+            return None
+        landed = raw.land(table, systems.kafka, systems.store, systems.jobs, systems.owner)
+        ends, examined = landed.found.state.ends, time.monotonic()
+        return landed if landed.report is not None else None
+
+    return step
+
+
+def _apply(table: TableFlow, systems: LakeSystems) -> Callable[[], LakeBatch | None]:
+    def step() -> LakeBatch | None:
+        batch = lake.apply(table, systems)
+        return batch if batch.applied.report is not None or batch.swept else None
+
+    return step

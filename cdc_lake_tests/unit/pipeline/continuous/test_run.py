@@ -1,0 +1,117 @@
+"""A pipeline that runs continuously on fakes: what it lands, applies and reports, and how it ends."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from queue import Queue
+
+import dagster as dg
+import pytest
+
+from cdc_lake.contract.errors import LeaseHeldError
+from cdc_lake.contract.table import lease, timeline
+from cdc_lake.pipeline.assets.job_metadata import JobRuns
+from cdc_lake.pipeline.assets.lake import LakeSystems
+from cdc_lake.pipeline.continuous import run
+from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
+
+BOUND = 60.0
+Event = dg.AssetMaterialization | dg.AssetObservation
+Events = dict[str, list[Event]]
+
+
+def systems(shop: Shop, owner: str = "the test") -> LakeSystems:
+    return LakeSystems(shop.source, shop.kafka, shop.store, JobRuns(shop.spark), shop.glue, shop.athena, owner)  # type: ignore[arg-type]
+
+
+@contextmanager
+def running(shop: Shop, seconds: float = 600.0) -> Iterator[tuple[Queue[Event], threading.Event]]:
+    """Run the shop during the block; yield its reports and the event that stops it."""
+    reports: Queue[Event] = Queue()
+    stop = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run.run, shop.flow, systems(shop), reports.put, stop, seconds)
+        try:
+            until(lambda: bool(list(shop.bucket.scan("leases/shop/_continuous/"))), running)
+            yield reports, stop
+        finally:
+            stop.set()
+        running.result(BOUND)
+
+
+def until(found: Callable[[], bool], running: Future[None] | None = None) -> None:
+    """Wait until `found` returns true, or `running` has failed: then its error is raised."""
+    pause = threading.Event()
+    for _ in range(int(BOUND / 0.02)):
+        if found():
+            return
+        if running is not None and running.done():
+            running.result()
+        pause.wait(0.02)
+    raise AssertionError("it did not happen")
+
+
+def events(reports: Queue[Event]) -> Events:
+    found: Events = {}
+    while not reports.empty():
+        event = reports.get()
+        found.setdefault("/".join(event.asset_key.path[1:]), []).append(event)
+    return found
+
+
+def applied(shop: Shop) -> int:
+    """Return the number of the newest manifest of the orders in the lake."""
+    commit = timeline.last_commit(shop.bucket, shop.orders.lake_prefix)
+    return 0 if commit is None or commit.checkpoint is None else commit.checkpoint.manifest
+
+
+def test_changes_reach_the_lake_and_are_summed_in_one_materialisation(shop: Shop) -> None:
+    with running(shop) as (reports, _):
+        for number in range(1, 4):
+            before = applied(shop)
+            shop.order(number)
+            until(lambda before=before: applied(shop) > before)  # type: ignore[misc]
+        assert reports.empty(), "a report is due once a minute, and at the end"
+    found = events(reports)
+    [landed], [lake] = found["raw/orders_raw"], found["lake/orders_lake"]
+    assert isinstance(landed, dg.AssetMaterialization)
+    assert landed.metadata["records"].value == lake.metadata["events"].value == 3
+    assert int(str(lake.metadata["commits"].value)) > 1
+    assert "commits up to" in str(lake.metadata["changes"].value)
+    assert lake.metadata["dagster/row_count"].value == 3
+    assert found["lake/customers_lake"][0].metadata["events"].value == 0, "an empty table is created too"
+
+
+def test_what_is_written_before_the_end_is_applied(shop: Shop) -> None:
+    with running(shop) as (_, stop):
+        shop.order(1)
+        stop.set()
+    assert applied(shop) == 1
+
+
+def test_reports_are_made_while_it_runs(shop: Shop) -> None:
+    with running(shop, seconds=0.2) as (reports, _):
+        shop.order(1)
+        assert reports.get(timeout=BOUND).asset_key.path[1] in {"raw", "lake"}
+
+
+def test_a_table_that_fails_does_not_stop_the_others(shop: Shop) -> None:
+    shop.kafka.delete_topic(shop.customers.topic)
+    with running(shop) as (reports, _):
+        shop.order(1)
+        until(lambda: applied(shop) == 1)
+    found = events(reports)
+    assert {"raw/orders_raw", "lake/orders_lake"} <= set(found)
+    [failed] = found["raw/customers_raw"]
+    assert isinstance(failed, dg.AssetObservation)
+    assert shop.customers.topic in str(failed.metadata["error"].value)
+
+
+def test_a_pipeline_runs_continuously_once(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "held", partial(lease.held, wait_seconds=0.1))
+    with running(shop), pytest.raises(LeaseHeldError, match="the test holds leases/shop/_continuous"):
+        run.run(shop.flow, systems(shop, "another"), lambda _: None, threading.Event())
