@@ -9,7 +9,7 @@ import dagster as dg
 from pydantic import BaseModel
 
 from cdc_lake.pipeline.assets import dashboard, dataset, lake, raw, source, topic
-from cdc_lake.pipeline.automation import dataset_refresh, maintenance_schedules
+from cdc_lake.pipeline.automation import continuous_job, dataset_refresh, maintenance_schedules
 from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.automation.sensors import (
     apply_sensor,
@@ -21,6 +21,7 @@ from cdc_lake.pipeline.automation.sensors import (
 from cdc_lake.pipeline.automation.sensors.sensor_intervals import SensorIntervals
 from cdc_lake.pipeline.checks import all_checks, check_schedule, tiers
 from cdc_lake.pipeline.checks.upstream_checks import upstream_of
+from cdc_lake.pipeline.continuous import run as continuous
 from cdc_lake.pipeline.loading import flow as flow_of
 from cdc_lake.pipeline.naming import Flow
 from cdc_lake.pipeline.scaffold import PipelineScaffolder
@@ -65,18 +66,24 @@ def build(flow: Flow, intervals: SensorIntervals = SensorIntervals()) -> dg.Defi
     assets += [dashboard.build(flow, file, dashboards) for file in flow.spec.dashboards]
     refresh = []
     if jobs.refresh.assets:
-        refresh = [dataset_refresh.build(flow, jobs, datasets, dashboards, intervals.listing_seconds)]
+        # In continuous mode there is a commit every few seconds.
+        pause = intervals.listing_seconds if flow.spec.mode == "triggered" else continuous.REPORT_SECONDS
+        refresh = [dataset_refresh.build(flow, jobs, datasets, dashboards, int(pause))]
+    running = continuous_job.jobs(flow)
+    batches = [continuous_job.sensor(flow, job) for job in running] or [
+        land_sensor.build(flow, jobs, intervals.listing_seconds),
+        apply_sensor.build(flow, jobs, intervals.listing_seconds),
+    ]
     return dg.Definitions(
         assets=assets,
         asset_checks=checks,
         sensors=[
             connector_sensor.build(flow, jobs, intervals.connector_seconds),
-            land_sensor.build(flow, jobs, intervals.listing_seconds),
-            apply_sensor.build(flow, jobs, intervals.listing_seconds),
+            *batches,
             health_sensor.build(flow),
             *refresh,
             *check_schedule.build(flow, jobs),
         ],
-        jobs=[*jobs.definitions.values(), *maintenance_schedules.jobs(flow)],
+        jobs=[*jobs.definitions.values(), *running, *maintenance_schedules.jobs(flow)],
         schedules=maintenance_schedules.schedules(flow),
     )

@@ -252,6 +252,10 @@ class PipelineSpec(YamlModel):
         min_length=1,
         description="a list with the name and Glue database of each set of lake tables",
     )
+    mode: Literal["triggered", "continuous"] = Field(
+        default="triggered",
+        description="triggered (a run for each batch) or continuous (one run lands and applies until it is terminated)",
+    )
     datasets: SqlFiles = Field(default_factory=list, description="SELECTs over the lake's tables; each becomes a view")
     dashboards: YamlFiles = Field(default_factory=list, description="dashboards over the datasets")
     checks: ChecksSpec = Field(default_factory=ChecksSpec, description="a mapping with verify_every")

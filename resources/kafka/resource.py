@@ -138,6 +138,13 @@ class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
             ranges = {number: (offset, end) for number, (_, end) in ranges.items()}
         return islice(records.read(self._broker, topic, ranges, read_committed=read_committed), limit)
 
+    def read(self, topic: str, ranges: Ranges) -> Iterator[Message]:
+        """Yield the committed records of ranges of offsets, in order within a partition.
+
+        Raises OffsetsExpired and WaitTimedOut.
+        """
+        return records.read(self._broker, topic, ranges)
+
     def tail(self, topic: str, limit: int, partition: int | None = None) -> list[Message]:
         """Return the newest `limit` committed records, oldest first."""
         return records.tail(self._broker, topic, self.ranges(topic, partition), limit)

@@ -30,26 +30,18 @@ def run(
     """
     import dagster as dg
 
-    from cdc_lake.contract.errors import ContractError
     from cdc_lake.instance import instance
-    from cdc_lake.pipeline.assets.job_metadata import JobRuns
-    from cdc_lake.pipeline.assets.lake import LakeSystems
     from cdc_lake.pipeline.continuous import run as continuous
     from cdc_lake.pipeline.loading import load
     from cdc_lake.profile import resolved, spark
-    from resources.spark.local import LocalSpark
 
-    flow, bound, engine = load(pipeline), resolved(), spark()
-    if not isinstance(engine, LocalSpark):
-        raise ContractError(
-            f"Cannot run pipeline {pipeline} continuously: this profile starts a Spark application for each batch. Let "
-            "its sensors run the pipeline, or run this command where Spark is local."
-        )
-    systems = LakeSystems(
-        flow.source_postgres(bound["postgres"]),
+    flow, bound = load(pipeline), resolved()
+    systems = continuous.systems(
+        flow,
+        bound["postgres"],
         bound["kafka"],
         bound["store"],
-        JobRuns(engine),
+        spark(),
         bound["glue"],
         bound["athena"],
         f"cdc-lake run {pipeline}, process {os.getpid()} on {socket.gethostname()}",

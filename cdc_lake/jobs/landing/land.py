@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -177,8 +177,23 @@ def watermark(head: Manifest | None, spec: LandSpec) -> Watermark | None:
     return spec.watermark if spec.watermark is not None or head is None else head.watermark
 
 
+WriteRecords = Callable[[RawWriter, Mapping[int, tuple[int, int]]], Iterable[tuple[str, str]]]
+"""Reads the committed records of a topic in ranges of offsets (first and next, by partition), passes them to the writer
+in order, one partition after another, and returns its rows."""
+
+
 @contract_errors()
 def run(spark: SparkSession, spec: LandSpec) -> LandReport:
+    """Land the records between the end of the chain and `spec.ends`, with Spark. Raises what land() raises."""
+
+    def write(writer: RawWriter, ranges: Mapping[int, tuple[int, int]]) -> list[tuple[str, str]]:
+        rows = _read(spark, spec, ranges).mapInArrow(writer, WRITTEN_SCHEMA).collect()
+        return [(row.kind, row.json) for row in rows]
+
+    return land(spec, write)
+
+
+def land(spec: LandSpec, write: WriteRecords) -> LandReport:
     """Land the records between the end of the chain and `spec.ends`; an empty chain gets a manifest in any case.
 
     Raises what pending(), require_unchanged() and Chain.append() raise, TooManyDeadLettersError and LeaseLostError.
@@ -195,7 +210,7 @@ def run(spark: SparkSession, spec: LandSpec) -> LandReport:
         objects: tuple[LandedObject, ...] = ()
         letters: list[dead_letters.DeadLetter] = []
         if _has_records(spans):
-            spans, objects, letters = _write(spark, spec, spans)
+            spans, objects, letters = _write(spec, spans, write)
         failpoints.reached("land.before_dead_letters")
         if letters and spec.claim is not None:
             lease.check(store, spec.claim)
@@ -243,7 +258,7 @@ def commit(
 
 
 def _write(
-    spark: SparkSession, spec: LandSpec, spans: tuple[Span, ...]
+    spec: LandSpec, spans: tuple[Span, ...], write: WriteRecords
 ) -> tuple[tuple[Span, ...], tuple[LandedObject, ...], list[dead_letters.DeadLetter]]:
     """Put the objects of the spans. Return the spans with their last records, the objects, and the dead letters."""
     writer = RawWriter(
@@ -262,10 +277,10 @@ def _write(
         spec.registry,
     )
     starts = {span.partition: read_from(spec, span) for span in spans}
-    rows = _read(spark, spec, spans, starts).mapInArrow(writer, WRITTEN_SCHEMA).collect()
-    objects = [LandedObject.model_validate_json(row.json) for row in rows if row.kind == "object"]
-    letters = [dead_letters.DeadLetter.model_validate_json(row.json) for row in rows if row.kind == "dead_letter"]
-    before = _newest(row.json for row in rows if row.kind == "before")
+    rows = list(write(writer, {span.partition: (starts[span.partition], span.next) for span in spans}))
+    objects = [LandedObject.model_validate_json(text) for kind, text in rows if kind == "object"]
+    letters = [dead_letters.DeadLetter.model_validate_json(text) for kind, text in rows if kind == "dead_letter"]
+    before = _newest(text for kind, text in rows if kind == "before")
     for span in spans:
         if starts[span.partition] < span.first:
             require_unchanged(spec, span, before.get(span.partition))
@@ -273,7 +288,7 @@ def _write(
         last = letters[-1]
         raise dead_letter_writer.too_many(spec.topic, spec.dead_letter_limit, last.reason, last.partition, last.offset)
     ordered = sorted(objects, key=lambda item: (item.partition, item.first))
-    newest = _newest(row.json for row in rows if row.kind == "last")
+    newest = _newest(text for kind, text in rows if kind == "last")
     read = (span.model_copy(update={"last": newest.get(span.partition, span.last)}) for span in spans)
     return tuple(read), tuple(ordered), letters
 
@@ -295,14 +310,14 @@ def _newest(rows: Iterable[str]) -> dict[int, LastRecord]:
     return {each.partition: each.record for each in seen}
 
 
-def _read(spark: SparkSession, spec: LandSpec, spans: tuple[Span, ...], starts: Mapping[int, int]) -> DataFrame:
-    """Read the spans as a bounded batch; a Spark partition has a contiguous range of one topic partition, in order."""
+def _read(spark: SparkSession, spec: LandSpec, ranges: Mapping[int, tuple[int, int]]) -> DataFrame:
+    """Read the ranges as a bounded batch; a Spark partition has a contiguous range of one topic partition, in order."""
     reader = spark.read.format("kafka").options(**kafka_options.options(spark, spec.kafka))
     return (
         reader.option("kafka.isolation.level", "read_committed")
-        .option("assign", json.dumps({spec.topic: [span.partition for span in spans]}))
-        .option("startingOffsets", json.dumps({spec.topic: {str(p): first for p, first in starts.items()}}))
-        .option("endingOffsets", json.dumps({spec.topic: {str(s.partition): s.next for s in spans}}))
+        .option("assign", json.dumps({spec.topic: list(ranges)}))
+        .option("startingOffsets", json.dumps({spec.topic: {str(p): first for p, (first, _) in ranges.items()}}))
+        .option("endingOffsets", json.dumps({spec.topic: {str(p): end for p, (_, end) in ranges.items()}}))
         .option("failOnDataLoss", "true")
         .option("includeHeaders", "true")
         .load()

@@ -8,10 +8,10 @@ import hashlib
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import dagster as dg
 
-from cdc_lake.pipeline.automation.jobs import Job
 from cdc_lake.pipeline.automation.orphaned_runs import fail_orphans
 
 BACKOFF_SECONDS = (5, 15, 60, 300)
@@ -27,6 +27,18 @@ _ACTIVE = [
 ]
 _FAILED = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 _SENSOR, _POSITION, _SUBJECT = "cdc_lake/sensor", "cdc_lake_position", "cdc_lake_subject"
+
+
+class Job(Protocol):
+    """A job, or a part of it, of a pipeline."""
+
+    @property
+    def pipeline(self) -> str:
+        """The pipeline's name."""
+
+    def request(self, run_key: str, tags: dict[str, str]) -> dg.RunRequest:
+        """Return a request for a run."""
+
 
 Tick = dg.SensorResult | dg.SkipReason
 Pending = str | dg.SkipReason

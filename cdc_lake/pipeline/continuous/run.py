@@ -13,11 +13,20 @@ from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.table import lease
 from cdc_lake.pipeline.assets import lake, raw
+from cdc_lake.pipeline.assets.job_metadata import JobRuns
 from cdc_lake.pipeline.assets.lake import LakeSystems
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.continuous import table_stages
 from cdc_lake.pipeline.continuous.table_stages import TableStages
 from cdc_lake.pipeline.naming import Flow
+from cdc_lake.pipeline.operations.small_landings import SmallLandings
+from resources.athena import Athena
+from resources.glue.catalog import GlueCatalog
+from resources.kafka.resource import Kafka
+from resources.object_store import ObjectStore
+from resources.postgres.resource import Postgres
+from resources.spark.job_interface import SparkJobs
+from resources.spark.local import LocalSpark
 
 AT_ONCE = 4
 """The maximum number of steps at once, as in assets/parallel_tables.py."""
@@ -26,6 +35,26 @@ REPORT_SECONDS = 60.0
 _log = logging.getLogger(__name__)
 
 Report = Callable[[dg.AssetMaterialization | dg.AssetObservation], None]
+
+
+def systems(
+    flow: Flow,
+    postgres: Postgres,
+    kafka: Kafka,
+    store: ObjectStore,
+    spark: SparkJobs,
+    glue: GlueCatalog,
+    athena: Athena,
+    owner: str,
+) -> LakeSystems:
+    """Return what run() needs; `owner` is the owner of its leases. Raises ContractError if Spark runs elsewhere."""
+    if not isinstance(spark, LocalSpark):
+        raise ContractError(
+            f"Cannot run pipeline {flow.name} continuously: this profile starts a Spark application for each batch. "
+            "Use `mode: triggered`, or run it where Spark is local."
+        )
+    jobs = JobRuns(SmallLandings(spark, kafka))
+    return LakeSystems(flow.source_postgres(postgres), kafka, store, jobs, glue, athena, owner)
 
 
 def run(

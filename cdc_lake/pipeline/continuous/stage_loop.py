@@ -14,11 +14,11 @@ _log = logging.getLogger(__name__)
 
 
 class StageLoop(Generic[T]):
-    """Calls `step` until it is stopped. A failed step is repeated after a growing pause, and stops no other loop.
+    """Calls `step` until it is stopped: each time that wake() is called, and every `pause_seconds`.
 
-    `step` returns what it did, or None if there was nothing to do: then the loop pauses for `pause_seconds`, or until
-    wake() is called. At most as many loops as `at_once` admits run their steps at the same time. `done` is called after
-    each step that did something.
+    `step` returns what it did, or None if there was nothing to do. A failed step is repeated after a growing pause, and
+    stops no other loop. At most as many loops as `at_once` admits run their steps at the same time. `done` is called
+    after each step that did something.
     """
 
     def __init__(
@@ -32,16 +32,22 @@ class StageLoop(Generic[T]):
         self.name = name
         self._step, self._at_once, self._pause, self._done = step, at_once, pause_seconds, done
         self._wake, self._stop, self._lock = threading.Event(), threading.Event(), threading.Lock()
+        self._working = False
         self._batches: list[T] = []
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._run, name=name)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a step runs or is about to, in which there is something to do."""
+        return self._working or self._wake.is_set()
 
     def start(self) -> None:
         """Start the thread."""
         self._thread.start()
 
     def wake(self) -> None:
-        """End the pause: there may be something to do. A pause after a failed step continues."""
+        """End the pause: there is something to do. A pause after a failed step continues."""
         self._wake.set()
 
     def stop(self) -> None:
@@ -63,6 +69,7 @@ class StageLoop(Generic[T]):
         failures = 0
         while True:
             last = self._stop.is_set()
+            self._working = self._wake.is_set()
             self._wake.clear()
             try:
                 with self._at_once:
@@ -77,12 +84,12 @@ class StageLoop(Generic[T]):
                 continue
             failures = 0
             self._note(batch, None)
+            self._working = False
             if batch is not None:
                 self._done()
             if last:
                 return
-            if batch is None:
-                self._wake.wait(self._pause)
+            self._wake.wait(self._pause)
 
     def _note(self, batch: T | None, error: Exception | None) -> None:
         with self._lock:

@@ -12,6 +12,7 @@ from cdc_lake.pipeline.assets.lake import LakeBatch, LakeSystems
 from cdc_lake.pipeline.continuous.stage_loop import StageLoop
 from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.operations.land_and_apply import Landed
+from cdc_lake.pipeline.operations.small_landings import FEW_OFFSETS
 
 _POLL_SECONDS = 0.1
 """The interval at which the end of a topic is read."""
@@ -30,29 +31,36 @@ class TableStages:
 
 
 def build(table: TableFlow, systems: LakeSystems, at_once: threading.Semaphore) -> TableStages:
-    """Return the loops, which are not started; a landing wakes those that apply it."""
-    lakes = [
-        (each, StageLoop(f"apply {each.lake_table}", _apply(each, systems), at_once, _EXAMINE_SECONDS))
-        for each in table.in_targets
-    ]
+    """Return the loops, which are not started. A landing wakes those that apply it, and the end of their work wakes the
+    loop that lands.
+    """
+    lakes: list[tuple[TableFlow, StageLoop[LakeBatch]]] = []
 
     def landed() -> None:
         for _, loop in lakes:
             loop.wake()
 
-    return TableStages(
-        table, StageLoop(f"land {table.name}", _land(table, systems), at_once, _POLL_SECONDS, landed), lakes
-    )
+    land = StageLoop(f"land {table.name}", _land(table, systems, lakes), at_once, _POLL_SECONDS, landed)
+    for each in table.in_targets:
+        loop = StageLoop(f"apply {each.lake_table}", _apply(each, systems), at_once, _EXAMINE_SECONDS, land.wake)
+        lakes.append((each, loop))
+    return TableStages(table, land, lakes)
 
 
-def _land(table: TableFlow, systems: LakeSystems) -> Callable[[], Landed | None]:
-    ends: Mapping[int, int] | None = None
+def _land(
+    table: TableFlow, systems: LakeSystems, lakes: Sequence[tuple[TableFlow, StageLoop[LakeBatch]]]
+) -> Callable[[], Landed | None]:
+    ends: Mapping[int, int] = {}
     examined = 0.0
 
     def step() -> Landed | None:
         nonlocal ends, examined
         found = systems.kafka.end_offsets(table.topic)
-        if found == ends and time.monotonic() < examined + _EXAMINE_SECONDS:
+        new = sum(end - ends.get(partition, 0) for partition, end in found.items())
+        if new == 0 and time.monotonic() < examined + _EXAMINE_SECONDS:
+            return None
+        # Records that are landed as late as possible wait as long, in fewer and larger batches.
+        if 0 < new <= FEW_OFFSETS and all(loop.busy for _, loop in lakes):
             return None
         landed = raw.land(table, systems.kafka, systems.store, systems.jobs, systems.owner)
         ends, examined = landed.found.state.ends, time.monotonic()

@@ -108,6 +108,12 @@ class FakeKafka(Noting, Kafka):
         records = (m for p, all_of_it in chosen.items() for m in all_of_it[max(offset or 0, found.begins[p]) :])
         return islice(records, limit)
 
+    def read(self, topic: str, ranges: Ranges) -> Iterator[Message]:
+        """See Kafka."""
+        return (
+            message for message in self.peek(topic) if message.offset in range(*ranges.get(message.partition, (0, 0)))
+        )
+
     def end_keys(self, topic: str, keys: Iterable[tuple[int, bytes]]) -> int:
         """See Kafka."""
         return len([self.send(topic, None, partition, key) for partition, key in keys])

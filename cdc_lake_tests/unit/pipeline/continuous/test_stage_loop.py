@@ -55,20 +55,40 @@ def start(loops: list[StageLoop[int]], work: Work, pause: float = LONG, *done: t
     return loop
 
 
-def test_a_woken_loop_repeats_its_step_until_nothing_is_left(work: Work, loops: list[StageLoop[int]]) -> None:
+def test_a_loop_works_when_it_is_woken(work: Work, loops: list[StageLoop[int]]) -> None:
     done = threading.Event()
     loop = start(loops, work, LONG, done)
     assert not done.is_set()
     for each in (1, 2, 3):
         work.pending.put(each)
-    loop.wake()
-    for _ in range(4):  # the last one finds nothing
+        loop.wake()
         work.asked.get(timeout=BOUND)
-    assert done.is_set()
     loop.stop()
     loop.join()
+    assert done.is_set()
     assert loop.take() == ([1, 2, 3], None)
     assert loop.take() == ([], None)
+
+
+def test_a_loop_is_busy_from_the_call_until_the_end_of_its_step(loops: list[StageLoop[int]]) -> None:
+    begun, release = threading.Event(), threading.Event()
+
+    def step() -> int:
+        begun.set()
+        assert release.wait(BOUND)
+        return 1
+
+    loop = StageLoop("apply orders", step, threading.Semaphore(1), LONG)
+    loops.append(loop)
+    loop.wake()
+    assert loop.busy
+    loop.start()
+    assert begun.wait(BOUND)
+    assert loop.busy
+    release.set()
+    loop.stop()
+    loop.join()
+    assert not loop.busy
 
 
 def test_a_loop_asks_again_after_its_pause(work: Work, loops: list[StageLoop[int]]) -> None:
@@ -98,15 +118,18 @@ def test_a_failed_step_is_repeated_after_a_pause(
 
     monkeypatch.setattr(stage_loop, "backoff", pause)
     loop = start(loops, work)
-    for each in (ContractError("no topic"), ContractError("no topic"), 5, ContractError("no lease")):
+    for each in (ContractError("no topic"), ContractError("no topic"), 5):
         work.pending.put(each)
     loop.wake()
-    for _ in range(5):
+    for _ in range(3):
         work.asked.get(timeout=BOUND)
+    work.pending.put(ContractError("no lease"))
+    loop.wake()
+    work.asked.get(timeout=BOUND)
     loop.stop()
     loop.join()
     assert pauses == [1, 2, 1]
-    assert loop.take() == ([5], None)
+    assert loop.take()[0] == [5]
 
 
 def test_an_error_is_kept_until_a_step_succeeds(work: Work, loops: list[StageLoop[int]]) -> None:

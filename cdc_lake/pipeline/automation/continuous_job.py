@@ -1,0 +1,96 @@
+"""The job of a pipeline in continuous mode, and the sensor that keeps a run of it active."""
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import dagster as dg
+
+from cdc_lake.contract.source.epochs import Epochs
+from cdc_lake.pipeline.automation.run_requests import Tick, launch
+from cdc_lake.pipeline.bucket_location import location
+from cdc_lake.pipeline.continuous import run as continuous
+from cdc_lake.pipeline.naming import PURPOSE, SPARK_POOL, Flow
+from resources.athena import Athena
+from resources.glue.catalog import GlueCatalog
+from resources.kafka.resource import Kafka
+from resources.object_store import ObjectStore
+from resources.postgres.resource import Postgres
+from resources.spark.job_interface import SparkJobs
+
+_EVERY_SECONDS = 10
+_UNLIMITED = {"dagster/max_runtime": str(10 * 365 * 86_400)}
+"""Run monitoring ends other runs after two hours."""
+_HOUR = 3600
+
+
+@dataclass(frozen=True)
+class ContinuousRun:
+    """The job's request, as run_requests.launch() expects it."""
+
+    pipeline: str
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return f"{self.pipeline}_run"
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """The tags of each of its runs."""
+        return {"cdc_lake/pipeline": self.pipeline, PURPOSE: "run", **_UNLIMITED}
+
+    def request(self, run_key: str, tags: dict[str, str]) -> dg.RunRequest:
+        """Return a request for a run."""
+        return dg.RunRequest(run_key=run_key, job_name=self.name, tags=tags | self.tags)
+
+
+def jobs(flow: Flow) -> Sequence[dg.JobDefinition]:
+    """Return the job of a pipeline in continuous mode; none for others."""
+    return [_job(flow)] if flow.spec.mode == "continuous" else []
+
+
+def _job(flow: Flow) -> dg.JobDefinition:
+    described = f"{flow.name}: lands and applies all tables until it is terminated; then what is landed is applied."
+
+    @dg.op(name=f"run_{flow.name}", description=described, out=dg.Out(dg.Nothing), pool=SPARK_POOL)
+    def run_continuously(
+        context: dg.OpExecutionContext,
+        postgres: Postgres,
+        kafka: Kafka,
+        store: ObjectStore,
+        spark: dg.ResourceParam[SparkJobs],
+        glue: GlueCatalog,
+        athena: Athena,
+    ) -> None:
+        owner = f"dagster run {context.run_id}"
+        systems = continuous.systems(flow, postgres, kafka, store, spark, glue, athena, owner)
+        continuous.run(flow, systems, context.instance.report_runless_asset_event, threading.Event())
+
+    request = ContinuousRun(flow.name)
+
+    @dg.job(name=request.name, description=described, tags=request.tags, executor_def=dg.in_process_executor)
+    def job() -> None:
+        run_continuously()
+
+    return job
+
+
+def sensor(flow: Flow, job: dg.JobDefinition) -> dg.SensorDefinition:
+    """Return the sensor that starts the run, and starts it again after growing pauses."""
+
+    @dg.sensor(
+        name=f"{flow.name}_run",
+        job=job,
+        minimum_interval_seconds=_EVERY_SECONDS,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=f"Keeps a run of {job.name} active. Switch it off before you terminate that run.",
+    )
+    def keep_running(context: dg.SensorEvaluationContext, store: ObjectStore) -> Tick:
+        if Epochs(location(store).store(), flow.name).current() is None:
+            return dg.SkipReason(f"pipeline {flow.name} has not started: materialise its topics first")
+        # The pauses begin anew each hour, so that a failure after days is not followed by the longest one.
+        return launch(context, ContinuousRun(flow.name), f"run:{flow.name}:{int(time.time()) // _HOUR}")
+
+    return keep_running

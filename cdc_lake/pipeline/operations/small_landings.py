@@ -1,0 +1,105 @@
+"""Land few records in this process: starting a Spark job takes longer than reading and writing them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from cdc_lake.contract.objects.chain import Chain
+from cdc_lake.jobs.landing import land as landing
+from cdc_lake.jobs.landing.land import LandSpec
+from cdc_lake.jobs.landing.raw_writer import RawWriter
+from resources.kafka.records import Message
+from resources.kafka.resource import Kafka
+from resources.spark.job_interface import JobRun, SparkJobs
+
+S = TypeVar("S")
+R = TypeVar("R")
+
+FEW_OFFSETS = 10_000
+"""The largest number of offsets that are landed without Spark: a client reads some 100,000 records a second."""
+_BATCH_RECORDS = 1000
+_BATCH_BYTES = 16 * 2**20
+_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+_SCHEMA = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("value", pa.binary()),
+        ("key", pa.binary()),
+        ("headers", _HEADERS),
+    ]
+)
+"""The columns of Spark's Kafka source that RawWriter reads."""
+
+
+@dataclass(frozen=True)
+class SmallLandings:
+    """Runs jobs on Spark, except landings of at most FEW_OFFSETS offsets (implements `SparkJobs`)."""
+
+    spark: SparkJobs
+    kafka: Kafka
+
+    def run(self, job: Callable[[Any, S], R], spec: S) -> R:
+        """See SparkJobs."""
+        if isinstance(spec, LandSpec):
+            chain = Chain(spec.location.store(), spec.pipeline, spec.topic, spec.chain)
+            spans = landing.pending(chain.head(spec.head), spec)
+            if sum(span.next - span.first for span in spans) <= FEW_OFFSETS:
+                return landing.land(spec, self._writing(spec.topic))  # type: ignore[return-value]  # the job's report
+        return self.spark.run(job, spec)
+
+    def _writing(self, topic: str) -> landing.WriteRecords:
+        def write(writer: RawWriter, ranges: Mapping[int, tuple[int, int]]) -> Iterator[tuple[str, str]]:
+            messages = (
+                message
+                for partition, (first, end) in ranges.items()
+                if first < end
+                for message in self.kafka.read(topic, {partition: (first, end)})
+            )
+            for rows in writer(_batches(messages)):
+                yield from ((row["kind"], row["json"]) for row in rows.to_pylist())
+
+        return write
+
+    def warm(self) -> None:
+        """See SparkJobs."""
+        self.spark.warm()
+
+    def last_run(self) -> JobRun | None:
+        """See SparkJobs."""
+        return self.spark.last_run()
+
+    def cancel(self) -> None:
+        """See SparkJobs."""
+        self.spark.cancel()
+
+    def stop(self) -> None:
+        """See SparkJobs."""
+        self.spark.stop()
+
+
+def _batches(messages: Iterable[Message]) -> Iterator[pa.RecordBatch]:
+    """Yield messages as record batches of _SCHEMA."""
+    rows: list[dict[str, object]] = []
+    size = 0
+    for message in messages:
+        headers = [{"key": key, "value": value} for key, value in message.headers]
+        rows.append(
+            {
+                "partition": message.partition,
+                "offset": message.offset,
+                "value": message.value,
+                "key": message.key,
+                "headers": headers,
+            }
+        )
+        size += len(message.value or b"")
+        if len(rows) >= _BATCH_RECORDS or size >= _BATCH_BYTES:
+            yield pa.RecordBatch.from_pylist(rows, _SCHEMA)
+            rows, size = [], 0
+    if rows:
+        yield pa.RecordBatch.from_pylist(rows, _SCHEMA)

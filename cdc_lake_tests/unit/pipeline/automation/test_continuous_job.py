@@ -1,0 +1,80 @@
+"""A pipeline in continuous mode: its sensor keeps one run active, and its job runs the loops."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from cdc_lake.pipeline import component
+from cdc_lake.pipeline.continuous import run as continuous
+from cdc_lake.pipeline.loading import load
+from cdc_lake_tests.fakes.dagster import QUIET, bound
+from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
+from cdc_lake_tests.fakes.shop.shop_pipeline import YAML, write_shop
+from cdc_lake_tests.unit.pipeline.assets.test_stages import Runner
+from cdc_lake_tests.unit.pipeline.automation.daemon import Clock, Daemon
+
+
+@pytest.fixture
+def endless(shop: Shop, tmp_path: Path) -> Shop:
+    """The shop in continuous mode."""
+    write_shop(tmp_path / "endless", YAML.replace("  targets:", "  mode: continuous\n  targets:"))
+    shop.flow = load("shop", tmp_path / "endless")
+    assert shop.flow.spec.mode == "continuous"
+    return shop
+
+
+@pytest.fixture
+def daemon(endless: Shop, instance: dg.DagsterInstance, clock: Clock) -> Daemon:
+    return Daemon.for_sensor("shop_run", endless, instance, clock)
+
+
+def test_one_run_replaces_the_sensors_that_launch_a_run_for_each_batch(endless: Shop) -> None:
+    built = component.build(endless.flow)
+    names = {each.name for each in built.sensors or ()}
+    assert "shop_run" in names
+    assert not names & {"shop_land", "shop_apply"}
+    [refresh] = [each for each in built.sensors or () if each.name == "shop_refresh"]
+    assert isinstance(refresh, dg.SensorDefinition)
+    assert refresh.minimum_interval_seconds == 60
+
+
+def test_a_run_is_kept_active(endless: Shop, daemon: Daemon, clock: Clock) -> None:
+    for name in endless.kafka.topics():
+        endless.kafka.delete_topic(name)
+    endless.connect.delete(endless.flow.connector)
+    endless.postgres.drop_slot(endless.flow.slot)
+    endless.bucket.objects.clear()
+    assert daemon.skip() == "pipeline shop has not started: materialise its topics first"
+    with dg.DagsterInstance.ephemeral() as other:
+        Runner(endless, other)("source", "topic")
+    run = daemon.run()
+    assert int(run.tags["dagster/max_runtime"]) > 86_400
+    assert daemon.skip() == f"run {run.run_id} of this sensor is active"
+    daemon.instance.report_run_failed(run)
+    assert "the next one in 5 s" in daemon.skip()
+    clock.advance(6)
+    assert daemon.request().job_name == "shop_run"
+
+
+def test_the_job_runs_the_loops_and_reports_to_its_instance(endless: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[object] = []
+
+    def running(flow: object, systems: object, report: continuous.Report, stop: threading.Event) -> None:
+        seen.extend((flow, systems, stop.is_set()))
+        report(dg.AssetMaterialization(endless.orders.key("lake"), metadata={"commits": 3}))
+
+    monkeypatch.setattr(continuous, "run", running)
+    monkeypatch.setattr(continuous, "systems", lambda *given: given[-1])
+    built = component.build(endless.flow)
+    definitions = dg.Definitions(
+        jobs=built.jobs, assets=built.assets, asset_checks=built.asset_checks, resources=bound(**endless.resources)
+    )
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = definitions.resolve_job_def("shop_run").execute_in_process(instance=instance, run_config=QUIET)
+        assert result.success
+        assert instance.get_latest_materialization_event(endless.orders.key("lake")) is not None
+    assert seen == [endless.flow, f"dagster run {result.run_id}", False]
