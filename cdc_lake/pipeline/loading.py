@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import get_args
 
 import yaml
 from pydantic import ValidationError
@@ -10,8 +12,11 @@ from pydantic import ValidationError
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline.avro_pipelines import DEFS, FILE
 from cdc_lake.pipeline.naming import Flow
-from cdc_lake.pipeline.spec import PipelineSpec
+from cdc_lake.pipeline.spec import Mode, PipelineSpec
 from cdc_lake.yaml_model import error_lines
+
+MODE = "CDC_LAKE_MODE"
+"""The variable that replaces the mode of all pipelines."""
 
 
 def names(defs: Path = DEFS) -> list[str]:
@@ -42,10 +47,14 @@ def load(name: str, defs: Path = DEFS) -> Flow:
 def flow(spec: PipelineSpec, folder: Path) -> Flow:
     """Return the pipeline that a spec and its folder define.
 
-    Raises ContractError if the two have different names: commands find a pipeline by its folder.
+    Raises ContractError if the two have different names, since commands find a pipeline by its folder, and for a mode
+    in the environment that does not exist.
     """
     if spec.name != folder.name:
         raise ContractError(
             f"{folder / FILE} is not valid: name: use the folder's name, {folder.name}, not {spec.name!r}"
         )
-    return Flow(spec, folder)
+    mode = os.environ.get(MODE)
+    if mode and mode not in get_args(Mode):
+        raise ContractError(f"Cannot load pipelines: {MODE} is {mode!r}. Set it to {' or '.join(get_args(Mode))}.")
+    return Flow(spec.model_copy(update={"mode": mode}) if mode else spec, folder)

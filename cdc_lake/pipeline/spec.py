@@ -237,6 +237,9 @@ class FreshnessSpec(YamlModel):
     )
 
 
+Mode = Literal["triggered", "continuous"]
+
+
 class PipelineSpec(YamlModel):
     """A whole pipeline: the `attributes` of its YAML."""
 
@@ -252,7 +255,7 @@ class PipelineSpec(YamlModel):
         min_length=1,
         description="a list with the name and Glue database of each set of lake tables",
     )
-    mode: Literal["triggered", "continuous"] = Field(
+    mode: Mode = Field(
         default="triggered",
         description="triggered (a run for each batch) or continuous (one run lands and applies until it is terminated)",
     )

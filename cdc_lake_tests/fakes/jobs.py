@@ -20,6 +20,7 @@ from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.landing import land as landing
 from cdc_lake_tests.fakes.source.kafka import FakeKafka
 from cdc_lake_tests.helpers.memory_store import MemoryStore
+from resources.errors import ResourceError
 from resources.kafka.records import Message
 from resources.spark.job_interface import JobRun
 
@@ -31,6 +32,7 @@ class FakeSpark:
         self.jobs = dict(jobs)
         self._last: JobRun | None = None
         self.warmed = 0
+        self.dead = False
         self.elsewhere: JobRun | None = None
         """The names of the runs; None for runs in this process."""
 
@@ -51,6 +53,11 @@ class FakeSpark:
 
     def cancel(self) -> None:
         """See EmrJobs."""
+
+    def require_alive(self) -> None:
+        """See LocalSpark."""
+        if self.dead:
+            raise ResourceError("Spark's JVM has ended.", "")
 
     def stop(self) -> None:
         """See EmrJobs."""

@@ -102,6 +102,9 @@ class EmrJobs(AwsResource):
         """Cancel the runs of all threads at their next poll, and refuse further ones."""
         self._cancelled.set()
 
+    def require_alive(self) -> None:
+        """See SparkJobs: each job has an application of its own."""
+
     def stop(self) -> None:
         """Do nothing: this process has no Spark session."""
 

@@ -42,6 +42,9 @@ class SparkJobs(Protocol):
     def cancel(self) -> None:
         """Cancel the jobs that other threads of this process run: their calls of run() raise."""
 
+    def require_alive(self) -> None:
+        """Raise ResourceError if this process's Spark session cannot run jobs any more, because its JVM has ended."""
+
     def stop(self) -> None:
         """End this process's Spark session, if there is one."""
 

@@ -147,6 +147,15 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
         os.environ["SPARK_LOCAL_DIRS"] = str(_Process.scratch)
         return _Process.scratch
 
+    def require_alive(self) -> None:
+        """See SparkJobs."""
+        jvm = getattr(SparkContext._gateway, "proc", None)  # PySpark has no public API for it
+        if _Process.session is not None and jvm is not None and jvm.poll() is not None:
+            raise ResourceError(
+                f"Cannot run Spark jobs any more: its JVM (process {jvm.pid}) ended with code {jvm.returncode}.",
+                "Start this process again. If the JVM was killed for its memory, give it less at once.",
+            )
+
     def stop(self) -> None:
         """End the process's session and close its connections to the store.
 

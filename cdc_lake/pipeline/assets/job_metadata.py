@@ -54,6 +54,10 @@ class JobRuns:
         """See SparkJobs."""
         self._spark.cancel()
 
+    def require_alive(self) -> None:
+        """See SparkJobs."""
+        self._spark.require_alive()
+
     def stop(self) -> None:
         """See SparkJobs."""
         self._spark.stop()

@@ -1,13 +1,15 @@
 """The job of a pipeline in continuous mode, and the sensor that keeps a run of it active."""
 
+import hashlib
+import json
 import threading
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import dagster as dg
 
 from cdc_lake.contract.source.epochs import Epochs
+from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.automation.run_requests import Tick, launch
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.continuous import run as continuous
@@ -22,7 +24,6 @@ from resources.spark.job_interface import SparkJobs
 _EVERY_SECONDS = 10
 _UNLIMITED = {"dagster/max_runtime": str(10 * 365 * 86_400)}
 """Run monitoring ends other runs after two hours."""
-_HOUR = 3600
 
 
 @dataclass(frozen=True)
@@ -88,9 +89,12 @@ def sensor(flow: Flow, job: dg.JobDefinition) -> dg.SensorDefinition:
         description=f"Keeps a run of {job.name} active. Switch it off before you terminate that run.",
     )
     def keep_running(context: dg.SensorEvaluationContext, store: ObjectStore) -> Tick:
-        if Epochs(location(store).store(), flow.name).current() is None:
+        bucket = location(store).store()
+        if Epochs(bucket, flow.name).current() is None:
             return dg.SkipReason(f"pipeline {flow.name} has not started: materialise its topics first")
-        # The pauses begin anew each hour, so that a failure after days is not followed by the longest one.
-        return launch(context, ContinuousRun(flow.name), f"run:{flow.name}:{int(time.time()) // _HOUR}")
+        # The pauses begin anew after each commit.
+        commits = json.dumps(table_progress.lake_commits(bucket, flow), sort_keys=True)
+        digest = hashlib.sha256(commits.encode()).hexdigest()[:12]
+        return launch(context, ContinuousRun(flow.name), f"run:{flow.name}:{digest}")
 
     return keep_running

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -32,7 +32,8 @@ AT_ONCE = 4
 """The maximum number of steps at once, as in assets/parallel_tables.py."""
 REPORT_SECONDS = 60.0
 """One materialisation of each asset and minute: one of each commit would be 28,800 a day at three seconds each."""
-_log = logging.getLogger(__name__)
+_LOOK_SECONDS = 1.0
+"""The interval at which Spark's process is looked at."""
 
 Report = Callable[[dg.AssetMaterialization | dg.AssetObservation], None]
 
@@ -64,7 +65,7 @@ def run(
 
     Every `seconds`, `report` receives a materialisation of each asset that changed, with the sums since the last one,
     and an observation of each asset whose newest attempt failed. Raises LeaseHeldError if the pipeline already runs
-    continuously, and LeaseLostError.
+    continuously, LeaseLostError, and ResourceError if Spark's JVM has ended.
     """
     bucket, key = location(systems.store).store(), object_names.continuous_lease_key(flow.name)
     at_once = threading.Semaphore(AT_ONCE)
@@ -75,9 +76,13 @@ def run(
             for _, loop in each.lakes:
                 loop.start()
         try:
-            while not stop.wait(seconds):
-                held.check()
-                _report(stages, systems, report)
+            reported = time.monotonic()
+            while not stop.wait(_LOOK_SECONDS):
+                systems.jobs.require_alive()
+                if time.monotonic() >= reported + seconds:
+                    held.check()
+                    _report(stages, systems, report)
+                    reported = time.monotonic()
         finally:
             _drain(stages)
             _report(stages, systems, report)

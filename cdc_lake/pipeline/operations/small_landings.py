@@ -77,6 +77,10 @@ class SmallLandings:
         """See SparkJobs."""
         self.spark.cancel()
 
+    def require_alive(self) -> None:
+        """See SparkJobs."""
+        self.spark.require_alive()
+
     def stop(self) -> None:
         """See SparkJobs."""
         self.spark.stop()

@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.table import timeline
-from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline import loading, table_progress
 from cdc_lake.pipeline.source_health import topic_state
+from cdc_lake.pipeline.spec import Mode
 from cdc_lake_tests.faults.background_traffic import traffic
 from cdc_lake_tests.faults.fault_environment import FAULTS, Bench
 from cdc_lake_tests.faults.kills.dagster_dev import DagsterDev
@@ -80,8 +81,9 @@ def run(
     rate: float,
     report: Print,
     pause_after: int | None = None,
+    mode: Mode = "triggered",
 ) -> CampaignResult:
-    """Run a campaign until `enough` returns true for the kills by target.
+    """Run a campaign in a mode until `enough` returns true for the kills by target.
 
     After each `pause_after` kills there is a pause until the lake has a new commit: without pauses no run would end,
     and only the beginning of runs would be tested. Traffic continues during the pause.
@@ -98,7 +100,8 @@ def run(
     chain = Chain(bench.store, bench.table.pipeline.name, bench.table.topic)
     before = chain.length()
     log("the pipeline is materialised; its sensors start")
-    dagster = DagsterDev(bench.cli, bench.folder / "dev.log")
+    environment = {**bench.cli.environment, loading.MODE: mode}
+    dagster = DagsterDev(replace(bench.cli, environment=environment), bench.folder / "dev.log")
     try:
         dagster.ensure()
         dagster.wait_ready()

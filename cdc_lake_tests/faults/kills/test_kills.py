@@ -6,14 +6,16 @@ import os
 import random
 from collections import Counter
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from cdc_lake.pipeline.spec import Mode
 from cdc_lake_tests.faults.fault_environment import Bench
 from cdc_lake_tests.faults.kills import kill_campaign
 from cdc_lake_tests.faults.kills.kill_plan import TARGETS, plan
 from cdc_lake_tests.faults.writers import writer_actions
-from cdc_lake_tests.pytest_hooks.long_test_sizes import size
+from cdc_lake_tests.pytest_hooks.long_test_sizes import drawn, size
 from cdc_lake_tests.pytest_hooks.seeds import named_in_failures
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 
@@ -29,13 +31,13 @@ PAUSE_AFTER = size(in_ci=6, full=17)
 
 
 @pytest.mark.timeout(3600)
+@pytest.mark.parametrize("mode", drawn(get_args(Mode), in_ci=1))
 def test_random_kills_under_traffic_lose_and_double_no_row(
-    bench: Bench, count_trials: CountTrials, capsys: pytest.CaptureFixture[str]
+    bench: Bench, mode: Mode, count_trials: CountTrials, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seed = int(os.environ.get(SEED) or random.SystemRandom().randrange(10**6))
 
     RECORD.parent.mkdir(exist_ok=True)
-    RECORD.unlink(missing_ok=True)
 
     def report(text: str) -> None:
         with capsys.disabled():
@@ -43,11 +45,11 @@ def test_random_kills_under_traffic_lose_and_double_no_row(
         with RECORD.open("a", encoding="utf-8") as record:
             print(text, file=record)
 
-    report(f"random kills with seed {seed}; {SEED}={seed} repeats them")
+    report(f"random kills in {mode} mode with seed {seed}; {SEED}={seed} repeats them")
     with bench.writer() as writer:
         writer.do(writer_actions.reset)
     with named_in_failures(SEED, seed):
-        result = kill_campaign.run(bench, seed, plan(seed, EVERY_SECONDS), enough, RATE, report, PAUSE_AFTER)
+        result = kill_campaign.run(bench, seed, plan(seed, EVERY_SECONDS), enough, RATE, report, PAUSE_AFTER, mode)
     for line in result.lines():
         report(line)
     count_trials("random kills", sum(result.kills.values()))

@@ -19,6 +19,7 @@ from cdc_lake.pipeline.assets.job_metadata import JobRuns
 from cdc_lake.pipeline.assets.lake import LakeSystems
 from cdc_lake.pipeline.continuous import run
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
+from resources.errors import ResourceError
 
 BOUND = 60.0
 Event = dg.AssetMaterialization | dg.AssetObservation
@@ -122,3 +123,10 @@ def test_a_pipeline_runs_continuously_once(shop: Shop, monkeypatch: pytest.Monke
     monkeypatch.setattr(lease, "held", partial(lease.held, wait_seconds=0.1))
     with running(shop), pytest.raises(LeaseHeldError, match="the test holds leases/shop/_continuous"):
         run.run(shop.flow, systems(shop, "another"), lambda _: None, threading.Event())
+
+
+def test_a_run_ends_with_spark(shop: Shop) -> None:
+    """Another process starts another JVM; this one would fail for ever."""
+    shop.spark.dead = True
+    with pytest.raises(ResourceError, match="JVM has ended"):
+        run.run(shop.flow, systems(shop), lambda _: None, threading.Event())
