@@ -90,7 +90,8 @@ class Broker:
                 # A missing offset is an error; the consumer must not continue elsewhere.
                 "auto.offset.reset": "error",
                 "isolation.level": "read_committed" if read_committed else "read_uncommitted",
-                "fetch.wait.max.ms": 100,
+                # At the end of a range the broker would wait so long for a record that is not read.
+                "fetch.wait.max.ms": 5,
             },
             logger=_log,
         )

@@ -17,6 +17,8 @@ Ranges = Mapping[int, tuple[int, int]]
 """First and next offset by partition."""
 
 BATCH = 1000
+_TIMEOUT_SECONDS = 0.01
+"""A batch that is not full is returned after this time; each read ends with one."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def _raw(broker: Broker, topic: str, ranges: Ranges, *, read_committed: bool) ->
         consumer.assign([TopicPartition(topic, partition, ranges[partition][0]) for partition in ends])
         last_record_at = monotonic()
         while ends:
-            batch = consumer.consume(num_messages=BATCH, timeout=0.1)
+            batch = consumer.consume(num_messages=BATCH, timeout=_TIMEOUT_SECONDS)
             if batch:
                 last_record_at = monotonic()
             elif monotonic() - last_record_at > broker.timeout_seconds:

@@ -15,7 +15,6 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
-from cdc_lake.cli.local_only import profile
 from cdc_lake.samples import moma
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake.samples.errors import LoadError
@@ -39,7 +38,8 @@ def register(app: typer.Typer) -> None:
 
 def load_command(
     host: Annotated[
-        str | None, typer.Option("--host", "-h", help="The server's name or address.", show_default="localhost")
+        str | None,
+        typer.Option("--host", "-h", help="The server's name or address.", show_default="the profile's source"),
     ] = None,
     port: Annotated[int, typer.Option("--port", "-p", min=1, max=65535, help="The server's port.")] = 5432,
     dbname: Annotated[
@@ -61,8 +61,9 @@ def load_command(
 ) -> None:
     """Load a sample. Northwind: schema datalake with 14 tables, outbox, publication. MoMA: artists and artworks.
 
-    The password is read from PGPASSWORD or the terminal. In the aws profile, without --host, the profile's source and
-    login are used. The load is one transaction; the database of MoMA is created if it is missing.
+    Without --host, the profile's source and login are used: in the local profile the stack's server. With --host, the
+    password is read from PGPASSWORD or the terminal. The load is one transaction; the database of MoMA is created if it
+    is missing.
     """
     console, errors = Console(), Console(stderr=True)
     if sample is Sample.MOMA and sql_dir is not None:
@@ -71,8 +72,9 @@ def load_command(
         raise typer.BadParameter("--csv is for the moma sample: add --sample moma")
     files = _files(csv or [])
     database = dbname or ("moma" if sample is Sample.MOMA else "devdb")
-    if host is None and profile() != "local":
-        parameters = _from_profile()
+    hint = ""
+    if host is None:
+        parameters, hint = _from_profile()
         if sample is Sample.MOMA or dbname is not None:
             parameters = replace(parameters, dbname=database)
     else:
@@ -87,7 +89,7 @@ def load_command(
             partial(load, parameters, sql_dir) if sample is Sample.NORTHWIND else partial(load_moma, parameters, files),
         )
     except LoadError as error:
-        errors.print(error.user_message, style="red", markup=False, highlight=False, soft_wrap=True)
+        errors.print(f"{error.user_message} {hint}".strip(), style="red", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(1) from error
     _print(report, console, parameters, sample)
 
@@ -103,20 +105,21 @@ def _files(given: list[str]) -> dict[str, Path]:
     return files
 
 
-def _from_options(host: str | None, port: int, dbname: str, user: str) -> ConnectionParameters:
+def _from_options(host: str, port: int, dbname: str, user: str) -> ConnectionParameters:
     password = os.environ.get("PGPASSWORD")
     if password is None:
         password = typer.prompt(f"Password of {user}", hide_input=True, default="", show_default=False)
-    return ConnectionParameters(host or "localhost", port, dbname, user, password)
+    return ConnectionParameters(host, port, dbname, user, password)
 
 
-def _from_profile() -> ConnectionParameters:
-    """Return the connection to the profile's source database."""
+def _from_profile() -> tuple[ConnectionParameters, str]:
+    """Return the connection to the profile's source database, and a hint for errors."""
     from cdc_lake.profile import resolved
 
     postgres = resolved()["postgres"]
     login = postgres.login()
-    return ConnectionParameters(login.host, login.port, postgres.database, login.user, login.password)
+    found = ConnectionParameters(login.host, login.port, postgres.database, login.user, login.password)
+    return found, postgres.hint
 
 
 def _load_with_progress(console: Console, load_sample: Callable[[Show], LoadReport]) -> LoadReport:

@@ -9,10 +9,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from cdc_lake import profile
 from cdc_lake.cli.samples import load as command
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake.samples.errors import LoadError
 from cdc_lake.samples.loader import LoadReport
+from resources.postgres.resource import Postgres
 
 REPORT = LoadReport(tables=(("orders", 829), ("cdc_events", 829)), wal_level="logical", seconds=0.2)
 
@@ -51,14 +53,17 @@ def test_short_options_are_accepted_and_the_password_is_hidden(app: typer.Typer,
     assert "829" in result.output
 
 
-def test_default_options(app: typer.Typer, loader_calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PGPASSWORD", "secret")
+def test_without_a_host_the_sample_is_loaded_into_the_profiles_source(
+    app: typer.Typer, loader_calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Postgres(host="stack", port=15432, user="owner", password="secret", database="devdb")
+    monkeypatch.setattr(profile, "resolved", lambda: {"postgres": source})
     assert CliRunner().invoke(app, ["load", "--yes"]).exit_code == 0
-    assert loader_calls == [(ConnectionParameters("localhost", 5432, "devdb", "postgres", "secret"), None)]
+    assert loader_calls == [(ConnectionParameters("stack", 15432, "devdb", "owner", "secret"), None)]
 
 
 def test_nothing_is_loaded_without_confirmation(app: typer.Typer, loader_calls: Calls) -> None:
-    result = CliRunner().invoke(app, ["load"], input="secret\nn\n")
+    result = CliRunner().invoke(app, ["load", "--host", "db"], input="secret\nn\n")
     assert result.exit_code == 1
     assert loader_calls == []
 
