@@ -39,7 +39,7 @@ def register(app: typer.Typer) -> None:
 def load_command(
     host: Annotated[
         str | None,
-        typer.Option("--host", "-h", help="The server's name or address.", show_default="the profile's source"),
+        typer.Option("--host", "-h", help="The server's name or address.", show_default="the profile's"),
     ] = None,
     port: Annotated[int, typer.Option("--port", "-p", min=1, max=65535, help="The server's port.")] = 5432,
     dbname: Annotated[
