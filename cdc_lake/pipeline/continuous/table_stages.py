@@ -14,8 +14,9 @@ from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.operations.land_and_apply import Landed
 from cdc_lake.pipeline.operations.small_landings import FEW_OFFSETS
 
-_POLL_SECONDS = 0.1
-"""The interval at which the end of a topic is read."""
+_POLL_SECONDS, _POLL_SECONDS_PER_TABLE = 0.1, 0.02
+"""The interval at which the end of a topic is read: at least the first, and longer in a pipeline of many tables, since a
+request takes some milliseconds of this process's time."""
 _EXAMINE_SECONDS = 10.0
 """The interval of a landing attempt, and of an apply attempt, without new records: they find a topic that was deleted,
 what another run has landed, and changes of the source's schema."""
@@ -40,7 +41,8 @@ def build(table: TableFlow, systems: LakeSystems, at_once: threading.Semaphore) 
         for _, loop in lakes:
             loop.wake()
 
-    land = StageLoop(f"land {table.name}", _land(table, systems, lakes), at_once, _POLL_SECONDS, landed)
+    poll = max(_POLL_SECONDS, _POLL_SECONDS_PER_TABLE * len(table.pipeline.tables))
+    land = StageLoop(f"land {table.name}", _land(table, systems, lakes), at_once, poll, landed)
     for each in table.in_targets:
         loop = StageLoop(f"apply {each.lake_table}", _apply(each, systems), at_once, _EXAMINE_SECONDS, land.wake)
         lakes.append((each, loop))
