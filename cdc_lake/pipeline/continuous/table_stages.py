@@ -15,8 +15,8 @@ from cdc_lake.pipeline.operations.land_and_apply import Landed
 from cdc_lake.pipeline.operations.small_landings import FEW_OFFSETS
 
 _POLL_SECONDS, _POLL_SECONDS_PER_TABLE = 0.1, 0.02
-"""The interval at which the end of a topic is read: the first, or the second for each table of a pipeline if that is more,
-since a request takes some milliseconds of this process's time."""
+"""The interval at which the end of a topic is read: the first, or the second for each table if that is more, since a
+request takes some milliseconds of this process's time."""
 _EXAMINE_SECONDS = 10.0
 """The interval of a landing attempt, and of an apply attempt, without new records: they find a topic that was deleted,
 what another run has landed, and changes of the source's schema."""
