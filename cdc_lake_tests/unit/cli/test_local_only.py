@@ -77,7 +77,7 @@ def load_targets(monkeypatch: pytest.MonkeyPatch) -> list[ConnectionParameters]:
         return LoadReport(tables=(("orders", 829),), wal_level="logical", seconds=0.1)
 
     login = SimpleNamespace(host="source.example", port=5433, user="dagster", password="secret")
-    postgres = SimpleNamespace(login=lambda: login, database="devdb")
+    postgres = SimpleNamespace(login=lambda: login, database="devdb", hint="")
     monkeypatch.setattr("cdc_lake.profile.resolved", lambda: {"postgres": postgres})
     monkeypatch.setattr(load, "load", record_load)
     return found

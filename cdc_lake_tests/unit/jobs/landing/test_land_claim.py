@@ -21,7 +21,7 @@ KEY = object_names.landing_lease_key("shop", "orders")
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
     """A bucket, with the part of the job that needs Spark replaced."""
-    monkeypatch.setattr(land, "_write", lambda _spark, _spec, spans: (spans, (), []))
+    monkeypatch.setattr(land, "_write", lambda _spec, spans, _write: (spans, (), []))
     return MemoryStore()
 
 

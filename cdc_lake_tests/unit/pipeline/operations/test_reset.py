@@ -292,7 +292,7 @@ def test_a_landing_suspended_before_its_manifest_writes_nothing_to_the_next_chai
         for topic in (full.orders.topic, HEARTBEATS):
             full.kafka.make(topic)
 
-    monkeypatch.setattr(landing, "_write", lambda _spark, _spec, spans: (spans, (), []))
+    monkeypatch.setattr(landing, "_write", lambda _spec, spans, _write: (spans, (), []))
     full.order(9)
     spec = table_progress.landing(full.orders, full.kafka, S3Location("shop")).spec
     location = cast(S3Location, MemoryLocation(full.bucket))
