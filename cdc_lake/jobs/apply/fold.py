@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from pyspark import StorageLevel
 from pyspark.sql import Column as SparkColumn
@@ -13,11 +14,22 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 from cdc_lake.contract.table.event_order import ORDER_COLUMN
 from cdc_lake.contract.table.timeline import Checkpoint
 from cdc_lake.jobs.apply import unchanged_toast
-from cdc_lake.jobs.apply.decode import OFFSET, REASON, RECORD_COLUMNS
+from cdc_lake.jobs.apply.decode import OFFSET, REASON, RECORD_COLUMNS, UNAVAILABLE
 
 NULL_PARTITIONS = ("__HIVE_DEFAULT_PARTITION__", r"\N")
 """The texts that Hive reads as NULL in a partition column. Hudi names the folder of NULL by the first one
 (KeyGenUtils, since 0.12)."""
+
+
+@dataclass(frozen=True)
+class Folded:
+    """The rows to write, one for each key; the records that cannot be applied (RECORD_COLUMNS and REASON), None if
+    there are none; and the number of keys, None if it was not counted.
+    """
+
+    newest: DataFrame
+    bad: DataFrame | None
+    keys: int | None
 
 
 @contextmanager
@@ -27,17 +39,21 @@ def fold(
     partition_by: Sequence[str],
     stored: Callable[[], DataFrame | None],
     applied: Checkpoint | None,
-) -> Iterator[tuple[DataFrame, DataFrame]]:
-    """Yield the rows to write, one for each key, and the records that cannot be applied (RECORD_COLUMNS and REASON).
+) -> Iterator[Folded]:
+    """Reduce decoded records to the newest row of each key.
 
     `stored` returns the table's rows, or None for a new table; it is called only if the batch does not suffice.
-    `applied` is the table's checkpoint, which contains the purge position.
+    `applied` is the table's checkpoint, which contains the purge position. One job finds whether there is anything but
+    readable records, so that an ordinary batch needs no other one.
     """
     with cached(decoded) as read:
-        resolved = unchanged_toast.resolve(read, stored, key)
-        whole = resolved.withColumn(REASON, F.coalesce(REASON, *_unpartitionable(partition_by, dict(read.dtypes))))
+        reason = F.coalesce(REASON, *_unpartitionable(partition_by, dict(read.dtypes)))
+        left_out, refused, keys = _facts(read, reason, key)
+        resolved = unchanged_toast.resolve(read, stored, key) if left_out else read.drop(UNAVAILABLE)
+        whole = resolved.withColumn(REASON, reason)
         bad = whole.where(F.col(REASON).isNotNull())
         newest = newest_per_key(whole.where(F.col(REASON).isNull()), key)
+        late = None
         if applied is not None and applied.purged_to is not None:
             old = newest.where(_before_a_purge(applied.purged_to, applied.purged_before_ms) & ~F.col("__deleted"))
             table = None if old.isEmpty() else stored()  # read the table's keys only if there are such rows
@@ -45,7 +61,22 @@ def fold(
                 late = _too_late(old, applied.purged_to, table, key)
                 newest = newest.join(late.select(*key), list(key), "left_anti")
                 bad = bad.unionByName(late)
-        yield newest.drop(REASON, *RECORD_COLUMNS), bad.select(*RECORD_COLUMNS, REASON)
+        ordinary = not left_out and not refused and late is None
+        yield Folded(
+            newest.drop(REASON, *RECORD_COLUMNS),
+            None if ordinary else bad.select(*RECORD_COLUMNS, REASON),
+            keys if ordinary else None,
+        )
+
+
+def _facts(read: DataFrame, reason: SparkColumn, key: Sequence[str]) -> tuple[int, int, int]:
+    """Return the numbers of records with a value that was left out, of refused records, and of the others' keys."""
+    [row] = read.agg(
+        F.count_if(F.col(REASON).isNull() & (F.size(UNAVAILABLE) > 0)),
+        F.count_if(reason.isNotNull()),
+        F.count_distinct(F.when(reason.isNull(), F.struct(*key))),
+    ).collect()
+    return int(row[0]), int(row[1]), int(row[2])
 
 
 def _unpartitionable(partition_by: Sequence[str], kinds: Mapping[str, str]) -> Iterator[SparkColumn]:

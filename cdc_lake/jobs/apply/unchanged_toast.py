@@ -21,12 +21,10 @@ _NOT_FOUND = "neither the batch nor the table has an earlier version of the row 
 def resolve(decoded: DataFrame, stored: Callable[[], DataFrame | None], key: Sequence[str]) -> DataFrame:
     """Fill in the values that PostgreSQL left out, or set the REASON of their record; drops UNAVAILABLE.
 
-    `stored` returns the table's rows, with the columns of `decoded` except RECORD_COLUMNS, or None for a new table; it
-    is called only if a value was left out. The caller should cache `decoded`, which is read twice.
+    `stored` returns the table's rows, with the columns of `decoded` except RECORD_COLUMNS, or None for a new table. The
+    caller should cache `decoded`, which is read several times.
     """
     lacking = decoded.where(F.col(REASON).isNull() & (F.size(UNAVAILABLE) > 0))
-    if lacking.isEmpty():
-        return decoded.drop(UNAVAILABLE)
     names = [row[0] for row in lacking.select(F.explode(UNAVAILABLE)).distinct().collect()]
     keys = lacking.select(*key).distinct()
     rest = decoded.join(keys, list(key), "left_anti").unionByName(

@@ -10,6 +10,7 @@ import math
 import time
 import uuid
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -192,17 +193,19 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
         epochs = {manifest.epoch for manifest in manifests}
         decoded = decode(records, versions, spec.values, epochs)
         stored = partial(_stored, spark, spec, applied)
-        with fold(decoded, spec.key, spec.partition_by, stored, applied) as (newest, bad):
-            letters = dead_letter_writer.of_batch(spark, bad, manifests, spec)
-            with cached(newest) as rows:
-                keys = rows.count()
-                failpoints.reached("upsert.before_dead_letters")
-                dead_letters.put(store, spec.pipeline, letters)
-                held.check()
-                failpoints.reached("upsert.before_write")
-                # Hudi refuses a bulk insert without rows.
-                bulk = previous is None and keys > 0
-                operation: Operation = "bulk_insert" if bulk else "upsert"
+        with fold(decoded, spec.key, spec.partition_by, stored, applied) as folded:
+            bad = folded.bad
+            letters = [] if bad is None else dead_letter_writer.of_batch(spark, bad, manifests, spec)
+            keys = folded.newest.count() if folded.keys is None else folded.keys
+            failpoints.reached("upsert.before_dead_letters")
+            dead_letters.put(store, spec.pipeline, letters)
+            held.check()
+            failpoints.reached("upsert.before_write")
+            # Hudi refuses a bulk insert without rows.
+            bulk = previous is None and keys > 0
+            operation: Operation = "bulk_insert" if bulk else "upsert"
+            # A bulk insert reads the rows twice: first to find the ranges.
+            with cached(folded.newest) if bulk else nullcontext(folded.newest) as rows:
                 commit = recovery.write(
                     store,
                     spec.prefix,

@@ -165,10 +165,11 @@ def _apply(
     whole = 0 if completion is None else completion.snapshot_lsn or 0
     boundary = Position(current, streamed=False, lsn=whole).encode()
     with (
-        fold(decoded, table.key, table.partition_by, lambda: table.stored(spark), checkpoint) as (newest, bad),
-        cached(newest.where(F.col(ORDER_COLUMN) >= boundary)) as rows,
+        fold(decoded, table.key, table.partition_by, lambda: table.stored(spark), checkpoint) as folded,
+        cached(folded.newest.where(F.col(ORDER_COLUMN) >= boundary)) as rows,
     ):
-        failed |= {row[OBJECT]: row[REASON] for row in bad.select(OBJECT, REASON).collect()}
+        if folded.bad is not None:
+            failed |= {row[OBJECT]: row[REASON] for row in folded.bad.select(OBJECT, REASON).collect()}
         if rows.isEmpty():
             return None, failed
         held.check()
