@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ from cdc_lake_tests.integration.jobs.landing.landing_topic import Topic
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 from infra.local.stack.attach import load_endpoints
 
-BUCKET = "full-disk"
+BUCKET, _NUMBERS = "full-disk", count(1)
 DISK = "24m"
 LEFT = 96 * 1024
 """Enough for a lease and a manifest, too little for a data file."""
@@ -82,12 +83,14 @@ def small(job_engines: Engines, disk: tuple[Path, SmallDisk]) -> Iterator[tuple[
     with running_stack(home, ("s3",)):
         at = load_endpoints(home)
         secret = at.s3_secret_key.get_secret_value()
-        location = S3Location(BUCKET, at.s3_endpoint, at.region, at.s3_access_key, secret)
+        # S3A keeps the connection of a bucket's name, and pytest can set this fixture up for each type of tables.
+        bucket = f"{BUCKET}-{next(_NUMBERS)}"
+        location = S3Location(bucket, at.s3_endpoint, at.region, at.s3_access_key, secret)
         make_bucket(location)
         hadoop = job_engines.spark.sparkContext._jsc.hadoopConfiguration()  # type: ignore[union-attr]
         for name, value in (("endpoint", at.s3_endpoint), ("access.key", at.s3_access_key), ("secret.key", secret)):
-            hadoop.set(f"fs.s3a.bucket.{BUCKET}.{name}", value)
-        shorten(job_engines.spark, BUCKET)
+            hadoop.set(f"fs.s3a.bucket.{bucket}.{name}", value)
+        shorten(job_engines.spark, bucket)
         yield replace(job_engines, location=location), folder
 
 
@@ -111,12 +114,12 @@ def test_an_upsert_on_a_full_disk_fails_and_applies_all_later(
     small: tuple[Engines, SmallDisk], table_type: TableType, count_trials: CountTrials
 ) -> None:
     engines, disk = small
-    table = LakeTable(engines, "full", COLUMNS, KEY, table_type)
+    table = LakeTable(engines, f"full-{table_type}", COLUMNS, KEY, table_type)
     expected = fill(table, 100, keys=KEYS)
     table.upsert()
     before = timeline.last_commit(table.store, table.spec.prefix)
     changed = fill(table, 10_000, keys=KEYS)
-    with disk.full(), pytest.raises(FAULTS, match="lake/full/orders"):
+    with disk.full(), pytest.raises(FAULTS, match=f"lake/full-{table_type}/orders"):
         table.upsert(replace(table.spec, lease_seconds=2.0))
     assert timeline.last_commit(table.store, table.spec.prefix) == before
     assert rows(table) == expected

@@ -81,7 +81,9 @@ def test_two_targets_have_equal_rows(new_pipeline: NewPipeline, monkeypatch: pyt
         instant = str(cast("list[dict[str, object]]", at_first["commits"])[-1]["instant"])
         assert printed("query", early, "--as-of", instant, "--format", "json") == [{"v": "two"}]
         assert printed("query", early, "--format", "json") == [{"v": "zwei"}]
-    wrong = CliRunner().invoke(app, ("query", "SELECT colour FROM double_cow.goods", "--as-of", first))
+    [of_cow] = printed("table", "show", "double_cow.goods", "-n", "9", "--json")
+    first_of_cow = str(cast("list[dict[str, object]]", of_cow["commits"])[-1]["instant"])
+    wrong = CliRunner().invoke(app, ("query", "SELECT colour FROM double_cow.goods", "--as-of", first_of_cow))
     assert "colour" in getattr(wrong.exception, "user_message", ""), wrong.exception
     changed = printed("changes", "double_mor.goods", "--since", first, "--until", "2999-01-01", "--format", "json")
     assert {row["id"]: row["__deleted"] for row in changed} == {1: False, 2: False, 3: True}
