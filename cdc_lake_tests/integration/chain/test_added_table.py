@@ -31,7 +31,7 @@ from infra.local.stack.stack import Stack
 from infra.local.stack.state_folder import StackHome
 from resources.waiting import until
 
-ROWS, RATE, CHUNK = size(3_000, 100_000), size(50, 200), size(100, 1024)
+ROWS, RATE, CHUNK = size(3_000, 100_000), size(50, 200), size(20, 1024)
 OLD, NEW = "parts", "stores"
 
 
@@ -185,18 +185,26 @@ def test_a_worker_that_is_killed_in_a_chunk_resumes(new_pipeline: NewPipeline, m
         pipeline.materialise("source")
 
         def kill_in_a_chunk() -> None:
-            until(lambda: notified(pipeline, "IN_PROGRESS"), lambda n: n >= 3, seconds=120, what="three chunks")
+            until(
+                lambda: notified(pipeline, "IN_PROGRESS"),
+                lambda n: n >= 3,
+                seconds=120,
+                what="three chunks",
+                pause_seconds=0.05,
+            )
             kill_worker()
 
         killing = threading.Thread(target=kill_in_a_chunk, daemon=True)
         killing.start()
-        with pytest.raises(ContractError):
-            pipeline.materialise("topic")
-        killing.join()
-        assert notified(pipeline, "COMPLETED") == 0, "the worker was killed after the snapshot"
-        with pytest.raises(ContractError, match="Materialise killed/topic/stores_topic"):
-            pipeline.materialise("raw")
-        _stack().up(["connect"])
+        try:
+            with pytest.raises(ContractError):
+                pipeline.materialise("topic")
+            killing.join()
+            assert notified(pipeline, "COMPLETED") == 0, "the worker was killed after the snapshot"
+            with pytest.raises(ContractError, match="Materialise killed/topic/stores_topic"):
+                pipeline.materialise("raw")
+        finally:
+            _stack().up(["connect"])  # other tests need it too
         pipeline.materialise("topic")
     pipeline.land_and_apply()
     check(pipeline, writer)
