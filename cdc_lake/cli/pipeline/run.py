@@ -36,7 +36,7 @@ def run(
     from cdc_lake.profile import resolved, spark
 
     flow, bound = load(pipeline), resolved()
-    systems = continuous.systems(
+    systems = continuous.local_systems(
         flow,
         bound["postgres"],
         bound["kafka"],

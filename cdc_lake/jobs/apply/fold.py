@@ -23,8 +23,8 @@ NULL_PARTITIONS = ("__HIVE_DEFAULT_PARTITION__", r"\N")
 
 @dataclass(frozen=True)
 class Folded:
-    """The rows to write, one for each key; the records that cannot be applied (RECORD_COLUMNS and REASON), None if
-    there are none; and the number of keys, None if it was not counted.
+    """The rows to write, one for each key; the records that cannot be applied (RECORD_COLUMNS and REASON), or None if
+    every record can; and the number of keys, or None if it was not counted.
     """
 
     newest: DataFrame

@@ -66,7 +66,7 @@ def _job(flow: Flow) -> dg.JobDefinition:
         athena: Athena,
     ) -> None:
         owner = f"dagster run {context.run_id}"
-        systems = continuous.systems(flow, postgres, kafka, store, spark, glue, athena, owner)
+        systems = continuous.local_systems(flow, postgres, kafka, store, spark, glue, athena, owner)
         continuous.run(flow, systems, context.instance.report_runless_asset_event, threading.Event())
 
     request = ContinuousRun(flow.name)
@@ -92,7 +92,7 @@ def sensor(flow: Flow, job: dg.JobDefinition) -> dg.SensorDefinition:
         bucket = location(store).store()
         if Epochs(bucket, flow.name).current() is None:
             return dg.SkipReason(f"pipeline {flow.name} has not started: materialise its topics first")
-        # The pauses begin anew after each commit.
+        # After each commit the pauses begin with the shortest one again.
         commits = json.dumps(table_progress.lake_commits(bucket, flow), sort_keys=True)
         digest = hashlib.sha256(commits.encode()).hexdigest()[:12]
         return launch(context, ContinuousRun(flow.name), f"run:{flow.name}:{digest}")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 import dagster as dg
 
@@ -17,10 +19,12 @@ from cdc_lake.pipeline.assets.job_metadata import JobRuns
 from cdc_lake.pipeline.assets.lake import LakeSystems
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.continuous import table_stages
+from cdc_lake.pipeline.continuous.stage_loop import StageLoop
 from cdc_lake.pipeline.continuous.table_stages import TableStages
 from cdc_lake.pipeline.naming import Flow
 from cdc_lake.pipeline.operations.small_landings import SmallLandings
 from resources.athena import Athena
+from resources.errors import ResourceError
 from resources.glue.catalog import GlueCatalog
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
@@ -33,12 +37,15 @@ AT_ONCE = 4
 REPORT_SECONDS = 60.0
 """One materialisation of each asset and minute: one of each commit would be 28,800 a day at three seconds each."""
 _LOOK_SECONDS = 1.0
-"""The interval at which Spark's process is looked at."""
+"""The interval at which Spark's JVM is examined."""
 
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 Report = Callable[[dg.AssetMaterialization | dg.AssetObservation], None]
 
 
-def systems(
+def local_systems(
     flow: Flow,
     postgres: Postgres,
     kafka: Kafka,
@@ -103,32 +110,39 @@ def _drain(stages: list[TableStages]) -> None:
 
 def _report(stages: list[TableStages], systems: LakeSystems, report: Report) -> None:
     for each in stages:
-        for event in _events(each, systems):
-            report(event)
-
-
-def _events(stages: TableStages, systems: LakeSystems) -> Iterator[dg.AssetMaterialization | dg.AssetObservation]:
-    """Yield the events of a table's assets since the last call."""
-    landings, failed = stages.raw.take()
-    if landings:
-        yield _materialisation(raw.result(stages.table, landings, systems.store, systems.jobs))
-    if failed is not None:
-        yield _failure(stages.table.key("raw"), failed)
-    for table, loop in stages.lakes:
-        batches, failed = loop.take()
-        if batches:
+        _report_asset(
+            each.raw,
+            each.table.key("raw"),
+            lambda landings, table=each.table: raw.result(table, landings, systems.store, systems.jobs),  # type: ignore[misc]
+            report,
+        )
+        for table, loop in each.lakes:
             metered = replace(systems, athena=systems.athena.metered(table.database))
-            yield _materialisation(lake.result(table, batches, metered))
-        if failed is not None:
-            yield _failure(table.key("lake"), failed)
+            _report_asset(
+                loop,
+                table.key("lake"),
+                lambda batches, table=table, metered=metered: lake.result(table, batches, metered),  # type: ignore[misc]
+                report,
+            )
 
 
-def _materialisation(result: dg.MaterializeResult[None]) -> dg.AssetMaterialization:
-    if result.asset_key is None:
-        raise AssertionError("the results of the stages have keys")
-    return dg.AssetMaterialization(result.asset_key, metadata=result.metadata)
+def _report_asset(
+    loop: StageLoop[T], key: dg.AssetKey, result: Callable[[list[T]], dg.MaterializeResult[None]], report: Report
+) -> None:
+    """Report an asset's batches and error. If a system does not answer, the batches are left to the next report."""
+    batches, failed = loop.unreported()
+    if failed is not None:
+        report(dg.AssetObservation(key, metadata={"error": dg.MetadataValue.text(_message(failed))}))
+    if not batches:
+        return
+    try:
+        metadata = result(batches).metadata
+    except (ContractError, ResourceError) as error:
+        _log.warning("Cannot report %s yet: %s", key.to_user_string(), _message(error))
+        return
+    report(dg.AssetMaterialization(key, metadata=metadata))
+    loop.reported(len(batches))
 
 
-def _failure(key: dg.AssetKey, error: Exception) -> dg.AssetObservation:
-    message = error.user_message if isinstance(error, ContractError) else str(error)
-    return dg.AssetObservation(key, metadata={"error": dg.MetadataValue.text(message)})
+def _message(error: Exception) -> str:
+    return str(getattr(error, "user_message", error))

@@ -59,11 +59,15 @@ class StageLoop(Generic[T]):
         """Wait for the end of the loop."""
         self._thread.join()
 
-    def take(self) -> tuple[list[T], Exception | None]:
-        """Return what the steps did since the last call, and the newest step's error if it failed."""
+    def unreported(self) -> tuple[list[T], Exception | None]:
+        """Return what the steps did and reported() does not cover, and the newest step's error if it failed."""
         with self._lock:
-            batches, self._batches = self._batches, []
-            return batches, self._error
+            return list(self._batches), self._error
+
+    def reported(self, batches: int) -> None:
+        """Forget the oldest batches: they are reported."""
+        with self._lock:
+            del self._batches[:batches]
 
     def _run(self) -> None:
         failures = 0

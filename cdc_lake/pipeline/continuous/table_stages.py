@@ -59,10 +59,10 @@ def _land(
         nonlocal ends, examined
         found = systems.kafka.end_offsets(table.topic)
         new = sum(end - ends.get(partition, 0) for partition, end in found.items())
-        if new == 0 and time.monotonic() < examined + _EXAMINE_SECONDS:
-            return None
-        # Records that are landed as late as possible wait as long, in fewer and larger batches.
-        if 0 < new <= FEW_OFFSETS and all(loop.busy for _, loop in lakes):
+        recent = time.monotonic() < examined + _EXAMINE_SECONDS
+        # While all targets are busy, records that are landed later wait no longer, in fewer and larger batches. A
+        # target that fails or is slow delays landing only as long as the last one is recent.
+        if recent and (new == 0 or (0 < new <= FEW_OFFSETS and all(loop.busy for _, loop in lakes))):
             return None
         landed = raw.land(table, systems.kafka, systems.store, systems.jobs, systems.owner)
         ends, examined = landed.found.state.ends, time.monotonic()

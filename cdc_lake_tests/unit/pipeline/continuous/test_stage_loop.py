@@ -66,8 +66,9 @@ def test_a_loop_works_when_it_is_woken(work: Work, loops: list[StageLoop[int]]) 
     loop.stop()
     loop.join()
     assert done.is_set()
-    assert loop.take() == ([1, 2, 3], None)
-    assert loop.take() == ([], None)
+    assert loop.unreported() == ([1, 2, 3], None)
+    loop.reported(2)
+    assert loop.unreported() == ([3], None)
 
 
 def test_a_loop_is_busy_from_the_call_until_the_end_of_its_step(loops: list[StageLoop[int]]) -> None:
@@ -94,7 +95,7 @@ def test_a_loop_is_busy_from_the_call_until_the_end_of_its_step(loops: list[Stag
 def test_a_loop_asks_again_after_its_pause(work: Work, loops: list[StageLoop[int]]) -> None:
     loop = start(loops, work, 0.01)
     work.pending.put(7)
-    while not (found := loop.take()[0]):
+    while not (found := loop.unreported()[0]):
         work.asked.get(timeout=BOUND)
     assert found == [7]
 
@@ -104,7 +105,7 @@ def test_a_stopped_loop_does_what_is_left(work: Work, loops: list[StageLoop[int]
     work.pending.put(1)
     loop.stop()
     loop.join()
-    assert loop.take() == ([1], None)
+    assert loop.unreported() == ([1], None)
 
 
 def test_a_failed_step_is_repeated_after_a_pause(
@@ -129,7 +130,7 @@ def test_a_failed_step_is_repeated_after_a_pause(
     loop.stop()
     loop.join()
     assert pauses == [1, 2, 1]
-    assert loop.take()[0] == [5]
+    assert loop.unreported()[0] == [5]
 
 
 def test_an_error_is_kept_until_a_step_succeeds(work: Work, loops: list[StageLoop[int]]) -> None:
@@ -137,7 +138,7 @@ def test_an_error_is_kept_until_a_step_succeeds(work: Work, loops: list[StageLoo
     work.pending.put(error := ContractError("no topic"))
     loop.stop()
     loop.join()
-    assert loop.take() == loop.take() == ([], error)
+    assert loop.unreported() == loop.unreported() == ([], error)
 
 
 def test_steps_of_several_loops_wait_for_each_other(work: Work, loops: list[StageLoop[int]]) -> None:
