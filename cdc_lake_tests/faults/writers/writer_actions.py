@@ -37,10 +37,11 @@ _held = lease.held
 
 
 def _briefly(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - lease.held's own
-    """Call lease.held with at most LEASE_SECONDS."""
+    """Call lease.held with LEASE_SECONDS in place of the default; a duration that a test chose stays."""
     bound_args = inspect.signature(_held).bind(*args, **kwargs)
     bound_args.apply_defaults()
-    bound_args.arguments["seconds"] = min(bound_args.arguments["seconds"], LEASE_SECONDS)
+    if bound_args.arguments["seconds"] == lease.SECONDS:
+        bound_args.arguments["seconds"] = LEASE_SECONDS
     return _held(*bound_args.args, **bound_args.kwargs)
 
 
