@@ -9,7 +9,7 @@ from cdc_lake import profile, reading
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.table import timeline
 from cdc_lake.demo.observe import Observer
-from cdc_lake.pipeline.automation.maintenance_schedules import COMPACTION
+from cdc_lake.pipeline.assets.table_services import COMPACTION
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.naming import STAGES, Flow, TableFlow
 

@@ -8,7 +8,7 @@ from typing import Self
 import dagster as dg
 from pydantic import BaseModel
 
-from cdc_lake.pipeline.assets import dashboard, dataset, lake, raw, source, topic
+from cdc_lake.pipeline.assets import dashboard, dataset, lake, raw, source, table_services, topic
 from cdc_lake.pipeline.automation import continuous_job, dataset_refresh, maintenance_schedules
 from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.automation.sensors import (
@@ -62,6 +62,7 @@ def build(flow: Flow, intervals: SensorIntervals = SensorIntervals()) -> dg.Defi
     datasets, dashboards = upstream_of("dataset", required), upstream_of("dashboard", required)
     assets = [stage.build(table) for table in flow.tables for stage in (source, topic, raw)]
     assets += [lake.build(table) for table in flow.lake_tables]
+    assets += table_services.build(flow)
     assets += [dataset.build(flow, file, datasets) for file in flow.spec.datasets]
     assets += [dashboard.build(flow, file, dashboards) for file in flow.spec.dashboards]
     refresh = []

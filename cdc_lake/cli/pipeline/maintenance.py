@@ -1,4 +1,4 @@
-"""`cdc-lake purge`, `compact` and `cluster PIPELINE`: maintain lake tables now, as the scheduled jobs do."""
+"""`cdc-lake purge`, `compact`, `cluster` and `clean PIPELINE`: maintain lake tables now, as the scheduled jobs do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from cdc_lake.pipeline.automation.maintenance_schedules import Service
+    from cdc_lake.pipeline.assets.table_services import Service
 
 Pipeline = Annotated[str, typer.Argument(help="The pipeline's name.")]
 
@@ -17,27 +17,35 @@ def register(app: typer.Typer) -> None:
     app.command()(purge)
     app.command()(compact)
     app.command()(cluster)
+    app.command()(clean)
 
 
 def purge(pipeline: Pipeline) -> None:
     """Remove tombstones older than the replay window from tables with `deletes: hard`, as the daily job does."""
-    from cdc_lake.pipeline.automation.maintenance_schedules import PURGE
+    from cdc_lake.pipeline.assets.table_services import PURGE
 
     _run(pipeline, PURGE, f"Nothing to purge: no target of pipeline {pipeline} has `deletes: hard`.")
 
 
 def compact(pipeline: Pipeline) -> None:
     """Merge the log files of merge-on-read tables into new base files, as the hourly job does."""
-    from cdc_lake.pipeline.automation.maintenance_schedules import COMPACTION
+    from cdc_lake.pipeline.assets.table_services import COMPACTION
 
     _run(pipeline, COMPACTION, f"Nothing to compact: no target of pipeline {pipeline} has `table_type: mor`.")
 
 
 def cluster(pipeline: Pipeline) -> None:
     """Merge the small files of lake tables into larger ones, as the daily job does."""
-    from cdc_lake.pipeline.automation.maintenance_schedules import CLUSTERING
+    from cdc_lake.pipeline.assets.table_services import CLUSTERING
 
     _run(pipeline, CLUSTERING, None)
+
+
+def clean(pipeline: Pipeline) -> None:
+    """Delete files that only states older than the tables' history need, as each commit and the daily job do."""
+    from cdc_lake.pipeline.assets.table_services import CLEANING
+
+    _run(pipeline, CLEANING, None)
 
 
 def _run(pipeline: str, service: Service, nothing_to_do: str | None) -> None:

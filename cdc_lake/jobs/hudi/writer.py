@@ -205,6 +205,16 @@ class HudiTable:
                 raise
             return instant
 
+    def clean(self, spark: SparkSession) -> int:
+        """Delete the files that no state of the last `history_hours` needs, archive older commits of the timeline.
+
+        Returns the number of deleted files. A commit does the same for its table.
+        """
+        with self._client(spark) as client:
+            cleaned = client.clean()
+            client.archive()
+        return 0 if cleaned is None else int(cleaned.getTotalFilesDeleted())
+
     def _avro_schema(self, spark: SparkSession) -> str:
         """Return the schema of the stored rows, which Hudi's client does not read from the table itself."""
         jvm: Any = spark.sparkContext._jvm

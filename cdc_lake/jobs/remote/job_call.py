@@ -11,12 +11,13 @@ from cdc_lake.contract.errors import ContractError, NotPortableError
 from cdc_lake.jobs import verify
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.landing import land
-from cdc_lake.jobs.maintenance import cluster, compact, purge, replay, sweep
+from cdc_lake.jobs.maintenance import clean, cluster, compact, purge, replay, sweep
 from cdc_lake.jobs.remote import spec_json
 
 Job = Callable[[Any, Any], Any]
 
 JOBS: Mapping[str, Job] = {
+    "clean": clean.run,
     "cluster": cluster.run,
     "compact": compact.run,
     "land": land.run,

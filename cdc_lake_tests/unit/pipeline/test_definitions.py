@@ -122,7 +122,7 @@ def test_every_asset_has_description_owner_and_freshness_policy(repository: dg.R
         node = graph.get(key)
         assert node.description, key
         assert node.kinds, key
-        assert node.group_name == key.path[0], key
+        assert node.group_name == f"{key.path[0]}{'_maintenance' if key.path[1] == 'maintenance' else ''}", key
         assert node.owners, key
         assert isinstance(node.freshness_policy, dg.FreshnessPolicy), key
 
@@ -138,11 +138,11 @@ def test_every_check_sensor_and_job_has_a_description(repository: dg.RepositoryD
     ] == []
 
 
-def test_every_stage_except_dashboards_has_a_check(repository: dg.RepositoryDefinition) -> None:
+def test_every_stage_except_dashboards_and_maintenance_has_a_check(repository: dg.RepositoryDefinition) -> None:
     graph = repository.asset_graph
     checked = {key.asset_key for key in graph.asset_check_keys}
     assert {name(key) for key in graph.get_all_asset_keys() - checked} == {
-        name(key) for key in graph.get_all_asset_keys() if key.path[1] == "dashboard"
+        name(key) for key in graph.get_all_asset_keys() if key.path[1] in {"dashboard", "maintenance"}
     }
 
 

@@ -293,6 +293,10 @@ def test_another_pipeline_requires_only_yaml(tmp_path: Path, monkeypatch: pytest
         "shop/raw/customers_raw": ["shop/topic/customers_topic"],
         "shop/lake/orders_lake": ["shop/raw/orders_raw"],
         "shop/lake/customers_lake": ["shop/raw/customers_raw"],
+        "shop/maintenance/orders_lake_cluster": ["shop/lake/orders_lake"],
+        "shop/maintenance/orders_lake_clean": ["shop/lake/orders_lake"],
+        "shop/maintenance/customers_lake_cluster": ["shop/lake/customers_lake"],
+        "shop/maintenance/customers_lake_clean": ["shop/lake/customers_lake"],
         "shop/dataset/totals": ["shop/lake/customers_lake", "shop/lake/orders_lake"],
         "shop/dataset/countries": ["shop/lake/customers_lake", "shop/lake/orders_lake"],
     }
@@ -309,6 +313,7 @@ def test_another_pipeline_requires_only_yaml(tmp_path: Path, monkeypatch: pytest
         "shop",
         "shop_apply",
         "shop_checks",
+        "shop_clean",
         "shop_cluster",
         "shop_connect",
         "shop_daily_checks",

@@ -11,7 +11,7 @@ import pytest
 from cdc_lake import reading
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.jobs.hudi.writer import TableType
-from cdc_lake.jobs.maintenance import compact
+from cdc_lake.jobs.maintenance import clean, compact
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.naming import Flow, TableFlow
 from cdc_lake.pipeline.spec import TableSpec, TargetSpec
@@ -79,3 +79,13 @@ def test_each_state_of_an_artist_can_be_read(new_table: NewTable, table_type: Ta
     oldest = str(refused.value).partition("commit ")[2][:17]
     assert state(oldest) == ("state 6", False)
     assert state() == ("state 7", False)
+
+    # A table that is not written any more is cleaned by the service.
+    table.make_older(timedelta(hours=spec.history_hours, minutes=1))
+    report = clean.run(spark, clean.CleanSpec(spec))
+    assert report.files_deleted > 0
+    assert report.bytes_deleted > 0
+    with pytest.raises(ContractError, match="the oldest state of the table"):
+        state(instants[-1])
+    assert state() == ("state 7", False)
+    assert clean.run(spark, clean.CleanSpec(spec)).files_deleted == 0

@@ -1,4 +1,4 @@
-"""The jobs that purge tombstones of hard deletes, compact merge-on-read tables, and cluster small files."""
+"""The jobs of table services: which tables they serve, when, and what their assets report."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 import dagster as dg
 
 from cdc_lake.contract.table import timeline
-from cdc_lake.jobs.maintenance import cluster, compact, purge
+from cdc_lake.jobs.maintenance import clean, cluster, compact, purge
 from cdc_lake.jobs.remote import job_call
 from cdc_lake.pipeline import component
+from cdc_lake.pipeline.assets import table_services
 from cdc_lake.pipeline.automation import maintenance_schedules
 from cdc_lake.pipeline.loading import load
 from cdc_lake_tests.fakes.dagster import QUIET, bound
@@ -22,10 +23,10 @@ from cdc_lake_tests.fakes.shop.shop_pipeline import YAML, write_shop
 HARD = YAML.replace("database: shop_lake\n", "database: shop_lake\n      deletes: hard\n")
 
 
-def observations(
-    shop: Shop, built: dg.Definitions, job: str, sparks: Mapping[Callable[..., Any], Any], asset: dg.AssetKey
-) -> list[dg.AssetObservation]:
-    """Run a job, which must succeed, with fakes of the Spark jobs, and return the asset's observations."""
+def materialisation(
+    shop: Shop, built: dg.Definitions, job: str, sparks: Mapping[Callable[..., Any], Any], name: str
+) -> dg.AssetMaterialization:
+    """Run a job, which must succeed, with fakes of the Spark jobs, and return the asset's materialisation."""
     definitions = dg.Definitions(
         jobs=built.jobs,
         assets=built.assets,
@@ -33,9 +34,14 @@ def observations(
         resources=bound(**{**shop.resources, "spark": FakeSpark(sparks)}),
     )
     with dg.DagsterInstance.ephemeral() as instance:
-        assert definitions.resolve_job_def(job).execute_in_process(instance=instance, run_config=QUIET).success
-        records = instance.fetch_observations(asset, limit=9).records
-    return [each.asset_observation for each in records if each.asset_observation is not None]
+        run = definitions.resolve_job_def(job).execute_in_process(instance=instance, run_config=QUIET)
+    assert run.success
+    [found] = [
+        event.step_materialization_data.materialization
+        for event in run.get_asset_materialization_events()
+        if event.asset_key == dg.AssetKey(["shop", "maintenance", name])
+    ]
+    return found
 
 
 def scheduled(built: dg.Definitions) -> dict[str, dg.ScheduleDefinition]:
@@ -59,12 +65,13 @@ def test_a_schedule_starts_no_run_before_a_table_is_materialised(shop: Shop, tmp
 
 
 def test_the_job_of_each_service_can_run_on_emr() -> None:
-    assert {service.job for service in maintenance_schedules.SERVICES} <= set(job_call.JOBS.values())
+    assert {service.job for service in table_services.SERVICES} <= set(job_call.JOBS.values())
 
 
-def test_copy_on_write_with_soft_deletes_is_only_clustered(shop: Shop) -> None:
-    assert [job.name for job in maintenance_schedules.jobs(shop.flow)] == ["shop_cluster"]
-    assert [schedule.name for schedule in maintenance_schedules.schedules(shop.flow)] == ["shop_cluster_daily"]
+def test_copy_on_write_with_soft_deletes_is_only_clustered_and_cleaned(shop: Shop) -> None:
+    assert [job.name for job in maintenance_schedules.jobs(shop.flow)] == ["shop_cluster", "shop_clean"]
+    names = [schedule.name for schedule in maintenance_schedules.schedules(shop.flow)]
+    assert names == ["shop_cluster_daily", "shop_clean_daily"]
 
 
 def test_tables_with_hard_deletes_are_purged_daily(shop: Shop, tmp_path: Path) -> None:
@@ -80,12 +87,12 @@ def test_tables_with_hard_deletes_are_purged_daily(shop: Shop, tmp_path: Path) -
     schedule = scheduled(built)["shop_purge_daily"]
     assert schedule.job_name == "shop_purge"
     assert schedule.default_status == dg.DefaultScheduleStatus.RUNNING
-    [observation, *_] = observations(shop, built, "shop_purge", {purge.run: purged}, flow.tables[0].key("lake"))
+    purging = materialisation(shop, built, "shop_purge", {purge.run: purged}, "orders_lake_purge")
     assert sorted((spec.table.table, spec.window_seconds) for spec in specs) == [
         ("customers", 12 * 3600),
         ("orders", 12 * 3600),
     ]
-    assert observation.metadata["purged"].value == 7
+    assert purging.metadata["purged"].value == 7
 
 
 def test_merge_on_read_tables_are_compacted_hourly(shop: Shop, tmp_path: Path) -> None:
@@ -101,14 +108,12 @@ def test_merge_on_read_tables_are_compacted_hourly(shop: Shop, tmp_path: Path) -
 
     built = component.build(flow)
     assert scheduled(built)["shop_compact_hourly"].job_name == "shop_compact"
-    [observation, *_] = observations(
-        shop, built, "shop_compact", {compact.run: compacted}, dg.AssetKey(["shop", "lake", "log", "orders_log"])
-    )
+    compaction = materialisation(shop, built, "shop_compact", {compact.run: compacted}, "orders_log_compact")
     assert sorted((spec.table.table, spec.table.target, spec.table.table_type) for spec in specs) == [
         ("customers", "log", "mor"),
         ("orders", "log", "mor"),
     ]
-    assert observation.metadata["bytes_rewritten"].value == 99
+    assert compaction.metadata["bytes_rewritten"].value == 99
 
 
 def test_all_tables_are_clustered_daily(shop: Shop) -> None:
@@ -122,8 +127,17 @@ def test_all_tables_are_clustered_daily(shop: Shop) -> None:
     built = component.build(shop.flow)
     assert scheduled(built)["shop_cluster_daily"].job_name == "shop_cluster"
     jobs = {cluster.run: clustered}
-    [orders, *_] = observations(shop, built, "shop_cluster", jobs, shop.flow.tables[0].key("lake"))
+    orders = materialisation(shop, built, "shop_cluster", jobs, "orders_lake_cluster")
     assert (orders.metadata["file_slices"].value, orders.metadata["bytes_rewritten"].value) == (2, 99)
-    [customers, *_] = observations(shop, built, "shop_cluster", jobs, shop.flow.tables[1].key("lake"))
+    customers = materialisation(shop, built, "shop_cluster", jobs, "customers_lake_cluster")
     assert customers.metadata["bytes_rewritten"].value == 0
     assert sorted(spec.table.table for spec in specs) == ["customers", "customers", "orders", "orders"]
+
+
+def test_all_tables_are_cleaned_daily(shop: Shop) -> None:
+    built = component.build(shop.flow)
+    assert scheduled(built)["shop_clean_daily"].job_name == "shop_clean"
+    jobs = {clean.run: lambda _: clean.CleanReport(3, 4096, 2, 0.5)}
+    cleaning = materialisation(shop, built, "shop_clean", jobs, "orders_lake_clean")
+    assert cleaning.metadata["result"].value == "3 files with 4096 bytes deleted, 2 commits archived"
+    assert (cleaning.metadata["bytes_deleted"].value, cleaning.metadata["commits_archived"].value) == (4096, 2)

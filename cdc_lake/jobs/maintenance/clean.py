@@ -1,0 +1,55 @@
+"""clean: delete the files that only states older than a table's history need, and archive their commits.
+
+Each commit does this for its table. A table that is not written any more would keep its old files forever.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from cdc_lake.contract.objects.store import ObjectStore
+from cdc_lake.contract.table import history, lease
+from cdc_lake.jobs.apply.upsert import UpsertSpec
+from cdc_lake.jobs.executor_errors import contract_errors
+from cdc_lake.jobs.hudi import recovery
+
+
+@dataclass(frozen=True)
+class CleanSpec:
+    """The table to clean."""
+
+    table: UpsertSpec
+
+
+@dataclass(frozen=True)
+class CleanReport:
+    """The result of one run. An archived commit is in the table's archive and not in its timeline any more."""
+
+    files_deleted: int
+    bytes_deleted: int
+    commits_archived: int
+    seconds: float
+
+
+@contract_errors()
+def run(spark: SparkSession, spec: CleanSpec) -> CleanReport:
+    """Clean the table; the next run completes an interrupted one. Raises LeaseHeldError."""
+    started = time.monotonic()
+    table = spec.table
+    store = table.location.store()
+    with lease.held(store, table.lease_key, table.owner, table.lease_seconds, table.lease_wait_seconds):
+        if recovery.recover(spark, store, table.prefix, table.hudi_table()) is None:
+            return CleanReport(0, 0, 0, time.monotonic() - started)
+        stored, commits = _data_bytes(store, table.prefix), len(history.commits(store, table.prefix))
+        deleted = table.hudi_table().clean(spark)
+        freed = stored - _data_bytes(store, table.prefix)
+        archived = commits - len(history.commits(store, table.prefix))
+    return CleanReport(deleted, freed, archived, time.monotonic() - started)
+
+
+def _data_bytes(store: ObjectStore, prefix: str) -> int:
+    """Return the bytes of the table's data files."""
+    return sum(item.size for item in store.scan(prefix) if "/.hoodie/" not in item.key)

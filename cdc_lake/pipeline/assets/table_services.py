@@ -1,0 +1,167 @@
+"""The assets of table services, which depend on the lake tables that they maintain: a purge of old tombstones, the
+compaction of log files, the clustering of small files, and the cleaning of old files and commits.
+
+automation/maintenance_schedules.py has their jobs and schedules.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Literal
+
+import dagster as dg
+
+from cdc_lake.contract.objects.store import S3Location
+from cdc_lake.jobs.maintenance import clean, cluster, compact, purge
+from cdc_lake.jobs.maintenance.clean import CleanReport, CleanSpec
+from cdc_lake.jobs.maintenance.cluster import ClusterReport, ClusterSpec
+from cdc_lake.jobs.maintenance.compact import CompactReport, CompactSpec
+from cdc_lake.jobs.maintenance.purge import PurgeReport
+from cdc_lake.pipeline.assets import standard_metadata
+from cdc_lake.pipeline.assets.job_metadata import JobRuns
+from cdc_lake.pipeline.bucket_location import location
+from cdc_lake.pipeline.naming import SPARK_POOL, Flow, TableFlow
+from cdc_lake.pipeline.spec import seconds
+from resources.object_store import ObjectStore
+from resources.spark.job_interface import SparkJobs
+
+STAGE = "maintenance"
+_LATE_PERIODS = 2.5
+"""An asset is late when its service has not run for this many of its periods."""
+
+
+@dataclass(frozen=True)
+class Service:
+    """A table service: its schedule, the tables that need it, and what it runs for a table."""
+
+    name: str
+    cron: str
+    period: Literal["hourly", "daily"]
+    description: str
+    """What it does, in the third person."""
+    needed: Callable[[TableFlow], bool]
+    job: Callable[[Any, Any], Any]
+    spec: Callable[[TableFlow, S3Location, str], Any]
+    """Returns the job's spec for a table, a bucket and the owner of the lease."""
+    result: Callable[[Any], tuple[str, Mapping[str, str | int | float]]]
+    """Returns what a report says, as text and as metadata."""
+
+    def tables(self, flow: Flow) -> list[TableFlow]:
+        """Return the tables of a pipeline that need the service."""
+        return [table for table in flow.lake_tables if self.needed(table)]
+
+    def key(self, table: TableFlow) -> dg.AssetKey:
+        """Return the key of its asset for a table: `[<pipeline>, maintenance, <table>_<target>_<service>]`."""
+        return table.pipeline.key(STAGE, f"{table.key('lake').path[-1]}_{self.name}")
+
+
+def _purged(report: PurgeReport) -> tuple[str, Mapping[str, str | int | float]]:
+    text = (
+        f"{report.purged} tombstones purged in commit {report.instant}"
+        if report.instant
+        else f"nothing purged, {report.why}"
+    )
+    return text, {"purged": report.purged, "purged_to": report.purged_to or "", "seconds": report.seconds}
+
+
+def _compacted(report: CompactReport) -> tuple[str, Mapping[str, str | int | float]]:
+    return _rewritten(report, "nothing compacted, there are no log files")
+
+
+def _clustered(report: ClusterReport) -> tuple[str, Mapping[str, str | int | float]]:
+    return _rewritten(report, "nothing clustered, no partition has several small files")
+
+
+def _rewritten(report: CompactReport | ClusterReport, nothing: str) -> tuple[str, Mapping[str, str | int | float]]:
+    commit = report.commit
+    if commit is None:
+        return nothing, {"bytes_rewritten": 0, "seconds": report.seconds}
+    text = f"{commit.files_written} base files with {commit.rows_written} rows written in commit {commit.instant}"
+    facts = {"file_slices": commit.files_written, "bytes_rewritten": commit.bytes_written, "seconds": report.seconds}
+    return text, facts
+
+
+def _cleaned(report: CleanReport) -> tuple[str, Mapping[str, str | int | float]]:
+    text = (
+        f"{report.files_deleted} files with {report.bytes_deleted} bytes deleted, {report.commits_archived} commits "
+        "archived"
+    )
+    facts = {
+        "files_deleted": report.files_deleted,
+        "bytes_deleted": report.bytes_deleted,
+        "commits_archived": report.commits_archived,
+        "seconds": report.seconds,
+    }
+    return text, facts
+
+
+PURGE = Service(
+    name="purge",
+    cron="17 3 * * *",
+    period="daily",
+    description="Removes tombstones that are older than the replay window",
+    needed=lambda table: table.target.deletes == "hard",
+    job=purge.run,
+    spec=lambda table, where, owner: table.purge_spec(where, owner),
+    result=_purged,
+)
+COMPACTION = Service(
+    name="compact",
+    cron="47 * * * *",
+    period="hourly",
+    description="Merges log files into new base files, which readers of base files only need to see the changes",
+    needed=lambda table: table.target.table_type == "mor",
+    job=compact.run,
+    spec=lambda table, where, owner: CompactSpec(table.upsert_spec(where, owner)),
+    result=_compacted,
+)
+CLUSTERING = Service(
+    name="cluster",
+    cron="23 4 * * *",
+    period="daily",
+    description="Merges small files into larger ones, which queries read faster",
+    needed=lambda _: True,
+    job=cluster.run,
+    spec=lambda table, where, owner: ClusterSpec(table.upsert_spec(where, owner)),
+    result=_clustered,
+)
+CLEANING = Service(
+    name="clean",
+    cron="53 4 * * *",
+    period="daily",
+    description="Deletes files that only states older than the table's history need, and archives their commits; a "
+    "table that does not change any more needs it, since a commit does the same",
+    needed=lambda _: True,
+    job=clean.run,
+    spec=lambda table, where, owner: CleanSpec(table.upsert_spec(where, owner)),
+    result=_cleaned,
+)
+SERVICES = (PURGE, COMPACTION, CLUSTERING, CLEANING)
+
+
+def build(flow: Flow) -> Sequence[dg.AssetsDefinition]:
+    """Return an asset for each service and each table that needs it."""
+    return [_asset(table, service) for service in SERVICES for table in service.tables(flow)]
+
+
+def _asset(table: TableFlow, service: Service) -> dg.AssetsDefinition:
+    @dg.asset(
+        key=service.key(table),
+        deps=[table.key("lake")],
+        description=f"{service.description}: {table.database}.{table.name}, {service.period}.",
+        kinds={"hudi", "pyspark"},
+        group_name=f"{table.pipeline.name}_{STAGE}",
+        owners=table.pipeline.spec.owners,
+        tags=table.tags(STAGE),
+        pool=SPARK_POOL,
+        freshness_policy=dg.FreshnessPolicy.time_window(_LATE_PERIODS * timedelta(seconds=seconds(service.period))),
+    )
+    def maintained(
+        context: dg.AssetExecutionContext, store: ObjectStore, spark: dg.ResourceParam[SparkJobs]
+    ) -> dg.MaterializeResult[None]:
+        jobs = JobRuns(spark)
+        report = jobs.run(service.job, service.spec(table, location(store), f"dagster run {context.run.run_id}"))
+        text, facts = service.result(report)
+        return dg.MaterializeResult(metadata={**standard_metadata.values({"result": text, **facts}), **jobs.metadata()})
+
+    return maintained
