@@ -22,18 +22,21 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 import psycopg2
 from psycopg2.extensions import make_dsn
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import stage_lag
 from cdc_lake.instance import dagster_home, instance
+from cdc_lake.pipeline.loading import load
 from cdc_lake.profile import resolved
 from cdc_lake_tests.helpers.source_changes.order_traffic import Traffic
 
@@ -49,7 +52,7 @@ STARTUP_SECONDS = 180.0
 
 @dataclass
 class Markers:
-    """The times when the markers 0, 1, … were committed and seen, by the clock of this machine."""
+    """The times when the markers 0, 1, … were committed and seen, in seconds since 1970."""
 
     committed: list[float] = field(default_factory=list)
     seen: list[float] = field(default_factory=list)
@@ -63,14 +66,14 @@ class Markers:
                 day = FIRST_DAY + timedelta(days=len(self.committed))
                 with connection, connection.cursor() as cursor:
                     cursor.execute("update datalake.orders set shipped_date = %s where order_id = %s", (day, ORDER))
-                self.committed.append(time.monotonic())
+                self.committed.append(time.time())
 
     def read(self, query: Callable[[], date | None], until: Callable[[], bool]) -> None:
         """Query every 250 ms until `until` returns true; record which markers are visible."""
         while not until():
-            started = time.monotonic()
+            started = time.time()
             day = query()
-            now = time.monotonic()
+            now = time.time()
             self.queries.append(now - started)
             visible = 0 if day is None or day < FIRST_DAY else (day - FIRST_DAY).days + 1
             self.seen += [now] * (visible - len(self.seen))
@@ -78,7 +81,7 @@ class Markers:
 
     def latencies(self) -> list[float]:
         """Return the seconds from commit to visibility of each marker; for those not visible yet, their age."""
-        now = time.monotonic()
+        now = time.time()
         seen = [*self.seen, *[now] * (len(self.committed) - len(self.seen))]
         return [at - committed for committed, at in zip(self.committed, seen, strict=False)]
 
@@ -123,7 +126,15 @@ def measure(minutes: float, rate: float) -> dict[str, float]:
         "max": max(settled),
         "query_p50": statistics.median(markers.queries),
         "runs": len(runs),
+        **{f"p50 {name}": value for name, value in stage_lag.medians(_settled_times(found, markers)).items()},
     }
+
+
+def _settled_times(found: Mapping[str, Any], markers: Markers) -> list[stage_lag.Times]:
+    times = stage_lag.of_changes(
+        load("northwind").tables[0], found, {"order_id": ORDER}, markers.committed, markers.seen
+    )
+    return times[len(markers.committed) // 4 :]
 
 
 def main() -> int:
