@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lake.contract.objects import raw_objects
 from cdc_lake.contract.objects.manifest import LandedObject, Manifest
-from cdc_lake.contract.objects.store import S3Location
+from cdc_lake.contract.objects.store import ObjectStore, S3Location
 
 RECORD_SCHEMA = "epoch int, object string, partition int, offset bigint, value binary"
 RECORD_ARROW_SCHEMA = pa.schema(
@@ -30,32 +30,37 @@ def read(spark: SparkSession, location: S3Location, manifests: Sequence[Manifest
 
     The job fails with ObjectDamagedError if an object is missing or differs from its manifest.
     """
-    tasks = [(manifest.epoch, item.model_dump_json()) for manifest in manifests for item in manifest.objects]
-    cores = spark.sparkContext.defaultParallelism
-    slices = max(1, min(len(tasks), cores * 4))
-    listed = spark.createDataFrame(tasks, "epoch int, item string").repartition(slices)
-    return listed.mapInArrow(_Reader(location), RECORD_SCHEMA)
+    items = [(manifest.epoch, item) for manifest in manifests for item in manifest.objects]
+    slices = max(1, min(len(items), spark.sparkContext.defaultParallelism * 4))
+    # The number of a slice is its only row: distributing the items themselves would be a Spark job of its own.
+    numbers = spark.range(0, slices, 1, slices)
+    return numbers.mapInArrow(_Reader(location, [items[number::slices] for number in range(slices)]), RECORD_SCHEMA)
 
 
 @dataclass(frozen=True)
 class _Reader:
     location: S3Location
+    slices: Sequence[Sequence[tuple[int, LandedObject]]]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         store = self.location.store()
         for batch in batches:
-            for row in batch.to_pylist():
-                item = LandedObject.model_validate_json(row["item"])
-                records = list(raw_objects.records(store, item))
-                for start in range(0, len(records), _BATCH_ROWS):
-                    part = records[start : start + _BATCH_ROWS]
-                    yield pa.RecordBatch.from_arrays(
-                        [
-                            pa.array([row["epoch"]] * len(part), pa.int32()),
-                            pa.array([item.key] * len(part), pa.string()),
-                            pa.array([item.partition] * len(part), pa.int32()),
-                            pa.array([offset for offset, _ in part], pa.int64()),
-                            pa.array([value for _, value in part], pa.binary()),
-                        ],
-                        schema=RECORD_ARROW_SCHEMA,
-                    )
+            for number in batch.column("id").to_pylist():
+                for epoch, item in self.slices[number]:
+                    yield from self._records(store, epoch, item)
+
+    @staticmethod
+    def _records(store: ObjectStore, epoch: int, item: LandedObject) -> Iterator[pa.RecordBatch]:
+        records = list(raw_objects.records(store, item))
+        for start in range(0, len(records), _BATCH_ROWS):
+            part = records[start : start + _BATCH_ROWS]
+            yield pa.RecordBatch.from_arrays(
+                [
+                    pa.array([epoch] * len(part), pa.int32()),
+                    pa.array([item.key] * len(part), pa.string()),
+                    pa.array([item.partition] * len(part), pa.int32()),
+                    pa.array([offset for offset, _ in part], pa.int64()),
+                    pa.array([value for _, value in part], pa.binary()),
+                ],
+                schema=RECORD_ARROW_SCHEMA,
+            )

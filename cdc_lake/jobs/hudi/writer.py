@@ -5,6 +5,8 @@ A change of a merge-on-read table goes to a log file beside the base file with i
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,6 +34,11 @@ _CALLBACK_SERVER = Lock()
 # If all files are replaced, the new column types need not be readable from the old ones. Hudi's check depends on this
 # option despite the option's name; no column is dropped.
 _OVERWRITE_OPTIONS = {"hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true"}
+_CLEAN_SECONDS = 600.0
+"""A process that commits every few seconds cleans a table at this interval: planning a clean costs two Spark jobs."""
+_NO_CLEAN = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
+_cleaned: dict[str, float] = {}
+"""When this process has cleaned each table (time.monotonic()), by URI."""
 _FILES_MERGED = 16
 """A clustering's file has up to this many times the bytes of a small one: small enough to be rewritten by an upsert."""
 _KEYGEN = "org.apache.hudi.keygen."
@@ -112,8 +119,11 @@ class HudiTable:
         gateway: Any = spark.sparkContext._gateway
         with _CALLBACK_SERVER:
             ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+        started = time.monotonic()
+        cleans = started >= _cleaned.get(self.uri, -math.inf) + _CLEAN_SECONDS
         options = {
             **self.options(),
+            **({} if cleans else _NO_CLEAN),
             "hoodie.datasource.write.operation": operation,
             **(_OVERWRITE_OPTIONS if operation == "insert_overwrite_table" else {}),
             CHECKPOINT_KEY: checkpoint.model_dump_json(),
@@ -140,6 +150,8 @@ class HudiTable:
             if store_errors.store_error(str(error)) is None:
                 check()  # raises LeaseLostError if that is why Hudi found a changed table
             raise
+        if cleans:
+            _cleaned[self.uri] = started
 
     def _nullified(self, rows: DataFrame) -> DataFrame:
         kept = {name.lower() for name in (*self.key, *self.partition_by)}
