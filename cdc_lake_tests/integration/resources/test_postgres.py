@@ -106,7 +106,7 @@ def test_a_publication_is_created_and_extended(source: Source) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("alter publication {name} set (publish = 'insert, update')", "doesn't publish delete"),
+        ("alter publication {name} set (publish = 'insert, update')", "does not publish delete"),
         ("alter publication {name} set table {name}.ev where (id > 1)", "row filter or a column list on .*ev"),
         ("alter publication {name} set table {name}.ev (id)", "row filter or a column list on .*ev"),
     ],

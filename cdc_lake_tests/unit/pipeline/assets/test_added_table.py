@@ -168,14 +168,16 @@ def test_a_table_that_was_left_out_for_a_while_needs_a_resnapshot(shop: Shop, ru
 def test_a_topic_with_records_needs_a_resnapshot(shop: Shop, run: Runner) -> None:
     shop.kafka.make(shop.customers.topic)
     shop.kafka.send(shop.customers.topic, b"{}")
-    with pytest.raises(Exception, match=r"customers has records already: .* Run `cdc-lake resnapshot shop`"):
+    with pytest.raises(Exception, match=r"customers already has records: .* Run `cdc-lake resnapshot shop`"):
         run("topic")
     assert current(shop).joins == {}
 
 
 def test_a_first_snapshot_has_to_be_complete(shop: Shop, run: Runner) -> None:
     shop.bucket.delete([object_names.epoch_key("shop", 0, "complete")])
-    with pytest.raises(Exception, match=r"its first snapshot is not complete\. Take the table out of the YAML"):
+    with pytest.raises(
+        Exception, match=r"the pipeline's first snapshot is not complete\. Remove the table from the YAML"
+    ):
         run("topic")
 
 

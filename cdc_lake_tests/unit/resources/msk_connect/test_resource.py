@@ -214,18 +214,20 @@ def test_a_connector_is_deleted_with_or_without_its_offsets(aws: Served, setting
 
 
 def test_a_connector_without_a_worker_configuration_is_rejected(aws: Served, settings: ConnectSettings) -> None:
-    with pytest.raises(ConnectorConfigInvalid, match=r"other has no worker configuration.* shop, shop-two"):
+    with pytest.raises(
+        ConnectorConfigInvalid, match=r"connector other: it has no worker configuration.* shop, shop-two"
+    ):
         connect(aws, settings).put("other", CONFIG)
 
 
 def test_a_worker_configuration_without_an_offsets_topic_is_rejected(aws: Served, settings: ConnectSettings) -> None:
     without_offsets_topic = workers(aws, "bare", "key.converter=org.apache.kafka.connect.json.JsonConverter\n")
-    with pytest.raises(ConnectorConfigInvalid, match=r"bare.* names no offset\.storage\.topic"):
+    with pytest.raises(ConnectorConfigInvalid, match=r"bare.* does not set offset\.storage\.topic"):
         connect(aws, settings, worker_configurations={"shop": without_offsets_topic}).offsets("shop")
 
 
 def test_a_class_without_a_plugin_is_named(aws: Served, settings: ConnectSettings) -> None:
-    with pytest.raises(ConnectorConfigInvalid, match=r"has the class io\.lenses\.Sink, .* plugins for io\.debezium"):
+    with pytest.raises(ConnectorConfigInvalid, match=r"its class io\.lenses\.Sink\. .* has io\.debezium"):
         connect(aws, settings).put("shop", {"connector.class": "io.lenses.Sink"})
 
 
