@@ -12,7 +12,7 @@ DATABASE = "moma"
 SCHEMA = "public"
 TABLES = ("artists", "artworks")
 DELIMITER = "|"
-"""Of the museum's files."""
+"""The delimiter of the museum's files."""
 MARK = "The MoMA sample of cdc-lake"
 """The comment of both tables, without which `unload` drops nothing."""
 SCHEMA_SQL = Path(__file__).with_name("schema.sql")

@@ -1,4 +1,4 @@
-"""The MoMA demo's changes at the source: an artwork's year, and five updates and a delete of an artist.
+"""The changes that the MoMA demo makes at the source: to an artwork's year, and six to an artist.
 
 Each function makes one change in one transaction, as an application would.
 """
@@ -23,7 +23,7 @@ ARTIST_UPDATES: tuple[tuple[str, object], ...] = (
     ("nationality", "American"),
     ("name", "Belkis Ayón Manso"),
 )
-"""Columns with their new values, one for each update; the lake's partition of the row changes with the nationality."""
+"""The column and the new value of each update. A new nationality also moves the row to another lake partition."""
 
 
 def set_artwork_year(conn: connection, year: int) -> tuple[int, bool]:
@@ -36,14 +36,14 @@ def set_artwork_year(conn: connection, year: int) -> tuple[int, bool]:
         row = cur.fetchone()
         if row is None:
             raise LoadError(f"Cannot change {TITLE!r}: it is not in artworks. Load the MoMA sample first.")
-        artwork_id, before = row
-        if before != year:
+        artwork_id, old_year = row
+        if old_year != year:
             cur.execute("UPDATE artworks SET date = %s WHERE artwork_id = %s", (year, artwork_id))
-    return int(artwork_id), before != year
+    return int(artwork_id), old_year != year
 
 
 def restore_artist(conn: connection) -> bool:
-    """Give the demo's artist the values of the sample; return whether the row changed."""
+    """Insert or reset the demo's artist with the sample's values; return whether the row changed."""
     columns = [sql.Identifier(name) for name in ARTIST_COLUMNS]
     names = sql.SQL(", ").join(columns)
     new = sql.SQL(", ").join(sql.SQL("excluded.{}").format(column) for column in columns)
@@ -68,6 +68,6 @@ def update_artist(conn: connection, column: str, value: object) -> None:
 
 
 def delete_artist(conn: connection) -> None:
-    """Delete the demo's artist; the artworks stay."""
+    """Delete the demo's artist, but not the artist's artworks."""
     with conn, conn.cursor() as cur:
         cur.execute("DELETE FROM artists WHERE artist_id = %s", (ARTIST_ID,))
