@@ -52,7 +52,7 @@ class Database(Part):
 
 
 class Kafka(Part):
-    """MSK; `serverless` ignores everything about brokers."""
+    """MSK; with `serverless` the settings of brokers have no effect."""
 
     kind: Literal["provisioned", "serverless"]
     version: Annotated[str, Field(pattern=r"^\d+\.\d+(\.\d+|\.x)(\.kraft)?$")] = "3.9.x"
