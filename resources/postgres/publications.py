@@ -71,7 +71,7 @@ def ensure_publication(connection: Connection, name: str, tables: Iterable[Table
     """Create the publication, or add missing tables to it; other tables stay in it.
 
     Raises:
-        TableMissing: one of the tables doesn't exist.
+        TableMissing: one of the tables does not exist.
         PublicationConflict: the publication exists and does not publish all operations, rows and columns of them.
     """
     wanted = tuple(dict.fromkeys(tables))
