@@ -1,14 +1,14 @@
-"""Measure how long a committed change takes until Athena SQL shows it: Northwind's default YAML.
+"""Measure the time from a commit at the source until an Athena query returns the change, with Northwind's YAML.
 
-Starts a separate stack, materialises the graph, starts `cdc-lake dev` (its sensors launch runs), or with `--continuous`
-`cdc-lake run northwind`, and writes at a constant rate. Once a second a
-marker is committed: the shipped date of one order that the other traffic does not change. A query every 250 ms reads
-that date. A marker's latency is the time from its commit to the first answer that contains it or a later one.
+Starts a separate stack and materialises all assets. Then it starts `cdc-lake dev`, whose sensors launch runs, or with
+`--continuous` `cdc-lake run northwind`. Meanwhile it changes orders at a constant rate. Once a second it commits a
+marker: a new shipped date of one order that the other traffic does not change. Every 250 ms a query reads that date. A
+marker's latency is the time from its commit to the first result that contains this marker or a later one.
 
     python -m benchmarks.freshness --minutes 8
     python -m benchmarks.freshness --minutes 3 --rate 200 --continuous
 
-The baseline, in the same run, is the query's own time, which is part of each latency.
+Each latency includes the duration of a query, which is reported as `query_p50`.
 """
 
 from __future__ import annotations
@@ -47,12 +47,11 @@ FIRST_DAY = date(2000, 1, 1)
 QUERY = f"SELECT shipped_date FROM datalake.cdc_events WHERE order_id = {ORDER}"  # noqa: S608 - a constant
 QUERY_SECONDS = 0.25
 MARKER_SECONDS = 1.0
-STARTUP_SECONDS = 180.0
 
 
 @dataclass
 class Markers:
-    """The times when the markers 0, 1, … were committed and seen, in seconds since 1970."""
+    """The times at which the markers 0, 1, … were committed and first seen, in seconds since 1970."""
 
     committed: list[float] = field(default_factory=list)
     seen: list[float] = field(default_factory=list)
@@ -80,7 +79,7 @@ class Markers:
             time.sleep(max(0.0, QUERY_SECONDS - (now - started)))
 
     def latencies(self) -> list[float]:
-        """Return the seconds from commit to visibility of each marker; for those not visible yet, their age."""
+        """Return for each marker the seconds from its commit until it was visible, or until now if it is not."""
         now = time.time()
         seen = [*self.seen, *[now] * (len(self.committed) - len(self.seen))]
         return [at - committed for committed, at in zip(self.committed, seen, strict=False)]
@@ -93,8 +92,8 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 def measure(minutes: float, rate: float) -> dict[str, float]:
     """Write and read for `minutes`; return the results by name."""
-    found = resolved()
-    postgres, athena = found["postgres"], found["athena"]
+    resources = resolved()
+    postgres, athena = resources["postgres"], resources["athena"]
     dsn = make_dsn(
         host=postgres.host, port=postgres.port, user=postgres.user, password=postgres.password, dbname="devdb"
     )
@@ -103,20 +102,20 @@ def measure(minutes: float, rate: float) -> dict[str, float]:
         threading.Thread(target=markers.write, args=(dsn, stop)),
         threading.Thread(target=traffic.run, args=(stop.is_set,)),
     ]
-    began = time.time()
-    ends = time.monotonic() + minutes * 60
+    started_at = time.time()
+    end = time.monotonic() + minutes * 60
     for thread in threads:
         thread.start()
     try:
-        markers.read(lambda: athena.query(QUERY).rows[0][0], lambda: time.monotonic() > ends)
+        markers.read(lambda: athena.query(QUERY).rows[0][0], lambda: time.monotonic() > end)
     finally:
         stop.set()
         for thread in threads:
             thread.join()
     latencies = markers.latencies()
-    settled = latencies[len(latencies) // 4 :]  # without the first runs, which start without caches
+    settled = latencies[len(latencies) // 4 :]  # without the first quarter, whose runs start with empty caches
     with instance() as dagster:
-        runs = [run for run in dagster.get_run_records() if run.start_time and run.start_time > began]
+        runs = [run for run in dagster.get_run_records() if run.start_time and run.start_time > started_at]
     return {
         "changes_per_second": traffic.counts.rate + 1 / MARKER_SECONDS,
         "markers": len(latencies),
@@ -126,43 +125,45 @@ def measure(minutes: float, rate: float) -> dict[str, float]:
         "max": max(settled),
         "query_p50": statistics.median(markers.queries),
         "runs": len(runs),
-        **{f"p50 {name}": value for name, value in stage_lag.medians(_settled_times(found, markers)).items()},
+        **{f"p50 {name}": value for name, value in stage_lag.medians(_settled_times(resources, markers)).items()},
     }
 
 
-def _settled_times(found: Mapping[str, Any], markers: Markers) -> list[stage_lag.Times]:
+def _settled_times(resources: Mapping[str, Any], markers: Markers) -> list[stage_lag.Times]:
     times = stage_lag.of_changes(
-        load("northwind").tables[0], found, {"order_id": ORDER}, markers.committed, markers.seen
+        load("northwind").tables[0], resources, {"order_id": ORDER}, markers.committed, markers.seen
     )
     return times[len(markers.committed) // 4 :]
 
 
 def main() -> int:
-    """Run it on a separate stack; return 0 if markers became visible, else 1."""
+    """Measure on a separate stack; return 0 if markers became visible, else 1."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=8.0)
     parser.add_argument("--rate", type=float, default=20.0, help="changes a second")
-    parser.add_argument("--log", type=Path, default=Path(os.devnull), help="a file for the program's output")
-    parser.add_argument("--continuous", action="store_true", help="run the pipeline by `cdc-lake run`")
-    options = parser.parse_args()
-    command = ["cdc-lake", "run", "northwind"] if options.continuous else ["cdc-lake", "dev", "--port", "0"]
+    parser.add_argument(
+        "--log", type=Path, default=Path(os.devnull), help="a file for the output of `cdc-lake dev` or `cdc-lake run`"
+    )
+    parser.add_argument("--continuous", action="store_true", help="use `cdc-lake run` instead of `cdc-lake dev`")
+    args = parser.parse_args()
+    command = ["cdc-lake", "run", "northwind"] if args.continuous else ["cdc-lake", "dev", "--port", "0"]
     with tempfile.TemporaryDirectory(prefix="cdc-lake-bench-") as folder:
         Path(folder).chmod(0o711)  # PostgreSQL's user needs access to the subfolder
         os.environ["CDC_LAKE_HOME"] = str(Path(folder) / "home")
         _run("cdc-lake", "demo", "--json")
         os.environ["DAGSTER_HOME"] = str(dagster_home())
-        with options.log.open("wb") as log:
+        with args.log.open("wb") as log:
             running = subprocess.Popen(
                 [str(BIN / command[0]), *command[1:]], cwd=ROOT, stdout=log, stderr=log, start_new_session=True
             )
         try:
-            result = measure(options.minutes, options.rate)
+            result = measure(args.minutes, args.rate)
         finally:
             os.killpg(running.pid, 2)
             running.wait(120)
             _run("cdc-lake", "down")
     console = Console(width=100)
-    table = Table("what", "value", title=f"commit to visible, {options.rate:g} changes/s, {options.minutes:g} min")
+    table = Table("metric", "value", title=f"commit to visible, {args.rate:g} changes/s, {args.minutes:g} min")
     for name, value in result.items():
         table.add_row(name, f"{value:,.2f}" if isinstance(value, float) else f"{value:,}")
     console.print(table)

@@ -25,7 +25,8 @@ def resources() -> dict[str, Any]:
     profile = os.environ.get("CDC_LAKE_PROFILE", "local")
     if profile not in PROFILES:
         raise ResourceError(
-            f"CDC_LAKE_PROFILE is {profile!r}; allowed: {', '.join(PROFILES)}.", "Unset it, or set it to one of these."
+            f"Cannot find the profile: CDC_LAKE_PROFILE is {profile!r}.",
+            f"Set it to one of {', '.join(PROFILES)}, or unset it.",
         )
     return dict(PROFILES[profile]())
 

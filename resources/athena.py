@@ -165,7 +165,7 @@ class Athena(AwsResource):
     @contextmanager
     def _explained(self, sql: str, cursor: Cursor) -> Iterator[None]:
         try:
-            with self.explained(f"Asking {self._place}"), _unwrapped():
+            with self.explained(f"Running a query in {self._place}"), _unwrapped():
                 yield
         except AwsRequestFailed as error:
             hint = error.hint or self._advice(error.aws_message)
@@ -179,8 +179,9 @@ class Athena(AwsResource):
             if not isinstance(error, _TooLate):
                 raise
             raise WaitTimedOut(
-                f"Athena's query {cursor.query_id} took more than {self.query_timeout_seconds:g} s and was stopped.",
-                "Raise query_timeout_seconds, or make it scan less.",
+                f"Cannot complete Athena's query {cursor.query_id}: it was stopped after"
+                f" {self.query_timeout_seconds:g} s.",
+                "Raise query_timeout_seconds, or make the query scan less data.",
             ) from error
 
     @property

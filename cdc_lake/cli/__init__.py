@@ -1,1 +1,1 @@
-"""The command line `cdc-lake`: thin commands over what the assets and the stack do themselves."""
+"""The command line `cdc-lake`: each command parses its options and calls the assets' or the stack's functions."""

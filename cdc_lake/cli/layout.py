@@ -1,4 +1,4 @@
-"""Tables and texts that fit a narrow terminal and are not folded in a pipe."""
+"""Layout of tables and texts: they are folded to fit a terminal, but not folded in a pipe."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-PIPED = 10**9
-"""Width of output to a pipe or file: lines are never folded."""
+UNLIMITED_WIDTH = 10**9
+"""The width of output to a pipe or file, so large that lines are never folded."""
 _GAP = 2
 _MIN_WIDTH = 16
 # A name or path may be folded after these characters.
-_PIECE = re.compile(r"[^\s/,;:=._+-]*[\s/,;:=._+-]+|[^\s/,;:=._+-]+")
+_BREAKABLE = re.compile(r"[^\s/,;:=._+-]*[\s/,;:=._+-]+|[^\s/,;:=._+-]+")
 
 
 def console(stderr: bool = False) -> Console:
     """Return the console; in a pipe or file its width is unlimited."""
     stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, width=None if stream.isatty() else PIPED)
+    return Console(stderr=stderr, width=None if stream.isatty() else UNLIMITED_WIDTH)
 
 
 def fold(text: Text, width: int) -> Text:
     """Fold the text into lines of at most `width` cells.
 
-    Lines end at spaces. A word wider than a line is folded at punctuation; a piece without punctuation is cut.
+    Lines end at spaces. A word wider than a line is folded after punctuation; a piece without punctuation is folded at
+    the line's width.
     """
     lines = [part for line in text.split("\n") for part in line.divide(list(_breaks(line.plain, width)))]
     for line in lines:
@@ -42,7 +43,7 @@ def _breaks(line: str, width: int) -> Iterator[int]:
         if len(word[0].rstrip()) <= width:
             pieces = [(word.start(), word[0])]
         else:
-            pieces = [(word.start() + piece.start(), piece[0]) for piece in _PIECE.finditer(word[0])]
+            pieces = [(word.start() + piece.start(), piece[0]) for piece in _BREAKABLE.finditer(word[0])]
         for at, piece in pieces:
             needed = len(piece.rstrip())
             if at > start and at + needed - start > width:

@@ -1,8 +1,8 @@
 """Failpoints: named places in the code where a test can kill, pause or fail the process.
 
 `reached("land.before_manifest")` does nothing unless CDC_LAKE_FAILPOINTS names that place:
-`land.before_manifest=kill`; commas separate several entries; `=kill@3` acts the third time that a process reaches the
-place. Spark's Python workers inherit the variable; each process counts for itself.
+`land.before_manifest=kill`. Commas separate several entries. `=kill@3` acts the third time that a process reaches the
+place. Spark's Python workers inherit the variable; each process has its own count.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from functools import lru_cache
 VARIABLE = "CDC_LAKE_FAILPOINTS"
 
 REGISTRY: Mapping[str, str] = {
-    "source.before_schema": "identity, heartbeat and publication are set at the source, its schema is not captured",
+    "source.before_schema": "the source has replica identity, heartbeat and publication; its schema is not captured",
     "source.after_schema": "the schema is captured, the materialisation is not reported",
     "topic.before_connector": "the topics exist, the connector is not configured",
     "topic.after_connector": "the connector is configured, its snapshot is not awaited",
-    "join.after_record": "new tables are recorded beside the epoch, the connector does not capture them",
-    "join.after_stop": "the connector, which does not capture new tables, is stopped",
-    "join.after_signal": "the connector is to read a new table, its end is not awaited",
+    "join.after_record": "new tables are recorded next to the epoch, the connector does not capture them",
+    "join.after_stop": "the connector is stopped, it does not capture the new tables yet",
+    "join.after_signal": "the signal for a new table's snapshot is sent, the snapshot's end is not awaited",
     "join.after_snapshot": "Kafka has a new table's rows, no manifest opens the epoch for it",
     "land.before_object": "on an executor: a raw object is complete and not put",
     "land.after_object": "on an executor: a raw object is put, no manifest lists it",
@@ -33,7 +33,7 @@ REGISTRY: Mapping[str, str] = {
     "land.before_manifest": "objects and dead letters are put, the manifest that commits them is not",
     "land.after_manifest": "the manifest is put, the run has not reported it",
     "upsert.after_lease": "the writer holds the table's lease and has not read anything",
-    "recover.before_rollback": "an incomplete commit is listed, it is not listed again and not rolled back",
+    "recover.before_rollback": "an incomplete commit is found, it is not checked again and not rolled back",
     "upsert.before_dead_letters": "the batch is folded, its dead letters are not put",
     "upsert.before_write": "the dead letters are put, Hudi has not started to write",
     "upsert.after_commit": "Hudi's commit is complete, the lease is still held and nothing is reported",
@@ -64,7 +64,7 @@ REGISTRY: Mapping[str, str] = {
 
 
 class Action(StrEnum):
-    """What happens to the process: SIGKILL, SIGSTOP (until it gets SIGCONT), or an exception."""
+    """The effect on the process: SIGKILL, SIGSTOP (until SIGCONT), or an exception."""
 
     KILL = "kill"
     PAUSE = "pause"
@@ -77,7 +77,7 @@ class FailpointReached(Exception):  # noqa: N818 - not an error of the product
 
 @dataclass(frozen=True)
 class Armed:
-    """What happens at a failpoint, and at which pass (from 1)."""
+    """The action of a failpoint, and the pass at which it happens (1 is the first)."""
 
     action: Action
     at_pass: int
@@ -88,7 +88,7 @@ _lock = threading.Lock()
 
 
 def reached(name: str) -> None:
-    """Mark a failpoint of the registry: does nothing unless CDC_LAKE_FAILPOINTS names it.
+    """Act if CDC_LAKE_FAILPOINTS names this failpoint; otherwise do nothing.
 
     Raises FailpointReached for the action `raise`, ValueError if CDC_LAKE_FAILPOINTS is not valid.
     """
@@ -115,11 +115,11 @@ def _parse_part(part: str) -> tuple[str, Armed]:
     name, equals, rest = part.partition("=")
     action, at, count = rest.partition("@")
     if name not in REGISTRY:
-        raise ValueError(f"{VARIABLE}: there is no failpoint {name!r}. Failpoints: {', '.join(REGISTRY)}")
+        raise ValueError(f"Cannot read {VARIABLE}: there is no failpoint {name!r}. Use one of {', '.join(REGISTRY)}.")
     if not equals or action not in set(Action) or (at and not (count.isdecimal() and int(count) > 0)):
         raise ValueError(
-            f"{VARIABLE}: {part!r} is not NAME=kill, NAME=pause or NAME=raise, optionally followed by @N to act at the "
-            "N-th pass"
+            f"Cannot read {VARIABLE}: {part!r} is not NAME=kill, NAME=pause or NAME=raise. Add @N to act at the N-th "
+            "pass only."
         )
     return name, Armed(Action(action), int(count) if at else 1)
 
@@ -129,7 +129,7 @@ def _act(name: str, action: Action) -> None:
         case Action.KILL:
             os.kill(os.getpid(), signal.SIGKILL)
         case Action.PAUSE:
-            # To this thread: a signal to the process may stop another thread first, while this one continues.
+            # A signal to the process may stop another thread first, while this one continues.
             signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
         case Action.RAISE:
             raise FailpointReached(f"{name}: {REGISTRY[name]}")

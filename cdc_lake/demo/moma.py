@@ -11,7 +11,7 @@ from contextlib import closing
 from functools import partial
 
 from cdc_lake.demo.scene import RunStages, Scene, Story
-from cdc_lake.samples.moma import stories
+from cdc_lake.samples.moma import source_changes
 
 _TO_LAKE = ("topic", "raw", "lake")
 _TARGETS = ("cow", "mor")
@@ -22,11 +22,11 @@ def change_year(scene: Scene, run_stages: RunStages) -> Story:
     """Set the year of 'Picador (La Pique)' from 1959 to 1960, before and after a compaction."""
     observer, merged = scene.observers["artworks"], scene.lake_table("artworks", "mor")
     with closing(observer.login.connect()) as connection:
-        artwork_id, restored = stories.set_artwork_year(connection, stories.YEAR)
+        artwork_id, restored = source_changes.set_artwork_year(connection, source_changes.YEAR)
         if restored:
             run_stages(*_TO_LAKE, table="artworks", light=True)
             scene.compact(merged)
-        stories.set_artwork_year(connection, stories.NEW_YEAR)
+        source_changes.set_artwork_year(connection, source_changes.NEW_YEAR)
     run_stages(*_TO_LAKE, table="artworks", light=True)
     year = 'SELECT "date" FROM "{}"."{}" WHERE artwork_id = {}'
     base_files = year.format(merged.database, merged.catalog_table, artwork_id)
@@ -40,7 +40,7 @@ def change_year(scene: Scene, run_stages: RunStages) -> Story:
         "year_in_ro_before_compaction": before,
         "year_in_ro_after_compaction": observer.scalar(base_files),
     }
-    old, new = stories.YEAR, stories.NEW_YEAR
+    old, new = source_changes.YEAR, source_changes.NEW_YEAR
     return {**seen, "ok": list(seen.values()) == [artwork_id, new, new, old, new]}
 
 
@@ -50,11 +50,13 @@ def change_artist(scene: Scene, run_stages: RunStages) -> Story:
     tables = {name: scene.lake_table("artists", name) for name in _TARGETS}
     instants: dict[str, list[str]] = {name: [] for name in _TARGETS}
     with closing(observer.login.connect()) as connection:
-        if stories.restore_artist(connection):
+        if source_changes.restore_artist(connection):
             run_stages(*_TO_LAKE, table="artists", light=True)
             scene.compact(tables["mor"])
-        updates = [partial(stories.update_artist, connection, *update) for update in stories.ARTIST_UPDATES]
-        for change in (*updates, partial(stories.delete_artist, connection)):
+        updates = [
+            partial(source_changes.update_artist, connection, *update) for update in source_changes.ARTIST_UPDATES
+        ]
+        for change in (*updates, partial(source_changes.delete_artist, connection)):
             change()
             run_stages(*_TO_LAKE, table="artists", light=True)
             for name, table in tables.items():
@@ -63,17 +65,17 @@ def change_artist(scene: Scene, run_stages: RunStages) -> Story:
     merged = tables["mor"]
     base_files = (
         f'SELECT count(*) FROM "{merged.database}"."{merged.view}" '  # noqa: S608 - validated identifiers
-        f"WHERE artist_id = {stories.ARTIST_ID}"
+        f"WHERE artist_id = {source_changes.ARTIST_ID}"
     )
     before = observer.scalar(base_files)
     scene.compact(merged)
     run_stages("dataset", "dashboard")
     artist_names = (
         f'SELECT count(artist) FROM "{observer.table.database}".collection '  # noqa: S608 - as above
-        f"WHERE artist_id = {stories.ARTIST_ID}"
+        f"WHERE artist_id = {source_changes.ARTIST_ID}"
     )
     seen = {
-        "artist_id": stories.ARTIST_ID,
+        "artist_id": source_changes.ARTIST_ID,
         "states": states["cow"],
         "states_in_mor_equal": states["mor"] == states["cow"],
         "in_ro_before_compaction": before > 0,
@@ -81,19 +83,19 @@ def change_artist(scene: Scene, run_stages: RunStages) -> Story:
         "artworks_with_name_in_dataset": observer.scalar(artist_names),
         "instants": instants,
     }
-    expected = [stories.ARTIST_ID, _expected(), True, True, False, 0, instants]
+    expected = [source_changes.ARTIST_ID, _expected(), True, True, False, 0, instants]
     return {**seen, "ok": list(seen.values()) == expected}
 
 
 def _state(scene: Scene, target: str, instant: str) -> str:
-    row = scene.row(scene.lake_table("artists", target), stories.ARTIST_ID, instant)
+    row = scene.row(scene.lake_table("artists", target), source_changes.ARTIST_ID, instant)
     return "missing" if row is None else "deleted" if row[_DELETED] else _text(row)
 
 
 def _expected() -> list[str]:
     """Return the artist's state after each change."""
-    row, states = dict(stories.ARTIST), []
-    for column, value in stories.ARTIST_UPDATES:
+    row, states = dict(source_changes.ARTIST), []
+    for column, value in source_changes.ARTIST_UPDATES:
         row[column] = value
         states.append(_text(row))
     return [*states, "deleted"]
@@ -101,4 +103,4 @@ def _expected() -> list[str]:
 
 def _text(row: dict[str, object]) -> str:
     """Return the artist's values, separated by blanks, without the id."""
-    return " ".join(str(row[column] or "–") for column in stories.ARTIST_COLUMNS[1:])  # noqa: RUF001 - a dash for NULL
+    return " ".join(str(row[column] or "–") for column in source_changes.ARTIST_COLUMNS[1:])  # noqa: RUF001 - a dash for NULL

@@ -11,7 +11,7 @@ from contextlib import closing
 from datetime import date
 
 from cdc_lake.demo.scene import AFTER_SOURCE, RunStages, Scene, Story
-from cdc_lake.samples import stories
+from cdc_lake.samples import source_changes
 
 SHIPPED, INSERTED = 11077, 11075
 _COUNT_ITEMS = f"SELECT count(*) FROM order_items WHERE order_id = {INSERTED}"  # noqa: S608 - a constant
@@ -20,9 +20,9 @@ _COUNT_ITEMS = f"SELECT count(*) FROM order_items WHERE order_id = {INSERTED}"  
 def ship(scene: Scene, run_stages: RunStages) -> Story:
     """Ship order 11077: one event; raw contains the snapshot record and the update."""
     observer = scene.observer
-    day = stories.SHIPPED_LATE
+    day = source_changes.SHIPPED_LATE
     with closing(observer.login.connect()) as connection:
-        stories.ship_order(connection, SHIPPED, day)
+        source_changes.ship_order(connection, SHIPPED, day)
     run_stages(*AFTER_SOURCE)
     raw = observer.changes(observer.raw_records(), SHIPPED)
     days = (day - date(1970, 1, 1)).days
@@ -43,7 +43,7 @@ def insert(scene: Scene, run_stages: RunStages) -> Story:
     """Insert order 11075 and three lines, each in a separate transaction: four events."""
     observer = scene.observer
     with closing(observer.login.connect()) as connection:
-        stories.insert_order_with_lines(connection, INSERTED, resume=True)
+        source_changes.insert_order_with_lines(connection, INSERTED, resume=True)
     run_stages(*AFTER_SOURCE)
     events = observer.changes(observer.raw_records(), INSERTED)
     seen = {
@@ -59,7 +59,7 @@ def delete(scene: Scene, run_stages: RunStages) -> Story:
     """Delete order 11075: the dataset no longer has it, the lake keeps it marked as deleted."""
     observer = scene.observer
     with closing(observer.login.connect()) as connection:
-        stories.delete_order(connection, INSERTED, resume=True)
+        source_changes.delete_order(connection, INSERTED, resume=True)
     run_stages(*AFTER_SOURCE)
     # S608: the names are validated, the order's id is a constant.
     deleted = f'SELECT "__deleted" FROM "{observer.table.name}" WHERE order_id = {INSERTED}'  # noqa: S608

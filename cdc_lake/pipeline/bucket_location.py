@@ -23,7 +23,9 @@ def location(store: ObjectStore) -> S3Location:
                 pass
         except OSError as error:
             raise Unreachable(
-                f"The object store at {store.endpoint_url} does not answer ({error}).", store.hint
+                f"Cannot use bucket {store.bucket}: the object store at {store.endpoint_url} does not answer"
+                f" ({error}).",
+                store.hint,
             ) from error
     return S3Location(
         store.bucket, store.endpoint_url, store.region_name, store.aws_access_key_id, store.aws_secret_access_key

@@ -96,7 +96,7 @@ class Flow:
 
     @property
     def own_topics(self) -> tuple[str, ...]:
-        """The topics that the connector writes, apart from those of tables."""
+        """The topics that the connector writes, except those of tables."""
         return self.heartbeat_topic, self.connector_heartbeat_topic, self.signal_topic, self.notification_topic
 
     @property

@@ -220,6 +220,6 @@ def _commit(conn: connection, parameters: ConnectionParameters) -> None:
         conn.commit()
     except psycopg2.OperationalError as error:
         raise LoadError(
-            f"The connection to {parameters} was lost during the commit: {str(error).strip()}\n"
-            f"Either everything was loaded or nothing: check whether schema {SCHEMA} exists."
+            f"Cannot confirm the load: the connection to {parameters} was lost during the commit: "
+            f"{str(error).strip()}\nEverything was loaded, or nothing. Check whether schema {SCHEMA} exists."
         ) from error

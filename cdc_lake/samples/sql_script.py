@@ -58,10 +58,12 @@ def read_folder(folder: Path) -> tuple[Script, ...]:
     Raises LoadError, with file and line, if the folder has no such file or a file cannot be loaded.
     """
     if not folder.is_dir():
-        raise LoadError(f"{folder} is not a folder. Name the folder that contains your .sql scripts.")
+        raise LoadError(f"Cannot read {folder}: it is not a folder. Name the folder that contains your .sql scripts.")
     paths = sorted(path for path in folder.iterdir() if path.suffix == ".sql" and path.is_file())
     if not paths:
-        raise LoadError(f"There is no .sql file in {folder}. Name the folder that contains your .sql scripts.")
+        raise LoadError(
+            f"Cannot load {folder}: it contains no .sql file. Name the folder that contains your .sql scripts."
+        )
     return tuple(_read(path) for path in paths)
 
 
@@ -72,10 +74,12 @@ def _read(path: Path) -> Script:
         raise LoadError(f"Cannot read {path}: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        raise LoadError(f"{path}, line {line}: not UTF-8. Convert the file to UTF-8.") from error
+        raise LoadError(f"Cannot read {path}, line {line}: it is not UTF-8. Convert the file to UTF-8.") from error
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise LoadError(f"{path}, line {line}: a NUL byte, which PostgreSQL's text cannot contain.")
+        raise LoadError(
+            f"Cannot read {path}, line {line}: it contains a NUL byte, which PostgreSQL cannot store. Remove it."
+        )
     return Script(path, tuple(split(text, path)))
 
 
@@ -110,5 +114,5 @@ def _statement(text: str, start: int, end: int, words: Sequence[str], path: Path
     for pattern, reason in _REFUSED.items():
         if found := re.match(pattern, " ".join(words)):
             name = f"{found[1]}: " if found.groups() else ""
-            raise LoadError(f"{path}, line {line}: {name}{reason} Nothing was loaded.")
+            raise LoadError(f"Cannot run {path}, line {line}: {name}{reason} Nothing was loaded.")
     return Statement(text[start:end].rstrip(), line)

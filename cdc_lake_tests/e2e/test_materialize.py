@@ -9,16 +9,16 @@ from typing import Any
 from cdc_lake_tests.e2e.conftest import CommandLine
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 
-ALL = ("dagster", "asset", "materialize", "--select", 'group:"northwind"', "-m", "cdc_lake.definitions")
+MATERIALIZE_ALL = ("dagster", "asset", "materialize", "--select", 'group:"northwind"', "-m", "cdc_lake.definitions")
 
 
 def test_a_run_without_new_data_changes_nothing(
     demo: dict[str, Any], cli: CommandLine, count_trials: CountTrials
 ) -> None:
-    """The demos and the tutorial ran before. The duration is printed; benchmarks/nothing_new.py has its bound."""
+    """Runs after the demos and the tutorial. The duration is only printed; benchmarks/nothing_new.py limits it."""
     before = cli.query("SELECT max(_hoodie_commit_time) AS newest, count(*) AS n FROM cdc_events")
     started = time.monotonic()
-    assert "RUN_SUCCESS" in cli.run(*ALL).stderr
+    assert "RUN_SUCCESS" in cli.run(*MATERIALIZE_ALL).stderr
     count_trials("seconds for the whole graph with nothing new", round(time.monotonic() - started))
     assert cli.query("SELECT max(_hoodie_commit_time) AS newest, count(*) AS n FROM cdc_events") == before
     assert demo["stages"]["lake"] == 829
@@ -26,6 +26,6 @@ def test_a_run_without_new_data_changes_nothing(
 
 def test_a_run_without_a_stack_names_the_command_to_start_it(cli: CommandLine, tmp_path: Path) -> None:
     down = CommandLine(cli.stack, {**cli.environment, "CDC_LAKE_HOME": str(tmp_path / "never-started")})
-    done = down.run(*ALL, ok=False, timeout=120)
+    done = down.run(*MATERIALIZE_ALL, ok=False, timeout=120)
     assert done.returncode != 0
     assert "cdc-lake up" in done.stdout + done.stderr

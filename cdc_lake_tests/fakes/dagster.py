@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dagster as dg
 
-QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}  # run configuration
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+"""The configuration of a run that logs nothing to the console."""
 
 
 def evaluate(check: dg.AssetChecksDefinition, **resources: object) -> dg.AssetCheckResult:
-    """Return the result of a check; Dagster's direct invocation would copy the fakes without their content."""
+    """Return the result of a check. Dagster's direct invocation would copy the fakes without their content."""
     found = check.op.compute_fn.decorated_fn(**resources)  # type: ignore[union-attr]
     assert isinstance(found, dg.AssetCheckResult)
     return found

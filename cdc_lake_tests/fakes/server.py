@@ -25,7 +25,7 @@ def listening(application: Any) -> Iterator[str]:  # noqa: ANN401 - WSGI
 
 @contextmanager
 def serving(services: Mapping[str, Application], region: str = "us-east-1", keys: SigningKeys = KEYS) -> Iterator[str]:
-    """Serve AWS services by the names in the requests' signatures; yield the URL."""
+    """Serve AWS services at one URL, which is yielded; the signature of a request names its service."""
     with _running(make_aws_server(0, services, region, keys)) as url:
         yield url
 

@@ -11,7 +11,7 @@ from cdc_lake.samples import loader
 from cdc_lake_tests.e2e.conftest import CommandLine
 from cdc_lake_tests.faults.fault_environment import Bench
 from cdc_lake_tests.faults.stream.small_pipeline import SmallPipeline
-from cdc_lake_tests.faults.writers.writer_process import answer_signals
+from cdc_lake_tests.faults.writers.writer_process import restore_signal_handlers
 from cdc_lake_tests.helpers.local_stack import scratch_home
 from infra.local.stack.stack import Stack
 from infra.local.stack.state_folder import StackHome
@@ -29,7 +29,7 @@ def pipeline(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> SmallPip
 @pytest.fixture(scope="package")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """Run the stack with the sample loaded; nothing of the pipeline is created yet."""
-    answer_signals()
+    restore_signal_handlers()
     own = ("CDC_LAKE_", "DAGSTER_HOME")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(own)}
     with scratch_home() as home, pytest.MonkeyPatch.context() as patch:

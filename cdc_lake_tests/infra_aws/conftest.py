@@ -1,4 +1,4 @@
-"""Synthesized environments for tests of the CDK application, which only `make infra` installs."""
+"""Synthesized environments for tests of the CDK application. Without CDK (`make infra`), they are not collected."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ PLUGIN = "arn:aws:kafkaconnect:us-east-1:123456789012:custom-plugin/debezium-0a1
 
 @dataclass(frozen=True)
 class Synthesized:
-    """An environment's templates by stack: `network`, `database`…"""
+    """An environment's CloudFormation templates, by the stack's name: `network`, `database`…"""
 
     size: Size
     templates: dict[str, dict[str, Any]]
     needs: dict[str, set[str]]
-    """By stack: the stacks that must be deployed before it."""
+    """For each stack, the stacks that must be deployed before it."""
 
     def of(self, part: str, kind: str) -> dict[str, dict[str, Any]]:
         """Return the properties of a stack's resources of a type, by logical id."""
@@ -51,7 +51,7 @@ class Synthesized:
         return found
 
     def resources(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """Yield every resource of every stack: its stack and logical id, its type, its template."""
+        """Yield every resource of every stack: `<stack>/<logical id>`, type, template."""
         for part, template in self.templates.items():
             for name, resource in template["Resources"].items():
                 yield f"{part}/{name}", resource["Type"], resource

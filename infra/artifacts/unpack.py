@@ -68,7 +68,9 @@ def _plan(archive: Path, folders: Sequence[str]) -> tuple[dict[str, list[str]], 
                 kept.append(member.name)
     for folder in folders:
         if not any(_below(name, [folder]) for name in kept):
-            raise StackError(f"Cannot unpack {archive.name}: it has no folder {folder}, so it is another release.")
+            raise StackError(
+                f"Cannot unpack {archive.name}: it has no folder {folder}, so it is not the expected release."
+            )
     wanted: dict[str, list[str]] = {}
     for name in kept:
         origin = name
@@ -92,5 +94,5 @@ def _below(name: str, folders: Sequence[str]) -> bool:
 def _inside(folder: Path, name: str) -> Path:
     path = (folder / name).resolve()
     if not path.is_relative_to(folder.resolve()):
-        raise StackError(f"Cannot unpack the archive: its member {name} leaves its folder.")
+        raise StackError(f"Cannot unpack the archive: its member {name} would be written outside of {folder}.")
     return path

@@ -46,7 +46,7 @@ class AwsResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     connect_timeout_seconds: float = Field(default=5.0, gt=0)
     read_timeout_seconds: float = Field(default=60.0, gt=0)
     attempts: int = Field(
-        default=6, gt=0, description="How often a call is tried when AWS throttles or doesn't answer."
+        default=6, gt=0, description="How often a call is tried when AWS throttles or does not answer."
     )
 
     _session: boto3.Session | None = PrivateAttr(default=None)

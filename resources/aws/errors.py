@@ -77,9 +77,11 @@ def converted(
     if isinstance(cause, ClientError):
         return _refusal(cause, f"{action} failed at {place}", attempts)
     if isinstance(error, boto.NoCredentialsError):
-        return AccessRefused(f"{action} failed: there are no AWS credentials.", "Set AWS_PROFILE, or give keys.")
+        return AccessRefused(
+            f"{action} failed: there are no AWS credentials.", "Set AWS_PROFILE, or configure access keys."
+        )
     if isinstance(error, _WITHOUT_IDENTITY):
-        message = f"{action} failed: the AWS credentials can't be had ({error})."
+        message = f"{action} failed: boto3 cannot get AWS credentials ({error})."
         return AccessRefused(message, "Sign in again (`aws sso login`), or set AWS_PROFILE.")
     if isinstance(error, _SILENT):
         return Unreachable(f"{action} failed: {place} does not answer ({error}).", hint)

@@ -20,6 +20,6 @@ class Sts(AwsResource):
 
     def identity(self) -> Identity:
         """Return the identity of the credentials; the call needs no permission."""
-        with self.explained("Asking whose the AWS credentials are (sts get-caller-identity)"):
+        with self.explained("Reading the identity of the AWS credentials (sts get-caller-identity)"):
             found = self.client("sts").get_caller_identity()
         return Identity(account=found["Account"], arn=found["Arn"])

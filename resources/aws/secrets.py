@@ -85,7 +85,7 @@ class DatabaseSecret(AwsResource):
         return self.endpoint_url, self.region, self.secret_id
 
     def _refused(self, error: AccessRefused) -> AccessRefused:
-        return AccessRefused(f"{error.message} The login is that of the secret {self.secret_id}.", error.hint)
+        return AccessRefused(f"{error.message} The login was read from the secret {self.secret_id}.", error.hint)
 
     def _read(self) -> SecretLogin:
         client = self.client("secretsmanager")
@@ -95,8 +95,8 @@ class DatabaseSecret(AwsResource):
         except AwsRequestFailed as error:
             if error.code == "ResourceNotFoundException":
                 raise SecretUnusable(
-                    f"There is no secret {self.secret_id} in {self.region}, or it has no value.",
-                    "Put the login into it: JSON with username and password.",
+                    f"Cannot read the login: there is no secret {self.secret_id} in {self.region}, or it has no value.",
+                    "Store the login in that secret: JSON with username and password.",
                 ) from error
             raise
         login = self._parsed(found.get("SecretString"))
@@ -106,7 +106,10 @@ class DatabaseSecret(AwsResource):
 
     def _parsed(self, text: str | None) -> SecretLogin:
         if not text:
-            raise SecretUnusable(f"The secret {self.secret_id} is binary or empty.", "Store the login as text.")
+            raise SecretUnusable(
+                f"Cannot read the login: the secret {self.secret_id} is binary or empty.",
+                "Store the login as text: JSON with username and password.",
+            )
         try:
             members = json.loads(text)
         except ValueError:

@@ -108,7 +108,7 @@ class Sqs(AwsResource):
         ]
 
     def _attributes(self, url: str, name: str) -> dict[str, str]:
-        with self.explained(f"Asking for {name} of {url}"):
+        with self.explained(f"Reading {name} of {url}"):
             found: dict[str, str] = (
                 self.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=[name]).get("Attributes", {})
             )

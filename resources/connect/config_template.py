@@ -44,11 +44,14 @@ def render(path: Path, values: Mapping[str, str], converters: Path | None = None
     require_policy(str(path), settings)
     wanted = frozenset().union(*(_PLACEHOLDER.findall(value) for value in settings.values()))
     if missing := sorted(wanted - values.keys()):
-        raise ConnectorConfigInvalid(f"{path} contains placeholders without a value: {', '.join(missing)}.")
+        raise ConnectorConfigInvalid(
+            f"Cannot render {path}: it contains placeholders without a value: {', '.join(missing)}."
+            " Give them a value, or remove them from the file."
+        )
     if unused := sorted(values.keys() - wanted):
         raise ConnectorConfigInvalid(
-            f"{path} has no placeholder for {', '.join(unused)}: the value would be without effect."
-            f" It knows {', '.join(sorted(wanted))}."
+            f"Cannot render {path}: it has no placeholder for {', '.join(unused)}, so that value would have no effect."
+            f" Add the placeholder to the file; it has {', '.join(sorted(wanted)) or 'none'}."
         )
     return {key: _PLACEHOLDER.sub(lambda match: values[match[1]], value) for key, value in settings.items()}
 
@@ -57,7 +60,7 @@ def table_pattern(tables: Iterable[tuple[str, str]]) -> str:
     """Return Debezium's table.include.list, a list of anchored regular expressions, for (schema, name) pairs.
 
     Raises:
-        ConnectorConfigInvalid: a name contains a comma, which Debezium takes for the end of an expression.
+        ConnectorConfigInvalid: a name contains a comma, which Debezium treats as the end of an expression.
     """
     patterns = []
     for schema, table in tables:
@@ -71,7 +74,10 @@ def _settings(path: Path) -> dict[str, str]:
     try:
         settings = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ConnectorConfigInvalid(f"{path} can't be read as a connector's configuration: {error}.") from error
+        raise ConnectorConfigInvalid(f"Cannot read {path} as a connector's configuration: {error}.") from error
     if not isinstance(settings, dict) or not all(isinstance(value, str) for value in settings.values()):
-        raise ConnectorConfigInvalid(f"{path} has to be one JSON object whose values are strings, as Connect's are.")
+        raise ConnectorConfigInvalid(
+            f"Cannot read {path} as a connector's configuration: it is not a JSON object whose values are strings."
+            " Quote numbers and booleans, and use one object."
+        )
     return settings

@@ -37,7 +37,10 @@ def require_policy(where: str, settings: Mapping[str, str]) -> None:
         ConnectorConfigInvalid: a setting skips records, retries for ever, or is left at its default.
     """
     if faults := list(_faults(settings)):
-        raise ConnectorConfigInvalid(f"{where} violates the error policy: {'; '.join(faults)} (connectors/README.md).")
+        raise ConnectorConfigInvalid(
+            f"Cannot use {where}: it violates the error policy: {'; '.join(faults)}. connectors/README.md lists the"
+            " allowed values."
+        )
 
 
 def _faults(settings: Mapping[str, str]) -> Iterator[str]:

@@ -213,5 +213,7 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
             # A new connector has a configuration before it has a status.
             if self.get(name) is not None:
                 return ConnectorStatus(name, "UNASSIGNED", ())
-            raise ConnectorMissing(f"Kafka Connect at {self.url} has no connector {name}. Deploy it first.")
+            raise ConnectorMissing(
+                f"Cannot use connector {name}: Kafka Connect at {self.url} has no connector {name}. Deploy it first."
+            )
         return status

@@ -89,17 +89,23 @@ def build(
             name; no jar has `provider`.
     """
     if not re.fullmatch(r"[a-z0-9](-?[a-z0-9])*", name):
-        raise PluginInvalid(f"A plugin can't be named {name!r}: lower case letters, digits and single hyphens only.")
+        raise PluginInvalid(
+            f"Cannot name a plugin {name!r}: the name may contain lower case letters, digits and single hyphens."
+            " Choose another name."
+        )
     jars = _chosen([*_in_folder(folder), *(jar for source in sources for jar in _in_source(source))])
     if not jars:
         place = "" if folder is None else f" in {folder}"
-        raise PluginInvalid(f"There is no jar for the plugin {name}{place}.", "Run `cdc-lake setup`, or add some.")
+        raise PluginInvalid(
+            f"Cannot build the plugin {name}: there is no jar{place}.", "Run `cdc-lake setup`, or add jars."
+        )
     if provider is not None and not any(_has_class(jar, provider) for jar in jars):
         raise PluginInvalid(
-            f"No jar of the plugin {name} has the class {provider}, which the worker configuration names as config"
-            " provider: its workers would not start.",
+            f"Cannot build the plugin {name}: no jar contains the class {provider}, which the worker configuration"
+            " names as config provider, so the workers would not start.",
             "Add the msk-config-providers-<version>-all.jar of a release of"
-            " https://github.com/aws-samples/msk-config-providers, or say that the workers name no provider.",
+            " https://github.com/aws-samples/msk-config-providers, or use --no-provider if the worker configuration"
+            " names no provider.",
         )
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out) as draft:

@@ -40,14 +40,18 @@ class Rest:
         """Create or update a connector."""
         answer = self._request("PUT", f"{_path(name)}/config", HTTPStatus.BAD_REQUEST, body=config)
         if answer.status_code == HTTPStatus.BAD_REQUEST:
-            raise ConnectorConfigInvalid(f"Connector {name} refuses its configuration: {_message(answer)}")
+            raise ConnectorConfigInvalid(
+                f"Cannot configure connector {name}: Kafka Connect rejects its configuration: {_message(answer)}"
+            )
 
     def create_stopped(self, name: str, config: Mapping[str, str]) -> None:
         """Create a stopped connector (KIP-980); one that already exists is not an error."""
         body = {"name": name, "config": dict(config), "initial_state": "STOPPED"}
         answer = self._request("POST", "/connectors", HTTPStatus.BAD_REQUEST, HTTPStatus.CONFLICT, body=body)
         if answer.status_code == HTTPStatus.BAD_REQUEST:
-            raise ConnectorConfigInvalid(f"Connector {name} refuses its configuration: {_message(answer)}")
+            raise ConnectorConfigInvalid(
+                f"Cannot configure connector {name}: Kafka Connect rejects its configuration: {_message(answer)}"
+            )
 
     def plugins(self) -> list[object]:
         """Return the connector plugins that the worker has."""

@@ -120,7 +120,7 @@ class Broker:
                 refusals.append(f"{address.strip()}: {error}")
             else:
                 return
-        raise Unreachable(f"Kafka can't be reached: {'; '.join(refusals)}.", self.hint)
+        raise Unreachable(f"Cannot reach Kafka: {'; '.join(refusals)}.", self.hint)
 
     def _common(self) -> dict[str, Any]:
         signing: dict[str, Any] = {}
@@ -137,16 +137,16 @@ class Broker:
         }
 
     def answer(self, future: Future[Answer], about: str) -> Answer:
-        """Return the result of an admin request; `about` names the request in errors."""
+        """Return the result of an admin request; `about` completes "Cannot …" in errors: `create topic orders`."""
         with self.explaining(about):
             try:
                 return future.result(timeout=self.timeout_seconds + 5)
             except FutureTimeoutError as error:
-                raise Unreachable(f"Kafka at {self.bootstrap} didn't answer: {about}.", self.hint) from error
+                raise Unreachable(f"Cannot {about}: Kafka at {self.bootstrap} did not answer.", self.hint) from error
 
     @contextmanager
     def explaining(self, about: str) -> Iterator[None]:
-        """Convert librdkafka's errors in the block to ResourceErrors; `about` names the request in them."""
+        """Convert librdkafka's errors in the block to ResourceErrors; `about` completes "Cannot …" in them."""
         try:
             yield
         except KafkaException as error:
@@ -156,13 +156,13 @@ class Broker:
         """Return the ResourceError for an error of librdkafka."""
         code, text = error.code(), error.str()
         if code in _MISSING:
-            return TopicMissing(f"Kafka at {self.bootstrap} has no such topic or partition: {about}.")
+            return TopicMissing(f"Cannot {about}: Kafka at {self.bootstrap} has no such topic or partition.")
         if code in _MOVING:
-            return LeaderMoving(f"Kafka at {self.bootstrap} is choosing a leader: {about}: {text}.", self.hint)
+            return LeaderMoving(f"Cannot {about}: Kafka at {self.bootstrap} is electing a leader: {text}.", self.hint)
         if code in _DOWN:
-            return Unreachable(f"Kafka at {self.bootstrap} can't be reached: {about}: {text}.", self.hint)
+            return Unreachable(f"Cannot {about}: Kafka at {self.bootstrap} did not answer: {text}.", self.hint)
         if code in _REFUSED:
-            return AccessRefused(f"Kafka at {self.bootstrap} refuses: {about}: {text}.", self.hint)
+            return AccessRefused(f"Cannot {about}: Kafka at {self.bootstrap} refused access: {text}.", self.hint)
         if code in _RANGE:
-            return OffsetsExpired(f"The offset isn't in the topic (any more): {about}: {text}.")
-        return KafkaRequestFailed(f"Kafka at {self.bootstrap} failed: {about}: {text}.")
+            return OffsetsExpired(f"Cannot {about}: the topic does not contain the offset: {text}.")
+        return KafkaRequestFailed(f"Cannot {about}: Kafka at {self.bootstrap} failed: {text}.")

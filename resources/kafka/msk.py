@@ -57,7 +57,7 @@ class Msk(AwsResource):
 
         Raises ListenerMissing, with the listeners that the cluster has.
         """
-        found = self._call("get_bootstrap_brokers", "Asking for the bootstrap brokers of")
+        found = self._call("get_bootstrap_brokers", "Reading the bootstrap brokers of")
         brokers = found.get(_LISTENERS[access])
         if brokers:
             # MSK returns the brokers in varying order.
@@ -65,12 +65,14 @@ class Msk(AwsResource):
         others = [each for each, member in _LISTENERS.items() if found.get(member)]
         if not others:
             raise ListenerMissing(
-                f"The cluster {self.cluster_arn} has no brokers at the moment; its state is {self.describe().state}.",
+                f"Cannot connect to the cluster {self.cluster_arn}: its state is {self.describe().state}, and it has no"
+                " brokers.",
                 "Wait until it is ACTIVE.",
             )
         raise ListenerMissing(
-            f"The cluster {self.cluster_arn} has no listener for {access}; it has {', '.join(others)}.",
-            "Turn it on in the cluster's security settings, or sign in in another way.",
+            f"Cannot connect to the cluster {self.cluster_arn}: it has no listener for {access}; it has"
+            f" {', '.join(others)}.",
+            "Turn the listener on in the cluster's security settings, or set the resource's `security` to another one.",
         )
 
     def describe(self) -> Cluster:
@@ -96,7 +98,7 @@ class Msk(AwsResource):
         except AwsRequestFailed as error:
             if error.code in _WRONG_ARN:
                 raise ClusterMissing(
-                    f"There is no MSK cluster {self.cluster_arn} in {self.region}: {error.aws_message}.",
-                    "`aws kafka list-clusters-v2` lists those of the region.",
+                    f"Cannot find the MSK cluster {self.cluster_arn} in {self.region}: {error.aws_message}.",
+                    "`aws kafka list-clusters-v2` lists the clusters of the region; correct the ARN.",
                 ) from error
             raise

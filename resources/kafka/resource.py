@@ -68,7 +68,10 @@ class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
             return self.bootstrap
         if not self._found:
             if self.cluster is None:
-                raise Unreachable("The Kafka resource has neither bootstrap nor cluster.", self.hint)
+                raise Unreachable(
+                    "Cannot connect to Kafka: neither `bootstrap` nor `cluster` is set in the Kafka resource.",
+                    self.hint,
+                )
             self._found = self.cluster.bootstrap(self.security)
         return self._found
 
@@ -109,7 +112,10 @@ class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
         """Return the first and the next offset of the committed records by partition (one, or all if None)."""
         begins, ends = self.begin_offsets(topic), self.end_offsets(topic)
         if partition is not None and partition not in ends:
-            raise TopicMissing(f"Topic {topic} has no partition {partition}; it has {len(ends)}, counted from 0.")
+            raise TopicMissing(
+                f"Cannot read topic {topic}: it has no partition {partition}. Choose one of"
+                f" {', '.join(map(str, sorted(ends)))}."
+            )
         return {p: (begins[p], ends[p]) for p in sorted(ends) if partition in (None, p)}
 
     def peek(
@@ -132,8 +138,8 @@ class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
             for number, (first, end) in ranges.items():
                 if not first <= offset <= end:
                     raise OffsetsExpired(
-                        f"Topic {topic}, partition {number}, has offsets from {first} to before {end}: {offset} isn't"
-                        " among them."
+                        f"Cannot read topic {topic} from offset {offset}: partition {number} starts at {first} and"
+                        f" ends before {end}. Choose an offset from {first} to {end}."
                     )
             ranges = {number: (offset, end) for number, (_, end) in ranges.items()}
         return islice(records.read(self._broker, topic, ranges, read_committed=read_committed), limit)

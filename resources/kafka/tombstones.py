@@ -32,7 +32,7 @@ def write(broker: Broker, topic: str, keys: Iterable[tuple[int, bytes]]) -> int:
             raise KafkaException(failed[0])
     if left:
         raise WaitTimedOut(
-            f"Topic {topic}: {left} of {count} tombstones were not acknowledged within {broker.timeout_seconds:.0f} s.",
+            f"Cannot {about}: Kafka did not acknowledge {left} of {count} within {broker.timeout_seconds:.0f} s.",
             broker.hint,
         )
     return count

@@ -60,9 +60,9 @@ def ensure(
     current = settings(broker, admin, name)
     if current["cleanup.policy"] != wanted["cleanup.policy"]:
         raise TopicContractBroken(
-            f"Topic {name} has cleanup.policy={current['cleanup.policy']}, not {wanted['cleanup.policy']}:"
-            " compaction may have removed records that haven't landed. Reset the pipeline, or set the policy by hand if"
-            " you know that nothing is missing."
+            f"Cannot use topic {name}: its cleanup.policy is {current['cleanup.policy']}, not"
+            f" {wanted['cleanup.policy']}, so compaction may have removed records that were not landed. Reset the"
+            " pipeline, or set the policy by hand if you know that nothing is missing."
         )
     changes = {key: value for key, value in wanted.items() if _is_change(key, current.get(key), value)}
     if not changes:
@@ -109,7 +109,7 @@ def wait_for(broker: Broker, admin: AdminClient, name: str) -> TopicInfo:
         what=f"topic {name} to appear",
     )
     if found is None:
-        raise TopicMissing(f"Topic {name} was deleted a moment ago.")
+        raise TopicMissing(f"Cannot use topic {name}: another program deleted it during this change. Run this again.")
     return found
 
 

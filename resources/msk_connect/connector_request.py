@@ -68,8 +68,8 @@ def wanted(settings: ConnectSettings, name: str, config: Mapping[str, str], boot
     plugin = next((each for each in settings.plugins if each.connector_class == kind), None)
     if plugin is None:
         raise ConnectorConfigInvalid(
-            f"Connector {name} has the class {kind or '(none)'}, for which no custom plugin is given; there are"
-            f" plugins for {', '.join(each.connector_class for each in settings.plugins) or 'none'}."
+            f"Cannot deploy connector {name}: no custom plugin is configured for its class {kind or '(none)'}. Add one"
+            f" to `plugins`, which has {', '.join(each.connector_class for each in settings.plugins) or 'none'}."
         )
     worker = worker_of(settings, name)
     cluster = {"securityGroups": settings.security_groups, "subnets": settings.subnets}
@@ -94,8 +94,8 @@ def worker_of(settings: ConnectSettings, name: str) -> WorkerConfiguration:
     found = settings.worker_configurations.get(name)
     if found is None:
         raise ConnectorConfigInvalid(
-            f"Connector {name} has no worker configuration, which names the topic of its offsets; there are some for"
-            f" {', '.join(settings.worker_configurations) or 'none'}."
+            f"Cannot deploy connector {name}: it has no worker configuration, which sets its offsets topic. Add one to"
+            f" `worker_configurations`, which has {', '.join(settings.worker_configurations) or 'none'}."
         )
     return found
 
@@ -106,8 +106,9 @@ def offsets_topic(arn: str, properties: str) -> str:
     found = next((value.strip() for name, _, value in lines if name.strip() == "offset.storage.topic"), "")
     if not found:
         raise ConnectorConfigInvalid(
-            f"The worker configuration {arn} names no offset.storage.topic: MSK Connect would invent one for each"
-            " connector, and a re-created one would start over. Create another configuration that names it."
+            f"Cannot use the worker configuration {arn}: it does not set offset.storage.topic. MSK Connect would create"
+            " a topic for each connector, and a re-created connector would lose its offsets. Create a worker"
+            " configuration that sets it."
         )
     return found
 

@@ -77,12 +77,12 @@ class MskPlugins(AwsResource):
         found = self._settled(name)
         if found is None:
             raise PluginFailed(
-                f"The custom plugin {name} was deleted while MSK Connect was creating it.", "Upload it again."
+                f"Cannot create the custom plugin {name}: it was deleted during its creation.", "Upload it again."
             )
         if found["customPluginState"] != "ACTIVE":
             why = found.get("stateDescription", {}).get("message", "MSK Connect does not say why")
             raise PluginFailed(
-                f"The custom plugin {found['customPluginArn']} of s3://{self.bucket}/{key} is"
+                f"Cannot create the custom plugin {found['customPluginArn']} from s3://{self.bucket}/{key}: it is"
                 f" {found['customPluginState']}: {why}.",
                 "Fix the cause, then upload it again: the failed plugin is replaced.",
             )

@@ -99,7 +99,7 @@ class MskConnect(AwsResource):
         def current() -> ConnectorStatus:
             status = self.status(name)
             if status is None:
-                raise ConnectorMissing(f"MSK Connect in {self.region} has no connector {name}. Deploy it first.")
+                raise self._missing(name)
             if status.state == FAILED or status.failed_tasks:
                 raise ConnectorFailed(
                     f"Connector {status}. Fix the cause (see the log group {self.settings.log_group}), then"
@@ -205,10 +205,15 @@ class MskConnect(AwsResource):
                 return None
             raise
 
+    def _missing(self, name: str) -> ConnectorMissing:
+        return ConnectorMissing(
+            f"Cannot use connector {name}: MSK Connect in {self.region} has no connector {name}. Deploy it first."
+        )
+
     def _present(self, name: str) -> dict[str, Any]:
         found = self._describe(name)
         if found is None:
-            raise ConnectorMissing(f"MSK Connect in {self.region} has no connector {name}. Deploy it first.")
+            raise self._missing(name)
         return found
 
     def _settled(self, name: str) -> dict[str, Any] | None:

@@ -57,4 +57,4 @@ def _explained(error: psycopg2.OperationalError, login: Login, database: str) ->
         return DatabaseMissing(f"{server} has no database {database}: create it, and the tables to capture.")
     if any(refusal in text for refusal in _REFUSALS):
         return AccessRefused(f"{server} refuses user {login.user}: {reason}.", login.hint)
-    return Unreachable(f"{server} can't be reached: {reason}.", login.hint)
+    return Unreachable(f"Cannot connect to {server}: {reason}.", login.hint)

@@ -11,7 +11,7 @@ def to_int(text: str) -> int:
     """Return the byte position in the WAL that `text` names.
 
     Raises:
-        ValueError: `text` isn't two hexadecimal numbers with a slash between them.
+        ValueError: `text` is not two hexadecimal numbers with a slash between them.
     """
     match = _LSN.fullmatch(text)
     if match is None:

@@ -71,7 +71,7 @@ def ensure_publication(connection: Connection, name: str, tables: Iterable[Table
     """Create the publication, or add missing tables to it; other tables stay in it.
 
     Raises:
-        TableMissing: one of the tables doesn't exist.
+        TableMissing: one of the tables does not exist.
         PublicationConflict: the publication exists and does not publish all operations, rows and columns of them.
     """
     wanted = tuple(dict.fromkeys(tables))
@@ -83,13 +83,13 @@ def ensure_publication(connection: Connection, name: str, tables: Iterable[Table
         return PublicationChange("created", wanted)
     if found.unpublished:
         raise PublicationConflict(
-            f"Publication {name} doesn't publish {', '.join(found.unpublished)}. Set it:"
-            f" ALTER PUBLICATION {name} SET (publish = 'insert, update, delete'), or name another publication."
+            f"Cannot use publication {name}: it does not publish {', '.join(found.unpublished)}. Run ALTER PUBLICATION"
+            f" {name} SET (publish = 'insert, update, delete'), or name another publication."
         )
     if filtered := [f"{schema}.{table}" for schema, table in wanted if (schema, table) in found.filtered]:
         raise PublicationConflict(
-            f"Publication {name} has a row filter or a column list on {', '.join(filtered)}: changes would be"
-            " missing. Remove it with ALTER PUBLICATION … SET TABLE, or name another publication."
+            f"Cannot use publication {name}: it has a row filter or a column list on {', '.join(filtered)}, so changes"
+            " would be missing. Remove it with ALTER PUBLICATION … SET TABLE, or name another publication."
         )
     missing = tuple(table for table in wanted if table not in found.tables)
     if not missing:

@@ -80,8 +80,9 @@ def drop_slot(connection: Connection, name: str, timeout_seconds: float = 30.0) 
         attempts(_drop_once, connection, name)
     except RetryError as error:
         raise SlotBusy(
-            f"Replication slot {name} is still in use {timeout_seconds:.0f} s after its walsender was terminated:"
-            " a consumer connects again. Stop or delete the connector that reads from it, then try again."
+            f"Cannot drop replication slot {name}: its walsender was terminated repeatedly for {timeout_seconds:.0f} s,"
+            " and a consumer reconnected each time. Stop or delete the connector that reads from the slot, then run"
+            " this again."
         ) from error
     return True
 

@@ -29,7 +29,8 @@ def table_oid(connection: Connection, schema: str, table: str) -> int:
         row = cursor.fetchone()
     if row is None:
         raise TableMissing(
-            f"Database {connection.info.dbname} has no table {schema}.{table}. Load it, or correct its name."
+            f"Cannot use table {schema}.{table}: database {connection.info.dbname} has no such table. Load it, or"
+            " correct its name."
         )
     return int(row[0])
 
@@ -79,7 +80,7 @@ def replica_identity(connection: Connection, schema: str, table: str) -> Replica
         )
         row = cursor.fetchone()
     if row is None:
-        raise TableMissing(f"Table {schema}.{table} has just been dropped.")
+        raise TableMissing(f"Cannot read the replica identity of {schema}.{table}: the table was just dropped.")
     return _IDENTITIES[row[0]]
 
 

@@ -113,7 +113,8 @@ class Api:
         actual = self._wait(kind, id, **parameters)
         if actual is not None and status(actual) == "DELETED":
             raise QuickSightFailed(
-                f"The {kind.words} {self.arn(kind, id)} was deleted, and keeps its id while it can be restored.",
+                f"Cannot use {kind.words} {self.arn(kind, id)}: it was deleted, and its id is reserved while it can"
+                " be restored.",
                 f"Restore it with `aws quicksight restore-analysis --analysis-id {id}`, or delete it without recovery.",
             )
         return actual
@@ -123,7 +124,9 @@ class Api:
         actual = self.settled(kind, id, **parameters)
         arn = self.arn(kind, id)
         if actual is None:
-            raise QuickSightFailed(f"The {kind.words} {arn} was deleted during the change.", "Materialise again.")
+            raise QuickSightFailed(
+                f"Cannot change {kind.words} {arn}: it was deleted during the change.", "Materialise again."
+            )
         if failed(actual):
             raise QuickSightFailed(
                 f"Cannot change {kind.words} {arn}: its status is {status(actual)} ({_reasons(actual)}).",

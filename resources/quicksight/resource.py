@@ -90,8 +90,8 @@ class QuickSight(AwsResource):
         actual = api.settled(DATA_SOURCE, id_)
         if actual is not None and actual["Type"] != _TYPE:
             raise QuickSightFailed(
-                f"The data source {api.arn(DATA_SOURCE, id_)} exists with the type {actual['Type']} instead of {_TYPE},"
-                " and QuickSight cannot change a type.",
+                f"Cannot use data source {api.arn(DATA_SOURCE, id_)}: it has the type {actual['Type']} instead of"
+                f" {_TYPE}, and QuickSight cannot change a type.",
                 "Delete it if it is not used, or give the resource another id_prefix.",
             )
         if actual is None:

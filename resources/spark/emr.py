@@ -94,7 +94,7 @@ class EmrSteps(EmrJobs):
             )
         for step in response["CancelStepsInfoList"]:
             if step["Status"] == "FAILED":  # not an error response
-                raise JobFailed(f"{self._label(run)} was not cancelled: {step.get('Reason', 'EMR gives no reason')}")
+                raise JobFailed(f"Cannot cancel {self._label(run)}: {step.get('Reason', 'EMR gives no reason')}")
 
     def _is_final(self, state: str) -> bool:
         return state in _FINAL

@@ -152,8 +152,9 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
         jvm = getattr(SparkContext._gateway, "proc", None)  # PySpark has no public API for it
         if _Process.session is not None and jvm is not None and jvm.poll() is not None:
             raise ResourceError(
-                f"Cannot run Spark jobs any more: its JVM (process {jvm.pid}) ended with code {jvm.returncode}.",
-                "Start this process again. If the JVM was killed for its memory, give it less at once.",
+                f"Cannot run Spark jobs: Spark's JVM (process {jvm.pid}) ended with code {jvm.returncode}.",
+                "Start this process again. If the kernel killed the JVM for its memory, lower spark.driver.memory or"
+                " run fewer jobs at once.",
             )
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""Reads files with Spark's settings, `key value` a line, as spark-submit does."""
+"""Read Spark's properties files as spark-submit does: each line has a key and a value, separated by space."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def read(paths: Iterable[str]) -> dict[str, str]:
-    """Return the settings of all files; later ones take precedence."""
+    """Return the settings of all files; a later file overrides an earlier one."""
     return {name: value for path in paths for name, value in _pairs(Path(path))}
 
 

@@ -1,4 +1,4 @@
-"""`cdc-lake aws`: commands for an AWS account: the connector's plugin, and a test run."""
+"""`cdc-lake aws`: build and upload a plugin for MSK Connect, and run a test in an AWS account."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ aws = typer.Typer(help="Prepare and test an AWS account for pipelines.", no_args
 plugins = typer.Typer(help="Plugins of MSK Connect.", no_args_is_help=True)
 aws.add_typer(plugins, name="plugins")
 
-BUILT = Path("build/plugins")
+PLUGIN_FOLDER = Path("build/plugins")
 
 
 def register(app: typer.Typer) -> None:
@@ -33,20 +33,20 @@ def build(
     ),
     avro: Annotated[
         bool | None,
-        typer.Option("--avro/--no-avro", help="Include Apicurio's Avro converter; default: if a pipeline is in Avro."),
+        typer.Option("--avro/--no-avro", help="Include Apicurio's Avro converter; default: if a pipeline uses Avro."),
     ] = None,
     provider: Annotated[
-        bool, typer.Option(help="Require the config provider's jar, with which workers read Secrets Manager.")
+        bool, typer.Option(help="Require the jar of the config provider that reads secrets from Secrets Manager.")
     ] = True,
-    out: Annotated[Path, typer.Option(help="The folder for the zip.")] = BUILT,
+    out: Annotated[Path, typer.Option(help="The folder for the zip.")] = PLUGIN_FOLDER,
 ) -> None:
-    """Pack a plugin for MSK Connect into a zip named by its content, and print its path."""
+    """Pack a plugin for MSK Connect into a zip whose name contains a hash of its jars, and print its path."""
     from cdc_lake.pipeline import avro_pipelines
     from infra.artifacts.artifacts import jars
     from resources.connect import plugin_archive
 
     folder = jars("debezium") if debezium else None
-    # MSK Connect gives a connector one plugin, so the converter is in the zip of the connector.
+    # A connector on MSK Connect has exactly one plugin, so the connector's zip has to contain the converter.
     with_converter = debezium and bool(avro_pipelines.names()) if avro is None else avro
     converter = [jars("avro-converter")] if with_converter else []
     required_class = plugin_archive.CONFIG_PROVIDER if provider else None
@@ -54,7 +54,9 @@ def build(
     typer.echo(built.path)
     for artifact in built.several:
         typer.echo(
-            f"warning: the zip contains more than one version of {artifact}; they share one class loader", err=True
+            f"warning: the zip contains several versions of {artifact}, and Java may load any of them. Leave out all"
+            " but one.",
+            err=True,
         )
 
 
@@ -67,7 +69,7 @@ def upload(
     endpoint_url: Annotated[str | None, typer.Option(help="Endpoint of MSK Connect; default: AWS's.")] = None,
     s3_endpoint_url: Annotated[str | None, typer.Option(help="Endpoint of S3; default: AWS's.")] = None,
 ) -> None:
-    """Upload the zip, create the custom plugin and print its ARN; keeps an object or plugin that exists."""
+    """Upload the zip, create the custom plugin and print its ARN. An existing object or plugin is kept."""
     from resources.connect.plugin_archive import PluginInvalid
     from resources.msk_connect.plugins import MskPlugins
 

@@ -35,9 +35,10 @@ def smoke(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")] = False,
     resume: Annotated[bool, typer.Option(help="Continue an interrupted run.")] = False,
 ) -> None:
-    """Run Northwind in the account that the variables name: load, all stages, three changes, counts, verify.
+    """Run Northwind once in the AWS account of the environment variables, and compare source and lake.
 
-    Exit code 1 if a count, a change, a check or the verification fails.
+    The run loads the sample, materialises all stages, makes three changes at the source, counts the rows and verifies
+    the tables. The exit code is 1 if one of these or a check fails.
     """
     from rich.console import Console
 
@@ -48,13 +49,13 @@ def smoke(
     console = Console(stderr=as_json)
     console.print(f"account {identity.account}, {settings.region}, as {identity.arn}", highlight=False, soft_wrap=True)
     if not yes:
-        typer.confirm(_question(settings), abort=True, err=as_json)
+        typer.confirm(_confirmation(settings), abort=True, err=as_json)
     started = time.monotonic()
     file = state_folder() / SMOKE
     with exclusive(file):
         journal = Journal(file, resume)
         summary = run(console, PIPELINE, None, journal, _RESUME_COMMANDS)
-        summary["verify"] = journal.step("verify", lambda: _verified(console))
+        summary["verify"] = journal.step("verify", lambda: _verify(console))
         summary["seconds"] = {**journal.seconds(), "total": round(time.monotonic() - started, 1)}
     summary["account"] = identity.account
     if as_json:
@@ -72,7 +73,7 @@ def _account() -> tuple[AwsSettings, Identity]:
     if profile() != "aws":
         raise ResourceError(
             f"Cannot run `cdc-lake aws smoke`: CDC_LAKE_PROFILE is {profile()!r}.",
-            "Set CDC_LAKE_PROFILE=aws and the variables of docs/aws.md; `cdc-lake demo` runs the same on this machine.",
+            "Set CDC_LAKE_PROFILE=aws and the variables of docs/aws.md. `cdc-lake demo` is the local equivalent.",
         )
     from cdc_lake.aws_settings import AwsSettings
     from resources.aws.identity import Sts
@@ -88,16 +89,17 @@ def _account() -> tuple[AwsSettings, Identity]:
     return settings, identity
 
 
-def _question(settings: AwsSettings) -> str:
+def _confirmation(settings: AwsSettings) -> str:
     return (
-        f"Start pipeline {PIPELINE} over in bucket {settings.bucket}, catalog {settings.catalog} and cluster"
-        f" {settings.kafka_cluster}, and load the sample into schema datalake of {settings.source_database} at"
-        f" {settings.source_host}? The existing data of both is deleted; AWS bills the resources used."
+        f"This deletes the data of pipeline {PIPELINE} in bucket {settings.bucket}, catalog {settings.catalog} and"
+        f" cluster {settings.kafka_cluster}, and schema datalake of database {settings.source_database} at"
+        f" {settings.source_host}. Then it loads the sample and runs the pipeline; AWS bills the resources used."
+        " Continue?"
     )
 
 
-def _verified(console: Any) -> dict[str, dict[str, Any]]:  # noqa: ANN401 - rich is imported late
-    """Compare source and lake; return by table whether they are equal, and how many rows were compared."""
+def _verify(console: Any) -> dict[str, dict[str, Any]]:  # noqa: ANN401 - rich is imported late
+    """Compare source and lake; return for each table whether they are equal, and how many rows were compared."""
     from cdc_lake.demo.verification import compare
     from cdc_lake.pipeline.loading import load
     from cdc_lake.profile import resolved, spark

@@ -262,7 +262,7 @@ def _print_report(table: TableFlow, report: ReplayReport, as_json: bool) -> None
         typer.echo(json_text({"table": table.lake_table, **dataclasses.asdict(report)}))
         return
     by = f" by commit {report.instant}" if report.instant else ""
-    typer.echo(f"{table.lake_table}: {len(report.applied)} applied{by}, {len(report.failed)} still can't be read")
+    typer.echo(f"{table.lake_table}: {len(report.applied)} applied{by}, {len(report.failed)} still cannot be read")
     if report.overtaken:
         typer.echo(f"{table.lake_table}: {len(report.overtaken)} overtaken by a newer snapshot of the source")
     for letter, reason in report.failed.items():

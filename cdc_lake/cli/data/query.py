@@ -65,7 +65,7 @@ def query(
 ) -> None:
     """Run SQL on the lake: on Athena, or on Trino in the local profile.
 
-    With --as-of, and in the local profile for tables `<name>_rt`, Spark answers.
+    Spark runs the query with --as-of, and in the local profile if it reads a table `<name>_rt`.
     """
     if not write and (fault := no_statement(sql)):
         raise typer.BadParameter(fault)
@@ -78,7 +78,9 @@ def query(
     try:
         if as_of is not None or (not write and spark_query.needs_spark(sql)):
             if write or reuse:
-                raise typer.BadParameter("--write and --reuse are for Athena; with --as-of Spark answers")
+                raise typer.BadParameter(
+                    "Spark runs this query, and supports neither --write nor --reuse. Leave out these options."
+                )
             result = spark_query.run(sql, database, as_of)
         else:
             result = _athena(database).query(sql, reuse_minutes=reuse)

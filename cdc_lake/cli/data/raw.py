@@ -1,4 +1,4 @@
-"""`cdc-lake raw ls | cat`: list the raw objects in the manifests, and print their records."""
+"""`cdc-lake raw ls` lists the raw objects in the manifests, `cdc-lake raw cat` prints their records."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def ls(
         for row in rows:
             typer.echo(json_text(row))
         return
-    # Users copy keys from this table, so they are folded, not cut; in a pipe, each row is one line.
+    # Users copy keys from this table: on a terminal a long key is folded, not cut, and in a pipe each row is one line.
     console = Console() if sys.stdout.isatty() else Console(width=100_000)
     table = Table(
         "manifest", "committed", "partition", "offsets", "records", "bytes", Column("object", overflow="fold")
@@ -71,14 +71,14 @@ def cat(
     from cdc_lake.contract.errors import ContractError
     from cdc_lake.contract.objects import raw_objects
 
-    wanted = _conditions(where or [])
+    conditions = _conditions(where or [])
     store, manifests = _store_and_manifests(pipeline)
     shown = 0
     found = False
     for item in (item for manifest in manifests for item in manifest.objects if key in {None, item.key}):
         found = True
         for _, value in raw_objects.records(store, item):
-            if not _matches(value, wanted):
+            if not _matches(value, conditions):
                 continue
             typer.echo(for_output(value.decode(errors="replace")))
             shown += 1
@@ -87,21 +87,24 @@ def cat(
     if key is not None and not found:
         raise ContractError(
             f"Cannot print {key}: no manifest of pipeline {pipeline} lists it. "
-            f"`cdc-lake raw ls {pipeline}` prints the keys."
+            f"Choose a key that `cdc-lake raw ls {pipeline}` prints."
         )
 
 
 def _conditions(where: list[str]) -> list[tuple[str, str]]:
-    parts = [text.partition("=") for text in where]
-    for column, equals, _ in parts:
+    """Return column and value of each condition. Raises typer.BadParameter if one is not COLUMN=VALUE."""
+    parts = [(text, *text.partition("=")) for text in where]
+    for text, column, equals, _ in parts:
         if not column or not equals:
-            raise typer.BadParameter(f"{column!r} is not COLUMN=VALUE", param_hint="--where")
-    return [(column, value) for column, _, value in parts]
+            raise typer.BadParameter(
+                f"{text!r} is not a condition. Use COLUMN=VALUE, such as id=5.", param_hint="--where"
+            )
+    return [(column, value) for _, column, _, value in parts]
 
 
-def _matches(value: bytes, wanted: list[tuple[str, str]]) -> bool:
-    """Return whether a record is a JSON object with all the values."""
-    if not wanted:
+def _matches(value: bytes, conditions: list[tuple[str, str]]) -> bool:
+    """Return whether a record is a JSON object that meets all conditions."""
+    if not conditions:
         return True
     try:
         record = json.loads(value)
@@ -109,7 +112,7 @@ def _matches(value: bytes, wanted: list[tuple[str, str]]) -> bool:
         return False
     if not isinstance(record, dict):
         return False
-    return all(column in record and _text(record[column]) == value for column, value in wanted)
+    return all(column in record and _text(record[column]) == value for column, value in conditions)
 
 
 def _text(value: object) -> str:

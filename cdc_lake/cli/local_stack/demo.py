@@ -46,7 +46,7 @@ def demo(
     from infra.local.preparation import prepare
 
     if sql_dir is not None and pipeline is not Sample.NORTHWIND:
-        raise typer.BadParameter("--sql-dir is for the Northwind sample")
+        raise typer.BadParameter("--sql-dir is for the Northwind sample: leave it out for another one")
     console = Console(stderr=as_json)
     started = time.monotonic()
     file = state_folder() / journal(pipeline)

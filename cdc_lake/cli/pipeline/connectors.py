@@ -22,8 +22,8 @@ class _Worker:
 
     connect: KafkaConnect
     plugins: frozenset[str]
-    known: Mapping[str, str]
-    """Real values of placeholders."""
+    placeholder_values: Mapping[str, str]
+    """The placeholders' values that are known: the connection to the stack's database, or nothing."""
 
 
 connectors = typer.Typer(help="Connector configurations.", no_args_is_help=True)
@@ -62,14 +62,14 @@ def lint(
 
     settings = Settings.read(CONNECTORS / "settings")
     worker = _worker_at(connect_url, connect_user) if connect_url else _local_worker()
-    wrong = 0
+    faulty_files = 0
     shipped = (path for path in CONNECTORS.rglob("*.json") if path.parent.name not in PARTS)
     for path in files or sorted(shipped):
         try:
             verdict, faults = _validated(path, worker, settings)
         except ConnectorConfigInvalid as error:
             verdict, faults = "", (error.user_message,)
-        wrong += bool(faults)
+        faulty_files += bool(faults)
         typer.echo(f"{path.name}: {_count(faults) if faults else verdict}")
         for fault in faults:
             typer.echo(f"  {printable(fault)}")
@@ -79,7 +79,7 @@ def lint(
             " name one with --connect-url.",
             err=True,
         )
-    if wrong:
+    if faulty_files:
         raise typer.Exit(1)
 
 
@@ -98,7 +98,7 @@ def _worker_at(url: str, user: str) -> _Worker:
 
 
 def _local_worker() -> _Worker | None:
-    """Return the stack's worker with the connection to the stack's database; None if it is not running."""
+    """Return the stack's worker, with the stack's database as placeholder values; None if it is not running."""
     from infra.errors import StackDown
     from infra.local.stack.attach import load_endpoints, require_running
     from resources.connect.kafka_connect import KafkaConnect
@@ -107,31 +107,31 @@ def _local_worker() -> _Worker | None:
         require_running(["connect", "postgres"])
     except StackDown:
         return None
-    at = load_endpoints()
-    known = {
-        "host": at.postgres_host,
-        "port": str(at.postgres_port),
-        "user": at.capture_role,
-        "password": f"${{file:{at.connect_secrets_file}:postgres.password}}",
-        "database": at.postgres_database,
+    endpoints = load_endpoints()
+    placeholder_values = {
+        "host": endpoints.postgres_host,
+        "port": str(endpoints.postgres_port),
+        "user": endpoints.capture_role,
+        "password": f"${{file:{endpoints.connect_secrets_file}:postgres.password}}",
+        "database": endpoints.postgres_database,
     }
-    user, password = at.connect_login
-    connect = KafkaConnect(url=at.connect_url, user=user, password=password, hint="Run `cdc-lake up`.")
-    return _Worker(connect, connect.plugins(), known)
+    user, password = endpoints.connect_login
+    connect = KafkaConnect(url=endpoints.connect_url, user=user, password=password, hint="Run `cdc-lake up`.")
+    return _Worker(connect, connect.plugins(), placeholder_values)
 
 
 def _validated(path: Path, worker: _Worker | None, settings: Settings) -> tuple[str, Sequence[str]]:
-    """Return the verdict on a file without faults, and its faults. Raises ConnectorConfigInvalid."""
+    """Return how a file was validated, and its faults. Raises ConnectorConfigInvalid if it cannot be rendered."""
     from resources.connect.config_template import placeholders, render
     from resources.connect.connector_validation import CLASS, validate_file
 
-    # The settings files have patterns of rendered values: each placeholder is replaced by its name.
+    # connectors/settings contains patterns for rendered values, so each placeholder is replaced by its name.
     config = render(path, {name: name for name in placeholders(path)})
     connector_class = config.get(CLASS, "")
     if not connector_class:
         return "", [f"{CLASS} is missing"]
     if worker is not None and connector_class in worker.plugins:
-        found = validate_file(worker.connect, path, worker.known)
+        found = validate_file(worker.connect, path, worker.placeholder_values)
         remarks = ""
         if found.unchecked:
             remarks += f". Not checked (set by the pipeline): {', '.join(found.unchecked)}"

@@ -21,12 +21,12 @@ def register(app: typer.Typer) -> None:
 def run(
     pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
     report_seconds: Annotated[
-        float, typer.Option("--report", min=1, help="Seconds between two reports of each asset to Dagster.")
+        float, typer.Option("--report", min=1, help="The interval of the reports to Dagster, in seconds.")
     ] = 60,
 ) -> None:
     """Land and apply a pipeline's changes within seconds, in one Spark session, until Ctrl-C or SIGTERM.
 
-    Then what is landed is applied, and the command ends; a second signal ends it at once.
+    After the signal, the command applies the landed records and ends. A second signal ends it immediately.
     """
     import dagster as dg
 
@@ -35,25 +35,25 @@ def run(
     from cdc_lake.pipeline.loading import load
     from cdc_lake.profile import resolved, spark
 
-    flow, bound = load(pipeline), resolved()
+    flow, resources = load(pipeline), resolved()
     systems = continuous.local_systems(
         flow,
-        bound["postgres"],
-        bound["kafka"],
-        bound["store"],
+        resources["postgres"],
+        resources["kafka"],
+        resources["store"],
         spark(),
-        bound["glue"],
-        bound["athena"],
+        resources["glue"],
+        resources["athena"],
         f"cdc-lake run {pipeline}, process {os.getpid()} on {socket.gethostname()}",
     )
     stop = threading.Event()
 
-    def end(number: int, _frame: object) -> None:
+    def request_stop(number: int, _frame: object) -> None:
         stop.set()
         signal.signal(number, signal.SIG_DFL)
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, end)
+        signal.signal(number, request_stop)
     with instance() as dagster:
 
         def report(event: dg.AssetMaterialization | dg.AssetObservation) -> None:
@@ -61,5 +61,5 @@ def run(
             shown = event.metadata.get("changes") or event.metadata["error"]
             typer.echo(printable(f"{event.asset_key.to_user_string()}: {shown.value}"))
 
-        typer.echo(f"pipeline {pipeline} runs; Ctrl-C ends it")
+        typer.echo(f"Pipeline {pipeline} is running. Press Ctrl-C to stop it.")
         continuous.run(flow, systems, report, stop, report_seconds)

@@ -1,6 +1,6 @@
-"""Raw objects as Avro object container files: records of one schema, with that schema.
+"""Encode and decode raw objects as Avro object container files: records of one schema, and that schema.
 
-The values keep the bytes that they have in Kafka (https://avro.apache.org/docs/1.12.0/specification/#object-container-files).
+The values have the same bytes as in Kafka (https://avro.apache.org/docs/1.12.0/specification/#object-container-files).
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from cdc_lake.contract.source.avro_records import AvroRecord, ValueDecoder
 
 EXTENSION = "avro"
 SCHEMA_ID = "cdc_lake.schema_id"
-"""The entry of a file's metadata with the schema's id in the registry."""
+"""The key of the file's metadata whose value is the schema's id in the registry."""
 
 
 def join(records: Sequence[AvroRecord]) -> bytes:
-    """Return the body of an object of these records, which have the same schema; equal for equal records."""
+    """Return the body of an object with these records, which must have one schema. Equal records give equal bytes."""
     data = b"".join(record.value for record in records)
-    marker = hashlib.md5(data, usedforsecurity=False).digest()  # random by the specification; only to resynchronise
+    # The specification's sync marker is random. This one is a hash, so that a retry writes the same bytes.
+    marker = hashlib.md5(data, usedforsecurity=False).digest()
     body = BytesIO()
     metadata = {SCHEMA_ID: str(records[0].schema_id)}
     fastavro.writer(

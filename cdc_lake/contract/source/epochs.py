@@ -231,6 +231,6 @@ class Epochs:
 def broken_stream_error(pipeline: str, found: Break) -> SourceBrokenError:
     """Return the error for a stream that cannot be continued."""
     return SourceBrokenError(
-        f"the stream of pipeline {pipeline} can't be continued without loss: {'; '.join(found.faults)}. Nothing was "
+        f"Cannot continue the stream of pipeline {pipeline} without loss: {'; '.join(found.faults)}. Nothing was "
         f"changed. `cdc-lake resnapshot {pipeline}` takes a new snapshot and repairs the lake, including deletes."
     )

@@ -137,9 +137,9 @@ def _pending_span(spec: LandSpec, partition: int, first: int, overtaken: bool) -
         if overtaken:
             return Span(partition=partition, first=first, next=first)
         raise TopicRecreatedError(
-            f"{what}: partition {partition} ends at offset {end}, but offsets up to {first} are landed. The topic lost "
-            f"records, or was replaced. Nothing was landed. Compare `cdc-lake topic peek {spec.topic}` with `cdc-lake "
-            f"raw ls {spec.pipeline}`. `cdc-lake resnapshot {spec.pipeline}` continues from a new snapshot."
+            f"{what}: partition {partition} ends at offset {end}, but offsets up to {first - 1} are landed. The topic"
+            f" lost records, or was replaced. Nothing was landed. Compare `cdc-lake topic peek {spec.topic}` with"
+            f" `cdc-lake raw ls {spec.pipeline}`. `cdc-lake resnapshot {spec.pipeline}` continues from a new snapshot."
         )
     begin = spec.begins.get(partition, 0)
     if begin > first:

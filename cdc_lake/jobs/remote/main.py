@@ -62,7 +62,7 @@ def _read(uri: str, store: StoreOf) -> str:
     bucket, key = _place(uri)
     found = store(bucket).get(key)
     if found is None:
-        raise ObjectDamagedError(f"The job's spec {uri} does not exist. Start the job again.")
+        raise ObjectDamagedError(f"Cannot read the job's spec {uri}: there is no such object. Start the job again.")
     return found.body.decode()
 
 

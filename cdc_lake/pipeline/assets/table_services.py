@@ -109,7 +109,7 @@ COMPACTION = Service(
     name="compact",
     cron="47 * * * *",
     period="hourly",
-    description="Merges log files into new base files, which readers of base files only need to see the changes",
+    description="Merges log files into new base files, so that readers of only the base files also see the changes",
     needed=lambda table: table.target.table_type == "mor",
     job=compact.run,
     spec=lambda table, where, owner: CompactSpec(table.upsert_spec(where, owner)),
@@ -129,8 +129,8 @@ CLEANING = Service(
     name="clean",
     cron="53 4 * * *",
     period="daily",
-    description="Deletes files that only states older than the table's history need, and archives their commits; a "
-    "table that does not change any more needs it, since a commit does the same",
+    description="Deletes files that only states older than the table's history need, and archives their commits. Each "
+    "commit does the same, so only a table without new commits needs this service",
     needed=lambda _: True,
     job=clean.run,
     spec=lambda table, where, owner: CleanSpec(table.upsert_spec(where, owner)),

@@ -73,7 +73,9 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         context.log.info(f"connector {flow.connector}: {outcome}; waiting for its tasks and its snapshot")
         status = connect.wait_running(flow.connector)
         if table.topic in epoch.joining:
-            context.log.info(f"connector {flow.connector} reads the new table {table.name}; waiting for its end")
+            context.log.info(
+                f"connector {flow.connector} reads the new table {table.name}; waiting for the end of its snapshot"
+            )
             table_joins.take_snapshot(table, source, kafka, connect, epoch.joins[table.topic], deployment)
         heartbeat = table_progress.barrier_while_running(
             source, kafka, connect, flow, deployment.snapshot_seconds, deployment.poll_seconds

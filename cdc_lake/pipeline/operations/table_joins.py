@@ -125,14 +125,14 @@ def _require_new(table: TableFlow, postgres: SourcePostgres, kafka: Kafka, epoch
     what = f"Cannot add table {table.name} to the running pipeline {flow.name}"
     if epochs.completion(epoch.number) is None:
         raise ContractError(
-            f"{what}: its first snapshot is not complete. Take the table out of the YAML, materialise a topic of "
-            f"{flow.name}, and add the table again."
+            f"{what}: the pipeline's first snapshot is not complete. Remove the table from the YAML, materialise a"
+            f" topic of {flow.name}, and add the table again."
         )
     if Chain(epochs.store, flow.name, table.topic).head() is not None or any(
         kafka.written_offsets(table.topic).values()
     ):
         raise ContractError(
-            f"{what}: topic {table.topic} has records already: the table was in the pipeline before, or another "
+            f"{what}: topic {table.topic} already has records: the table was in the pipeline before, or another "
             f"program writes the topic. Run `cdc-lake resnapshot {flow.name}`, which reads all tables again."
         )
     schema_capture.require_snapshot_safe_dates(table, postgres)

@@ -54,8 +54,8 @@ _MEDIA = {
 _SUBJECTS = ("Harbor", "Seated Figure", "Composition", "Still Life", "Night Street", "Garden", "Étude", "Köpfe")
 _FORMS = ("{}", "Untitled ({})", "Study for “{}”", 'The "{}" Series', "{}, second state", "{} | {number}")
 
-ARTIST_OF_THE_EXERCISE: Row = (441, "Belkis Ayón", "Cuban", "Female", 1967, 1999)
-ARTWORK_OF_THE_EXERCISE = ("Picador (La Pique)", 4609, "Pablo Picasso", 1959, "Lithograph")
+DEMO_ARTIST: Row = (441, "Belkis Ayón", "Cuban", "Female", 1967, 1999)
+DEMO_ARTWORK = ("Picador (La Pique)", 4609, "Pablo Picasso", 1959, "Lithograph")
 
 
 def _drawn(dice: Dice, shares: dict[str | None, int]) -> str | None:
@@ -63,7 +63,7 @@ def _drawn(dice: Dice, shares: dict[str | None, int]) -> str | None:
 
 
 def _artists(dice: Dice) -> Iterator[Row]:
-    yield ARTIST_OF_THE_EXERCISE
+    yield DEMO_ARTIST
     for number in range(1, ARTISTS):
         nationality = _drawn(dice, _NATIONALITIES)
         country = COUNTRIES[_COUNTRY_OF.get(nationality or "", dice.pick(list(COUNTRIES)))]
@@ -76,7 +76,7 @@ def _artists(dice: Dice) -> Iterator[Row]:
 
 
 def _artworks(dice: Dice, artists: list[Row]) -> Iterator[Row]:
-    title, artist_id, artist, year, medium = ARTWORK_OF_THE_EXERCISE
+    title, artist_id, artist, year, medium = DEMO_ARTWORK
     for number in range(ARTWORKS):
         classification = _drawn(dice, _CLASSIFICATIONS)
         department = _DEPARTMENTS.get(classification or "", "Drawings & Prints")

@@ -1,4 +1,4 @@
-"""The pipeline of a fictitious shop over fakes: source, topic, raw objects and lake in memory."""
+"""The pipeline of a fictitious shop whose source, topics, raw objects and lake are fakes in memory."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class Shop:
     """The counter in the heartbeat rows."""
     streaming: bool = True
     """Whether the connector sends the source's changes to Kafka."""
-    scans: list[str] = field(default_factory=list)
-    """How the next incremental snapshots end; "" for one that does not. Later ones succeed."""
+    snapshot_statuses: list[str] = field(default_factory=list)
+    """The final statuses of the next incremental snapshots; "" for one that does not end. Later ones succeed."""
 
     def __post_init__(self) -> None:
         self.kafka = FakeKafka().noting(self.steps)
@@ -81,9 +81,9 @@ class Shop:
             snapshot_seconds=0.3,
             stream_seconds=0.3,
         )
-        self.postgres.listeners.append(self._beaten)
-        self.postgres.signal_listeners.append(self._signalled)
-        self.connect.listeners.append(self._started)
+        self.postgres.listeners.append(self._send_heartbeat)
+        self.postgres.signal_listeners.append(self._run_incremental_snapshot)
+        self.connect.listeners.append(self._create_slot)
         self._rows: dict[str, dict[str, dict[str, object]]] = {name: {} for name in COLUMNS}
         for name, columns in COLUMNS.items():
             infos = [
@@ -151,8 +151,8 @@ class Shop:
         self._event("orders", {**row, "__op": "d", "__deleted": "true"}, "false")
 
     def write_heartbeat(self, snapshot: str = "false") -> None:
-        """Send a heartbeat as Debezium does."""
-        self._beaten(self.postgres.current_lsn() + 1, snapshot)
+        """Send a heartbeat record to Kafka, as Debezium does."""
+        self._send_heartbeat(self.postgres.current_lsn() + 1, snapshot)
 
     def land(self, table: TableFlow) -> landing.LandReport:
         """Do the work of the raw asset."""
@@ -163,7 +163,7 @@ class Shop:
         return jobs.land(self.kafka, self.bucket, spec)
 
     def apply(self, table: TableFlow) -> None:
-        """Do the lake asset's work on the table's files; the rows appear in Athena's table and view."""
+        """Do the work of the lake asset without Spark; Athena's table and view then have the rows."""
         spec = table.upsert_spec(S3Location("shop"), "test")
         if upsert.new_manifests(self.bucket, spec, timeline.last_commit(self.bucket, spec.prefix)):
             self.apply_by(spec)
@@ -177,13 +177,15 @@ class Shop:
         return report
 
     def verify_by(self, spec: verify.VerifySpec) -> verify.VerifyReport:
-        """Run the verify job without Spark: a row that only one side has counts as different."""
+        """Run the verify job without Spark. A row that only the source or only the lake has counts as different."""
         table = spec.source.table
         columns = ", ".join(f'"{column.name}"' for column in spec.versions[-1].columns)
-        _, ours = self.postgres.sql.run(f'SELECT {columns} FROM "sales"."{table}"')
-        _, theirs = self.athena.sql.run(f'SELECT {columns} FROM "shop_lake"."{table}_current"')
-        different = {str(tuple(row)) for row in ours} ^ {str(tuple(row)) for row in theirs}
-        return verify.VerifyReport(len(ours), len(theirs), len(ours), 0, 0, 0, 0, len(different), 0, (), {"match": 0.1})
+        _, source_rows = self.postgres.sql.run(f'SELECT {columns} FROM "sales"."{table}"')
+        _, lake_rows = self.athena.sql.run(f'SELECT {columns} FROM "shop_lake"."{table}_current"')
+        different = {str(tuple(row)) for row in source_rows} ^ {str(tuple(row)) for row in lake_rows}
+        return verify.VerifyReport(
+            len(source_rows), len(lake_rows), len(source_rows), 0, 0, 0, 0, len(different), 0, (), {"match": 0.1}
+        )
 
     def sweep_by(self, spec: sweep.SweepSpec) -> sweep.SweepReport:
         """Run the sweep job without Spark: it always reports three rows."""
@@ -192,7 +194,7 @@ class Shop:
 
     @contextmanager
     def point(self, _postgres: object, _slot: str) -> Iterator[SimpleNamespace]:
-        """See consistent_point()."""
+        """Yield a consistent point, as consistent_point() does."""
         files = TableFiles((1,), 1)
         snapshot = Snapshot(700, 710, frozenset())
         yield SimpleNamespace(
@@ -224,14 +226,14 @@ class Shop:
         if self.streaming:
             self.kafka.send(f"shop.sales.{table}", json.dumps({**event, **marks}).encode())
 
-    def _started(self, _name: str) -> None:
+    def _create_slot(self, _name: str) -> None:
         """Create the slot if it is missing, as Debezium does."""
         if self.postgres.slot(self.flow.slot) is None:
             self.postgres.put_slot(self.flow.slot)
 
-    def _signalled(self, table: str) -> None:
+    def _run_incremental_snapshot(self, table: str) -> None:
         """Read a table by an incremental snapshot, as Debezium does."""
-        status = self.scans.pop(0) if self.scans else "SUCCEEDED"
+        status = self.snapshot_statuses.pop(0) if self.snapshot_statuses else "SUCCEEDED"
         if status == "SUCCEEDED":
             for row in self._rows[table].values():
                 self._event(table, {**row, "__op": "r", "__deleted": "false"}, "incremental")
@@ -240,7 +242,8 @@ class Shop:
             found = {"aggregate_type": "Incremental Snapshot", "type": "TABLE_SCAN_COMPLETED"}
             self.kafka.send(self.flow.notification_topic, json.dumps({**found, "additional_data": details}).encode())
 
-    def _beaten(self, lsn: int, snapshot: str = "false") -> None:
+    def _send_heartbeat(self, lsn: int, snapshot: str = "false") -> None:
+        """Send a heartbeat record if the connector is deployed and its topic exists."""
         self.beats += 1
         deployed = self.connect.status(self.flow.connector) is not None
         if self.streaming and deployed and self.kafka.topic(HEARTBEATS) is not None:
@@ -253,13 +256,13 @@ class Shop:
         self.postgres.sql.make("sales", table, list(COLUMNS[table]), rows)
 
     def _write_lake(self, table: str) -> None:
-        folded: dict[object, dict[str, Any]] = {}
+        newest_by_key: dict[object, dict[str, Any]] = {}
         for event in sorted(self.raw_events(table), key=lambda one: (one["__snapshot"] == "false", one["__lsn"] or 0)):
-            folded[event[next(iter(COLUMNS[table]))]] = event
+            newest_by_key[event[next(iter(COLUMNS[table]))]] = event
         columns = list(COLUMNS[table])
         rows = [
             [*(row[column] for column in columns), row["__deleted"] == "true", "newest.parquet"]
-            for row in folded.values()
+            for row in newest_by_key.values()
         ]
         self.athena.sql.make("shop_lake", table, [*columns, "__deleted", "_hoodie_file_name"], rows)
         names = ", ".join(columns)

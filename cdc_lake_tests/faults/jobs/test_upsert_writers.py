@@ -1,4 +1,4 @@
-"""Two writers of one table: the one that was paused and lost its lease commits nothing and rolls back nothing."""
+"""Two writers of one table: a writer that lost its lease during a pause neither commits nor rolls back anything."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def table_with_pending_batch(new_table: NewTable) -> LakeTable:
 
 @pytest.fixture
 def pause(table_with_pending_batch: LakeTable, pause_writer: paused_writer.Pause) -> Pause:
-    """Return a function that starts an upsert of the table which pauses at a failpoint."""
+    """Return a function that starts an upsert of the table and pauses it at a failpoint."""
     return lambda owner, place: pause_writer(
         replace(table_with_pending_batch.spec, owner=owner), place, table_with_pending_batch.upsert
     )
 
 
 def notes_by_key(table: LakeTable) -> dict[object, object]:
-    """Return the notes by key; both readers must agree, and no key may be duplicated."""
+    """Return the notes by key. Hudi-rs and Spark must read the same, and no key may appear twice."""
     rows = table.by_hudi_rs()
     found = {row["id"]: row["note"] for row in rows}
     assert len(found) == len(rows)
@@ -73,10 +73,10 @@ def test_a_writer_that_resumes_after_the_next_one_commits_nothing(
     table_with_pending_batch.deliver([event(1, "u", 300, note="newest")])
     second = replace(table_with_pending_batch.spec, owner="second", lease_wait_seconds=60)
     assert table_with_pending_batch.upsert(second).manifests == 2
-    after = committed(table_with_pending_batch)
+    checkpoint = committed(table_with_pending_batch)
     assert isinstance(first.finish().error, LeaseLostError)
     assert "This run commits nothing. Run it again." in str(first.error)
-    assert committed(table_with_pending_batch) == after
+    assert committed(table_with_pending_batch) == checkpoint
     assert notes_by_key(table_with_pending_batch) == {1: "newest", 2: None, 3: None}
     assert_the_next_run_leaves_no_incomplete_commit(table_with_pending_batch)
 
@@ -93,11 +93,11 @@ def test_a_writer_that_is_paused_after_its_last_lease_check_commits_nothing(
         ).manifests
         == 2
     )
-    after, there = committed(table_with_pending_batch), files(table_with_pending_batch)
+    checkpoint, data_files = committed(table_with_pending_batch), files(table_with_pending_batch)
     assert isinstance(first.finish().error, LeaseLostError)
     assert "was taken by second" in str(first.error)
-    assert committed(table_with_pending_batch) == after
-    assert files(table_with_pending_batch) == there
+    assert committed(table_with_pending_batch) == checkpoint
+    assert files(table_with_pending_batch) == data_files
     assert notes_by_key(table_with_pending_batch) == {1: "newest", 2: None, 3: None}
     assert_the_next_run_leaves_no_incomplete_commit(table_with_pending_batch)
 
@@ -150,14 +150,14 @@ def test_an_incomplete_commit_is_rolled_back_by_the_next_run(table_with_pending_
 def test_a_commit_that_completes_during_the_next_writers_recovery_is_kept(
     table_with_pending_batch: LakeTable, pause: Pause
 ) -> None:
-    """The next writer has listed it as incomplete, and checks again before it rolls back."""
+    """The next writer has listed the commit as incomplete, and lists it again before it rolls it back."""
     first = pause("first", "commit.after_lease_check")
     second = pause("second", "recover.before_rollback")
     assert isinstance(first.finish().error, LeaseLostError)
     commit = timeline.last_commit(table_with_pending_batch.store, table_with_pending_batch.spec.prefix)
     second.finish()
     assert second.error is None
-    assert second.report.commit is None  # all that was landed is in the commit
+    assert second.report.commit is None  # the first writer's commit contains all landed records
     assert timeline.last_commit(table_with_pending_batch.store, table_with_pending_batch.spec.prefix) == commit
     assert notes_by_key(table_with_pending_batch) == {1: "new", 2: None, 3: None}
     assert_the_next_run_leaves_no_incomplete_commit(table_with_pending_batch)
@@ -189,7 +189,7 @@ def test_the_bounds_of_a_purge_that_completes_during_the_recovery_are_kept(
 def test_a_clustering_that_resumes_after_the_next_writer_commits_nothing(
     new_table: NewTable, pause_writer: paused_writer.Pause, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Hudi has no hook before it completes a clustering: that its plan is gone stops it."""
+    """Hudi has no hook before it completes a clustering. The clustering fails because its plan was rolled back."""
     options = HudiTable.options
     monkeypatch.setattr(HudiTable, "options", lambda table: {**options(table), "hoodie.parquet.small.file.limit": "0"})
     table = new_table(COLUMNS, KEY)
@@ -203,10 +203,10 @@ def test_a_clustering_that_resumes_after_the_next_writer_commits_nothing(
         lambda spec: cluster.run(table.engines.spark, ClusterSpec(spec)),
     )
     table.upsert(replace(table.spec, owner="second", lease_wait_seconds=60))
-    after, there = committed(table), files(table)
+    checkpoint, data_files = committed(table), files(table)
     assert isinstance(first.finish().error, LeaseLostError)
-    assert committed(table) == after
-    assert files(table) == there
+    assert committed(table) == checkpoint
+    assert files(table) == data_files
     assert notes_by_key(table) == {1: "newest", 2: None, 3: None}
     assert_the_next_run_leaves_no_incomplete_commit(table)
 
@@ -217,5 +217,5 @@ def assert_the_next_run_leaves_no_incomplete_commit(table: LakeTable) -> None:
     table.upsert()
     assert failed_writes.incomplete_commits(table.store, table.spec.prefix) == []
     assert notes_by_key(table) == {**before, 9: None}
-    there = [item.key for item in table.store.scan(f"{table.spec.prefix}.hoodie/.temp/") if ".marker." in item.key]
-    assert there == []
+    markers = [item.key for item in table.store.scan(f"{table.spec.prefix}.hoodie/.temp/") if ".marker." in item.key]
+    assert markers == []

@@ -19,7 +19,7 @@ from cdc_lake_tests.e2e.conftest import CommandLine
 from cdc_lake_tests.faults.fault_environment import Bench
 from cdc_lake_tests.faults.kills import kill_campaign
 from cdc_lake_tests.faults.kills.kill_plan import plan
-from cdc_lake_tests.faults.writers.writer_process import answer_signals
+from cdc_lake_tests.faults.writers.writer_process import restore_signal_handlers
 from infra.local.stack.stack import Stack
 from infra.local.stack.state_folder import StackHome
 
@@ -27,7 +27,7 @@ from infra.local.stack.state_folder import StackHome
 def main() -> int:
     """Run the soak test. Return 0 if nothing was lost, doubled or left unrepaired."""
     options = _options()
-    answer_signals()
+    restore_signal_handlers()
     folder = Path(tempfile.mkdtemp(prefix="cdc-lake-soak-"))
     folder.chmod(0o711)  # PostgreSQL's user must be able to enter it
     home = folder / "home"

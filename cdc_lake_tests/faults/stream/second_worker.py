@@ -22,7 +22,7 @@ def _free_port() -> int:
 
 @dataclass
 class SecondWorker:
-    """A worker with the settings of `first`, the stack's worker in `home`, except its names, port and exactly-once."""
+    """A worker with the settings of `first`, the worker of the stack in `home`. Names, port and exactly-once differ."""
 
     home: Path
     first: KafkaConnect
@@ -39,13 +39,13 @@ class SecondWorker:
         """Start the process, and wait until it answers."""
         folder = self.home / "connect"
         settings = (folder / "worker.properties").read_text()
-        own = {
+        replacements = {
             f":{_port(self.first)}\n": f":{self.port}\n",
             f"port={_port(self.first)}\n": f"port={self.port}\n",
             "cdc-lake-connect": "cdc-lake-second",
             "exactly.once.source.support=enabled": "exactly.once.source.support=disabled",
         }
-        for before, after in own.items():
+        for before, after in replacements.items():
             assert before in settings, before
             settings = settings.replace(before, after)
         file = folder / "second.properties"
@@ -67,7 +67,9 @@ class SecondWorker:
 
     def _answers(self) -> bool:
         assert self._process is not None
-        assert self._process.poll() is None, f"it ended: {(self.home / 'logs' / 'second.log').read_text()[-2000:]}"
+        assert self._process.poll() is None, (
+            f"the worker ended: {(self.home / 'logs' / 'second.log').read_text()[-2000:]}"
+        )
         try:
             self.connect.names()
         except ResourceError:

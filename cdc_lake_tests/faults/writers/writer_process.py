@@ -1,4 +1,4 @@
-"""The tests' writer: a process that runs a pipeline's work on request, and that a fault may kill or stop."""
+"""The writer process of the fault tests: it runs functions on request, and a test can kill or stop it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from typing import Any
 import psutil
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-SECONDS = 240.0
+TIMEOUT_SECONDS = 240.0
 
 _processes = multiprocessing.get_context("forkserver")
-# Imports Dagster and the definitions once, which would take seconds in each writer.
+# The import of Dagster and the definitions takes seconds: the fork server does it once for all writers.
 _processes.set_forkserver_preload(["cdc_lake_tests.faults.writers.writer_actions"])
 
 
 class Died(Exception):  # noqa: N818 - what happened to the writer, not an error of the test
-    """The writer ended without an answer; `code` is its exit code as in Popen.returncode."""
+    """The writer ended before it returned a result; `code` is its exit code as in Popen.returncode."""
 
     def __init__(self, code: int | None) -> None:
         super().__init__(f"the writer ended with {code}")
@@ -31,7 +31,7 @@ class Died(Exception):  # noqa: N818 - what happened to the writer, not an error
 
 
 class Failed(Exception):  # noqa: N818 - the writer's error, not an error of the test
-    """The writer answered with an exception; `kind` is the name of its class."""
+    """The function that the writer called raised an exception; `kind` is the name of its class."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(f"{kind}: {message}")
@@ -39,7 +39,7 @@ class Failed(Exception):  # noqa: N818 - the writer's error, not an error of the
 
 
 class Writer:
-    """A process on a stack; it ends with the block, if it has not ended before."""
+    """A process that uses a running stack. It ends when the `with` block ends, or earlier if a test kills it."""
 
     def __init__(self, environment: Mapping[str, str], log: Path) -> None:
         self._pipe, child_end = _processes.Pipe()
@@ -74,19 +74,19 @@ class Writer:
         return False
 
     def do(self, work: Callable[..., Any], *args: object) -> Any:  # noqa: ANN401 - what the work returns
-        """Run work in the process, and return its result. Raises Failed if it raised, Died if the process ended."""
+        """Call `work` in the process and return its result. Raises Failed if it raised, Died if the process ended."""
         self.begin(work, *args)
         return self.end()
 
     def begin(self, work: Callable[..., Any], *args: object) -> None:
-        """Start work in the process; end() returns its result."""
+        """Start to call `work` in the process; end() returns its result."""
         self._pipe.send((work, args))
 
-    def end(self, seconds: float = SECONDS) -> Any:  # noqa: ANN401 - what the work returns
+    def end(self, seconds: float = TIMEOUT_SECONDS) -> Any:  # noqa: ANN401 - what the work returns
         """Wait for the result of begin(). Raises Failed, Died or TimeoutError."""
         ready = wait([self._pipe, self._process.sentinel], seconds)
         if not ready:
-            raise TimeoutError(f"the writer has not answered within {seconds:.0f} s")
+            raise TimeoutError(f"the writer returned no result within {seconds:.0f} s")
         try:
             kind, answer = self._pipe.recv()
         except (EOFError, ConnectionError):
@@ -96,21 +96,23 @@ class Writer:
             raise Failed(kind, answer)
         return answer
 
-    def wait_stopped(self, seconds: float = SECONDS) -> None:
+    def wait_stopped(self, seconds: float = TIMEOUT_SECONDS) -> None:
         """Wait until the process is stopped by SIGSTOP."""
-        Retrying(retry=retry_if_result(lambda there: not there), stop=stop_after_delay(seconds), wait=wait_fixed(0.1))(
-            lambda: self.stopped
-        )
+        Retrying(
+            retry=retry_if_result(lambda is_stopped: not is_stopped),
+            stop=stop_after_delay(seconds),
+            wait=wait_fixed(0.1),
+        )(lambda: self.stopped)
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal."""
         os.kill(self.pid, number)
 
 
-def answer_signals() -> None:
+def restore_signal_handlers() -> None:
     """Restore the default handlers of SIGTERM and SIGINT, which nohup and some CI runners ignore.
 
-    Child processes would inherit that, and Dagster waits half a minute for each helper that does not end on SIGTERM.
+    Child processes inherit ignored signals, and Dagster waits half a minute for each process that ignores SIGTERM.
     """
     for number in (signal.SIGTERM, signal.SIGINT):
         if signal.getsignal(number) == signal.SIG_IGN:
@@ -119,7 +121,7 @@ def answer_signals() -> None:
 
 def _serve(pipe: Connection, environment: Mapping[str, str], log: Path) -> None:
     """Run the requested work in the writer's process until the other end of the pipe is closed."""
-    answer_signals()
+    restore_signal_handlers()
     os.environ.update(environment)
     with log.open("ab", buffering=0) as file:
         sys.stdout.flush()

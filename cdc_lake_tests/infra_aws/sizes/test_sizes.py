@@ -1,4 +1,4 @@
-"""Validation of sizes.yaml: what is refused, and with which error."""
+"""Validation of sizes.yaml: which values are rejected, and with which error."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_there_are_three_environments() -> None:
             "dev.kafka.broker_type: t3 brokers accept one TCP connection a second",
         ),
         ({"kafka__brokers": 3}, "dev.kafka: cannot spread 3 brokers over 2 zones"),
-        ({"kafka__min_insync_replicas": 2}, "a broker's restart would stop every writer; allowed is at most 1"),
+        ({"kafka__min_insync_replicas": 2}, "a broker's restart would stop every writer; use at most 1"),
         ({"kafka__kind": "self-made"}, "dev.kafka.kind: Input should be 'provisioned' or 'serverless'"),
         ({"database__max_capacity": 1, "database__min_capacity": 2}, "max_capacity 1.0 is below min_capacity 2.0"),
         ({"network__nat_gateways": 0}, "dev.network.nat_gateways: Input should be greater than or equal to 1"),
@@ -62,7 +62,7 @@ def test_there_are_three_environments() -> None:
         ({"registry": {"url": "https://registry", "secret": INCOMPLETE}}, "dev.registry.secret: String should"),
         (
             {"registry": {"url": "https://registry", "converter_member": "user_info"}},
-            "dev.registry: converter_member 'user_info' is a member of no secret: set secret",
+            "dev.registry: converter_member is 'user_info', but secret is not set: set the secret that has it",
         ),
         (
             {"registry": {"url": "https://registry", "secret": ELSEWHERE}},
@@ -109,7 +109,7 @@ def test_the_error_for_an_unknown_environment_names_the_known_ones(tmp_path: Pat
 
 
 @pytest.mark.parametrize("content", ["", "[]", "dev: 3", "dev: [", "just words"])
-def test_a_file_without_environments_is_refused(tmp_path: Path, content: str) -> None:
+def test_a_file_without_environments_is_rejected(tmp_path: Path, content: str) -> None:
     file = tmp_path / "sizes.yaml"
     file.write_text(content, encoding="utf-8")
     with pytest.raises(SizesError, match=r"has no environments|Cannot read .* as YAML|not a mapping"):

@@ -74,6 +74,6 @@ def test_a_saved_port_that_is_taken_is_replaced(home: Path) -> None:
 def test_a_state_folder_that_postgres_cannot_enter_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     stack = Stack(StackHome(tmp_path / "home"))
-    with pytest.raises(StackError, match=r"can't enter .*chmod o\+x"):
+    with pytest.raises(StackError, match=r"cannot enter .*chmod o\+x"):
         stack.up(["postgres"])
     stack.down()

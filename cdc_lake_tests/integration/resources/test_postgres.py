@@ -49,7 +49,7 @@ def test_row_security_is_reported_for_a_role_that_it_applies_to(source: Source) 
 
 def test_a_missing_table_is_named(source: Source) -> None:
     for question in (source.postgres.columns, source.postgres.row_count, source.postgres.catalog):
-        with pytest.raises(TableMissing, match=f"no table {source.schema}.nope"):
+        with pytest.raises(TableMissing, match=f"Cannot use table {source.schema}.nope"):
             question(source.schema, "nope")
 
 
@@ -106,7 +106,7 @@ def test_a_publication_is_created_and_extended(source: Source) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("alter publication {name} set (publish = 'insert, update')", "doesn't publish delete"),
+        ("alter publication {name} set (publish = 'insert, update')", "does not publish delete"),
         ("alter publication {name} set table {name}.ev where (id > 1)", "row filter or a column list on .*ev"),
         ("alter publication {name} set table {name}.ev (id)", "row filter or a column list on .*ev"),
     ],

@@ -18,7 +18,7 @@ from psycopg2.extensions import connection
 
 from cdc_lake.pipeline.loading import load
 from cdc_lake.samples.errors import LoadError
-from cdc_lake.samples.stories import delete_order, insert_order_with_lines, ship_order
+from cdc_lake.samples.source_changes import delete_order, insert_order_with_lines, ship_order
 from resources.waiting import until
 
 DIFFERENT = (load("northwind").folder / "outbox_equals_documents.sql").read_text()

@@ -10,7 +10,7 @@ CHECKS = [
     Check(
         "PostgreSQL's user",
         "missing",
-        "postgres can't enter /home/somebody/projects/closed",
+        "postgres cannot enter /home/somebody/projects/closed",
         "open it for others to pass through (chmod o+x /home/somebody/projects/closed), or set CDC_LAKE_HOME",
     ),
 ]

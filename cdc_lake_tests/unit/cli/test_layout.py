@@ -145,4 +145,4 @@ def test_topic_peek_on_a_terminal_splits_no_words(commands: Shop, monkeypatch: p
 def test_the_width_of_a_pipe_ignores_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr("sys.stdout", StringIO())
-    assert layout.console().width == layout.PIPED
+    assert layout.console().width == layout.UNLIMITED_WIDTH

@@ -87,7 +87,7 @@ def test_pause_stops_the_process_until_it_is_resumed() -> None:
 @pytest.mark.parametrize(
     ("value", "complaint"),
     [
-        ("land.before_manifests=kill", r"no failpoint 'land\.before_manifests'\. Failpoints: source\.before_schema,"),
+        ("land.before_manifests=kill", r"no failpoint 'land\.before_manifests'\. Use one of source\.before_schema,"),
         ("land.before_manifest", "'land.before_manifest' is not NAME=kill"),
         ("land.before_manifest=stop", "is not NAME=kill, NAME=pause or NAME=raise"),
         ("land.before_manifest=kill@0", "is not NAME=kill"),

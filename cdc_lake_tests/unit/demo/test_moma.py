@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cdc_lake.demo import moma
-from cdc_lake.samples.moma import stories
+from cdc_lake.samples.moma import source_changes
 
 
 class FakeScene:
@@ -63,33 +63,33 @@ class FakeScene:
 @pytest.fixture
 def artwork(monkeypatch: pytest.MonkeyPatch) -> FakeScene:
     """A scene with the artwork."""
-    scene = FakeScene({"artwork_id": 33000, "date": stories.YEAR})
+    scene = FakeScene({"artwork_id": 33000, "date": source_changes.YEAR})
 
     def set_year(_connection: object, year: int) -> tuple[int, bool]:
         assert scene.source is not None
         before, scene.source["date"] = scene.source["date"], year
         return 33000, before != year
 
-    monkeypatch.setattr(stories, "set_artwork_year", set_year)
+    monkeypatch.setattr(source_changes, "set_artwork_year", set_year)
     return scene
 
 
 @pytest.fixture
 def artist(monkeypatch: pytest.MonkeyPatch) -> FakeScene:
     """A scene with the artist."""
-    scene = FakeScene(stories.ARTIST)
+    scene = FakeScene(source_changes.ARTIST)
 
     def restore(_connection: object) -> bool:
-        before, scene.source = scene.source, dict(stories.ARTIST)
+        before, scene.source = scene.source, dict(source_changes.ARTIST)
         return before != scene.source
 
     def update(_connection: object, column: str, value: object) -> None:
         assert scene.source is not None
         scene.source[column] = value
 
-    monkeypatch.setattr(stories, "restore_artist", restore)
-    monkeypatch.setattr(stories, "update_artist", update)
-    monkeypatch.setattr(stories, "delete_artist", lambda _connection: setattr(scene, "source", None))
+    monkeypatch.setattr(source_changes, "restore_artist", restore)
+    monkeypatch.setattr(source_changes, "update_artist", update)
+    monkeypatch.setattr(source_changes, "delete_artist", lambda _connection: setattr(scene, "source", None))
     return scene
 
 

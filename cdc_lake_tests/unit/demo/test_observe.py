@@ -9,7 +9,7 @@ import pytest
 
 from cdc_lake.demo import northwind
 from cdc_lake.demo.observe import Observer
-from cdc_lake.samples import stories as at_source
+from cdc_lake.samples import source_changes
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 
@@ -100,7 +100,7 @@ class FakeObserver:
 def _no_source_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace the changes at the source by functions that do nothing."""
     for name in ("ship_order", "insert_order_with_lines", "delete_order"):
-        monkeypatch.setattr(at_source, name, lambda *_, **__: None)
+        monkeypatch.setattr(source_changes, name, lambda *_, **__: None)
     monkeypatch.setattr(ConnectionParameters, "connect", lambda _self: None)
 
 

@@ -175,7 +175,7 @@ def test_a_profile_with_a_queue_adds_the_raw_events_sensor(home: Path, monkeypat
 
 def test_an_unknown_profile_is_rejected(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - it is set
     monkeypatch.setenv("CDC_LAKE_PROFILE", "azure")
-    with pytest.raises(ResourceError, match="CDC_LAKE_PROFILE is 'azure'; allowed: local, aws"):
+    with pytest.raises(ResourceError, match=r"CDC_LAKE_PROFILE is 'azure'\. Set it to one of local, aws"):
         profile.resources()
 
 
@@ -220,7 +220,7 @@ def test_secrets_are_in_no_snapshot_run_or_event() -> None:
         run = instance.get_run_by_id(result.run_id)
     assert not result.success
     everything = repository_snapshot + json.dumps([serialize_value(event) for event in events]) + serialize_value(run)
-    assert "The object store at http://127.0.0.1:9 does not answer" in everything
+    assert "the object store at http://127.0.0.1:9 does not answer" in everything
     assert [value for value in (PASSWORD, CONNECT, ACCESS, SECRET) if value in everything] == []
 
 

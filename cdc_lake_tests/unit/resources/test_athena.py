@@ -199,7 +199,7 @@ def test_a_rejected_statement_has_no_query_id(athena: Callable[..., Athena], ser
 def test_a_query_that_takes_too_long_is_stopped(athena: Callable[..., Athena], server: Server) -> None:
     server.status = {"State": "RUNNING"}
 
-    with pytest.raises(WaitTimedOut, match=r"more than 0\.2 s and was stopped"):
+    with pytest.raises(WaitTimedOut, match=r"it was stopped after 0\.2 s"):
         athena(query_timeout_seconds=0.2).query("SELECT 1")
 
     assert server.calls["StopQueryExecution"] == 1

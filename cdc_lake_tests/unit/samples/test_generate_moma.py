@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 from cdc_lake.samples.moma.generate import (
-    ARTIST_OF_THE_EXERCISE,
     ARTISTS,
-    ARTWORK_OF_THE_EXERCISE,
     ARTWORKS,
+    DEMO_ARTIST,
+    DEMO_ARTWORK,
     dataset,
 )
 
@@ -43,6 +43,6 @@ def test_shares_and_texts_resemble_the_museums_file() -> None:
 
 def test_the_rows_of_the_exercises_are_there() -> None:
     artists, artworks = dataset()
-    assert ARTIST_OF_THE_EXERCISE in artists.rows
-    [picador] = [row for row in artworks.rows if row[1] == ARTWORK_OF_THE_EXERCISE[0]]
+    assert DEMO_ARTIST in artists.rows
+    [picador] = [row for row in artworks.rows if row[1] == DEMO_ARTWORK[0]]
     assert (picador[4], picador[11]) == (1959, "Print")

@@ -85,7 +85,7 @@ def test_our_own_outbox_script_is_split_correctly() -> None:
 def test_unsupported_statements_are_rejected_with_file_and_line(statement: str, message: str) -> None:
     with pytest.raises(LoadError) as refused:
         statements(f"SELECT 1;\n\n{statement};")
-    assert refused.value.user_message.startswith("some.sql, line 3: ")
+    assert refused.value.user_message.startswith("Cannot run some.sql, line 3: ")
     assert message in refused.value.user_message
 
 
@@ -102,8 +102,8 @@ def test_folders_without_scripts_and_binary_files_are_rejected(tmp_path: Path) -
     with pytest.raises(LoadError, match=r"no \.sql file"):
         read_folder(tmp_path)
     (tmp_path / "a.sql").write_bytes(b"SELECT 1;\n'\xe9'")
-    with pytest.raises(LoadError, match=r"a\.sql, line 2: not UTF-8"):
+    with pytest.raises(LoadError, match=r"a\.sql, line 2: it is not UTF-8"):
         read_folder(tmp_path)
     (tmp_path / "a.sql").write_bytes(b"SELECT 1;\n\x00")
-    with pytest.raises(LoadError, match=r"a\.sql, line 2: a NUL"):
+    with pytest.raises(LoadError, match=r"a\.sql, line 2: it contains a NUL"):
         read_folder(tmp_path)

@@ -14,7 +14,7 @@ from infra.aws.sizes.sizes import Size
 _LIST = ["s3:GetBucketLocation", "s3:ListBucket", "s3:ListBucketMultipartUploads"]
 _PUT = ["s3:AbortMultipartUpload", "s3:ListMultipartUploadParts", "s3:PutObject"]
 DESCRIBE_TOPIC = ["DescribeTopic", "DescribeTopicDynamicConfiguration"]
-"""Describing a Kafka topic, its offsets and its settings."""
+"""The actions of `kafka-cluster` that describe a topic: its offsets and its settings."""
 _TABLES = ["GetDatabase", "GetDatabases", "GetPartition", "GetPartitions", "GetTable", "GetTables"]
 
 
@@ -29,7 +29,7 @@ def puts(bucket: s3.IBucket, *prefixes: str) -> list[iam.PolicyStatement]:
 
 
 def writes(bucket: s3.IBucket, *prefixes: str) -> list[iam.PolicyStatement]:
-    """Return the permissions of puts() and those to delete objects, but not to delete old versions."""
+    """Return the permissions of puts() and the permission to delete objects, but not their old versions."""
     return [*puts(bucket, *prefixes), allow(["s3:DeleteObject"], _below(bucket, prefixes))]
 
 

@@ -37,7 +37,9 @@ class Database(Part):
     version: Annotated[str, Field(pattern=r"^1\d\.\d+$")] = "16.9"
     min_capacity: Annotated[float, Field(ge=0.5, le=256, multiple_of=0.5)]
     max_capacity: Annotated[float, Field(ge=1, le=256, multiple_of=0.5)]
-    instances: Annotated[int, Field(ge=1, le=15, description="A writer, and readers for failover.")]
+    instances: Annotated[
+        int, Field(ge=1, le=15, description="The number of instances: one writer, the others readers for failover.")
+    ]
     backup_days: Annotated[int, Field(ge=1, le=35)]
     read_by_spark: bool = True
     """Whether Spark may connect to the source, which `cdc-lake verify` requires."""
@@ -50,13 +52,13 @@ class Database(Part):
 
 
 class Kafka(Part):
-    """MSK; `serverless` ignores everything about brokers."""
+    """MSK; with `serverless` the settings of brokers have no effect."""
 
     kind: Literal["provisioned", "serverless"]
     version: Annotated[str, Field(pattern=r"^\d+\.\d+(\.\d+|\.x)(\.kraft)?$")] = "3.9.x"
     brokers: Annotated[int, Field(ge=ZONES, le=30)] = 2
     broker_type: Annotated[str, Field(pattern=r"^kafka\.[a-z0-9]+\.[a-z0-9]+$")] = "kafka.m7g.large"
-    storage_gib: Annotated[int, Field(ge=1, le=16384, description="Of each broker.")] = 100
+    storage_gib: Annotated[int, Field(ge=1, le=16384, description="The storage of each broker in GiB.")] = 100
     min_insync_replicas: Annotated[int, Field(ge=1, le=3)] = 1
     auto_create_topics: bool = True
 
@@ -66,18 +68,18 @@ class Kafka(Part):
         if value.startswith("kafka.t3."):
             raise ValueError(
                 "t3 brokers accept one TCP connection a second with IAM authentication, which Connect and Spark "
-                "exceed immediately: take kafka.m7g.large or larger"
+                "exceed immediately: use kafka.m7g.large or larger"
             )
         return value
 
     @model_validator(mode="after")
     def _spread(self) -> Kafka:
         if self.brokers % ZONES:
-            raise ValueError(f"cannot spread {self.brokers} brokers over {ZONES} zones: take a multiple of {ZONES}")
+            raise ValueError(f"cannot spread {self.brokers} brokers over {ZONES} zones: use a multiple of {ZONES}")
         if self.min_insync_replicas >= self.replicas and self.brokers > 1:
             raise ValueError(
                 f"min_insync_replicas {self.min_insync_replicas} with {self.replicas} replicas: a broker's restart "
-                f"would stop every writer; allowed is at most {self.replicas - 1}"
+                f"would stop every writer; use at most {self.replicas - 1}"
             )
         return self
 
@@ -115,7 +117,9 @@ class Registry(Part):
     @model_validator(mode="after")
     def _member_of_a_secret(self) -> Registry:
         if self.secret is None and self.converter_member != "password":
-            raise ValueError(f"converter_member {self.converter_member!r} is a member of no secret: set secret")
+            raise ValueError(
+                f"converter_member is {self.converter_member!r}, but secret is not set: set the secret that has it"
+            )
         return self
 
 
@@ -181,7 +185,9 @@ class Buckets(Part):
 
     expire_old_versions_days: Days
     raw_cold_days: Annotated[int, Field(ge=30, description="Age at which raw objects move to Infrequent Access.")] = 90
-    expire_work_days: Annotated[int, Field(ge=1, le=3650, description="Query results and logs of EMR.")]
+    expire_work_days: Annotated[
+        int, Field(ge=1, le=3650, description="Age at which Athena's results and EMR's logs are deleted.")
+    ]
     keep_data: bool
 
 

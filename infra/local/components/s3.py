@@ -57,7 +57,7 @@ class S3Component:
         }
         write_atomic(folder / "s3proxy.properties", render("s3/s3proxy.properties", values))
         if swept := sweep(data):
-            log.info("s3: removed %d unfinished puts", swept)
+            log.info("s3: deleted the files of %d interrupted puts", swept)
 
     def launch(self, context: StackContext) -> Launch:
         """Return the server's process."""

@@ -33,7 +33,7 @@ def test_build_prints_only_the_path(tmp_path: Path) -> None:
     path = Path(done.stdout.strip())
     assert path.is_file()
     assert path.parent == tmp_path / "out"
-    assert "warning: the zip contains more than one version of connector" in done.stderr
+    assert "warning: the zip contains several versions of connector" in done.stderr
 
 
 def test_build_includes_the_converter_if_a_pipeline_is_in_avro(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -186,8 +186,8 @@ def test_replay_applies_all_letters_by_table(monkeypatch: pytest.MonkeyPatch) ->
     found = run("replay", "shop")
     assert found.exit_code == 0
     assert found.stdout.splitlines() == [
-        "orders: 1 applied by commit 1, 0 still can't be read",
-        "customers: 1 applied by commit 1, 0 still can't be read",
+        "orders: 1 applied by commit 1, 0 still cannot be read",
+        "customers: 1 applied by commit 1, 0 still cannot be read",
     ]
     replayed: Any = {spec.table.topic: spec.ids for spec in spark.specs}
     assert replayed == {ORDERS: [f"{ORDERS}+0+1", SECOND], CUSTOMERS: [f"{CUSTOMERS}+1+7@2"]}
@@ -199,7 +199,7 @@ def test_replay_reports_letters_that_fail_again(monkeypatch: pytest.MonkeyPatch)
     found = run("replay", "shop", SECOND, SECOND)
     assert found.exit_code == 1
     assert found.stdout.splitlines() == [
-        "orders: 0 applied, 1 still can't be read",
+        "orders: 0 applied, 1 still cannot be read",
         "orders: 1 overtaken by a newer snapshot of the source",
         f"  {SECOND}: not UTF-8",
     ]

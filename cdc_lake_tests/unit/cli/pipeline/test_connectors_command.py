@@ -66,7 +66,7 @@ def test_faults_are_listed(tmp_path: Path) -> None:
         "  format.output.type is 'csv'; allowed: jsonl, parquet",
     ]
     assert "skips records" in done.output
-    assert "can't be read as a connector's configuration" in done.output
+    assert "as a connector's configuration: " in done.output
     assert lines[lines.index("  connector.class is missing") - 1] == "none.json: 1 fault"
 
 

@@ -28,7 +28,7 @@ OPERATIONS: dict[str, Callable[[S3Store], object]] = {
 
 
 class FixedResponse(BaseHTTPRequestHandler):
-    """An S3 server with one response to every request. With status 0 it closes the connection within a body."""
+    """An S3 server with one response to every request. Status 0: it closes the connection in the middle of a body."""
 
     status = 0
     code = ""
@@ -57,7 +57,7 @@ class FixedResponse(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[int, str], S3Store]]:
-    """Start a server with one response and return its store."""
+    """Return a function that starts a server with one response, and returns a store that uses it."""
     servers: list[ThreadingHTTPServer] = []
 
     def start(status: int, code: str) -> S3Store:
@@ -109,7 +109,7 @@ def test_an_unreachable_server_is_reported_with_operation_and_object(operation: 
     assert isinstance(caught.value.__cause__, EndpointConnectionError)
 
 
-def test_a_connection_closed_within_a_body_is_reported(serve: Callable[[int, str], S3Store]) -> None:
+def test_a_connection_closed_in_the_middle_of_a_body_is_reported(serve: Callable[[int, str], S3Store]) -> None:
     with pytest.raises(StoreUnreachableError, match=r"Cannot read s3://bucket/raw/shop/x\.json: ") as caught:
         serve(0, "").get("raw/shop/x.json")
     assert isinstance(caught.value.__cause__, BotoCoreError)
@@ -157,12 +157,12 @@ def test_missing_and_existing_objects_are_not_failures(serve: Callable[[int, str
             put()
 
 
-def test_the_error_reaches_the_driver_from_an_executor() -> None:
+def test_the_driver_raises_the_error_of_an_executor() -> None:
     with pytest.raises(StoreUnreachableError) as caught:
         store_at(unused_endpoint()).get("x")
-    kind = type(caught.value)
+    error_class = type(caught.value)
     found = contract_error_in(
-        f"Traceback (most recent call last):\n{kind.__module__}.{kind.__name__}: {caught.value}\n"
+        f"Traceback (most recent call last):\n{error_class.__module__}.{error_class.__name__}: {caught.value}\n"
     )
     assert isinstance(found, StoreUnreachableError)
     assert found.user_message == caught.value.user_message

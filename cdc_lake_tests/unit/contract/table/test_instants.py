@@ -1,4 +1,4 @@
-"""Instants and the clock: which tables may be written, and how UTC is set."""
+"""Instants compared with the clock: which tables may be written, and how a table's timeline is set to UTC."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_setting_utc_succeeds_after_a_lost_response(store: MemoryStore) -> None:
     assert instants.zone(store, TABLE) == "UTC"
 
 
-def test_properties_replaced_meanwhile_are_not_overwritten(store: MemoryStore) -> None:
+def test_properties_that_another_process_replaced_are_not_overwritten(store: MemoryStore) -> None:
     make_table(store, zone="LOCAL")
     store.before_put = lambda key: store.write(key, b"hoodie.table.version=6\n")
     with pytest.raises(ObjectConflictError, match="another process replaced"):
@@ -119,7 +119,7 @@ def test_a_table_without_properties_is_reported_as_damaged(store: MemoryStore) -
 
 
 def test_a_commit_waits_until_the_stores_clock_has_passed_its_instant(store: MemoryStore) -> None:
-    # The store's clock counts its writes, in seconds: the table's are the first two.
+    # The fake store's clock advances by one second with each write; make_table() makes the first two writes.
     make_table(store, datetime.fromtimestamp(4.5, UTC))
     instants.await_store_clock(store, TABLE, "lease", lambda: store.write("lease", b""))
     assert [item.modified for item in store.scan("lease")] == [datetime.fromtimestamp(5, UTC)]

@@ -65,9 +65,9 @@ def test_a_broken_link_is_named(tmp_path: Path) -> None:
 
 def test_a_member_outside_of_the_folder_is_rejected(tmp_path: Path) -> None:
     archive = tarball(tmp_path / "a.tar.gz", {"a/lib/../../../evil": b"x"}, {})
-    with pytest.raises(StackError, match="leaves its folder"):
+    with pytest.raises(StackError, match="would be written outside of"):
         unpack_folders(archive, tmp_path / "out", ("lib",))
-    with pytest.raises(StackError, match="leaves its folder"):
+    with pytest.raises(StackError, match="would be written outside of"):
         unpack(archive, tmp_path / "out")
     assert not list(tmp_path.rglob("evil"))
 

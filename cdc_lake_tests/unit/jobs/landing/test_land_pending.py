@@ -78,7 +78,7 @@ def test_a_topic_with_another_id_is_rejected() -> None:
 
 
 def test_a_topic_that_lost_its_end_is_rejected() -> None:
-    with pytest.raises(TopicRecreatedError, match="partition 0 ends at offset 3, but offsets up to 5 are landed"):
+    with pytest.raises(TopicRecreatedError, match="partition 0 ends at offset 3, but offsets up to 4 are landed"):
         land.pending(head_manifest({0: 5}), spec({0: 3}))
 
 
@@ -98,7 +98,7 @@ def test_clocks_of_landing_runs_may_differ(days: int) -> None:
     """The check uses the manifest number, not committed_at."""
     committed_at = datetime.now(UTC) + timedelta(days=days)
     assert spans(head_manifest({0: 8}, committed_at), spec({0: 6}, head_number=0)) == {0: (8, 8)}
-    with pytest.raises(TopicRecreatedError, match="partition 0 ends at offset 6, but offsets up to 8 are landed"):
+    with pytest.raises(TopicRecreatedError, match="partition 0 ends at offset 6, but offsets up to 7 are landed"):
         land.pending(head_manifest({0: 8}, committed_at), spec({0: 6}, head_number=1))
 
 

@@ -112,7 +112,7 @@ def test_an_interrupted_addition_can_be_continued(
 
 
 def test_nothing_of_a_table_is_read_before_it_is_complete(shop: Shop, run: Runner) -> None:
-    shop.scans.append("")
+    shop.snapshot_statuses.append("")
     with pytest.raises(Exception, match="Materialise shop/topic/customers_topic again to wait for its end"):
         run("topic", table="customers")
     shop.customer("CLEO")
@@ -131,7 +131,7 @@ def test_nothing_of_a_table_is_read_before_it_is_complete(shop: Shop, run: Runne
 
 
 def test_a_scan_that_debezium_gave_up_is_requested_again(shop: Shop, run: Runner) -> None:
-    shop.scans.append("SQL_EXCEPTION")
+    shop.snapshot_statuses.append("SQL_EXCEPTION")
     with pytest.raises(Exception, match=r"Debezium gave up its incremental snapshot \(SQL_EXCEPTION\)"):
         run("topic", table="customers")
     assert current(shop).joining == {shop.customers.topic}
@@ -141,7 +141,7 @@ def test_a_scan_that_debezium_gave_up_is_requested_again(shop: Shop, run: Runner
 
 
 def test_an_empty_table_is_added(shop: Shop, run: Runner) -> None:
-    shop.scans.append("EMPTY")
+    shop.snapshot_statuses.append("EMPTY")
     run("topic")
     assert current(shop).joining == frozenset()
 
@@ -168,14 +168,16 @@ def test_a_table_that_was_left_out_for_a_while_needs_a_resnapshot(shop: Shop, ru
 def test_a_topic_with_records_needs_a_resnapshot(shop: Shop, run: Runner) -> None:
     shop.kafka.make(shop.customers.topic)
     shop.kafka.send(shop.customers.topic, b"{}")
-    with pytest.raises(Exception, match=r"customers has records already: .* Run `cdc-lake resnapshot shop`"):
+    with pytest.raises(Exception, match=r"customers already has records: .* Run `cdc-lake resnapshot shop`"):
         run("topic")
     assert current(shop).joins == {}
 
 
 def test_a_first_snapshot_has_to_be_complete(shop: Shop, run: Runner) -> None:
     shop.bucket.delete([object_names.epoch_key("shop", 0, "complete")])
-    with pytest.raises(Exception, match=r"its first snapshot is not complete\. Take the table out of the YAML"):
+    with pytest.raises(
+        Exception, match=r"the pipeline's first snapshot is not complete\. Remove the table from the YAML"
+    ):
         run("topic")
 
 

@@ -38,7 +38,7 @@ def test_every_shipped_connector_has_an_error_policy(path: Path) -> None:
 def test_settings_that_skip_records_are_rejected(tmp_path: Path, name: str, value: str) -> None:
     own = tmp_path / "own.json"
     own.write_text(json.dumps({**DEBEZIUM, name: value}))
-    with pytest.raises(ConnectorConfigInvalid, match=f"own.json violates the error policy: {name}={value}"):
+    with pytest.raises(ConnectorConfigInvalid, match=f"own.json: it violates the error policy: {name}={value}"):
         render(own, dict.fromkeys(placeholders(own), "1"))
 
 

@@ -87,7 +87,7 @@ def test_a_folder_is_added_like_the_avro_converters(tmp_path: Path, debezium: Pa
 
 
 def test_a_plugin_without_the_config_provider_is_rejected(tmp_path: Path, debezium: Path) -> None:
-    with pytest.raises(PluginInvalid, match=rf"No jar of the plugin debezium has the class {CONFIG_PROVIDER}.*-all"):
+    with pytest.raises(PluginInvalid, match=rf"the plugin debezium: no jar contains the class {CONFIG_PROVIDER}.*-all"):
         build("debezium", debezium, [], tmp_path / "out")
     assert build("debezium", debezium, [], tmp_path / "out", provider=None).jars
 
@@ -118,7 +118,7 @@ def test_invalid_sources_are_named(tmp_path: Path, debezium: Path) -> None:
     ):
         with pytest.raises(PluginInvalid, match=message):
             build("sink", debezium, sources, tmp_path / "out")
-    with pytest.raises(PluginInvalid, match="no jar for the plugin sink"):
+    with pytest.raises(PluginInvalid, match="Cannot build the plugin sink: there is no jar"):
         build("sink", None, [], tmp_path / "out")
     with pytest.raises(PluginInvalid, match="'s3_sink'"):
         build("s3_sink", debezium, [], tmp_path / "out")

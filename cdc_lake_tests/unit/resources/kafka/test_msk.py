@@ -59,7 +59,7 @@ def test_kafka_reads_the_brokers_of_the_cluster_once() -> None:
         assert kafka._broker.bootstrap == "b-1:9098,b-2:9098"
     assert requested == [ARN]
     assert Kafka(bootstrap="b-1:9092", cluster=msk("http://127.0.0.1:9")).servers() == "b-1:9092"
-    with pytest.raises(Unreachable, match="neither bootstrap nor cluster"):
+    with pytest.raises(Unreachable, match="neither `bootstrap` nor `cluster` is set"):
         Kafka().topics()
 
 
@@ -67,7 +67,7 @@ def test_kafka_reads_the_brokers_of_the_cluster_once() -> None:
 def test_a_missing_cluster_is_reported(code: str, status: int) -> None:
     with (
         aws({"GetBootstrapBrokers": refusing(code, "no such cluster", status)}) as url,
-        pytest.raises(ClusterMissing, match=rf"There is no MSK cluster {ARN} in us-east-1"),
+        pytest.raises(ClusterMissing, match=rf"Cannot find the MSK cluster {ARN} in us-east-1"),
     ):
         msk(url).bootstrap()
 
@@ -93,7 +93,7 @@ def test_a_cluster_without_brokers_is_reported_with_its_state() -> None:
         "DescribeClusterV2": lambda _: {"clusterInfo": {**described, "stateInfo": reason}},
     }
     with aws(operations) as url:
-        with pytest.raises(ListenerMissing, match=rf"{ARN} has no brokers at the moment.* CREATING"):
+        with pytest.raises(ListenerMissing, match=rf"{ARN}: its state is CREATING, and it has no brokers"):
             msk(url).bootstrap()
         found = msk(url).describe()
         assert (found.serverless, found.kafka_version, found.brokers) == (True, None, None)

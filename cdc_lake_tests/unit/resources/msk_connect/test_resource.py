@@ -178,11 +178,11 @@ def test_a_failed_connector_cannot_be_restarted(aws: Served, settings: ConnectSe
 
 
 def test_an_update_that_was_rolled_back_is_an_error(aws: Served, running: MskConnect) -> None:
-    def refuse(name: str) -> None:
+    def fail_update(name: str) -> None:
         aws.worker.listeners.clear()
         aws.worker.fail(name, "no such host")
 
-    aws.worker.listeners.append(refuse)
+    aws.worker.listeners.append(fail_update)
     with pytest.raises(ConnectorFailed, match=r"update_connector ended with ROLLBACK_COMPLETE: .*no such.*still runs"):
         running.put("shop", {**CONFIG, "database.hostname": "nowhere"})
     assert running.get("shop") == aws.worker.get("shop") == CONFIG
@@ -214,31 +214,33 @@ def test_a_connector_is_deleted_with_or_without_its_offsets(aws: Served, setting
 
 
 def test_a_connector_without_a_worker_configuration_is_rejected(aws: Served, settings: ConnectSettings) -> None:
-    with pytest.raises(ConnectorConfigInvalid, match=r"other has no worker configuration.* shop, shop-two"):
+    with pytest.raises(
+        ConnectorConfigInvalid, match=r"connector other: it has no worker configuration.* shop, shop-two"
+    ):
         connect(aws, settings).put("other", CONFIG)
 
 
 def test_a_worker_configuration_without_an_offsets_topic_is_rejected(aws: Served, settings: ConnectSettings) -> None:
     without_offsets_topic = workers(aws, "bare", "key.converter=org.apache.kafka.connect.json.JsonConverter\n")
-    with pytest.raises(ConnectorConfigInvalid, match=r"bare.* names no offset\.storage\.topic"):
+    with pytest.raises(ConnectorConfigInvalid, match=r"bare.* does not set offset\.storage\.topic"):
         connect(aws, settings, worker_configurations={"shop": without_offsets_topic}).offsets("shop")
 
 
-def test_a_class_without_a_plugin_is_named(aws: Served, settings: ConnectSettings) -> None:
-    with pytest.raises(ConnectorConfigInvalid, match=r"has the class io\.lenses\.Sink, .* plugins for io\.debezium"):
+def test_the_error_names_a_class_without_a_plugin(aws: Served, settings: ConnectSettings) -> None:
+    with pytest.raises(ConnectorConfigInvalid, match=r"its class io\.lenses\.Sink\. .* has io\.debezium"):
         connect(aws, settings).put("shop", {"connector.class": "io.lenses.Sink"})
 
 
-def test_a_plugin_that_does_not_exist_is_an_error_of_aws(aws: Served, settings: ConnectSettings) -> None:
+def test_a_plugin_that_does_not_exist_is_reported_with_the_error_of_aws(aws: Served, settings: ConnectSettings) -> None:
     arn = "arn:aws:kafkaconnect:us-east-1:123456789012:custom-plugin/x/1-2"
-    gone = connect(aws, settings, plugins=[Plugin(connector_class=KIND, arn=arn)])
+    without_plugin = connect(aws, settings, plugins=[Plugin(connector_class=KIND, arn=arn)])
     with pytest.raises(
         AwsRequestFailed, match=r"Creating the connector shop failed .*NotFoundException.*custom-plugin/x"
     ):
-        gone.put("shop", CONFIG)
+        without_plugin.put("shop", CONFIG)
 
 
-def test_a_failed_task_ends_a_wait(aws: Served, running: MskConnect) -> None:
+def test_waiting_ends_with_an_error_when_a_task_fails(aws: Served, running: MskConnect) -> None:
     aws.count_tasks("shop", running=0, failed=1)
     with pytest.raises(ConnectorFailed, match="task 0 FAILED: CloudWatch counts it in ErroredTaskCount"):
         running.wait_running("shop")

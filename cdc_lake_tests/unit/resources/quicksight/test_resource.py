@@ -209,7 +209,7 @@ def test_a_data_source_of_another_type_is_not_changed(aws: Served) -> None:
     quicksight(aws).data_source()
     aws.objects.get("DataSource", "cdc-lake-athena")["type"] = "REDSHIFT"
     aws.changes()
-    with pytest.raises(QuickSightFailed, match=r"datasource/cdc-lake-athena exists with the type REDSHIFT.*Delete it"):
+    with pytest.raises(QuickSightFailed, match=r"datasource/cdc-lake-athena: it has the type REDSHIFT.*Delete it"):
         quicksight(aws).data_source()
     assert aws.changes() == []
 

@@ -263,7 +263,7 @@ def test_a_rejected_cancellation_raises_an_error(aws: Served, tmp_path: Path) ->
     resource.run(work, "report")
     run = resource.last_run()
     assert run is not None
-    with pytest.raises(JobFailed, match=rf"step {run.id} .* was not cancelled: Step is in COMPLETED state"):
+    with pytest.raises(JobFailed, match=rf"Cannot cancel step {run.id} .*: Step is in COMPLETED state"):
         resource._cancel(run)
 
 

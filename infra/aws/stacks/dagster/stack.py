@@ -66,7 +66,10 @@ class DagsterStack(LakeStack):
         self._service("webserver", WEBSERVER, self._webserver_role())
         self._service("daemon", None, None)
         CfnOutput(
-            self, "WebserverAddress", value=f"webserver.{self.domain}:{WEBSERVER}", description="To forward a port to"
+            self,
+            "WebserverAddress",
+            value=f"webserver.{self.domain}:{WEBSERVER}",
+            description="Host and port for port forwarding to the webserver",
         )
 
     def _role(self) -> iam.Role:

@@ -1,4 +1,4 @@
-"""The MoMA demo's changes at the source: an artwork's year, and five updates and a delete of an artist.
+"""The changes that the MoMA demo makes at the source: to an artwork's year, and six to an artist.
 
 Each function makes one change in one transaction, as an application would.
 """
@@ -9,12 +9,12 @@ from psycopg2 import sql
 from psycopg2.extensions import connection
 
 from cdc_lake.samples.errors import LoadError
-from cdc_lake.samples.moma.generate import ARTIST_OF_THE_EXERCISE, ARTWORK_OF_THE_EXERCISE
+from cdc_lake.samples.moma.generate import DEMO_ARTIST, DEMO_ARTWORK
 
-TITLE, YEAR = ARTWORK_OF_THE_EXERCISE[0], ARTWORK_OF_THE_EXERCISE[3]
+TITLE, YEAR = DEMO_ARTWORK[0], DEMO_ARTWORK[3]
 NEW_YEAR = 1960
 ARTIST_COLUMNS = ("artist_id", "name", "nationality", "gender", "birth_year", "death_year")
-ARTIST = dict(zip(ARTIST_COLUMNS, ARTIST_OF_THE_EXERCISE, strict=True))
+ARTIST = dict(zip(ARTIST_COLUMNS, DEMO_ARTIST, strict=True))
 ARTIST_ID = int(str(ARTIST["artist_id"]))
 ARTIST_UPDATES: tuple[tuple[str, object], ...] = (
     ("birth_year", 1968),
@@ -23,11 +23,11 @@ ARTIST_UPDATES: tuple[tuple[str, object], ...] = (
     ("nationality", "American"),
     ("name", "Belkis Ayón Manso"),
 )
-"""Columns with their new values, one for each update; the lake's partition of the row changes with the nationality."""
+"""The column and the new value of each update. A new nationality also moves the row to another lake partition."""
 
 
 def set_artwork_year(conn: connection, year: int) -> tuple[int, bool]:
-    """Set the year of the exercise's artwork; return its id, and whether the year changed.
+    """Set the year of the demo's artwork; return its id, and whether the year changed.
 
     Raises LoadError if the artwork does not exist.
     """
@@ -36,14 +36,14 @@ def set_artwork_year(conn: connection, year: int) -> tuple[int, bool]:
         row = cur.fetchone()
         if row is None:
             raise LoadError(f"Cannot change {TITLE!r}: it is not in artworks. Load the MoMA sample first.")
-        artwork_id, before = row
-        if before != year:
+        artwork_id, old_year = row
+        if old_year != year:
             cur.execute("UPDATE artworks SET date = %s WHERE artwork_id = %s", (year, artwork_id))
-    return int(artwork_id), before != year
+    return int(artwork_id), old_year != year
 
 
 def restore_artist(conn: connection) -> bool:
-    """Give the exercise's artist the values of the sample; return whether the row changed."""
+    """Insert or reset the demo's artist with the sample's values; return whether the row changed."""
     columns = [sql.Identifier(name) for name in ARTIST_COLUMNS]
     names = sql.SQL(", ").join(columns)
     new = sql.SQL(", ").join(sql.SQL("excluded.{}").format(column) for column in columns)
@@ -59,7 +59,7 @@ def restore_artist(conn: connection) -> bool:
 
 
 def update_artist(conn: connection, column: str, value: object) -> None:
-    """Set one column of the exercise's artist."""
+    """Set one column of the demo's artist."""
     with conn, conn.cursor() as cur:
         cur.execute(
             sql.SQL("UPDATE artists SET {} = %s WHERE artist_id = %s").format(sql.Identifier(column)),
@@ -68,6 +68,6 @@ def update_artist(conn: connection, column: str, value: object) -> None:
 
 
 def delete_artist(conn: connection) -> None:
-    """Delete the exercise's artist; the artworks stay."""
+    """Delete the demo's artist, but not the artist's artworks."""
     with conn, conn.cursor() as cur:
         cur.execute("DELETE FROM artists WHERE artist_id = %s", (ARTIST_ID,))
