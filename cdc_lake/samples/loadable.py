@@ -10,6 +10,7 @@ from cdc_lake.samples import loader, table_sample
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake.samples.loader import LoadReport
 from cdc_lake.samples.moma import MOMA
+from cdc_lake.samples.pagila import PAGILA
 from cdc_lake.samples.sample_tables import Progress
 from cdc_lake.samples.table_sample import TableSample
 
@@ -71,4 +72,5 @@ SAMPLES: dict[str, LoadableSample] = {
         scripts=True,
     ),
     "moma": _tables(MOMA),
+    "pagila": _tables(PAGILA),
 }

@@ -27,6 +27,7 @@ class Sample(StrEnum):
 
     NORTHWIND = "northwind"
     MOMA = "moma"
+    PAGILA = "pagila"
 
 
 def register(app: typer.Typer) -> None:
@@ -58,11 +59,11 @@ def load_command(
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
-    """Load a sample. Northwind: schema datalake with 14 tables, outbox, publication. MoMA: art.
+    """Load a sample. Northwind: schema datalake with 14 tables, outbox, publication. MoMA: art. Pagila: film rental.
 
     Without --host, the profile's source and login are used: in the local profile the stack's server. With --host, the
-    password is read from PGPASSWORD or the terminal. The load is one transaction; the database of MoMA is
-    created if it is missing.
+    password is read from PGPASSWORD or the terminal. The load is one transaction; the databases of MoMA and Pagila are
+    created if they are missing.
     """
     console, errors = Console(), Console(stderr=True)
     chosen = SAMPLES[sample]
