@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from cdc_lake.demo import moma, northwind
 from cdc_lake.demo.scene import RunStory
-from cdc_lake.samples import loader, server
+from cdc_lake.samples import loader, server, table_sample
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake.samples.errors import LoadError
-from cdc_lake.samples.moma import load as moma_sample
+from cdc_lake.samples.moma import MOMA
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def _load_northwind(parameters: ConnectionParameters, sql_dir: Path | None) -> M
 def _load_moma(parameters: ConnectionParameters, sql_dir: Path | None) -> Mapping[str, int]:
     if sql_dir is not None:
         raise LoadError("Cannot load SQL scripts as the MoMA sample: leave out --sql-dir.")
-    return dict(moma_sample.load(parameters, {}, loader.no_progress).tables)
+    return dict(table_sample.load(MOMA, parameters, loader.no_progress).tables)
 
 
 def _earlier_state(summary: Mapping[str, Any]) -> str:
@@ -82,7 +83,7 @@ DEMOS: Mapping[str, PipelineDemo] = {
     "moma": PipelineDemo(
         title="MoMA",
         prepare=server.ensure_database,
-        unload=moma_sample.unload,
+        unload=partial(table_sample.unload, MOMA),
         load=_load_moma,
         stories={
             "redated": ("an artwork gets another year", moma.change_year),

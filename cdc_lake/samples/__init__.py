@@ -1,1 +1,1 @@
-"""The sample database: its data, the outbox from which its changes are captured, and the loader."""
+"""The sample databases: their data, the outbox of Northwind, and the loaders."""

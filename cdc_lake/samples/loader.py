@@ -43,7 +43,7 @@ class LoadReport:
     own_outbox: bool = False
     """Whether the scripts created an outbox, so that the sample's was not added."""
     roles: tuple[str, ...] = ()
-    """The roles that were created, without login, because the scripts grant rights to them."""
+    """The roles that were created, without login, because the scripts grant rights to them or need an owner."""
 
     @property
     def outbox_rows(self) -> int:

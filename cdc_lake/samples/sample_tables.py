@@ -42,7 +42,21 @@ def insert(cur: cursor, schema: str, tables: tuple[Table, ...], progress: Progre
         )
         if each.rows:
             execute_values(cur, statement, each.rows, page_size=1000)
+        _advance_sequences(cur, schema, each)
         progress("generated data", done, len(tables))
+
+
+def _advance_sequences(cur: cursor, schema: str, inserted: Table) -> None:
+    """Set the sequences of the table's columns, so that the next row gets a new number."""
+    target = sql.Identifier(schema, inserted.name)
+    cur.execute(
+        "SELECT * FROM (SELECT name, pg_get_serial_sequence(%s, name) AS sequence FROM unnest(%s) name) columns "
+        "WHERE sequence IS NOT NULL",
+        (target.as_string(cur), list(inserted.columns)),
+    )
+    for column, sequence in cur.fetchall():
+        newest = sql.SQL("SELECT setval(%s, max({})) FROM {}").format(sql.Identifier(column), target)
+        cur.execute(newest, (sequence,))
 
 
 def copy(cur: cursor, schema: str, name: str, file: Path, delimiter: str) -> None:

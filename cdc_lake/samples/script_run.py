@@ -1,11 +1,12 @@
-"""Run the scripts of a folder in the loader's transaction, in schema datalake.
+"""Run the scripts of a folder in the loader's transaction, in the sample's schema.
 
-Scripts may create the schema, grant rights to a role and set the database's search_path, as the folder data/sql of the
-data lake demo does, on which the sample's outbox is modelled. sql_script.py reads the scripts.
+Scripts may create the schema, grant rights to a role or make it an owner, set the database's search_path, and contain
+rows for COPY, as the folder data/sql of the data lake demo and dumps of pg_dump do. sql_script.py reads the scripts.
 """
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator
 
@@ -22,6 +23,8 @@ _CREATE_SCHEMA = re.compile(rf"CREATE\s+SCHEMA\s+(?:IF\s+NOT\s+EXISTS\s+)?{_NAME
 _CREATE_ROLE = re.compile(rf"CREATE\s+(?:ROLE|USER|GROUP)\s+(?!MAPPING\b){_NAME}", re.IGNORECASE)
 _ALTER_DATABASE = re.compile(rf"ALTER\s+DATABASE\s+{_NAME}", re.IGNORECASE)
 _GRANT = re.compile(r"GRANT\b.*\bTO\s+(.+?)(?:\s+(?:WITH|GRANTED\s+BY)\s.*)?$", re.IGNORECASE | re.DOTALL)
+_OWNER = re.compile(rf"ALTER\b.*\bOWNER\s+TO\s+{_NAME}$", re.IGNORECASE | re.DOTALL)
+_LINE_OF_DATA = re.compile(r"^COPY .*?, line (\d+)", re.MULTILINE)
 _NO_ROLES = {"public", "current_role", "current_user", "session_user"}
 
 
@@ -40,7 +43,7 @@ def creates_schema(script: Script, schema: str) -> bool:
 
 
 def run(cur: cursor, script: Script, schema: str, progress: Progress) -> list[str]:
-    """Run a script. Returns the roles that were created because the script grants rights to them.
+    """Run a script. Returns the roles that were created because the script grants rights to them or needs an owner.
 
     A role that exists is kept: a CREATE ROLE for it is skipped. Raises LoadError, with file and line, if a statement
     fails or changes another database.
@@ -52,7 +55,9 @@ def run(cur: cursor, script: Script, schema: str, progress: Progress) -> list[st
         _refuse_another_database(cur, script, statement)
         try:
             created += _create_missing_roles(cur, statement)
-            if not _creates_existing_role(cur, statement):
+            if statement.data is not None:
+                cur.copy_expert(statement.text, io.StringIO(statement.data))
+            elif not _creates_existing_role(cur, statement):
                 cur.execute(statement.text)
         except psycopg2.Error as error:
             raise LoadError(
@@ -78,8 +83,8 @@ def _refuse_another_database(cur: cursor, script: Script, statement: Statement) 
 
 
 def _create_missing_roles(cur: cursor, statement: Statement) -> Iterator[str]:
-    """Create the roles that a GRANT names and the server lacks, without login; yield their names."""
-    found = _GRANT.match(statement.text)
+    """Create the roles that a GRANT or OWNER TO names and the server lacks, without login; yield their names."""
+    found = _GRANT.match(statement.text) or _OWNER.match(statement.text)
     names = found.group(1).split(",") if found else []
     for name in (_folded(re.sub(r"^\s*GROUP\s+", "", each, flags=re.IGNORECASE)) for each in names):
         if name not in _NO_ROLES and not _is_role(cur, name):
@@ -104,6 +109,8 @@ def _folded(name: str) -> str:
 
 
 def _line(statement: Statement, error: psycopg2.Error) -> int:
-    """Return the line of the error's position, or the statement's first line if the error has no position."""
+    """Return the line of the error's position or of its row, or the statement's first line if it has neither."""
+    if statement.data is not None and (row := _LINE_OF_DATA.search(error.diag.context or "")):
+        return statement.line + statement.text.count("\n") + int(row.group(1))
     position = int(error.diag.statement_position or 1)
     return statement.line + statement.text.count("\n", 0, position - 1)

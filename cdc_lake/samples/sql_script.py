@@ -1,7 +1,7 @@
 """Read a folder of SQL scripts and split them into statements, so that every error has a line number.
 
-Statements that only psql can run (backslash commands, COPY data in the script), and those that would end the loader's
-transaction, are rejected. The server reports all other errors. script_run.py runs the statements.
+Statements that only psql can run (backslash commands), and those that would end the loader's transaction, are rejected.
+The server reports all other errors. script_run.py runs the statements.
 """
 
 from __future__ import annotations
@@ -14,26 +14,28 @@ from pathlib import Path
 from cdc_lake.samples.errors import LoadError
 
 # PostgreSQL's lexical rules (manual, 4.1). A comment may contain another; a word may contain "$": a$b$c is a name.
-# An unterminated quoted text or comment extends to the end of the script.
+# An unterminated quoted text or comment extends to the end of the script. pg_dump encloses a script in \restrict and
+# \unrestrict, which only forbid psql to run commands of psql.
 _TOKEN = re.compile(
-    r"""(?P<blank> \s+ | --[^\n]* | /\*(?:/\*(?:(?!\*/).)*\*/|(?!/\*|\*/).)*\*/ )
+    r"""(?P<blank> \s+ | --[^\n]* | ^\\(?:un)?restrict\b[^\n]* | /\*(?:/\*(?:(?!\*/).)*\*/|(?!/\*|\*/).)*\*/ )
       | (?P<quoted> /\*.* | [eE]'(?:[^'\\]|\\.|'')*'? | '[^']*'? | "[^"]*"?
                   | \$(?P<tag>(?:[^\W\d]\w*)?)\$.*?(?:\$(?P=tag)\$|\Z) )
       | (?P<word> [^\W\d][\w$]* )
       | (?P<other> \d[\w.]* | . )""",
-    re.VERBOSE | re.DOTALL,
+    re.VERBOSE | re.DOTALL | re.MULTILINE,
 )
 _REFUSED = {
     r"(BEGIN|START|COMMIT|END|ABORT|ROLLBACK(?!.* TO\b)|PREPARE TRANSACTION)\b": (
         "the load is one transaction. Remove this statement."
     ),
-    r"COPY .*\bFROM STDIN\b": "COPY … FROM stdin is not supported. Export the data as INSERTs (pg_dump --inserts).",
     r"SET .*\bSTANDARD_CONFORMING_STRINGS\b.* OFF$": (
         "standard_conforming_strings = off is not supported. Write such strings as E'…'."
     ),
     r".*\\": "a psql command (\\…). Only SQL is supported. Remove the command.",
 }
 """The reason for rejecting a statement, by a pattern of its unquoted words in upper case."""
+_COPY_FROM_SCRIPT = re.compile(r"COPY .*\bFROM STDIN\b")
+_END_OF_DATA = re.compile(r"^\\\.\r?$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class Statement:
 
     text: str
     line: int
+    data: str | None = None
+    """The lines after COPY … FROM stdin, without their end, which is a line with \\. or the end of the script."""
 
 
 @dataclass(frozen=True)
@@ -88,13 +92,16 @@ def split(text: str, path: Path) -> Iterator[Statement]:
     start: int | None = None
     words: list[str] = []
     parentheses = blocks = 0  # a semicolon in a rule's (…; …) or in BEGIN ATOMIC … END does not end the statement
-    for token in _TOKEN.finditer(text):
-        kind, value = token.lastgroup, token.group().upper()
+    position, line, counted = 0, 1, 0  # `line` is the line of the character at `counted`
+    while token := _TOKEN.match(text, position):
+        kind, value, position = token.lastgroup, token.group().upper(), token.end()
         if kind == "blank":
             continue
         if value == ";" and parentheses == blocks == 0:
             if start is not None:
-                yield _statement(text, start, token.start(), words, path)
+                line, counted = line + text.count("\n", counted, start), start
+                data, position = _copy_data(text, position, words, f"{path}, line {line}")
+                yield _statement(text[start : token.start()], line, words, path, data)
             start, words = None, []
             continue
         start = token.start() if start is None else start
@@ -106,13 +113,31 @@ def split(text: str, path: Path) -> Iterator[Statement]:
             elif blocks and value == "END":
                 blocks -= 1
     if start is not None:
-        yield _statement(text, start, len(text), words, path)
+        line += text.count("\n", counted, start)
+        data, _ = _copy_data(text, len(text), words, f"{path}, line {line}")
+        yield _statement(text[start:], line, words, path, data)
 
 
-def _statement(text: str, start: int, end: int, words: Sequence[str], path: Path) -> Statement:
-    line = text.count("\n", 0, start) + 1
+def _copy_data(text: str, position: int, words: Sequence[str], place: str) -> tuple[str | None, int]:
+    """Return the data of a COPY … FROM stdin that ends at `position`, or None, and the position of the next statement.
+
+    Raises LoadError if the data does not begin on the next line.
+    """
+    if not _COPY_FROM_SCRIPT.match(" ".join(words)):
+        return None, position
+    end_of_line = text.find("\n", position)
+    begin = len(text) if end_of_line < 0 else end_of_line + 1
+    if text[position:begin].strip():
+        raise LoadError(
+            f"{place}: COPY … FROM stdin: put its data on the lines after the semicolon. Nothing was loaded."
+        )
+    end = _END_OF_DATA.search(text, begin)
+    return (text[begin:], len(text)) if end is None else (text[begin : end.start()], end.end())
+
+
+def _statement(text: str, line: int, words: Sequence[str], path: Path, data: str | None) -> Statement:
     for pattern, reason in _REFUSED.items():
         if found := re.match(pattern, " ".join(words)):
             name = f"{found[1]}: " if found.groups() else ""
             raise LoadError(f"Cannot run {path}, line {line}: {name}{reason} Nothing was loaded.")
-    return Statement(text[start:end].rstrip(), line)
+    return Statement(text.rstrip(), line, data)

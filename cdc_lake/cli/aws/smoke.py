@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cdc_lake.cli.local_only import profile
-from cdc_lake.cli.samples.demos import NORTHWIND as PIPELINE
-from cdc_lake.cli.samples.demos import SMOKE, run, show, succeeded
+from cdc_lake.cli.samples.demos import SMOKE, DemoPipeline, run, show, succeeded
 from resources.errors import ResourceError
 
 if TYPE_CHECKING:
     from cdc_lake.aws_settings import AwsSettings
     from resources.aws.identity import Identity
 
+PIPELINE = DemoPipeline.NORTHWIND
 _RESUME_COMMANDS = ("cdc-lake aws smoke --resume",)
 _CLEAN_UP = (
     f"cdc-lake reset {PIPELINE}    (connector, offsets, slot, topics, QuickSight's objects, tables, raw objects)",

@@ -10,8 +10,7 @@ from typing import Annotated
 import typer
 
 from cdc_lake.cli.local_only import local_only
-from cdc_lake.cli.samples.demos import journal, run, show, succeeded
-from cdc_lake.cli.samples.load import Sample
+from cdc_lake.cli.samples.demos import DemoPipeline, journal, run, show, succeeded
 
 _UP = "cdc-lake up    (if an engine is not running)"
 
@@ -22,7 +21,7 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
-    pipeline: Annotated[Sample, typer.Argument(help="The sample pipeline.")] = Sample.NORTHWIND,
+    pipeline: Annotated[DemoPipeline, typer.Argument(help="The sample pipeline.")] = DemoPipeline.NORTHWIND,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")] = False,
     sql_dir: Annotated[
         Path | None,
@@ -45,7 +44,7 @@ def demo(
     from infra.folders import state_folder
     from infra.local.preparation import prepare
 
-    if sql_dir is not None and pipeline is not Sample.NORTHWIND:
+    if sql_dir is not None and pipeline is not DemoPipeline.NORTHWIND:
         raise typer.BadParameter("--sql-dir is for the Northwind sample: leave it out for another one")
     console = Console(stderr=as_json)
     started = time.monotonic()
@@ -54,7 +53,7 @@ def demo(
         # Created first: `--resume` after an interruption must not continue an earlier demo.
         steps = Journal(file, resume)
         seconds = prepare(console, registry=pipeline in avro_pipelines.names())
-        name = "" if pipeline is Sample.NORTHWIND else f" {pipeline}"
+        name = "" if pipeline is DemoPipeline.NORTHWIND else f" {pipeline}"
         summary = run(console, pipeline, sql_dir, steps, (_UP, f"cdc-lake demo{name} --resume"))
     summary["seconds"] = {**seconds, **summary["seconds"], "total": round(time.monotonic() - started, 1)}
     if as_json:

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from cdc_lake.cli.printable import printable
 
-NORTHWIND, MOMA = "northwind", "moma"
+
+class DemoPipeline(StrEnum):
+    """The pipelines that have a demo."""
+
+    NORTHWIND = "northwind"
+    MOMA = "moma"
+
+
 SMOKE = "smoke.json"
 """The journal file of a run of Northwind in an AWS account, in the state folder."""
-_JOURNALS = {NORTHWIND: ("demo.json", SMOKE), MOMA: ("demo-moma.json",)}
+_JOURNALS: Mapping[str, Sequence[str]] = {
+    DemoPipeline.NORTHWIND: ("demo.json", SMOKE),
+    DemoPipeline.MOMA: ("demo-moma.json",),
+}
 
 
 def journal(pipeline: str) -> str:

@@ -15,11 +15,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
-from cdc_lake.samples import moma
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake.samples.errors import LoadError
-from cdc_lake.samples.loader import PUBLICATION, SCHEMA, LoadReport, load
-from cdc_lake.samples.moma.load import load as load_moma
+from cdc_lake.samples.loadable import SAMPLES, LoadableSample
+from cdc_lake.samples.loader import LoadReport
 from cdc_lake.samples.sample_tables import Progress as Show
 
 
@@ -28,6 +27,7 @@ class Sample(StrEnum):
 
     NORTHWIND = "northwind"
     MOMA = "moma"
+    PAGILA = "pagila"
 
 
 def register(app: typer.Typer) -> None:
@@ -43,7 +43,7 @@ def load_command(
     ] = None,
     port: Annotated[int, typer.Option("--port", "-p", min=1, max=65535, help="The server's port.")] = 5432,
     dbname: Annotated[
-        str | None, typer.Option("--dbname", "-d", help="The database.", show_default="devdb, or moma for its sample")
+        str | None, typer.Option("--dbname", "-d", help="The database.", show_default="devdb, or the sample's own")
     ] = None,
     user: Annotated[
         str, typer.Option("--user", "-u", help="A user who may create a schema and a publication.")
@@ -59,39 +59,37 @@ def load_command(
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
-    """Load a sample. Northwind: schema datalake with 14 tables, outbox, publication. MoMA: artists and artworks.
+    """Load a sample. Northwind: schema datalake with 14 tables, outbox, publication. MoMA: art. Pagila: film rental.
 
     Without --host, the profile's source and login are used: in the local profile the stack's server. With --host, the
-    password is read from PGPASSWORD or the terminal. The load is one transaction; the database of MoMA is created if it
-    is missing.
+    password is read from PGPASSWORD or the terminal. The load is one transaction; the databases of MoMA and Pagila are
+    created if they are missing.
     """
     console, errors = Console(), Console(stderr=True)
-    if sample is Sample.MOMA and sql_dir is not None:
-        raise typer.BadParameter("--sql-dir is for the Northwind sample; use --csv for moma")
-    if sample is Sample.NORTHWIND and csv:
-        raise typer.BadParameter("--csv is for the moma sample: add --sample moma")
+    chosen = SAMPLES[sample]
+    if sql_dir is not None and not chosen.scripts:
+        others = ", ".join(name for name, each in SAMPLES.items() if each.scripts)
+        raise typer.BadParameter(f"--sql-dir is for the samples {others}; use --csv for {sample}")
+    if csv and not chosen.files:
+        [other] = (name for name, each in SAMPLES.items() if each.files)
+        raise typer.BadParameter(f"--csv is for the {other} sample: add --sample {other}")
     files = _files(csv or [])
-    database = dbname or ("moma" if sample is Sample.MOMA else "devdb")
     hint = ""
     if host is None:
         parameters, hint = _from_profile()
-        if sample is Sample.MOMA or dbname is not None:
-            parameters = replace(parameters, dbname=database)
+        if chosen.own_database or dbname is not None:
+            parameters = replace(parameters, dbname=dbname or chosen.database)
     else:
-        parameters = _from_options(host, port, database, user)
+        parameters = _from_options(host, port, dbname or chosen.database, user)
     source = f"the scripts in {sql_dir}" if sql_dir else ", ".join(map(str, files.values())) or "generated data"
-    created = f"schema {SCHEMA}" if sample is Sample.NORTHWIND else f"tables {', '.join(moma.TABLES)}"
     if not yes:
-        typer.confirm(f"Create {created} in {parameters} from {source}?", abort=True)
+        typer.confirm(f"Create {chosen.creates} in {parameters} from {source}?", abort=True)
     try:
-        report = _load_with_progress(
-            errors,
-            partial(load, parameters, sql_dir) if sample is Sample.NORTHWIND else partial(load_moma, parameters, files),
-        )
+        report = _load_with_progress(errors, partial(chosen.load, parameters, sql_dir, files))
     except LoadError as error:
         errors.print(f"{error.user_message} {hint}".strip(), style="red", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(1) from error
-    _print(report, console, parameters, sample)
+    _print(report, console, parameters, chosen)
 
 
 def _files(given: list[str]) -> dict[str, Path]:
@@ -135,19 +133,22 @@ def _load_with_progress(console: Console, load_sample: Callable[[Show], LoadRepo
         return load_sample(show)
 
 
-def _print(report: LoadReport, console: Console, parameters: ConnectionParameters, sample: Sample) -> None:
-    table = Table(title=f"Schema {SCHEMA}" if sample is Sample.NORTHWIND else f"Database {parameters.dbname}")
+def _print(report: LoadReport, console: Console, parameters: ConnectionParameters, sample: LoadableSample) -> None:
+    table = Table(title=f"Schema {sample.schema}" if sample.schema else f"Database {parameters.dbname}")
     table.add_column("table")
     table.add_column("rows", justify="right")
     for name, rows in report.tables:
         table.add_row(name, f"{rows:,}")
     console.print(table)
-    published = f"Publication {PUBLICATION}; loaded" if sample is Sample.NORTHWIND else "Loaded"
+    published = f"Publication {sample.publication}; loaded" if sample.publication else "Loaded"
     console.print(f"{published} in {report.seconds:.1f} s.")
     if report.own_outbox:
         console.print("The scripts created the outbox and its triggers.")
     for role in report.roles:
-        console.print(f"Created role {role} without login, because the scripts grant rights to it.", markup=False)
+        console.print(
+            f"Created role {role} without login, because the scripts grant rights to it or make it an owner.",
+            markup=False,
+        )
     if report.wal_level != "logical":
         console.print(
             f"The server's wal_level is {report.wal_level}: set it to logical and restart the server "

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-DATABASE = "moma"
-SCHEMA = "public"
-TABLES = ("artists", "artworks")
-DELIMITER = "|"
-"""The delimiter of the museum's files."""
-MARK = "The MoMA sample of cdc-lake"
-"""The comment of both tables, without which `unload` drops nothing."""
-SCHEMA_SQL = Path(__file__).with_name("schema.sql")
+from cdc_lake.samples.moma.generate import dataset
+from cdc_lake.samples.table_sample import TableSample
+
+MOMA = TableSample(
+    title="MoMA",
+    database="moma",
+    schema="public",
+    tables=("artists", "artworks"),
+    schema_sql=Path(__file__).with_name("schema.sql"),
+    generate=dataset,
+    delimiter="|",
+)

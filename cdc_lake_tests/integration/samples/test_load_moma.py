@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +12,10 @@ import pytest
 
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake.samples.errors import LoadError
-from cdc_lake.samples.moma import TABLES, stories
+from cdc_lake.samples.loader import LoadReport, no_progress
+from cdc_lake.samples.moma import MOMA, source_changes
 from cdc_lake.samples.moma.generate import dataset
-from cdc_lake.samples.moma.load import load, unload
+from cdc_lake.samples.table_sample import load, unload
 
 HEAD = "artist_id|name|nationality|gender|birth_year|death_year\n"
 ROWS = (
@@ -30,24 +32,24 @@ def rows(parameters: ConnectionParameters, table: str) -> list[tuple[Any, ...]]:
         return cur.fetchall()
 
 
-def nothing(_what: str, _done: int, _total: int) -> None:
-    """Show no progress."""
+def load_moma(parameters: ConnectionParameters, files: Mapping[str, Path] | None = None) -> LoadReport:
+    return load(MOMA, parameters, no_progress, files=files)
 
 
 def test_generated_rows_are_loaded_into_a_new_database(server: ConnectionParameters) -> None:
     parameters = replace(server, dbname="museum")
-    report = load(parameters, {}, nothing)
+    report = load_moma(parameters)
     assert (dict(report.tables), report.wal_level) == ({"artists": 1000, "artworks": 2000}, "logical")
     for table in dataset():
         assert rows(parameters, table.name) == sorted(table.rows, key=lambda row: int(str(row[0])))
     with pytest.raises(LoadError, match=r"\"artists\" already exists.*DROP TABLE artists, artworks"):
-        load(parameters, {}, nothing)
+        load_moma(parameters)
 
 
 def test_a_file_of_the_museum_is_loaded(database: ConnectionParameters, tmp_path: Path) -> None:
     file = tmp_path / "artists.txt"
     file.write_text("\ufeff" + HEAD + ROWS, encoding="utf-8")
-    assert dict(load(database, {"artists": file}, nothing).tables) == {"artists": 4, "artworks": 0}
+    assert dict(load_moma(database, {"artists": file}).tables) == {"artists": 4, "artworks": 0}
     assert rows(database, "artists") == [
         (5, "a | b", None, None, None, None),
         (6, "two\nlines", "", "Female", -2, 0),
@@ -73,7 +75,7 @@ def test_a_bad_file_loads_nothing(
     file = tmp_path / "bad.txt"
     file.write_text(content, encoding="utf-8")
     with pytest.raises(LoadError, match=message):
-        load(database, {table: file}, nothing)
+        load_moma(database, {table: file})
     with closing(database.connect()) as conn, conn.cursor() as cur:
         cur.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'")
         assert cur.fetchone() == (0,)
@@ -81,55 +83,55 @@ def test_a_bad_file_loads_nothing(
 
 def test_a_missing_file_and_another_encoding_are_named(database: ConnectionParameters, tmp_path: Path) -> None:
     with pytest.raises(LoadError, match=r"Cannot read .*absent\.txt"):
-        load(database, {"artists": tmp_path / "absent.txt"}, nothing)
+        load_moma(database, {"artists": tmp_path / "absent.txt"})
     latin = tmp_path / "latin.txt"
     latin.write_bytes((HEAD + "1|Équipo||||\n").encode("latin-1"))
     with pytest.raises(LoadError, match=r"Cannot read .*latin\.txt as UTF-8"):
-        load(database, {"artists": latin}, nothing)
+        load_moma(database, {"artists": latin})
 
 
 def test_an_unloaded_sample_can_be_loaded_again(server: ConnectionParameters) -> None:
     parameters = replace(server, dbname="museum_again")
-    assert unload(parameters) is False, "the database is created"
+    assert unload(MOMA, parameters) is False, "the database is created"
     for _ in range(2):
-        load(parameters, {}, nothing)
-        assert unload(parameters) is True
+        load_moma(parameters)
+        assert unload(MOMA, parameters) is True
 
 
 def test_only_the_samples_own_tables_are_unloaded(database: ConnectionParameters) -> None:
-    load(database, {}, nothing)
+    load_moma(database)
     with closing(database.connect()) as conn, conn, conn.cursor() as cur:
         cur.execute("DROP TABLE artworks; CREATE TABLE artworks (id integer)")
     with pytest.raises(LoadError, match=r"`cdc-lake load` did not create artworks. Nothing was changed"):
-        unload(database)
+        unload(MOMA, database)
     assert len(rows(database, "artists")) == 1000
 
 
 def test_the_stories_change_one_row_and_restore_it(database: ConnectionParameters) -> None:
-    load(database, {}, nothing)
-    before = {name: rows(database, name) for name in TABLES}
+    load_moma(database)
+    before = {name: rows(database, name) for name in MOMA.tables}
     with closing(database.connect()) as conn:
-        artwork_id, changed = stories.set_artwork_year(conn, stories.NEW_YEAR)
+        artwork_id, changed = source_changes.set_artwork_year(conn, source_changes.NEW_YEAR)
         assert changed
-        assert stories.set_artwork_year(conn, stories.NEW_YEAR) == (artwork_id, False)
+        assert source_changes.set_artwork_year(conn, source_changes.NEW_YEAR) == (artwork_id, False)
         [artwork] = set(rows(database, "artworks")) - set(before["artworks"])
         assert (artwork[0], artwork[1], artwork[4]) == (artwork_id, "Picador (La Pique)", 1960)
-        stories.set_artwork_year(conn, stories.YEAR)
-        assert not stories.restore_artist(conn), "an unchanged row is no change event"
-        for column, value in stories.ARTIST_UPDATES:
-            stories.update_artist(conn, column, value)
+        source_changes.set_artwork_year(conn, source_changes.YEAR)
+        assert not source_changes.restore_artist(conn), "an unchanged row is no change event"
+        for column, value in source_changes.ARTIST_UPDATES:
+            source_changes.update_artist(conn, column, value)
         [artist] = set(rows(database, "artists")) - set(before["artists"])
         assert artist == (441, "Belkis Ayón Manso", "American", None, 1968, 2000)
-        assert stories.restore_artist(conn)
-        stories.delete_artist(conn)
+        assert source_changes.restore_artist(conn)
+        source_changes.delete_artist(conn)
         assert len(rows(database, "artists")) == 999
-        assert stories.restore_artist(conn)
-    assert {name: rows(database, name) for name in TABLES} == before
+        assert source_changes.restore_artist(conn)
+    assert {name: rows(database, name) for name in MOMA.tables} == before
 
 
 def test_a_story_without_the_sample_is_an_error(database: ConnectionParameters, tmp_path: Path) -> None:
     file = tmp_path / "artists.txt"
     file.write_text(HEAD)
-    load(database, {"artists": file}, nothing)
+    load_moma(database, {"artists": file})
     with closing(database.connect()) as conn, pytest.raises(LoadError, match="Load the MoMA sample first"):
-        stories.set_artwork_year(conn, 1960)
+        source_changes.set_artwork_year(conn, 1960)

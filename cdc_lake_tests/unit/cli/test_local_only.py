@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,8 +12,8 @@ from typer.testing import CliRunner
 
 from cdc_lake.cli.app import app, main
 from cdc_lake.cli.data.query import _athena
-from cdc_lake.cli.samples import load
 from cdc_lake.samples.connection import ConnectionParameters
+from cdc_lake.samples.loadable import SAMPLES
 from cdc_lake.samples.loader import LoadReport
 from cdc_lake_tests.fakes.aws.account import bind
 from resources.athena import Athena
@@ -79,7 +80,8 @@ def load_targets(monkeypatch: pytest.MonkeyPatch) -> list[ConnectionParameters]:
     login = SimpleNamespace(host="source.example", port=5433, user="dagster", password="secret")
     postgres = SimpleNamespace(login=lambda: login, database="devdb", hint="")
     monkeypatch.setattr("cdc_lake.profile.resolved", lambda: {"postgres": postgres})
-    monkeypatch.setattr(load, "load", record_load)
+    northwind = replace(SAMPLES["northwind"], load=record_load)
+    monkeypatch.setitem(SAMPLES, "northwind", northwind)
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cdc_lake.cli.samples.load import Sample
+from cdc_lake.cli.samples.demos import DemoPipeline
 from cdc_lake.demo import demos, steps, verification
 from cdc_lake.demo.demos import PipelineDemo
 from cdc_lake.demo.graph import Materialised
@@ -237,7 +237,7 @@ def test_scripts_are_not_loaded_as_moma(tmp_path: Path) -> None:
 
 
 def test_every_demo_has_a_pipeline_and_a_command() -> None:
-    assert set(demos.DEMOS) == set(loading.names()) == {each.value for each in Sample}
+    assert set(demos.DEMOS) == set(loading.names()) == {each.value for each in DemoPipeline}
 
 
 def test_the_hint_of_moma_reads_the_first_earlier_state() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from cdc_lake import profile
 from cdc_lake.cli.samples import load as command
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake.samples.errors import LoadError
+from cdc_lake.samples.loadable import SAMPLES, LoadSample
 from cdc_lake.samples.loader import LoadReport
 from resources.postgres.resource import Postgres
 
@@ -32,13 +34,18 @@ def loader_calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[ConnectionParame
     """The arguments of the loader's calls; the loader is a fake."""
     calls: list[tuple[ConnectionParameters, Path | None]] = []
 
-    def load(parameters: ConnectionParameters, sql_dir: Path | None, _progress: object) -> LoadReport:
+    def load(parameters: ConnectionParameters, sql_dir: Path | None, *_: object) -> LoadReport:
         calls.append((parameters, sql_dir))
         return REPORT
 
-    monkeypatch.setattr(command, "load", load)
+    replace_loader(monkeypatch, "northwind", load)
     monkeypatch.delenv("PGPASSWORD", raising=False)
     return calls
+
+
+def replace_loader(monkeypatch: pytest.MonkeyPatch, sample: str, load: LoadSample) -> None:
+    """Replace the loader of a sample by a fake."""
+    monkeypatch.setitem(SAMPLES, sample, replace(SAMPLES[sample], load=load))
 
 
 Calls = list[tuple[ConnectionParameters, Path | None]]
@@ -84,7 +91,7 @@ def test_an_error_is_shown_without_a_traceback(app: typer.Typer, monkeypatch: py
     def load(*_: object) -> LoadReport:
         raise LoadError("it failed [not markup]: do this")
 
-    monkeypatch.setattr(command, "load", load)
+    replace_loader(monkeypatch, "northwind", load)
     monkeypatch.setenv("PGPASSWORD", "secret")
     result = CliRunner().invoke(app, ["load", "--yes"])
     assert result.exit_code == 1
@@ -105,11 +112,11 @@ def test_invalid_scripts_are_rejected_before_connecting(
 def test_the_moma_sample_takes_a_file_for_each_table(app: typer.Typer, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[ConnectionParameters, Mapping[str, Path]]] = []
 
-    def load(parameters: ConnectionParameters, files: Mapping[str, Path], _progress: object) -> LoadReport:
+    def load(parameters: ConnectionParameters, _: object, files: Mapping[str, Path], *_progress: object) -> LoadReport:
         calls.append((parameters, files))
         return LoadReport((("artists", 7),), "logical", 0.1)
 
-    monkeypatch.setattr(command, "load_moma", load)
+    replace_loader(monkeypatch, "moma", load)
     monkeypatch.setenv("PGPASSWORD", "secret")
     arguments = ["load", "--sample", "moma", "--csv", "artists=a.txt", "--csv", "artworks=b=c.txt", "--yes"]
     result = CliRunner().invoke(app, arguments)
@@ -119,16 +126,38 @@ def test_the_moma_sample_takes_a_file_for_each_table(app: typer.Typer, monkeypat
     assert "Database moma" in result.output
 
 
+def test_the_pagila_sample_takes_scripts(app: typer.Typer, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: Calls = []
+
+    def load(parameters: ConnectionParameters, sql_dir: Path | None, *_: object) -> LoadReport:
+        calls.append((parameters, sql_dir))
+        return LoadReport((("film", 1000),), "logical", 0.1)
+
+    replace_loader(monkeypatch, "pagila", load)
+    source = Postgres(host="stack", port=15432, user="owner", password="secret", database="devdb")
+    monkeypatch.setattr(profile, "resolved", lambda: {"postgres": source})
+    result = CliRunner().invoke(app, ["load", "--sample", "pagila", "--sql-dir", "mine"], input="y\n")
+    assert result.exit_code == 0, result.output
+    assert calls == [(ConnectionParameters("stack", 15432, "pagila", "owner", "secret"), Path("mine"))]
+    output = " ".join(result.output.split())
+    assert "Create tables actor, address, category" in output
+    assert "from the scripts in mine?" in output
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--csv", "artists=a.txt"], "--csv is for the moma sample"),
-        (["--sample", "moma", "--sql-dir", "mine"], "--sql-dir is for the Northwind sample"),
+        (["--sample", "pagila", "--csv", "film=a.txt"], "--csv is for the moma sample"),
+        (
+            ["--sample", "moma", "--sql-dir", "mine"],
+            "--sql-dir is for the samples northwind, pagila; use --csv for moma",
+        ),
         (["--sample", "moma", "--csv", "artists"], "give TABLE=FILE"),
         (["--sample", "moma", "--csv", "artists=a", "--csv", "artists=b"], "each table once"),
     ],
 )
-def test_options_of_the_other_sample_are_refused(app: typer.Typer, arguments: list[str], message: str) -> None:
+def test_options_of_another_sample_are_refused(app: typer.Typer, arguments: list[str], message: str) -> None:
     result = CliRunner().invoke(app, ["load", "--yes", *arguments])
     assert result.exit_code == 2
     assert message in " ".join(result.output.replace("│", " ").split())

@@ -74,12 +74,12 @@ def test_our_own_outbox_script_is_split_correctly() -> None:
         ("START TRANSACTION", "START"),
         ("rollback", "ROLLBACK"),
         ("PREPARE TRANSACTION 'x'", "PREPARE"),
-        ("COPY t (a, b) FROM stdin", "--inserts"),
+        ("COPY t (a, b) FROM stdin; SELECT 2", "put its data on the lines after the semicolon"),
         ("\\connect other", "psql command"),
         ("SELECT 1 \\gexec", "psql command"),
         ("SET standard_conforming_strings = off", "E'…'"),
         ("ABORT", "ABORT"),
-        ("COPY t\nFROM\nSTDIN", "--inserts"),
+        ("COPY t\nFROM\nSTDIN; 1", "put its data on the lines after the semicolon"),
     ],
 )
 def test_unsupported_statements_are_rejected_with_file_and_line(statement: str, message: str) -> None:
@@ -87,6 +87,23 @@ def test_unsupported_statements_are_rejected_with_file_and_line(statement: str, 
         statements(f"SELECT 1;\n\n{statement};")
     assert refused.value.user_message.startswith("Cannot run some.sql, line 3: ")
     assert message in refused.value.user_message
+
+
+def test_the_rows_of_copy_are_data_until_their_end() -> None:
+    text = "SELECT 1;\nCOPY t (a, b) FROM stdin;\n1\tit's; -- $$\n\\N\t\\\\.\n\\.\nSELECT 2;\nCOPY u\nFROM STDIN;\n3"
+    assert list(split(text, PATH)) == [
+        Statement("SELECT 1", 1),
+        Statement("COPY t (a, b) FROM stdin", 2, "1\tit's; -- $$\n\\N\t\\\\.\n"),
+        Statement("SELECT 2", 6),
+        Statement("COPY u\nFROM STDIN", 7, "3"),
+    ]
+    windows = list(split("COPY t FROM stdin;\r\n1\r\n\\.\r\nSELECT 2;", PATH))
+    assert windows == [Statement("COPY t FROM stdin", 1, "1\r\n"), Statement("SELECT 2", 4)]
+    assert list(split("COPY t FROM stdin", PATH)) == [Statement("COPY t FROM stdin", 1, "")]
+
+
+def test_restrict_of_pg_dump_is_skipped() -> None:
+    assert statements("\\restrict k3y\n\nSET x = 1;\n\\unrestrict k3y\n") == ["SET x = 1"]
 
 
 def test_scripts_of_a_folder_are_read_in_name_order(tmp_path: Path) -> None:
