@@ -34,7 +34,7 @@ _CALLBACK_SERVER = Lock()
 # If all files are replaced, the new column types need not be readable from the old ones. Hudi's check depends on this
 # option despite the option's name; no column is dropped.
 _OVERWRITE_OPTIONS = {"hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true"}
-_CLEAN_SECONDS = 600.0
+CLEAN_SECONDS = 600.0
 """A process that commits every few seconds cleans a table at this interval: planning a clean costs two Spark jobs."""
 _NO_CLEAN = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 _cleaned: dict[str, float] = {}
@@ -120,7 +120,7 @@ class HudiTable:
         with _CALLBACK_SERVER:
             ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
         started = time.monotonic()
-        cleans = started >= _cleaned.get(self.uri, -math.inf) + _CLEAN_SECONDS
+        cleans = started >= _cleaned.get(self.uri, -math.inf) + CLEAN_SECONDS
         options = {
             **self.options(),
             **({} if cleans else _NO_CLEAN),

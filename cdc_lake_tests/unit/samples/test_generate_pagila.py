@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cdc_lake.samples.pagila import PAGILA, stories
+from cdc_lake.samples.pagila import PAGILA, source_changes
 from cdc_lake.samples.pagila.generate import dataset
 from cdc_lake.samples.sample_tables import Table
 
@@ -105,10 +105,14 @@ def test_last_update_is_one_value_a_table_in_utc(tables: Tables) -> None:
 
 def test_the_stories_find_their_rows(tables: Tables) -> None:
     casts = {row[:2] for row in tables["film_actor"].rows}
-    actors = {film: {actor for actor, at in casts if at == film} for film in (5, 100, stories.DELETED_FILM)}
-    assert actors[stories.OLD_KEY_FILM] - actors[stories.NEW_KEY_FILM], "a key can change from film 5 to 100"
-    assert len(actors[stories.DELETED_FILM]) > 1
-    assert stories.DELETED_FILM in column(tables, "inventory", "film_id"), "copies have to be given to another film"
-    assert stories.DELETED_ADDRESS in column(tables, "customer", "address_id")
-    assert stories.CATEGORY not in column(tables, "category", "name")
-    assert stories.COUNTRY not in column(tables, "country", "country")
+    actors = {film: {actor for actor, at in casts if at == film} for film in (5, 100, source_changes.DELETED_FILM)}
+    assert actors[source_changes.OLD_KEY_FILM] - actors[source_changes.NEW_KEY_FILM], (
+        "a key can change from film 5 to 100"
+    )
+    assert len(actors[source_changes.DELETED_FILM]) > 1
+    assert source_changes.DELETED_FILM in column(tables, "inventory", "film_id"), (
+        "copies have to be given to another film"
+    )
+    assert source_changes.DELETED_ADDRESS in column(tables, "customer", "address_id")
+    assert source_changes.CATEGORY not in column(tables, "category", "name")
+    assert source_changes.COUNTRY not in column(tables, "country", "country")

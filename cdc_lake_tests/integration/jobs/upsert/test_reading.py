@@ -10,6 +10,7 @@ import pytest
 
 from cdc_lake import reading
 from cdc_lake.contract.errors import ContractError
+from cdc_lake.jobs.hudi import writer
 from cdc_lake.jobs.hudi.writer import TableType
 from cdc_lake.jobs.maintenance import clean, compact
 from cdc_lake.pipeline.loading import load
@@ -31,7 +32,9 @@ def table_flow(table: LakeTable, table_type: TableType) -> TableFlow:
 
 
 @pytest.mark.parametrize("table_type", drawn(("cow", "mor"), in_ci=1))
-def test_each_state_of_an_artist_can_be_read(new_table: NewTable, table_type: TableType) -> None:
+def test_each_state_of_an_artist_can_be_read(
+    new_table: NewTable, table_type: TableType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = new_table(COLUMNS, KEY)
     spec, flow = replace(table.spec, table_type=table_type), table_flow(table, table_type)
     spark, where = table.engines.spark, table.engines.location
@@ -69,6 +72,7 @@ def test_each_state_of_an_artist_can_be_read(new_table: NewTable, table_type: Ta
 
     # States that are older than the table's history are cleaned, and refused.
     table.make_older(timedelta(hours=spec.history_hours, minutes=1))
+    monkeypatch.setattr(writer, "CLEAN_SECONDS", 0.0)  # as if the process had not cleaned the table just now
     for number in (6, 7):
         table.deliver([event(ARTIST, "u", 100 * number + 1, note=f"state {number}")])
         table.upsert(spec)
