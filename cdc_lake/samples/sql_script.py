@@ -129,7 +129,7 @@ def _copy_data(text: str, position: int, words: Sequence[str], place: str) -> tu
     begin = len(text) if end_of_line < 0 else end_of_line + 1
     if text[position:begin].strip():
         raise LoadError(
-            f"{place}: COPY … FROM stdin: put its data on the lines after the semicolon. Nothing was loaded."
+            f"Cannot run {place}: COPY … FROM stdin: put its data on the lines after the semicolon. Nothing was loaded."
         )
     end = _END_OF_DATA.search(text, begin)
     return (text[begin:], len(text)) if end is None else (text[begin : end.start()], end.end())

@@ -217,12 +217,17 @@ class HudiTable:
                 raise
             return instant
 
-    def clean(self, spark: SparkSession) -> int:
-        """Delete the files that no state of the last `history_hours` needs, archive older commits of the timeline.
+    def clean(self, spark: SparkSession, *, only_newest: bool) -> int:
+        """Delete the files that no state of the last `history_hours` needs, and archive older commits of the timeline.
 
-        Returns the number of deleted files. A commit does the same for its table.
+        With `only_newest`, only the newest state is kept: Hudi finds nothing to clean by hours if the newest commit is
+        older than that. Returns the number of deleted files.
         """
-        with self._client(spark) as client:
+        # Without the first one, Hudi cleans only after a new commit.
+        settings = {"hoodie.clean.trigger.max.commits": "0"}
+        if only_newest:
+            settings |= {"hoodie.cleaner.policy": "KEEP_LATEST_COMMITS", "hoodie.cleaner.commits.retained": "1"}
+        with self._client(spark, settings) as client:
             cleaned = client.clean()
             client.archive()
         return 0 if cleaned is None else int(cleaned.getTotalFilesDeleted())

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from datetime import timedelta
 
 from pyspark.sql import SparkSession
 
 from cdc_lake.contract.objects.store import ObjectStore
-from cdc_lake.contract.table import history, lease
+from cdc_lake.contract.table import history, instants, lease
 from cdc_lake.jobs.apply.upsert import UpsertSpec
 from cdc_lake.jobs.executor_errors import contract_errors
 from cdc_lake.jobs.hudi import recovery
@@ -43,10 +44,11 @@ def run(spark: SparkSession, spec: CleanSpec) -> CleanReport:
     with lease.held(store, table.lease_key, table.owner, table.lease_seconds, table.lease_wait_seconds):
         if recovery.recover(spark, store, table.prefix, table.hudi_table()) is None:
             return CleanReport(0, 0, 0, time.monotonic() - started)
-        stored, commits = _data_bytes(store, table.prefix), len(history.commits(store, table.prefix))
-        deleted = table.hudi_table().clean(spark)
+        stored, commits = _data_bytes(store, table.prefix), history.commits(store, table.prefix)
+        rests = instants.time_of(commits[-1]) < instants.utc_now() - timedelta(hours=table.history_hours)
+        deleted = table.hudi_table().clean(spark, only_newest=rests)
         freed = stored - _data_bytes(store, table.prefix)
-        archived = commits - len(history.commits(store, table.prefix))
+        archived = len(commits) - len(history.commits(store, table.prefix))
     return CleanReport(deleted, freed, archived, time.monotonic() - started)
 
 

@@ -90,6 +90,6 @@ def test_each_state_of_an_artist_can_be_read(
     assert report.files_deleted > 0
     assert report.bytes_deleted > 0
     with pytest.raises(ContractError, match="the oldest state of the table"):
-        state(instants[-1])
+        state(f"{datetime.now(UTC) - timedelta(minutes=90):%Y-%m-%dT%H:%M:%S}")
     assert state() == ("state 7", False)
     assert clean.run(spark, clean.CleanSpec(spec)).files_deleted == 0

@@ -78,7 +78,7 @@ def test_put_resumes_a_stopped_connector(worker: FakeConnect) -> None:
 
 def test_a_rejected_configuration_contains_the_workers_message(worker: FakeConnect) -> None:
     worker.on(f"PUT {AT}/config", (400, {"error_code": 400, "message": "database.hostname: refused"}))
-    with pytest.raises(ConnectorConfigInvalid, match=r"nw refuses.*database\.hostname"):
+    with pytest.raises(ConnectorConfigInvalid, match=r"connector nw: Kafka Connect rejects.*database\.hostname"):
         connect(worker).put("nw", CONFIG)
 
 

@@ -218,7 +218,7 @@ def test_a_deleted_analysis_that_can_be_restored_is_reported(aws: Served) -> Non
     resource = quicksight(aws)
     puts = put_all(resource)
     aws.objects.get("Analysis", ID)["versions"][0]["status"] = "DELETED"
-    with pytest.raises(QuickSightFailed, match=rf"analysis/{ID} was deleted.*restore-analysis --analysis-id {ID}"):
+    with pytest.raises(QuickSightFailed, match=rf"analysis/{ID}: it was deleted.*restore-analysis --analysis-id {ID}"):
         resource.analysis(TEMPLATES, puts[1].arn)
     aws.objects.get("Analysis", ID)["versions"][0]["status"] = "CREATION_SUCCESSFUL"
     assert resource.analysis(TEMPLATES, puts[1].arn).outcome == "unchanged"
