@@ -14,6 +14,7 @@ from cdc_lake.pipeline.checks import chain_verification, tiers
 from cdc_lake.pipeline.checks.chain_verification import Verified
 from cdc_lake.pipeline.checks.light import LightCheck, light_check
 from cdc_lake.pipeline.naming import TableFlow
+from cdc_lake.pipeline.operations.small_landings import FEW_OFFSETS
 from cdc_lake.pipeline.source_health import topic_state
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
@@ -23,10 +24,40 @@ _SHOWN = 10
 
 def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
     """Return the checks of a raw asset."""
-    flow = table.pipeline
     asset = table.key("raw")
 
     @dg.asset_check(
+        asset=asset,
+        description="In the whole chain every manifest starts where the previous one ended, and every object exists.",
+        metadata=tiers.DAILY,
+    )
+    def manifests_whole(store: ObjectStore) -> dg.AssetCheckResult:
+        return _verified(table, store, chain_verification.verify_whole)
+
+    return [
+        *(check.definition for check in _of_landings(table)),
+        manifests_whole,
+        _dead_letters_empty(table).definition,
+    ]
+
+
+def light(table: TableFlow) -> list[LightCheck]:
+    """Return the checks that the health sensor evaluates without a run.
+
+    `cdc-lake dlq drop` changes the result of one of them; in continuous mode, no run evaluates the others.
+    """
+    continuous = table.pipeline.spec.mode == "continuous"
+    return [_dead_letters_empty(table), *(_of_landings(table) if continuous else ())]
+
+
+def _of_landings(table: TableFlow) -> list[LightCheck]:
+    flow = table.pipeline
+    asset = table.key("raw")
+    waiting = flow.spec.landing.flush_records
+    if flow.spec.mode == "continuous":
+        waiting = max(waiting, FEW_OFFSETS)
+
+    @light_check(
         asset=asset,
         description=(
             "Every manifest after the last verified one starts where the previous one ended, and its objects exist."
@@ -37,19 +68,10 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
     def manifests_contiguous(store: ObjectStore) -> dg.AssetCheckResult:
         return _verified(table, store, chain_verification.verify_new)
 
-    @dg.asset_check(
-        asset=asset,
-        description="In the whole chain every manifest starts where the previous one ended, and every object exists.",
-        metadata=tiers.DAILY,
-    )
-    def manifests_whole(store: ObjectStore) -> dg.AssetCheckResult:
-        return _verified(table, store, chain_verification.verify_whole)
-
-    @dg.asset_check(
+    @light_check(
         asset=asset,
         description=(
-            f"At most {flow.spec.landing.flush_records} offsets of {table.topic} are not landed, and no record expired "
-            "before it was landed."
+            f"At most {waiting} offsets of {table.topic} are not landed, and no record expired before it was landed."
         ),
         blocking=True,
         op_tags=tiers.RAW,
@@ -65,22 +87,16 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         expired = sum(max(0, first - landed.get(partition, 0)) for partition, first in state.begins.items())
         late = same and not expired and behind >= 0
         return dg.AssetCheckResult(
-            passed=same and not expired and 0 <= behind <= flow.spec.landing.flush_records,
+            passed=same and not expired and 0 <= behind <= waiting,
             # Waiting records are only late; expired records, and those of a deleted topic, are missing.
             severity=dg.AssetCheckSeverity.WARN if late else dg.AssetCheckSeverity.ERROR,
             metadata={"offsets_behind": behind, "offsets_expired": expired, "same_topic": same},
         )
 
-    return [
-        manifests_contiguous,
-        manifests_whole,
-        landed_to_the_end,
-        *(check.definition for check in light(table)),
-    ]
+    return [manifests_contiguous, landed_to_the_end]
 
 
-def light(table: TableFlow) -> list[LightCheck]:
-    """Return the check that the health sensor also evaluates: `cdc-lake dlq drop` changes its result without a run."""
+def _dead_letters_empty(table: TableFlow) -> LightCheck:
     flow = table.pipeline
 
     @light_check(
@@ -101,7 +117,7 @@ def light(table: TableFlow) -> list[LightCheck]:
             metadata={"dead_letters": count, "first": dg.MetadataValue.json(first)},
         )
 
-    return [dead_letters_empty]
+    return dead_letters_empty
 
 
 def _verified(table: TableFlow, store: ObjectStore, verify: Callable[[Chain], Verified]) -> dg.AssetCheckResult:

@@ -35,11 +35,14 @@ REPEAT_SECONDS = 1800
 check and day in Dagster's storage; storing each evaluation would be 2,880."""
 FREQUENT_CHECKS = ("connector_running", "slot_healthy", "watermark_fresh")
 INFREQUENT_CHECKS = ("topic_contract", "replica_identity_full", "truncate_refused", "dead_letters_empty")
+CONTINUOUS_CHECKS = ("manifests_contiguous", "landed_to_the_end")
+"""Evaluated as often as the infrequent ones, in a pipeline in continuous mode: no run evaluates them there."""
 
 
 def build(flow: Flow) -> dg.SensorDefinition:
     """Return the health sensor of a pipeline."""
     checks = [check for table in flow.tables for check in all_checks.light(table)]
+    infrequent = (*INFREQUENT_CHECKS, *(CONTINUOUS_CHECKS if flow.spec.mode == "continuous" else ()))
 
     @dg.sensor(
         name=f"{flow.name}_watch",
@@ -47,7 +50,7 @@ def build(flow: Flow) -> dg.SensorDefinition:
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=(
             f"Evaluates {', '.join(FREQUENT_CHECKS)}, and every {INFREQUENT_EVERY_SECONDS // 60} minutes "
-            f"{', '.join(INFREQUENT_CHECKS)}, without a run, and publishes the metrics that the alarms use."
+            f"{', '.join(infrequent)}, without a run, and publishes the metrics that the alarms use."
         ),
     )
     def health_sensor(

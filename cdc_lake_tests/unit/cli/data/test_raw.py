@@ -135,10 +135,7 @@ def test_an_invalid_condition_is_rejected(condition: str) -> None:
 def test_cat_rejects_an_object_that_no_manifest_lists() -> None:
     found = run("cat", "shop", "raw/shop/nothing.json")
     assert isinstance(found.exception, ContractError)
-    assert (
-        "Cannot print raw/shop/nothing.json: no manifest of pipeline shop lists it."
-        in found.exception.user_message
-    )
+    assert "Cannot print raw/shop/nothing.json: no manifest of pipeline shop lists it." in found.exception.user_message
 
 
 def test_cat_does_not_print_a_changed_object(landed: Shop) -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import dagster as dg
 import pytest
 
 from cdc_lake.contract.source.epochs import Completion, Epochs
-from cdc_lake.pipeline.automation.sensors.health_sensor import INFREQUENT_EVERY_SECONDS, REPEAT_SECONDS
+from cdc_lake.pipeline.automation.sensors.health_sensor import (
+    CONTINUOUS_CHECKS,
+    INFREQUENT_EVERY_SECONDS,
+    REPEAT_SECONDS,
+)
 from cdc_lake.pipeline.source_health import stream_continuity
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.unit.pipeline.automation.daemon import Clock, Daemon
@@ -50,6 +55,18 @@ def tick_results(daemon: Daemon) -> dict[str, bool]:
 def test_a_pipeline_that_was_never_started_reports_nothing(shop: Shop, health: Daemon) -> None:
     assert tick_results(health) == {}
     assert shop.metrics.sent == []
+
+
+def test_in_continuous_mode_it_evaluates_the_checks_of_landings_too(
+    begun: Shop, health: Daemon, instance: dg.DagsterInstance, clock: Clock
+) -> None:
+    triggered = set(tick_results(health))
+    begun.flow = replace(begun.flow, spec=begun.flow.spec.model_copy(update={"mode": "continuous"}))
+    results = tick_results(Daemon.for_sensor("shop_watch", begun, instance, clock))
+    assert results == {
+        f"shop/raw/{table.name}_raw:{check}": True for table in begun.flow.tables for check in CONTINUOUS_CHECKS
+    }
+    assert not results.keys() & triggered
 
 
 def test_passed_checks_are_reported_once_and_repeated_after_an_interval(
