@@ -12,7 +12,7 @@ from cdc_lake.pipeline.assets.job_metadata import warm
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.naming import TableFlow
-from cdc_lake.pipeline.source_health import schema_capture
+from cdc_lake.pipeline.source_health import omitted_columns, schema_capture
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
 from resources.object_store import ObjectStore
 from resources.postgres.own_tables.heartbeat_table import HEARTBEAT
@@ -45,6 +45,12 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         # First, so that a table that cannot be captured (its key, a name or a type) is not changed.
         failpoints.reached("source.before_schema")
         captured = schema_capture.capture(table, database, location(store).store())
+        omitted = captured.schema.omitted
+        if automatic := [column for column in omitted if not column.excluded]:
+            context.log.warning(
+                f"{table.source_table}: these columns cannot be captured, and are not in the lake: "
+                f"{omitted_columns.by_reason(automatic)}"
+            )
         if database.slot(flow.slot) is None:
             schema_capture.require_snapshot_safe_dates(table, database)
         failpoints.reached("source.after_schema")
@@ -75,6 +81,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
                 "dagster/uri": f"postgresql://{database.host}:{database.port}/{source.database}",
                 "changes": ", ".join(changes) or standard_metadata.UNCHANGED,
                 "schema_version": captured.schema.version,
+                **({"omitted_columns": omitted_columns.by_reason(omitted)} if omitted else {}),
                 "wal_lsn": server.lsn,
                 "system_identifier": server.system_identifier,
             }
