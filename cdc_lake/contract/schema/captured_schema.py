@@ -71,13 +71,17 @@ EXCLUDED = "exclude_columns"
 
 
 class OmittedColumn(BaseModel):
-    """A column of the source that is not captured, and why, as a short phrase."""
+    """A column of the source that is not captured, and why, as a short phrase.
+
+    `streamed` is false for a generated column that PostgreSQL does not publish.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     reason: str
     attnum: int | None = None
+    streamed: bool = True
 
     @property
     def excluded(self) -> bool:
@@ -104,6 +108,15 @@ class TableSchema(BaseModel):
     oid: int | None = None
     filenode: int | None = None
     epoch: int = 0
+
+    @property
+    def whole_old_rows(self) -> bool:
+        """Whether the replica identity can be FULL, so that changes contain the whole old row.
+
+        PostgreSQL 18 rejects UPDATE and DELETE of a published table whose replica identity has a column that is not
+        published.
+        """
+        return all(column.streamed for column in self.omitted)
 
     def lake_columns(self) -> list[tuple[str, str]]:
         """Names and Hive types of the lake table: source columns, dropped columns, EVENT_FIELDS, and ORDER_COLUMN."""

@@ -40,6 +40,8 @@ class RecordLayout:
     columns: tuple[LakeColumn, ...]
     omitted: frozenset[str] = frozenset()
     """Fields that records may have and that are not read: a connector omits a column once it has the configuration."""
+    whole_deletes: bool = True
+    """Whether a delete contains the last row, and not only its key."""
 
     def known_fields(self) -> set[str]:
         """Return all fields that a record may have."""
@@ -59,7 +61,8 @@ def record_layouts(versions: Sequence[TableSchema], epochs: Iterable[int] | None
         start, end = (0 if place == 0 else first), (firsts[place + 1] if place + 1 < len(firsts) else None)
         generation = [version for version in versions if version.epoch == first]
         omitted = frozenset(column.name for version in generation for column in version.omitted)
-        found.append(RecordLayout(start, end, tuple(_columns(generation, versions[-1])), omitted))
+        whole = all(version.whole_old_rows for version in generation)
+        found.append(RecordLayout(start, end, tuple(_columns(generation, versions[-1])), omitted, whole))
     wanted = None if epochs is None else set(epochs)
     return [each for each in found if wanted is None or any(each.covers(epoch) for epoch in wanted)]
 

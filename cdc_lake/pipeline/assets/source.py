@@ -56,7 +56,8 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         failpoints.reached("source.after_schema")
         truncate = database.refuse_truncate(source.schema_, table.name)
         # With FULL an UPDATE event contains unchanged TOASTed values too, and a DELETE event contains the last row.
-        identity = database.set_replica_identity(source.schema_, table.name, "full")
+        identity = omitted_columns.replica_identity(table, database)
+        identified = database.set_replica_identity(source.schema_, table.name, identity)
         own = (HEARTBEAT, signal_table(flow.signal_table))
         created = [each.name for each in own if database.ensure_own_table(source.schema_, each)]
         publication = database.ensure_publication(
@@ -64,7 +65,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
             [(source.schema_, name) for name in (table.name, HEARTBEAT_TABLE, flow.signal_table)],
         )
         changes = [
-            *(["replica identity set to full"] if identity else []),
+            *([f"replica identity set to {identity}"] if identified else []),
             *(["TRUNCATE is rejected from now on"] if truncate else []),
             *(f"{name} created" for name in created),
             *([f"publication {publication.action}"] if publication.action != "unchanged" else []),

@@ -128,8 +128,8 @@ class FakePostgres(Noting, Postgres):
 
     def set_replica_identity(self, schema: str, table: str, identity: Literal["default", "nothing", "full"]) -> bool:
         """See Postgres."""
-        changed = identity == "full" and (schema, table) not in self._full
-        self._full.add((schema, table))
+        changed = self.replica_identity(schema, table) != identity
+        (self._full.add if identity == "full" else self._full.discard)((schema, table))
         return changed
 
     def refuse_truncate(self, schema: str, table: str) -> bool:

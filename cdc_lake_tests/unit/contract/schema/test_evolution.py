@@ -447,6 +447,17 @@ def test_changes_of_omission_that_need_a_resnapshot(before: TableSchema, after: 
     assert len(history(before, after.model_copy(update={"epoch": 1}))) == 2
 
 
+def test_deletes_lack_values_in_each_epoch_that_had_an_unpublished_column() -> None:
+    unpublished = OmittedColumn(name="more", reason="generated, and not published", attnum=4, streamed=False)
+    versions = history(
+        BASE,
+        BASE.model_copy(update={"omitted": (unpublished,)}),
+        BASE,
+        catalog_schema(*declarations(BASE), "5 last text", epoch=1),
+    )
+    assert [layout.whole_deletes for layout in record_layouts(versions)] == [False, True]
+
+
 def test_a_column_whose_name_differs_by_case_from_an_omitted_one_is_captured() -> None:
     assert len(history(*[omitting(BASE, "NOTE", 4), catalog_schema(*declarations(BASE), "5 more text")])) == 2
 
