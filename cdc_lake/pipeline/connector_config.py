@@ -4,21 +4,41 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cdc_lake.pipeline.naming import Flow, SourcePostgres, TableFlow
+from cdc_lake.pipeline.source_health.omitted_columns import omitted_columns
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
-from resources.connect.config_template import render, table_pattern
+from resources.connect.config_template import column_pattern, render, table_pattern
 from resources.deployment import Deployment
 
 CONNECTORS = Path(__file__).parents[2] / "connectors"
-PARTS = ("converters", "snapshots")
+PARTS = ("columns", "converters", "snapshots")
 """The folders of files that only complete the others."""
 _TABLES = "table.include.list"
 
 
 def connector_config(flow: Flow, postgres: SourcePostgres, deployment: Deployment) -> dict[str, str]:
-    """Return a pipeline's source connector configuration: `connectors/debezium-postgres.json` with its values.
+    """Return a pipeline's source connector configuration, which omits the columns that are not captured.
 
-    A file of the same name in `connectors/<pipeline>/` replaces it. For Avro, `connectors/converters/` has the settings
-    of the converters.
+    `connectors/columns/excluded.json` is the part that omits them. Raises TableMissing, and what omitted_columns()
+    raises.
+    """
+    source = flow.spec.source
+    columns = postgres.columns_by_table(source.schema_, source.tables)
+    omitted = [
+        (source.schema_, table.name, column.name)
+        for table in flow.tables
+        for column in omitted_columns(table, postgres, columns[table.name])
+    ]
+    config = stopped_config(flow, postgres, deployment)
+    if not omitted:
+        return config
+    return config | render(CONNECTORS / "columns" / "excluded.json", {"columns": column_pattern(omitted)})
+
+
+def stopped_config(flow: Flow, postgres: SourcePostgres, deployment: Deployment) -> dict[str, str]:
+    """Return the configuration for a connector that is only stopped; the source's tables need not exist.
+
+    It is `connectors/debezium-postgres.json` with the pipeline's values. A file of the same name in
+    `connectors/<pipeline>/` replaces it. For Avro, `connectors/converters/` has the settings of the converters.
     """
     own = CONNECTORS / flow.name / "debezium-postgres.json"
     source, stream = flow.spec.source, flow.spec.stream

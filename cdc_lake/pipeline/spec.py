@@ -53,6 +53,9 @@ Identifier = Annotated[
     ),
 ]
 Identifiers = Annotated[list[Identifier], AfterValidator(_unique)]
+ColumnName = Annotated[
+    str, _matching(r"[^\x00]{1,63}", "name a column as the source's catalog does: 1 to 63 characters, case matters")
+]
 Duration = Annotated[
     str, _matching(r"[1-9]\d{0,5}[smhd]", "use a whole number up to 999999 and a unit: 30s, 5m, 12h or 7d")
 ]
@@ -184,6 +187,17 @@ class TableSpec(YamlModel):
         default="1h", description="how long earlier states of the table can be read, in whole hours, such as 1h or 7d"
     )
     values: ValuesSpec = Field(default_factory=ValuesSpec, description="a mapping with infinity and nan")
+    exclude_columns: Annotated[list[ColumnName], AfterValidator(_unique)] = Field(
+        default_factory=list, description="columns that are not captured, as named at the source"
+    )
+
+    @model_validator(mode="after")
+    def _required_columns_captured(self) -> Self:
+        for field, required in (("key", self.key), ("partition_by", self.partition_by)):
+            if named := [name for name in self.exclude_columns if name in required]:
+                reason = f"{', '.join(named)} is in {field}, and must be captured; remove it from one of the lists"
+                raise field_error(type(self).__name__, "exclude_columns", named, reason)
+        return self
 
 
 DEFAULT_TARGET = "lake"

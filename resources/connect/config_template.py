@@ -70,6 +70,18 @@ def table_pattern(tables: Iterable[tuple[str, str]]) -> str:
     return ",".join(patterns)
 
 
+def column_pattern(columns: Iterable[tuple[str, str, str]]) -> str:
+    """Return Debezium's column.exclude.list, a list of anchored regular expressions, for (schema, table, column).
+
+    Debezium ignores case and splits the list at commas; the expressions match a column's name in its exact case, and
+    contain no comma.
+    """
+    return ",".join(
+        f"{re.escape(schema)}[.]{re.escape(table)}[.](?-i:{re.escape(column)})".replace(",", r"\x2C")
+        for schema, table, column in columns
+    )
+
+
 def _settings(path: Path) -> dict[str, str]:
     try:
         settings = json.loads(path.read_text(encoding="utf-8"))

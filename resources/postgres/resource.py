@@ -28,7 +28,7 @@ from resources.postgres.connection import Login, open_connection
 from resources.postgres.own_tables import heartbeat_table, own_table, signal_table
 from resources.postgres.own_tables.own_table import OwnTable
 from resources.postgres.publications import PublicationChange, Table
-from resources.postgres.table_columns import TableCatalog
+from resources.postgres.table_columns import ColumnInfo, TableCatalog
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -141,6 +141,11 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
     def current_lsn(self) -> int:
         """Return the end of the WAL."""
         return self.identity().lsn
+
+    def columns_by_table(self, schema: str, tables: Iterable[str]) -> dict[str, tuple[ColumnInfo, ...]]:
+        """Return the columns of several tables by one connection; raise TableMissing if one does not exist."""
+        with self.connect() as connection:
+            return {table: table_columns.columns(connection, schema, table) for table in tables}
 
     def catalog(self, schema: str, table: str) -> TableCatalog:
         """Return columns, key and storage of the table as of one moment; raise TableMissing if it does not exist."""

@@ -56,6 +56,8 @@ def verify(
         console = Console() if sys.stdout.isatty() else Console(width=_WIDE)
         console.print(_counts(found))
         for name, report in found.items():
+            if report.omitted_columns:
+                console.print(f"{name}: columns that are not captured: {printable(', '.join(report.omitted_columns))}")
             if report.pending:
                 console.print(
                     f"{name}: not compared: {report.pending:,} of {report.pending + report.compared:,} keys, because "

@@ -66,12 +66,35 @@ class Column(BaseModel):
         return found
 
 
+EXCLUDED = "exclude_columns"
+"""The reason for omitting a column that the YAML names; all other reasons are found automatically."""
+
+
+class OmittedColumn(BaseModel):
+    """A column of the source that is not captured, and why, as a short phrase.
+
+    `streamed` is false for a generated column that PostgreSQL does not publish.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    reason: str
+    attnum: int | None = None
+    streamed: bool = True
+
+    @property
+    def excluded(self) -> bool:
+        """Whether the YAML excludes it."""
+        return self.reason == EXCLUDED
+
+
 class TableSchema(BaseModel):
     """One version of a source table's schema.
 
-    `dropped` are columns of earlier versions, which the lake keeps as history. `oid` and `filenode` identify the table
-    and its file. `epoch` is the first source epoch of the version: if it is greater than the previous version's, a
-    resnapshot took place between the two.
+    `dropped` are columns of earlier versions, which the lake keeps as history. `omitted` are columns of the source that
+    are not captured. `oid` and `filenode` identify the table and its file. `epoch` is the first source epoch of the
+    version: if it is greater than the previous version's, a resnapshot took place between the two.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -81,9 +104,19 @@ class TableSchema(BaseModel):
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     dropped: tuple[Column, ...] = ()
+    omitted: tuple[OmittedColumn, ...] = ()
     oid: int | None = None
     filenode: int | None = None
     epoch: int = 0
+
+    @property
+    def whole_old_rows(self) -> bool:
+        """Whether the replica identity can be FULL, so that changes contain the whole old row.
+
+        PostgreSQL 18 rejects UPDATE and DELETE of a published table whose replica identity has a column that is not
+        published.
+        """
+        return all(column.streamed for column in self.omitted)
 
     def lake_columns(self) -> list[tuple[str, str]]:
         """Names and Hive types of the lake table: source columns, dropped columns, EVENT_FIELDS, and ORDER_COLUMN."""
@@ -160,21 +193,22 @@ def require_valid_columns(schema: TableSchema) -> None:
         if column_types.lake_type(column.type, column.kind) is None:
             raise _unsupported_type_error(column, schema.table)
         folded = column.name.lower()
-        fault = (
-            "a name that is not valid in the lake's formats (letters, digits and '_', not starting with a digit)"
-            if not _NAME.fullmatch(column.name)
-            else "the name of a column that the lake adds"
-            if folded.startswith(("__", "_hoodie_"))
-            else "the name of another column once Hive folds names to lower case"
-            if folded in seen
-            else None
+        fault = name_fault(column.name) or (
+            "it has the name of another column once Hive folds names to lower case" if folded in seen else None
         )
         if fault is not None:
             raise UnsupportedTypeError(
-                f"Cannot capture column {column.name} of {schema.table}: it has {fault}. Rename it in the source "
-                "table, or move it to a table that is not captured."
+                f"Cannot capture column {column.name} of {schema.table}: {fault}. Rename it in the source table, or "
+                "name it in exclude_columns."
             )
         seen.add(folded)
+
+
+def name_fault(name: str) -> str | None:
+    """Return why the lake cannot have a column of this name; None if it can."""
+    if not _NAME.fullmatch(name):
+        return "its name is not valid in the lake's formats (letters, digits and '_', not starting with a digit)"
+    return "its name is that of a column that the lake adds" if name.lower().startswith(("__", "_hoodie_")) else None
 
 
 def _unsupported_type_error(column: Column, table: str | None = None) -> UnsupportedTypeError:
@@ -182,5 +216,5 @@ def _unsupported_type_error(column: Column, table: str | None = None) -> Unsuppo
     name = column.name if table is None else f"{column.name} of {table}"
     return UnsupportedTypeError(
         f"Cannot capture column {name}: the lake has no type for PostgreSQL's {column.type}. Change the type "
-        "(docs/reference/types.md), drop the column, or move it to a table that is not captured."
+        "(docs/reference/types.md), or name the column in exclude_columns."
     )

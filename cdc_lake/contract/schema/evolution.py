@@ -12,35 +12,10 @@ from typing import TYPE_CHECKING
 
 from cdc_lake.contract.errors import SchemaChangeError
 from cdc_lake.contract.schema import column_types
+from cdc_lake.contract.schema.widening import is_widening
 
 if TYPE_CHECKING:
     from cdc_lake.contract.schema.captured_schema import Column, TableSchema
-
-# ALTER TYPE from the left to a type on the right keeps all values, and older and newer records parse alike.
-# Lengths and precisions are compared separately. Not real to double precision: PostgreSQL turns 0.1 into
-# 0.10000000149011612, and a replay of old records would write 0.1 again. Not numeric to text: records have 0.00000015
-# as 1.5E-7, which is not the text that PostgreSQL stores.
-_INTEGERS = ("smallint", "integer", "bigint")
-_DIGITS = {"smallint": 5, "integer": 10, "bigint": 19}
-_WIDENINGS = {
-    "smallint": {"integer", "bigint", "numeric", "real", "double precision", "text", "character varying"},
-    "integer": {"bigint", "numeric", "double precision", "text", "character varying"},
-    "bigint": {"numeric", "text", "character varying"},
-    "numeric": {"numeric"},
-    "boolean": {"text"},
-    "character varying": {"character varying", "text", "citext"},
-    "text": {"citext"},
-    "citext": {"text"},
-    "uuid": {"text"},
-    "jsonb": {"text", "json"},
-    "json": {"text"},
-    "xml": {"text"},
-    "timestamp without time zone": {"timestamp without time zone"},
-    "timestamp with time zone": {"timestamp with time zone"},
-    "time without time zone": {"time without time zone"},
-    "time with time zone": {"time with time zone"},
-}
-
 
 # Lake types that Hudi can promote a column to when it rewrites all rows. Any other new type Hudi casts back to the old
 # one, as it does for a batch with an older schema.
@@ -75,7 +50,7 @@ def differs(old: TableSchema, seen: TableSchema) -> bool:
 
 def _compared_fields(schema: TableSchema) -> tuple[object, ...]:
     columns = tuple(column.model_copy(update={"missing": None}) for column in schema.columns)
-    return (columns, schema.key, schema.epoch, schema.oid)
+    return (columns, schema.key, schema.epoch, schema.oid, schema.omitted)
 
 
 def next_version(found: Sequence[TableSchema], seen: TableSchema, pipeline: str) -> TableSchema:
@@ -165,7 +140,14 @@ def describe_changes(old: TableSchema, new: TableSchema) -> list[str]:
                 phrases.append(f"{was.name} renamed to {column.name}")
             if was.type != column.type:
                 phrases.append(f"{column.name} widened from {was.type} to {column.type}")
-    phrases += [f"{column.name} dropped (kept as history)" for column in old.columns if column.name not in kept]
+    gone = [column.name for column in old.columns if column.name not in kept]
+    reasons, before_reasons = ({column.name: column.reason for column in each.omitted} for each in (new, old))
+    phrases += [f"{name} {'omitted' if name in reasons else 'dropped'} (kept as history)" for name in gone]
+    phrases += [
+        f"{name} omitted ({reason})"
+        for name, reason in reasons.items()
+        if name not in gone and before_reasons.get(name) != reason
+    ]
     return phrases
 
 
@@ -179,9 +161,11 @@ def _unsupported_changes(generation: Sequence[TableSchema], seen: TableSchema) -
         for column in seen.columns
         if (was := before.get(column.name)) is not None and not is_widening(was, column)
     ]
+    faults += _changes_of_omission(old, seen)
     # Only the names of its fields show which version a record has.
     number_of: dict[str, int | None] = {}
     for version in generation:
+        number_of |= {column.name.lower(): column.attnum for column in version.omitted}
         number_of |= {column.name.lower(): column.attnum for column in version.columns}
     faults += [
         f"column {column.name} has the name of an earlier column, so that older records are ambiguous"
@@ -192,53 +176,23 @@ def _unsupported_changes(generation: Sequence[TableSchema], seen: TableSchema) -
     return faults
 
 
-def is_widening(old: Column, new: Column) -> bool:
-    """Return whether the new column holds every value of the old one, and parses it from the same text in a record."""
-    if (old.type, old.kind) == (new.type, new.kind):
-        return True
-    if old.type.endswith("[]") or new.type.endswith("[]"):
-        return _element_widens(old, new)
-    if old.kind == "enum":
-        return new.kind == "enum" or new.base == "text"
-    return new.kind == old.kind == "base" and new.base in _WIDENINGS.get(old.base, ()) and _arguments_widen(old, new)
+def _changes_of_omission(old: TableSchema, seen: TableSchema) -> list[str]:
+    """Return the faults of columns that are captured from now on, or not any more.
 
-
-def _arguments_widen(old: Column, new: Column) -> bool:
-    if new.base == "numeric":
-        return _numeric_widens(old, new)
-    return _length_widens(old, new) if new.base in {"character varying", old.base} else True
-
-
-def _element_widens(old: Column, new: Column) -> bool:
-    if not (old.type.endswith("[]") and new.type.endswith("[]")):
-        return False
-    one, other = column_types.base(old.type[:-2]), column_types.base(new.type[:-2])
-    return one in _INTEGERS and other in _INTEGERS and _INTEGERS.index(one) <= _INTEGERS.index(other)
-
-
-def _numeric_widens(old: Column, new: Column) -> bool:
-    if not new.arguments:
-        return True
-    precision, scale = (*new.arguments, 0)[:2]
-    if old.base in _DIGITS:
-        # As text, the value would need trailing zeros that the stored number does not have.
-        return new.lake_type != "string" and precision - scale >= _DIGITS[old.base]
-    if not old.arguments:
-        return False
-    before_precision, before_scale = (*old.arguments, 0)[:2]
-    if "string" in {old.lake_type, new.lake_type} and scale != before_scale:
-        return False
-    return scale >= before_scale and precision - scale >= before_precision - before_scale
-
-
-def _length_widens(old: Column, new: Column) -> bool:
-    """Return whether the length or precision does not shrink and, for times, Debezium's unit stays the same."""
-    if new.base == "character varying":
-        room = 0 if old.base == new.base else _DIGITS.get(old.base, 0) + 1
-        return not new.arguments or (
-            new.arguments[0] >= (old.arguments[0] if old.arguments and old.base == new.base else room)
-            and (old.base != new.base or bool(old.arguments))
-        )
-    before, after = (column.arguments[0] if column.arguments else 6 for column in (old, new))
-    counted = old.base in {"timestamp without time zone", "time without time zone"}
-    return after >= before and not (counted and (before <= 3) != (after <= 3))
+    Records contain no value of a column that was omitted. A column may only be omitted from now on if the YAML says so:
+    otherwise the lake would silently stop following it.
+    """
+    omitted = {column.attnum for column in old.omitted} - {None}
+    captured = {column.attnum for column in old.columns} - {None}
+    faults = [
+        f"column {column.name} was omitted until now, so that no record has its values (to omit it further, name it in "
+        "exclude_columns)"
+        for column in seen.columns
+        if column.attnum in omitted
+    ]
+    return faults + [
+        f"column {column.name} was captured until now and cannot be captured any more: {column.reason} (to keep only "
+        "its history, name it in exclude_columns)"
+        for column in seen.omitted
+        if column.attnum in captured and not column.excluded
+    ]

@@ -38,10 +38,14 @@ class RecordLayout:
     first: int
     end: int | None
     columns: tuple[LakeColumn, ...]
+    omitted: frozenset[str] = frozenset()
+    """Fields that records may have and that are not read: a connector omits a column once it has the configuration."""
+    whole_deletes: bool = True
+    """Whether a delete contains the last row, and not only its key."""
 
     def known_fields(self) -> set[str]:
         """Return all fields that a record may have."""
-        return {*(field.name for column in self.columns for field in column.fields), *EVENT_FIELDS}
+        return {*(field.name for column in self.columns for field in column.fields), *self.omitted, *EVENT_FIELDS}
 
     def covers(self, epoch: int) -> bool:
         """Return whether this layout applies to records of the epoch."""
@@ -56,7 +60,9 @@ def record_layouts(versions: Sequence[TableSchema], epochs: Iterable[int] | None
         # Epochs before the first known one have its layout.
         start, end = (0 if place == 0 else first), (firsts[place + 1] if place + 1 < len(firsts) else None)
         generation = [version for version in versions if version.epoch == first]
-        found.append(RecordLayout(start, end, tuple(_columns(generation, versions[-1]))))
+        omitted = frozenset(column.name for version in generation for column in version.omitted)
+        whole = all(version.whole_old_rows for version in generation)
+        found.append(RecordLayout(start, end, tuple(_columns(generation, versions[-1])), omitted, whole))
     wanted = None if epochs is None else set(epochs)
     return [each for each in found if wanted is None or any(each.covers(epoch) for epoch in wanted)]
 

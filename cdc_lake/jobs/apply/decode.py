@@ -41,7 +41,7 @@ def decode(
     """Decode raw records into rows of the lake table: its columns, RECORD_COLUMNS, REASON and UNAVAILABLE.
 
     REASON is NULL for a readable record. UNAVAILABLE lists the columns whose value PostgreSQL left out
-    (unchanged_toast.py). `versions` are the schema versions, oldest first; the rows have the columns of the last one.
+    (left_out_values.py). `versions` are the schema versions, oldest first; the rows have the columns of the last one.
     `epochs` are the epochs of the records, if the caller knows them.
     """
     known = [versions] if isinstance(versions, TableSchema) else versions
@@ -62,7 +62,9 @@ def _decode(records: DataFrame, layout: RecordLayout, schema: TableSchema, rules
     # Every field as text first: Spark's typed parsing would silently turn invalid values into NULL.
     text = records.withColumn("_text", F.col("value").cast("string"))
     parsed = text.withColumn("_fields", _parsed((*fields, _MALFORMED))).withColumn("_keys", F.json_object_keys("_text"))
-    values = [_LakeValue(column, rules) for column in layout.columns]
+    keys = {name.lower() for name in schema.key}
+    key_only = None if layout.whole_deletes else _field_text("__op").eqNullSafe("d")
+    values = [_LakeValue(each, rules, None if each.name in keys else key_only) for each in layout.columns]
     events = [(name, kind, debezium_types.exact_cast(_field_text(name), kind)) for name, kind in EVENT_FIELDS.items()]
     return parsed.select(
         *(F.col(name.removeprefix("__")).alias(name) for name in RECORD_COLUMNS),
@@ -109,9 +111,12 @@ def _one_value(text: SparkColumn) -> SparkColumn:
 
 
 class _LakeValue:
-    """One lake column's value in a record, read from the field that the record has for the column."""
+    """One lake column's value in a record, read from the field that the record has for the column.
 
-    def __init__(self, column: LakeColumn, rules: ValueRules) -> None:
+    `left_out` is true for a record without the value, whatever its field contains.
+    """
+
+    def __init__(self, column: LakeColumn, rules: ValueRules, left_out: SparkColumn | None) -> None:
         self.name = column.name
         parsed = [debezium_types.parse_value(field, _field_text(field.name), rules) for field in column.fields]
         if column.missing is None:
@@ -135,6 +140,9 @@ class _LakeValue:
             ),
         )
         absent = _any([each.unavailable for each in parsed])
+        if left_out is not None:
+            self.typed, self.refused = F.when(~left_out, self.typed), F.when(~left_out, self.refused)
+            absent = left_out | absent
         self.unavailable = F.when(absent, F.lit(self.name))
 
 

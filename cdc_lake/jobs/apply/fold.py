@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract.table.event_order import ORDER_COLUMN
 from cdc_lake.contract.table.timeline import Checkpoint
-from cdc_lake.jobs.apply import unchanged_toast
+from cdc_lake.jobs.apply import left_out_values
 from cdc_lake.jobs.apply.decode import OFFSET, REASON, RECORD_COLUMNS, UNAVAILABLE
 
 NULL_PARTITIONS = ("__HIVE_DEFAULT_PARTITION__", r"\N")
@@ -49,7 +49,7 @@ def fold(
     with cached(decoded) as read:
         reason = F.coalesce(REASON, *_unpartitionable(partition_by, dict(read.dtypes)))
         left_out, refused, keys = _facts(read, reason, key)
-        resolved = unchanged_toast.resolve(read, stored, key) if left_out else read.drop(UNAVAILABLE)
+        resolved = left_out_values.resolve(read, stored, key) if left_out else read.drop(UNAVAILABLE)
         whole = resolved.withColumn(REASON, reason)
         bad = whole.where(F.col(REASON).isNotNull())
         newest = newest_per_key(whole.where(F.col(REASON).isNull()), key)

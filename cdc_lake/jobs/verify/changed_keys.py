@@ -54,7 +54,7 @@ def fold_events(spark: SparkSession, spec: VerifySpec, keys: DataFrame, base: La
     manifests = manifests_after(spec, base)
     key = key_names(spec.schema)
     before = lake_rows(spark, spec, base, migrated=True).withColumn(FROM_BASE, F.lit(True))
-    after = raw_rows(spark, spec, manifests, keys).withColumn(FROM_BASE, F.lit(False))
+    after = raw_rows(spark, spec, manifests, keys, base).withColumn(FROM_BASE, F.lit(False))
     events = before.unionByName(after).join(F.broadcast(keys.select(*key)), key, "left_semi")
     row = F.struct(DELETED, *names(spec.schema))
     sums = events.groupBy(*key).agg(

@@ -19,7 +19,7 @@ from cdc_lake.contract.objects.manifest import Manifest
 from cdc_lake.contract.schema.captured_schema import Column, TableSchema
 from cdc_lake.contract.source.schema_registry import RegistryLocation, readable_or_bytes
 from cdc_lake.contract.table.event_order import ORDER_COLUMN
-from cdc_lake.jobs.apply import raw_reader, schema_migration
+from cdc_lake.jobs.apply import left_out_values, raw_reader, schema_migration
 from cdc_lake.jobs.apply.decode import REASON, decode
 from cdc_lake.jobs.landing import kafka_options
 from cdc_lake.jobs.verify import source_values
@@ -103,19 +103,29 @@ def lake_rows(spark: SparkSession, spec: VerifySpec, state: LakeState | None, *,
         kinds = ", ".join(f"`{name}` {kind}" for name, kind in spec.schema.lake_columns())
         rows = spark.createDataFrame([], kinds)
     else:
-        rows = spark.read.format("hudi").option("as.of.instant", state.instant).load(spec.uri)
+        rows = _stored(spark, spec, state)
     return _comparable_rows(rows, spec, migrated=migrated)
 
 
-def raw_rows(spark: SparkSession, spec: VerifySpec, manifests: Sequence[Manifest], keys: DataFrame) -> DataFrame:
+def _stored(spark: SparkSession, spec: VerifySpec, state: LakeState) -> DataFrame:
+    return spark.read.format("hudi").option("as.of.instant", state.instant).load(spec.uri)
+
+
+def raw_rows(
+    spark: SparkSession, spec: VerifySpec, manifests: Sequence[Manifest], keys: DataFrame, base: LakeState | None
+) -> DataFrame:
     """Return the events of these manifests that can have these keys, in the format of lake_rows().
 
+    Values that PostgreSQL left out are taken from earlier events, or from the table as of `base`, before all of them.
     Events that cannot be decoded have a NULL ORDER. They are not filtered out: Spark would evaluate the filter first
     and then parse the record again for each field, which was most of verify's work under load.
     """
     records = filter_by_key(raw_reader.read(spark, spec.location, manifests), keys, spec.schema)
     epochs = {manifest.epoch for manifest in manifests}
     rows = decode(records, spec.versions, spec.values, epochs)
+    if not all(version.whole_old_rows for version in spec.versions):
+        names = [name.lower() for name in spec.schema.key]
+        rows = left_out_values.resolve(rows, lambda: None if base is None else _stored(spark, spec, base), names)
     readable = F.when(F.col(REASON).isNull(), F.col(ORDER_COLUMN))
     return _comparable_rows(rows.withColumn(ORDER_COLUMN, readable), spec)
 

@@ -54,6 +54,8 @@ class VerifyReport:
     """The pending keys with the smallest digests, by digest, so that two runs sample the same keys."""
     never_compared: Sequence[Key] = ()
     """Keys of the samples that were pending in each of the last pending_counts.MAX_PENDING_RUNS runs."""
+    omitted_columns: Sequence[str] = ()
+    """The source's columns that are not captured, and not compared."""
 
     @property
     def clean(self) -> bool:

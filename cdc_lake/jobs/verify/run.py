@@ -82,6 +82,7 @@ class _Run:
             differences=differences[: self.spec.limit],
             seconds=self.seconds,
             pending_keys=sampled,
+            omitted_columns=[column.name for column in self.spec.schema.omitted],
         )
 
     def _source_rows(self) -> DataFrame:

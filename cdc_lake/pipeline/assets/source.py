@@ -12,7 +12,7 @@ from cdc_lake.pipeline.assets.job_metadata import warm
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.naming import TableFlow
-from cdc_lake.pipeline.source_health import schema_capture
+from cdc_lake.pipeline.source_health import omitted_columns, schema_capture
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
 from resources.object_store import ObjectStore
 from resources.postgres.own_tables.heartbeat_table import HEARTBEAT
@@ -45,12 +45,19 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         # First, so that a table that cannot be captured (its key, a name or a type) is not changed.
         failpoints.reached("source.before_schema")
         captured = schema_capture.capture(table, database, location(store).store())
+        omitted = captured.schema.omitted
+        if automatic := [column for column in omitted if not column.excluded]:
+            context.log.warning(
+                f"{table.source_table}: these columns cannot be captured, and are not in the lake: "
+                f"{omitted_columns.by_reason(automatic)}"
+            )
         if database.slot(flow.slot) is None:
             schema_capture.require_snapshot_safe_dates(table, database)
         failpoints.reached("source.after_schema")
         truncate = database.refuse_truncate(source.schema_, table.name)
         # With FULL an UPDATE event contains unchanged TOASTed values too, and a DELETE event contains the last row.
-        identity = database.set_replica_identity(source.schema_, table.name, "full")
+        identity = omitted_columns.replica_identity(table, database)
+        identified = database.set_replica_identity(source.schema_, table.name, identity)
         own = (HEARTBEAT, signal_table(flow.signal_table))
         created = [each.name for each in own if database.ensure_own_table(source.schema_, each)]
         publication = database.ensure_publication(
@@ -58,7 +65,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
             [(source.schema_, name) for name in (table.name, HEARTBEAT_TABLE, flow.signal_table)],
         )
         changes = [
-            *(["replica identity set to full"] if identity else []),
+            *([f"replica identity set to {identity}"] if identified else []),
             *(["TRUNCATE is rejected from now on"] if truncate else []),
             *(f"{name} created" for name in created),
             *([f"publication {publication.action}"] if publication.action != "unchanged" else []),
@@ -75,6 +82,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
                 "dagster/uri": f"postgresql://{database.host}:{database.port}/{source.database}",
                 "changes": ", ".join(changes) or standard_metadata.UNCHANGED,
                 "schema_version": captured.schema.version,
+                **({"omitted_columns": omitted_columns.by_reason(omitted)} if omitted else {}),
                 "wal_lsn": server.lsn,
                 "system_identifier": server.system_identifier,
             }

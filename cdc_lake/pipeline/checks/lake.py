@@ -80,6 +80,9 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
                 **standard_metadata.values({name: getattr(found, name) for name in counts}),
                 **standard_metadata.values({f"seconds_{phase}": seconds for phase, seconds in found.seconds.items()}),
                 **jobs.metadata(),
+                **standard_metadata.values(
+                    {"omitted_columns": ", ".join(found.omitted_columns)} if found.omitted_columns else {}
+                ),
                 "differences": dg.MetadataValue.json([dataclasses.asdict(one) for one in found.differences]),
                 "not_compared": dg.MetadataValue.json(
                     [dict(key) for key in list(found.pending_keys.values())[:_SHOWN]]

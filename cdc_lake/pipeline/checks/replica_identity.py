@@ -1,10 +1,14 @@
-"""Check that the replica identity is FULL: otherwise UPDATE events lack unchanged TOASTed values."""
+"""Check that the replica identity is FULL: otherwise UPDATE events lack unchanged TOASTed values.
+
+A table with a generated column that is not published must have the identity DEFAULT instead.
+"""
 
 import dagster as dg
 
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.checks.light import LightCheck, light_check
 from cdc_lake.pipeline.naming import TableFlow
+from cdc_lake.pipeline.source_health.omitted_columns import replica_identity
 from resources.postgres.resource import Postgres
 
 
@@ -14,14 +18,16 @@ def light(table: TableFlow) -> list[LightCheck]:
 
     @light_check(
         asset=table.key("topic"),
-        description=f"The replica identity of {table.source_table} is FULL: change events contain the whole row.",
+        description=f"The replica identity of {table.source_table} is FULL: change events contain the whole row. If a "
+        "generated column is not published, it is DEFAULT: PostgreSQL 18 would reject UPDATE and DELETE otherwise.",
         blocking=True,
         op_tags=tiers.STREAM,
     )
     def replica_identity_full(postgres: Postgres) -> dg.AssetCheckResult:
-        found = flow.source_postgres(postgres).replica_identity(flow.spec.source.schema_, table.name)
+        source = flow.source_postgres(postgres)
+        found = source.replica_identity(flow.spec.source.schema_, table.name)
         return dg.AssetCheckResult(
-            passed=found == "full",
+            passed=found == replica_identity(table, source),
             metadata={
                 "replica_identity": found,
                 "remedy": f"materialise {table.asset('source')}; earlier changes that lack a long value are "

@@ -20,7 +20,7 @@ from cdc_lake.contract.objects import chain_id, object_names
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.contract.table import lease
-from cdc_lake.pipeline.connector_config import connector_config
+from cdc_lake.pipeline.connector_config import stopped_config
 from cdc_lake.pipeline.naming import Flow, SourcePostgres
 from cdc_lake.pipeline.operations import landing_modes
 from cdc_lake.pipeline.publishing.publisher import Dashboards
@@ -55,7 +55,7 @@ def reset(
             writers.enter_context(lease.held(store, key, f"reset {uuid.uuid4()}", wait_seconds=lease_wait_seconds))
         if connect.get(flow.connector) is None and Epochs(store, flow.name).current() is not None:
             # The connector was deleted, but Connect keeps its offsets, and deletes only offsets of existing connectors.
-            connect.halt(flow.connector, connector_config(flow, postgres, deployment))
+            connect.halt(flow.connector, stopped_config(flow, postgres, deployment))
         if connect.delete(flow.connector, offsets=True):
             yield f"connector {flow.connector} with its offsets"
         failpoints.reached("reset.after_connector")

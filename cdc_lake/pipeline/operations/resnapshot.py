@@ -44,6 +44,7 @@ from cdc_lake.pipeline.operations import land_and_apply
 from cdc_lake.pipeline.operations.epoch_opening import open_epoch
 from cdc_lake.pipeline.operations.land_and_apply import RunJob
 from cdc_lake.pipeline.source_health import heartbeat_sequence, schema_capture, stream_continuity, topic_state
+from cdc_lake.pipeline.source_health.omitted_columns import replica_identity
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
 from resources.connect.connector_interface import Connectors
 from resources.kafka.resource import Kafka
@@ -130,7 +131,8 @@ def _next_epoch(
     yield f"connector {flow.connector} is stopped"
     for table in flow.tables:  # as the source stage does: the table may have been re-created
         systems.postgres.refuse_truncate(source.schema_, table.name)
-        systems.postgres.set_replica_identity(source.schema_, table.name, "full")
+        identity = replica_identity(table, systems.postgres)
+        systems.postgres.set_replica_identity(source.schema_, table.name, identity)
     systems.postgres.ensure_own_table(source.schema_, HEARTBEAT)
     # Before the slot is created: changes of a table that is not published by then would be lost.
     tables = [(source.schema_, name) for name in (*source.tables, HEARTBEAT_TABLE)]

@@ -136,6 +136,7 @@ def _require_new(table: TableFlow, postgres: SourcePostgres, kafka: Kafka, epoch
             f"program writes the topic. Run `cdc-lake resnapshot {flow.name}`, which reads all tables again."
         )
     schema_capture.require_snapshot_safe_dates(table, postgres)
+    schema_capture.require_incremental(table, postgres)
 
 
 def _join(table: TableFlow, kafka: Kafka) -> Join:

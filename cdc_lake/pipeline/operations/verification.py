@@ -298,7 +298,7 @@ class _Verification:
         source = self.flow.spec.source
         listed = self.postgres.columns(source.schema_, table.name)
         there = {column.name for column in listed}
-        known = {column.name for column in captured.columns}
+        known = {column.name for column in captured.columns} | {column.name for column in captured.omitted}
         if there != known:
             raise SchemaUnexplainedError(
                 f"Cannot compare table {table.source_table}: its columns differ from version {captured.version} of its "

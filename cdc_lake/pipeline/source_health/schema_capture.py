@@ -13,6 +13,7 @@ from cdc_lake.contract.errors import ContractError, UnsupportedTypeError
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.schema import captured_schema, evolution
 from cdc_lake.pipeline.naming import SourcePostgres, TableFlow
+from cdc_lake.pipeline.source_health.omitted_columns import omitted_columns
 from resources.postgres.table_columns import ColumnInfo, TableCatalog
 
 
@@ -30,7 +31,8 @@ def capture(table: TableFlow, postgres: SourcePostgres, bucket: ObjectStore, *, 
 
     `epoch` is that of the records that follow. A resnapshot passes the epoch that it begins: then every change can be
     applied, because all rows are read again. Raises ContractError for a table that cannot be captured or does not match
-    its YAML, UnsupportedTypeError, and SchemaChangeError for a change that needs a resnapshot.
+    its YAML, UnsupportedTypeError for a column that must be captured and cannot be, and SchemaChangeError for a change
+    that needs a resnapshot.
     """
     flow = table.pipeline
     catalog = postgres.catalog(flow.spec.source.schema_, table.name)
@@ -45,11 +47,14 @@ def capture(table: TableFlow, postgres: SourcePostgres, bucket: ObjectStore, *, 
             "give a row the previous key of another row, and the lake could delete the wrong one. Make the key NOT "
             "DEFERRABLE."
         )
-    columns = {column.name.lower() for column in catalog.columns}
+    omitted = omitted_columns(table, postgres, catalog.columns)
+    names = {column.name for column in omitted}
+    captured = [column for column in catalog.columns if column.name not in names]
+    columns = {column.name.lower() for column in captured}
     if lacking := [name for name in table.spec.partition_by if name.lower() not in columns]:
         raise ContractError(
-            f"Cannot partition the lake table {table.name}: table {table.source_table} has no column "
-            f"{', '.join(lacking)}, which partition_by in the YAML of {flow.name} names. Name existing columns. If the "
+            f"Cannot partition the lake table {table.name}: table {table.source_table} has no captured column "
+            f"{', '.join(lacking)}, which partition_by in the YAML of {flow.name} names. Name other columns. If the "
             f"column was renamed or dropped, also run `cdc-lake reset {flow.name}`: stored rows do not move to other "
             "partitions."
         )
@@ -66,22 +71,22 @@ def capture(table: TableFlow, postgres: SourcePostgres, bucket: ObjectStore, *, 
             "make it the table's owner; if the policies apply to the owner too, ALTER TABLE … NO FORCE ROW LEVEL "
             "SECURITY."
         )
-    _require_published(table, postgres, catalog)
-    _require_exact_nulls(table, catalog)
+    _require_exact_nulls(table, captured)
     seen = captured_schema.TableSchema(
         version=0,
         table=table.source_table,
-        columns=tuple(_column(column, catalog) for column in catalog.columns),
+        columns=tuple(_column(column, catalog) for column in captured),
         key=catalog.key,
+        omitted=omitted,
         oid=catalog.storage.oid,
         filenode=catalog.storage.filenode,
         epoch=epoch,
     )
     found = captured_schema.versions(bucket, flow.name, table.source_table)
     if found and max(epoch, found[-1].epoch) == found[-1].epoch:
-        _require_known_defaults(table, postgres, found[-1], seen, catalog)
-    captured, added = captured_schema.record(bucket, flow.name, seen)
-    return Capture(captured, added, evolution.describe_changes(found[-1], captured) if found and added else ())
+        _require_known_defaults(table, postgres, found[-1], seen, captured)
+    schema, added = captured_schema.record(bucket, flow.name, seen)
+    return Capture(schema, added, evolution.describe_changes(found[-1], schema) if found and added else ())
 
 
 def require_snapshot_safe_dates(table: TableFlow, postgres: SourcePostgres) -> None:
@@ -91,7 +96,9 @@ def require_snapshot_safe_dates(table: TableFlow, postgres: SourcePostgres) -> N
     ten days.
     """
     flow = table.pipeline
-    found = postgres.unsupported_dates(flow.spec.source.schema_, table.name)
+    schema = flow.spec.source.schema_
+    omitted = {column.name for column in omitted_columns(table, postgres, postgres.columns(schema, table.name))}
+    found = [name for name in postgres.unsupported_dates(schema, table.name) if name not in omitted]
     if found:
         raise ContractError(
             f"Cannot take a snapshot of table {table.source_table}: it has dates before the year 1, or from 1582-10-05 "
@@ -100,40 +107,34 @@ def require_snapshot_safe_dates(table: TableFlow, postgres: SourcePostgres) -> N
         )
 
 
-def _require_published(table: TableFlow, postgres: SourcePostgres, catalog: TableCatalog) -> None:
-    """Raise UnsupportedTypeError for generated columns that the publication lacks.
+def require_incremental(table: TableFlow, postgres: SourcePostgres) -> None:
+    """Raise ContractError if an incremental snapshot would read the table's changes wrongly.
 
-    Debezium's own schema of the table has them, and when Debezium uses that schema, the values of later columns are
-    shifted by one.
+    It replaces Debezium's schema of the table by one without generated columns. If the publication has them, the values
+    of later columns are then taken from the wrong place.
     """
-    flow = table.pipeline
-    generated = [column for column in catalog.columns if column.generated]
-    publication = flow.spec.source.publication
-    if generated and not postgres.publishes_generated(publication):
-        lacking = generated
-    else:
-        lacking = [column for column in generated if column.virtual]
-    if lacking:
-        raise UnsupportedTypeError(
-            f"Cannot capture column {lacking[0].name} of {table.source_table}: it is generated, and publication "
-            f"{publication} does not contain it. Drop the column, or let a trigger fill an ordinary one. From "
-            "PostgreSQL 18 on, a stored generated column can be published (CREATE or ALTER PUBLICATION "
-            f"{publication} … publish_generated_columns = stored)."
+    source = table.pipeline.spec.source
+    stored = [c.name for c in postgres.columns(source.schema_, table.name) if c.generated and not c.virtual]
+    if stored and postgres.publishes_generated(source.publication):
+        raise ContractError(
+            f"Cannot take an incremental snapshot of table {table.source_table}: publication {source.publication} "
+            f"contains its generated column {stored[0]}, and Debezium would mix up the values of changes meanwhile. "
+            f"Run `cdc-lake resnapshot {table.pipeline.name}`, which reads all tables again."
         )
 
 
-def _require_exact_nulls(table: TableFlow, catalog: TableCatalog) -> None:
+def _require_exact_nulls(table: TableFlow, columns: Sequence[ColumnInfo]) -> None:
     """Raise UnsupportedTypeError for a column in which Apicurio's converter would write the default instead of NULL.
 
     It reads a field by Struct.get(), which replaces NULL by the default of the field's schema. Confluent's converter
     has the option ignore.default.for.nullables.
     """
-    replaced = [column.name for column in catalog.columns if column.nullable and column.default is not None]
+    replaced = [column.name for column in columns if column.nullable and column.default is not None]
     if table.pipeline.spec.stream.registry == "apicurio" and replaced:
         raise UnsupportedTypeError(
             f"Cannot capture column {replaced[0]} of {table.source_table} as Avro: it has a default and may be NULL, "
             "and Apicurio's converter writes the default instead of NULL. Make the column NOT NULL, drop its default, "
-            "or use stream.format json or Confluent's converter."
+            "name it in exclude_columns, or use stream.format json or Confluent's converter."
         )
 
 
@@ -153,7 +154,7 @@ def _require_known_defaults(
     postgres: SourcePostgres,
     old: captured_schema.TableSchema,
     seen: captured_schema.TableSchema,
-    catalog: TableCatalog,
+    columns: Sequence[ColumnInfo],
 ) -> None:
     """Raise SchemaChangeError if the value of a new column in older rows is not known.
 
@@ -164,7 +165,7 @@ def _require_known_defaults(
     rewritten = seen.filenode is None or seen.filenode != old.filenode
     flow = table.pipeline
     faults = []
-    for column, info in zip(seen.columns, catalog.columns, strict=True):
+    for column, info in zip(seen.columns, columns, strict=True):
         if column.name in before:
             continue
         if info.missing is not None and column.missing is None:

@@ -35,6 +35,7 @@ class FakePostgres(Noting, Postgres):
     _keys: dict[Table, tuple[str, ...]] = PrivateAttr(default_factory=dict)
     _full: set[Table] = PrivateAttr(default_factory=set)
     _catalog_changes: dict[Table, dict[str, Any]] = PrivateAttr(default_factory=dict)
+    _generated: list[str] = PrivateAttr(default_factory=list)
     _filled: set[str] = PrivateAttr(default_factory=set)
     _guarded: set[Table] = PrivateAttr(default_factory=set)
     _server: list[ServerIdentity] = PrivateAttr(default_factory=lambda: [ServerIdentity("7000000000000000001", 1, 0)])
@@ -82,6 +83,10 @@ class FakePostgres(Noting, Postgres):
         """See Postgres."""
         return self._columns[schema, table]
 
+    def columns_by_table(self, schema: str, tables: Iterable[str]) -> dict[str, tuple[ColumnInfo, ...]]:
+        """See Postgres."""
+        return {table: self._columns[schema, table] for table in tables}
+
     def catalog(self, schema: str, table: str) -> TableCatalog:
         """See Postgres."""
         place = list(self._columns).index((schema, table)) + 1
@@ -100,9 +105,13 @@ class FakePostgres(Noting, Postgres):
         """See Postgres."""
         return tuple(c.name for c in self._columns[schema, table] if c.base_type == "date" and c.name in self._filled)
 
-    def publishes_generated(self, publication: str) -> bool:  # noqa: ARG002 - none does
+    def publish_generated(self) -> None:
+        """Let all publications contain stored generated columns."""
+        self._generated.append("s")
+
+    def publishes_generated(self, publication: str) -> bool:  # noqa: ARG002 - all do, or none does
         """See Postgres."""
-        return False
+        return bool(self._generated)
 
     def has_values(self, schema: str, table: str, column: str) -> bool:  # noqa: ARG002 - columns have their own names
         """See Postgres."""
@@ -119,8 +128,8 @@ class FakePostgres(Noting, Postgres):
 
     def set_replica_identity(self, schema: str, table: str, identity: Literal["default", "nothing", "full"]) -> bool:
         """See Postgres."""
-        changed = identity == "full" and (schema, table) not in self._full
-        self._full.add((schema, table))
+        changed = self.replica_identity(schema, table) != identity
+        (self._full.add if identity == "full" else self._full.discard)((schema, table))
         return changed
 
     def refuse_truncate(self, schema: str, table: str) -> bool:

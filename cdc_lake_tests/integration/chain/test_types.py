@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.schema.captured_schema import EVENT_FIELDS
 from cdc_lake.pipeline.connector_config import connector_config
+from cdc_lake.pipeline.operations import verification
+from cdc_lake.profile import spark
 from cdc_lake_tests.integration.chain.chain_pipeline import ChainPipeline, Formats
 from cdc_lake_tests.integration.chain.conftest import NewPipeline
-from cdc_lake_tests.integration.chain.type_values import CASES, LONG, REFUSED, TYPES_SQL
+from cdc_lake_tests.integration.chain.type_values import CASES, LONG, OMITTED, TYPES_SQL
 from cdc_lake_tests.pytest_hooks.long_test_sizes import drawn
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 from resources.waiting import until
@@ -97,22 +103,112 @@ def test_values_of_every_type(new_pipeline: NewPipeline, count_trials: CountTria
     ]
 
 
-def test_unsupported_types_are_refused_with_the_column_name(
-    new_pipeline: NewPipeline, count_trials: CountTrials
+ODD = {f"odd{place}": declared for place, declared in enumerate(OMITTED)}
+DOC = "(select string_agg(md5(g::text), '') from generate_series(1, 500) g)"
+"""SQL of a text that is stored out of line, so that updates that do not change it omit it from the WAL."""
+ODD_VALUES = {name: value for name, (_, value) in ODD.items() if value is not None}
+
+
+def insert_odd(pipeline: ChainPipeline, row: int, **more: str) -> None:
+    """Insert a row with a value in every column that is not generated; `more` are further columns."""
+    required = {"phone": "'112'", "at": "'2024-02-29'", "total": "1.50", "doc": DOC, "last": f"'row {row}'"}
+    given = {"id": str(row), **ODD_VALUES, "email": f"'{row}@x'", **required, **more}
+    pipeline.execute(f"insert into odd ({', '.join(given)}) values ({', '.join(given.values())})")
+
+
+def verified(pipeline: ChainPipeline) -> Sequence[str]:
+    """Require that the lake equals the source in all columns that are compared; return the other columns."""
+    found = pipeline.resources
+    systems = verification.Systems(
+        pipeline.flow.source_postgres(found["postgres"]), found["kafka"], found["connect"], found["store"], spark()
+    )
+    ((_, report),) = verification.verify_tables(pipeline.flow, pipeline.flow.tables, systems, seconds=120)
+    assert report.clean, report
+    assert report.compared == pipeline.execute("select count(*) from odd")[0][0]
+    assert pipeline.dead_letters() == []
+    return report.omitted_columns
+
+
+@pytest.mark.parametrize("formats", drawn((("json", "json"), ("avro", "avro")), in_ci=1), ids="-".join)
+def test_columns_that_are_not_captured_are_in_neither_snapshot_nor_stream(
+    new_pipeline: NewPipeline, count_trials: CountTrials, formats: Formats
 ) -> None:
-    pipeline = new_pipeline("refusing", {"odd": ""})
+    name = f"omitting_{formats[0]}"
+    pipeline = new_pipeline(name, {"odd": ", exclude_columns: [phone]"}, formats=formats)
     pipeline.execute(TYPES_SQL)
-    for declared in REFUSED:
-        pipeline.execute(f"drop table if exists odd; create table odd (id int primary key, strange {declared})")
-        with pytest.raises(ContractError, match=r"column strange .*(has no type for PostgreSQL|is generated)"):
-            pipeline.materialise("source")
-        # Nothing was created at the source.
-        assert pipeline.execute("select count(*) from pg_publication where pubname = 'refusing'") == [(0,)]
+    odd = ", ".join(f"{column} {kind}" for column, (kind, _) in ODD.items())
+    # The generated columns are before others: a record that has them, or lacks them, would shift the values of these.
+    required = "phone text not null, at timestamptz not null, total numeric(6,2) not null, doc text not null"
+    pipeline.execute(f"create table odd (id int primary key, {odd}, {required}, email text, last text not null)")
+    insert_odd(pipeline, 1)
+    shown = pipeline.materialise().metadata[f"{name}/source/odd_source"]["omitted_columns"]
+    assert all(f"{column} (" in shown for column in (*ODD, "phone"))
+    insert_odd(pipeline, 2)
+    # The connector sends a new column until it is configured again.
+    pipeline.execute("alter table odd add column late point")
+    insert_odd(pipeline, 3, late="'(3,4)'")
+    pipeline.execute("update odd set last = 'changed' where id = 1; delete from odd where id = 2")
+    changes = pipeline.land_and_apply().metadata[f"{name}/lake/odd_lake"]["changes"]
+    assert "late omitted (the lake has no type for PostgreSQL's point)" in changes
+    event_fields = {name.lower() for name in (*EVENT_FIELDS, "__order")}
+    assert set(dict(pipeline.types("odd"))) - event_fields == {"id", "at", "total", "doc", "email", "last"}
+    assert {row: (found["email"], found["last"]) for row, found in pipeline.by_spark("odd").items()} == {
+        1: ("1@x", "changed"),
+        3: ("3@x", "row 3"),
+    }
+    # A delete contains the key only, because a virtual generated column prevents the replica identity FULL.
+    last = "SELECT __deleted, CAST(total AS varchar), length(doc), email, last FROM odd WHERE id = 2"
+    assert pipeline.by_athena(last) == [(True, "1.50", 16_000, "2@x", "row 2")]
+    assert pipeline.materialise("topic").checks[f"{name}/topic/odd_topic:replica_identity_full"]
+    assert set(verified(pipeline)) == {*ODD, "phone", "late"}
+
+    # A column that is excluded later becomes history, as if it were dropped.
+    declared = "    - { name: odd, key: [id], exclude_columns: [phone, email] }"
+    text = (pipeline.flow.folder / "defs.yaml").read_text()
+    excluding = new_pipeline(name, {}, text=re.sub(r"    - \{ name: odd.*", declared, text))
+    changes = excluding.materialise("source", "topic").metadata[f"{name}/source/odd_source"]["changes"]
+    assert "email omitted (kept as history)" in changes
+    insert_odd(excluding, 4)
+    excluding.execute("update odd set last = 'again' where id = 3")
+    excluding.land_and_apply()
+    assert {row: found["email"] for row, found in excluding.by_spark("odd").items()} == {1: "1@x", 3: None, 4: None}
+    assert set(verified(excluding)) == {*ODD, "phone", "email", "late"}
+    if formats[0] == "json":
+        messages = pipeline.resources["kafka"].peek(pipeline.table("odd").topic)
+        records = [json.loads(message.value or b"{}") for message in messages]
+        hidden = {*ODD, "phone"}
+        assert [set(record) & {*hidden, "late", "email"} for record in records] == [
+            {"email"},
+            {"email"},
+            {"email", "late"},
+            {"email", "late"},
+            {"email", "late"},
+            set(),
+            set(),
+        ]
+
+    # To capture it again, all rows must be read.
+    with pytest.raises(ContractError, match=r"column email was omitted until now.*`cdc-lake resnapshot"):
+        pipeline.materialise("source")
+    pipeline.resnapshot()
+    pipeline.materialise("source", "topic")
+    pipeline.land_and_apply()
+    assert {row: found["email"] for row, found in pipeline.by_spark("odd").items()} == {1: "1@x", 3: "3@x", 4: "4@x"}
+    assert set(verified(pipeline)) == {*ODD, "phone", "late"}
+    count_trials("columns omitted from snapshot and stream", len(ODD) + 3)
+
+
+def test_a_table_whose_changes_cannot_be_followed_is_refused(new_pipeline: NewPipeline) -> None:
+    pipeline = new_pipeline("refusing", {"odd": ""})
+    pipeline.execute("create table odd (id pg_lsn primary key)")
+    with pytest.raises(ContractError, match=r"odd: column id of its primary key cannot be captured \(the lake has no"):
+        pipeline.materialise("source")
     pipeline.execute("drop table odd; create table odd (id int primary key) partition by hash (id)")
     pipeline.execute("create table odd_1 partition of odd for values with (modulus 1, remainder 0)")
     with pytest.raises(ContractError, match=r"table refusing\.odd: its rows are stored in .* \(\S*odd_1\)"):
         pipeline.materialise("source")
-    count_trials("types refused by name", len(REFUSED))
+    # Nothing was created at the source.
+    assert pipeline.execute("select count(*) from pg_publication where pubname = 'refusing'") == [(0,)]
 
 
 def test_a_nullable_column_with_a_default_is_refused_for_apicurios_converter(new_pipeline: NewPipeline) -> None:

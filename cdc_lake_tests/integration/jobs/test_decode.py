@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
-from cdc_lake.contract.schema.captured_schema import Column, TableSchema
+from cdc_lake.contract.schema.captured_schema import Column, OmittedColumn, TableSchema
 from cdc_lake.contract.schema.value_rules import PLACEHOLDER, STRICT, ValueRules
 from cdc_lake.contract.table.event_order import NO_LSN, Position, order_sql
 from cdc_lake.jobs.apply.decode import OFFSET, REASON, UNAVAILABLE, decode
@@ -298,6 +298,25 @@ def test_values_that_debezium_cannot_send_are_marked(spark: SparkSession) -> Non
     assert all("more than one dimension" in row[REASON] for row in single(spark, NESTED))
     for row in single(spark, LEFT_OUT):
         assert (row["c"], row[REASON], row[UNAVAILABLE]) == (None, None, [row["name"]])
+
+
+def test_fields_of_omitted_columns_are_ignored_and_a_delete_may_contain_only_the_key(spark: SparkSession) -> None:
+    twice = OmittedColumn(name="twice", reason="virtual generated, never published", streamed=False)
+    place = OmittedColumn(name="place", reason="the lake has no type for PostgreSQL's point")
+    columns = (Column(name="id", type="integer"), Column(name="c", type="numeric(6,2)"), Column(name="d", type="text"))
+    for omitted in ((place,), (place, twice)):
+        schema = TableSchema(version=1, table="public.orders", columns=columns, key=("id",), omitted=omitted)
+        update = record_bytes(c="1.50", d="x", place={"x": 1})
+        delete = json.dumps({"id": 1, "c": "", "d": "", **EVENT, "__op": "d", "__deleted": "true"}).encode()
+        unknown = record_bytes(c="1.50", d="x", other=1)
+        updated, deleted, refused = decoded(spark, [update, delete, unknown], schema)
+        assert (updated["c"], updated["d"], updated[REASON], updated[UNAVAILABLE]) == (Decimal("1.50"), "x", None, [])
+        assert refused[REASON].endswith(": other")
+        if schema.whole_old_rows:
+            assert "Cannot read column c: '' is not a valid decimal(6,2)" in deleted[REASON]
+        else:
+            assert (deleted["id"], deleted["c"], deleted["d"]) == (1, None, None)
+            assert (deleted[REASON], deleted[UNAVAILABLE]) == (None, ["c", "d"])
 
 
 DISTANT: list[tuple[str, object, int]] = [

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ExitStack
 
-from cdc_lake.contract.schema.value_rules import ValueRules
+from cdc_lake.contract.schema import captured_schema
+from cdc_lake.contract.schema.captured_schema import OmittedColumn
+from cdc_lake.contract.schema.value_rules import PLACEHOLDER, ValueRules
 from cdc_lake.contract.table.event_order import ORDER_COLUMN, Position
 from cdc_lake.jobs.hudi.writer import KEY_COLUMN
 from cdc_lake.jobs.verify import changed_keys
 from cdc_lake.jobs.verify.spec import KafkaRange
-from cdc_lake_tests.integration.jobs.hudi_table import record_bytes
+from cdc_lake_tests.integration.jobs.hudi_table import SOURCE, record_bytes
 from cdc_lake_tests.integration.jobs.landing.landing_topic import Topic
 from cdc_lake_tests.integration.verify.verified_table import VerifiedTable
 
@@ -257,6 +259,30 @@ def test_a_record_that_cannot_be_decoded_does_not_change_the_expected_row(verifi
         found = verified_table.verify(point, before)
     assert found.clean, found.differences
     assert found.resolved == 1
+
+
+def test_values_that_postgresql_left_out_are_taken_from_earlier_versions(verified_table: VerifiedTable) -> None:
+    before, lake = filled(verified_table).state(), verified_table.lake
+    virtual = OmittedColumn(name="twice", reason="virtual generated, never published", streamed=False)
+    schema = captured_schema.latest(lake.store, lake.name, SOURCE)
+    captured_schema.record(lake.store, lake.name, schema.model_copy(update={"omitted": (virtual,)}))
+    with verified_table.point() as point:
+        with verified_table.change() as later:
+            later.update([2], "note 2")
+            later.delete([3])
+        updated, deleted = verified_table.undelivered
+        updated["note"] = PLACEHOLDER
+        deleted |= {"note": "", "qty": 0, "amount": "", "at": None}
+        verified_table.land_and_apply()
+        reports = [verified_table.verify(point, base) for base in (None, before)]
+        verified_table.tamper("id = 2", note="another")
+        found = verified_table.verify(point, before)
+    for report in reports:
+        assert report.clean, report.differences
+        assert (report.resolved, report.omitted_columns) == (2, ["twice"])
+    assert [one.columns for one in found.differences] == [{"note": ("note 2", "another")}]
+    rows = lake.engines.spark.read.format("hudi").load(lake.spec.uri()).where("id = 3")
+    assert [(row["__deleted"], row["note"], row["qty"]) for row in rows.collect()] == [(True, "note 3", 9)]
 
 
 def test_each_record_is_parsed_at_most_four_times(verified_table: VerifiedTable) -> None:

@@ -57,6 +57,15 @@ def test_keys_that_were_not_compared_are_listed(monkeypatch: pytest.MonkeyPatch)
     assert "not compared" not in run_verify(monkeypatch, EQUAL).stdout
 
 
+def test_columns_that_are_not_captured_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = replace(EQUAL, omitted_columns=["place", "x\x1b[1m"])
+    assert "orders: columns that are not captured: place, x" in run_verify(monkeypatch, report).stdout
+    assert "\x1b" not in run_verify(monkeypatch, report).stdout
+    assert "not captured" not in run_verify(monkeypatch, EQUAL).stdout
+    printed = json.loads(run_verify(monkeypatch, report, "--json").stdout)
+    assert printed["tables"]["orders"]["omitted_columns"] == ["place", "x\x1b[1m"]
+
+
 def test_json_output_contains_pending_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     found = run_verify(monkeypatch, NEVER_COMPARED, "--json")
     printed = json.loads(found.stdout)

@@ -8,9 +8,10 @@ import pytest
 
 from cdc_lake.contract.errors import SchemaChangeError
 from cdc_lake.contract.schema import captured_schema
-from cdc_lake.contract.schema.captured_schema import Column, TableSchema
-from cdc_lake.contract.schema.evolution import _promotable, describe_changes, is_widening
+from cdc_lake.contract.schema.captured_schema import EXCLUDED, Column, OmittedColumn, TableSchema
+from cdc_lake.contract.schema.evolution import _promotable, describe_changes
 from cdc_lake.contract.schema.record_versions import RecordLayout, record_layouts
+from cdc_lake.contract.schema.widening import is_widening
 from cdc_lake_tests.helpers.memory_store import MemoryStore
 from cdc_lake_tests.unit.contract.objects.landed import PIPELINE
 
@@ -387,3 +388,83 @@ def test_columns_of_a_recreated_table_are_matched_by_name() -> None:
         "other": ([], False),
         "note": (["note"], False),
     }
+
+
+def omitting(schema: TableSchema, name: str, attnum: int, reason: str = EXCLUDED) -> TableSchema:
+    """Return a schema without this column, which it omits."""
+    kept = tuple(column for column in schema.columns if column.name != name)
+    return schema.model_copy(
+        update={"columns": kept, "omitted": (OmittedColumn(name=name, reason=reason, attnum=attnum),)}
+    )
+
+
+def test_an_excluded_column_is_kept_as_history_like_a_dropped_one() -> None:
+    versions = history(BASE, omitting(BASE, "note", 2))
+    assert lake(versions[1]) == {"id": "int", "qty": "int", "note": "string"}
+    assert describe_changes(*versions) == ["note omitted (kept as history)"]
+    # The connector may send it until it has the new configuration.
+    assert fields_by_column(only_layout(versions)) == {
+        "id": (["id"], True),
+        "qty": (["qty"], True),
+        "note": (["note"], False),
+    }
+
+
+def test_a_field_of_an_omitted_column_is_known_and_not_read() -> None:
+    with_place = omitting(BASE, "place", 4, "the lake has no type for PostgreSQL's point")
+    versions = history(BASE, with_place, BASE)
+    assert describe_changes(*versions[:2]) == ["place omitted (the lake has no type for PostgreSQL's point)"]
+    assert describe_changes(*versions[1:]) == []
+    for known in (versions[:2], versions):
+        layout = only_layout(known)
+        assert "place" in layout.known_fields()
+        assert "place" not in fields_by_column(layout)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (omitting(BASE, "note", 2), BASE, "column note was omitted until now"),
+        (omitting(BASE, "note", 2, "virtual generated"), BASE, "column note was omitted until now"),
+        (
+            BASE,
+            omitting(BASE, "note", 2, "the lake has no type for PostgreSQL's point"),
+            "column note was captured until now and cannot be captured any more: the lake has no type for PostgreSQL's "
+            "point (to keep only its history, name it in exclude_columns)",
+        ),
+        (
+            omitting(BASE, "place", 4, "the lake has no type for PostgreSQL's point"),
+            catalog_schema(*declarations(BASE), "5 place text"),
+            "column place has the name of an earlier column",
+        ),
+    ],
+)
+def test_changes_of_omission_that_need_a_resnapshot(before: TableSchema, after: TableSchema, message: str) -> None:
+    with pytest.raises(SchemaChangeError) as caught:
+        history(before, after)
+    assert message in caught.value.user_message
+    assert "`cdc-lake resnapshot shop`" in caught.value.user_message
+    assert len(history(before, after.model_copy(update={"epoch": 1}))) == 2
+
+
+def test_deletes_lack_values_in_each_epoch_that_had_an_unpublished_column() -> None:
+    unpublished = OmittedColumn(name="more", reason="generated, and not published", attnum=4, streamed=False)
+    versions = history(
+        BASE,
+        BASE.model_copy(update={"omitted": (unpublished,)}),
+        BASE,
+        catalog_schema(*declarations(BASE), "5 last text", epoch=1),
+    )
+    assert [layout.whole_deletes for layout in record_layouts(versions)] == [False, True]
+
+
+def test_a_column_whose_name_differs_by_case_from_an_omitted_one_is_captured() -> None:
+    assert len(history(*[omitting(BASE, "NOTE", 4), catalog_schema(*declarations(BASE), "5 more text")])) == 2
+
+
+def test_records_from_before_an_exclusion_are_read_after_a_resnapshot_includes_the_column() -> None:
+    versions = history(BASE, omitting(BASE, "note", 2), BASE.model_copy(update={"epoch": 1}))
+    old, new = record_layouts(versions)
+    assert fields_by_column(new)["note"] == (["note"], True)
+    assert fields_by_column(old)["note"] == ([], False)
+    assert "note" in old.known_fields()

@@ -22,6 +22,7 @@ from cdc_lake_tests.fakes.dagster import evaluate
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.unit.pipeline.assets.test_stages import Runner
 from resources.connect.config_template import table_pattern
+from resources.postgres.table_columns import ColumnInfo
 
 FAILPOINTS = (
     "join.after_record",
@@ -179,6 +180,17 @@ def test_a_first_snapshot_has_to_be_complete(shop: Shop, run: Runner) -> None:
         Exception, match=r"the pipeline's first snapshot is not complete\. Remove the table from the YAML"
     ):
         run("topic")
+
+
+def test_a_table_with_a_published_generated_column_needs_a_resnapshot(shop: Shop, run: Runner) -> None:
+    more = ColumnInfo("more", "integer", "integer", True, 9, None, None, None, "base", True)
+    shop.postgres.has("sales", "customers", (*shop.postgres.columns("sales", "customers"), more), ("customer_id",))
+    shop.postgres.publish_generated()
+    with pytest.raises(
+        Exception, match=r"incremental snapshot of table sales\.customers: .* generated column more, and"
+    ):
+        run("topic")
+    assert current(shop).joins == {}
 
 
 def test_a_later_epoch_is_opened_for_the_table(shop: Shop, run: Runner) -> None:

@@ -16,6 +16,7 @@ from cdc_lake.pipeline.assets.standard_metadata import UNCHANGED
 from cdc_lake.pipeline.checks import topic as topic_checks
 from cdc_lake_tests.fakes.dagster import QUIET, bound, evaluate
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
+from resources.postgres.table_columns import ColumnInfo
 
 Metadata = Mapping[str, Any]
 
@@ -167,6 +168,24 @@ def test_every_stage_shows_schema_uri_and_lineage(fresh: Shop, run: Runner) -> N
         assert found[f"{stage}/orders_{stage}"]["dagster/uri"]
     for stage in ("topic", "raw", "lake"):
         assert found[f"{stage}/orders_{stage}"]["watermark_age_seconds"] < 60
+
+
+def test_the_source_shows_the_columns_that_are_not_captured(
+    fresh: Shop, run: Runner, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(f"{__name__}.QUIET", None)
+    place = ColumnInfo("place", "point", "point", True, 9, None, None, None, "base", False)
+    fresh.postgres.has("sales", "orders", (*fresh.postgres.columns("sales", "orders"), place), ("order_id",))
+    found = run("source", "topic")
+    reason = "place (the lake has no type for PostgreSQL's point)"
+    assert found["source/orders_source"]["omitted_columns"] == reason
+    assert "omitted_columns" not in found["source/customers_source"]
+    for stage in ("source", "topic"):
+        shown = found[f"{stage}/orders_{stage}"]["dagster/column_schema"].columns
+        assert "place" not in [column.name for column in shown]
+    assert (
+        f"sales.orders: these columns cannot be captured, and are not in the lake: {reason}" in capfd.readouterr().err
+    )
 
 
 def test_a_second_run_without_changes_writes_nothing(fresh: Shop, run: Runner) -> None:

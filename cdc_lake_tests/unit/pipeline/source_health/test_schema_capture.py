@@ -11,6 +11,7 @@ from cdc_lake.contract.errors import ContractError, SchemaChangeError, Unsupport
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.schema import captured_schema
 from cdc_lake.pipeline.checks import replica_identity
+from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.operations import land_and_apply
 from cdc_lake.pipeline.source_health import schema_capture
 from cdc_lake.pipeline.source_health.schema_capture import Capture
@@ -57,7 +58,9 @@ def test_a_key_that_became_deferrable_fails_the_next_apply(shop: Shop) -> None:
 def test_an_unknown_partition_column_is_rejected(shop: Shop) -> None:
     """A partition column renamed at the source would be NULL in every later row."""
     table = replace(shop.orders, spec=shop.orders.spec.model_copy(update={"partition_by": ["region"]}))
-    message = r"sales\.orders has no column region, which partition_by in the YAML of shop .* `cdc-lake reset shop`"
+    message = (
+        r"sales\.orders has no captured column region, which partition_by in the YAML of shop .* `cdc-lake reset shop`"
+    )
     with pytest.raises(ContractError, match=message):
         schema_capture.capture(table, shop.source, shop.bucket)
 
@@ -107,17 +110,95 @@ def test_a_key_other_than_the_yamls_is_rejected(shop: Shop) -> None:
         capture(shop, key=("customer_id",))
 
 
-@pytest.mark.parametrize("virtual", [False, True])
-def test_unpublished_generated_columns_are_rejected(shop: Shop, virtual: bool) -> None:
-    computed = replace(MORE, generated=True, virtual=virtual)
-    with pytest.raises(UnsupportedTypeError, match=r"column more of sales\.orders: it is generated, and publication"):
-        capture(shop, columns=columns(shop, computed))
+VIRTUAL = "virtual generated, never published"
 
 
-def test_an_unsupported_type_is_rejected(shop: Shop) -> None:
-    shape = replace(MORE, type_name="polygon", base_type="polygon")
-    with pytest.raises(UnsupportedTypeError, match=r"column more of sales\.orders: .* PostgreSQL's polygon\."):
-        capture(shop, columns=columns(shop, shape))
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"generated": True, "virtual": True}, VIRTUAL),
+        ({"generated": True}, "generated, and not published"),
+        ({"type_name": "polygon", "base_type": "polygon"}, "the lake has no type for PostgreSQL's polygon"),
+        ({"resolved_type": "numeric(6,2)[]", "kind": "array"}, "the lake has no type for PostgreSQL's numeric(6,2)[]"),
+        ({"name": "T x"}, "its name is not valid in the lake's formats (letters, digits and '_', not starting with a "),
+        ({"name": "__op"}, "its name is that of a column that the lake adds"),
+    ],
+    ids=["virtual", "stored", "type", "array", "name", "reserved name"],
+)
+def test_a_column_that_cannot_be_captured_is_omitted(shop: Shop, changes: dict[str, Any], reason: str) -> None:
+    odd = replace(MORE, **changes)
+    found = capture(shop, columns=columns(shop, odd))
+    assert [column.name for column in found.schema.columns] == ["order_id", "customer_id", "total"]
+    (omitted,) = found.schema.omitted
+    assert (omitted.name, omitted.attnum, omitted.excluded) == (odd.name, 9, False)
+    assert (omitted.streamed, found.schema.whole_old_rows) == (not odd.generated, not odd.generated)
+    assert omitted.reason.startswith(reason)
+    assert found.changes == [f"{odd.name} omitted ({omitted.reason})"]
+
+
+def test_a_published_generated_column_is_captured_and_prevents_an_incremental_snapshot(shop: Shop) -> None:
+    computed, virtual = (
+        replace(MORE, generated=True),
+        replace(MORE, name="v", position=10, generated=True, virtual=True),
+    )
+    shop.postgres.has(*ORDERS, columns(shop, computed, virtual), ("order_id",))
+    schema_capture.require_incremental(shop.orders, shop.source)
+    shop.postgres.publish_generated()
+    found = schema_capture.capture(shop.orders, shop.source, shop.bucket)
+    assert (found.schema.columns[-1].name, [each.name for each in found.schema.omitted]) == ("more", ["v"])
+    with pytest.raises(
+        ContractError, match=r"of table sales\.orders: publication shop_publication contains its .* more"
+    ):
+        schema_capture.require_incremental(shop.orders, shop.source)
+
+
+def excluding(shop: Shop, *names: str) -> TableFlow:
+    """Return the orders with exclude_columns."""
+    return replace(shop.orders, spec=shop.orders.spec.model_copy(update={"exclude_columns": list(names)}))
+
+
+def test_an_excluded_column_is_omitted(shop: Shop) -> None:
+    found = schema_capture.capture(excluding(shop, "customer_id"), shop.source, shop.bucket)
+    assert found.changes == ["customer_id omitted (kept as history)"]
+    assert [column.name for column in found.schema.columns] == ["order_id", "total"]
+    (omitted,) = found.schema.omitted
+    assert (omitted.name, omitted.reason, omitted.excluded) == ("customer_id", "exclude_columns", True)
+    with pytest.raises(SchemaChangeError, match="column customer_id was omitted until now"):
+        schema_capture.capture(shop.orders, shop.source, shop.bucket)
+
+
+def test_an_excluded_column_that_the_table_lacks_is_rejected(shop: Shop) -> None:
+    with pytest.raises(
+        ContractError, match=r"sales\.orders: it has no column Total, which exclude_columns in the YAML"
+    ):
+        schema_capture.capture(excluding(shop, "total", "Total"), shop.source, shop.bucket)
+
+
+def test_a_key_that_cannot_be_captured_is_rejected(shop: Shop) -> None:
+    key = replace(shop.postgres.columns(*ORDERS)[0], type_name="pg_lsn", base_type="pg_lsn")
+    with pytest.raises(
+        UnsupportedTypeError, match=r"orders: column order_id of its primary key .* PostgreSQL's pg_lsn\)"
+    ):
+        capture(shop, columns=(key, *shop.postgres.columns(*ORDERS)[1:]))
+
+
+def test_a_partition_column_that_cannot_be_captured_is_rejected(shop: Shop) -> None:
+    table = replace(shop.orders, spec=shop.orders.spec.model_copy(update={"partition_by": ["more"]}))
+    shop.postgres.change_catalog(*ORDERS, columns=columns(shop, replace(MORE, generated=True, virtual=True)))
+    with pytest.raises(ContractError, match=r"table sales\.orders has no captured column more, which partition_by"):
+        schema_capture.capture(table, shop.source, shop.bucket)
+
+
+def test_a_nullable_default_of_an_excluded_column_is_no_problem_for_apicurio(shop: Shop) -> None:
+    flow = shop.flow
+    stream = flow.spec.stream.model_copy(update={"format": "avro", "registry": "apicurio"})
+    avro = replace(flow, spec=flow.spec.model_copy(update={"stream": stream}))
+    shop.postgres.change_catalog(*ORDERS, columns=columns(shop, replace(MORE, default="3")))
+    with pytest.raises(
+        UnsupportedTypeError, match=r"column more of sales\.orders as Avro: .* name it in exclude_columns"
+    ):
+        schema_capture.capture(replace(shop.orders, pipeline=avro), shop.source, shop.bucket)
+    schema_capture.capture(replace(excluding(shop, "more"), pipeline=avro), shop.source, shop.bucket)
 
 
 @pytest.mark.parametrize(
@@ -146,6 +227,7 @@ def test_dates_before_the_year_one_are_rejected(shop: Shop) -> None:
     shop.postgres.fill("more")
     with pytest.raises(ContractError, match=r"sales\.orders: it has dates before the year 1, .* in more, and"):
         schema_capture.require_snapshot_safe_dates(shop.orders, shop.source)
+    schema_capture.require_snapshot_safe_dates(excluding(shop, "more"), shop.source)
 
 
 def test_replica_identity_full_is_required(shop: Shop) -> None:
@@ -153,3 +235,20 @@ def test_replica_identity_full_is_required(shop: Shop) -> None:
     assert not check.find(postgres=shop.postgres).passed
     shop.postgres.set_replica_identity(*ORDERS, "full")
     assert check.find(postgres=shop.postgres).passed
+
+
+def test_an_unpublished_generated_column_requires_the_replica_identity_default(shop: Shop) -> None:
+    """PostgreSQL 18 rejects UPDATE and DELETE otherwise, also if the YAML excludes the column."""
+    (check,) = replica_identity.light(shop.orders)
+    for virtual in (False, True):
+        shop.postgres.has(*ORDERS, columns(shop, replace(MORE, generated=True, virtual=virtual)), ("order_id",))
+        assert check.find(postgres=shop.postgres).passed
+        shop.postgres.set_replica_identity(*ORDERS, "full")
+        assert not check.find(postgres=shop.postgres).passed
+        shop.postgres.set_replica_identity(*ORDERS, "default")
+        found = schema_capture.capture(excluding(shop, "more"), shop.source, shop.bucket).schema
+        assert (found.omitted[0].excluded, found.whole_old_rows) == (True, False)
+        shop.postgres.has(*ORDERS, shop.postgres.columns(*ORDERS)[:-1], ("order_id",))
+    shop.postgres.has(*ORDERS, columns(shop, replace(MORE, generated=True)), ("order_id",))
+    shop.postgres.publish_generated()
+    assert not check.find(postgres=shop.postgres).passed

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.connect.config_template import placeholders, render, table_pattern
+from resources.connect.config_template import column_pattern, placeholders, render, table_pattern
 from resources.errors import ConnectorConfigInvalid
 
 NORTHWIND = Path(__file__).parents[4] / "connectors" / "debezium-postgres.json"
@@ -57,6 +57,23 @@ def test_table_patterns_match_one_table_each() -> None:
     assert re.fullmatch(second, "a.b.T+x")
     with pytest.raises(ConnectorConfigInvalid, match="comma"):
         table_pattern([("s", "a,b")])
+
+
+def test_column_patterns_match_one_column_each_in_its_case() -> None:
+    names = ["phone", "Total", "a,b", "x+(y) ", "${file:/secrets:pw}", "größe"]
+    patterns = column_pattern(("sales", "orders", name) for name in names).split(",")
+    # As Debezium does, which ignores case and trims the parts of the list.
+    matched = [
+        [
+            name
+            for name in [*names, "PHONE", "total"]
+            if re.fullmatch(each.strip(), f"sales.orders.{name}", re.IGNORECASE)
+        ]
+        for each in patterns
+    ]
+    assert matched == [[name] for name in names]
+    assert not re.fullmatch(patterns[0], "sales.orders2.phone")
+    assert not any("${" in each for each in patterns), "Connect would replace it"
 
 
 def test_northwinds_connector_has_no_secret_and_its_placeholders_are_documented() -> None:

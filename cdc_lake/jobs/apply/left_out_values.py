@@ -1,8 +1,9 @@
-"""Fill in unchanged TOASTed values, which PostgreSQL omits from the WAL if the replica identity is not FULL.
+"""Fill in the values that PostgreSQL omits from the WAL if the replica identity is not FULL.
 
-The stage `source` sets the identity to FULL, and a check fails while it is not; this module handles records from before
-that. An omitted value equals the one in the row's previous version: the newest earlier change of the key in this batch,
-or else the stored row. If neither has the value, the record becomes a dead letter.
+These are unchanged TOASTed values, and in a delete all values except the key. The stage `source` sets the identity to
+FULL unless a generated column prevents it, and a check fails while it differs. An omitted value equals the one in the
+row's previous version: the newest earlier change of the key in this batch, or else the stored row. If neither has the
+value, it is NULL in a delete, and any other record becomes a dead letter.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def _filled(affected: DataFrame, names: Sequence[str], key: Sequence[str]) -> Da
     reason = F.coalesce(
         *(
             F.when(
-                lacks[name] & F.col(f"__known_{name}").isNull() & ~F.col("__past"),
+                lacks[name] & F.col(f"__known_{name}").isNull() & ~F.col("__past") & ~F.col("__deleted"),
                 F.lit(
                     f"Cannot read column {name}: PostgreSQL left the unchanged value out, since the table's replica "
                     f"identity is not FULL, and {_NOT_FOUND}"
