@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import boto3
 import httpx
+import pyarrow.parquet as pq
 import pytest
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
@@ -151,6 +152,38 @@ def test_tables_and_views_of_the_engine_are_in_the_catalog_and_survive_a_kill(
     assert [each["VarCharValue"] for each in cells] == ["1", "a"]
     for sql in ("DROP VIEW seen", "DROP TABLE inside", "DROP TABLE made"):
         assert _run(athena, query_stack, sql)["Status"]["State"] == "SUCCEEDED"
+
+
+def test_a_statement_writes_at_most_a_hundred_partitions_with_the_tables_codec(
+    athena: AthenaClient, glue: GlueClient, query_stack: QueryStack
+) -> None:
+    place = f"s3://{query_stack.at.bucket}/partitioned/"
+    rows = "SELECT x AS id, x AS part FROM UNNEST(sequence({}, {})) t(x)"
+    made = (
+        f"CREATE TABLE {{}} WITH (format = 'PARQUET', write_compression = 'SNAPPY', partitioned_by = ARRAY['part'], "
+        f"external_location = '{place}{{}}/') AS {rows}"
+    )
+    refused = _run(athena, query_stack, made.format("wide", "wide", 1, 101))["Status"]
+    assert refused["State"] == "FAILED"
+    limit = "HIVE_TOO_MANY_OPEN_PARTITIONS: Exceeded limit of 100 open writers for partitions/buckets"
+    assert refused["StateChangeReason"].startswith(limit)
+    assert "wide" not in {each["Name"] for each in glue.get_tables(DatabaseName="datalake")["TableList"]}
+
+    for sql in (made.format("narrow", "narrow", 1, 100), f"INSERT INTO narrow {rows.format(101, 150)}"):
+        status = _run(athena, query_stack, sql)["Status"]
+        assert status["State"] == "SUCCEEDED", status
+    counted = _run(athena, query_stack, "SELECT count(*), count(DISTINCT part) FROM narrow")
+    cells = athena.get_query_results(QueryExecutionId=counted["QueryExecutionId"])["ResultSet"]["Rows"][1]["Data"]
+    assert [each["VarCharValue"] for each in cells] == ["150", "150"]
+    s3, bucket = _client("s3", query_stack), query_stack.at.bucket
+    for part in (1, 150):
+        [file] = s3.list_objects_v2(Bucket=bucket, Prefix=f"partitioned/narrow/part={part}/")["Contents"]
+        body = s3.get_object(Bucket=bucket, Key=file["Key"])["Body"].read()
+        assert pq.ParquetFile(io.BytesIO(body)).metadata.row_group(0).column(0).compression == "SNAPPY"
+    assert _run(athena, query_stack, "DROP TABLE narrow")["Status"]["State"] == "SUCCEEDED"
+
+    odd = _run(athena, query_stack, "CREATE TABLE odd WITH (write_compression = 'BROTLI') AS SELECT 1 AS id")["Status"]
+    assert "Unsupported compression BROTLI" in odd["StateChangeReason"]
 
 
 def test_every_acknowledged_change_survives_a_kill_among_writers(glue: GlueClient, query_stack: QueryStack) -> None:

@@ -16,11 +16,13 @@ from uuid import uuid4
 from boto3.exceptions import S3UploadFailedError
 from botocore.exceptions import BotoCoreError, ClientError
 
+from infra.local.aws_api.athena import table_properties
 from infra.local.aws_api.athena.errors import invalid_request
 from infra.local.aws_api.athena.result_columns import Column
 from infra.local.aws_api.athena.result_files import ResultFiles, Row, S3Location
 from infra.local.aws_api.athena.statements import CATALOG, Statement
-from infra.local.aws_api.athena.trino_engine import OTHER, Progress, QueryFailed, QueryStopped, Trino
+from infra.local.aws_api.athena.trino_engine import OTHER, USER_ERROR, Progress, QueryFailed, QueryStopped, Trino
+from infra.local.aws_api.errors import AwsError
 
 CONCURRENT = 4
 KEPT = 500
@@ -65,6 +67,8 @@ class Executions:
         self.results = results
         self._threads = ThreadPoolExecutor(CONCURRENT, thread_name_prefix="query")
         self._all: OrderedDict[str, Execution] = OrderedDict()
+        self._codecs: dict[str, str] = {}
+        """The codecs of tables that this process created, by `database.table`."""
         self._lock = Lock()
 
     def start(
@@ -124,6 +128,8 @@ class Executions:
             state = "CANCELLED"
         except QueryFailed as failure:
             execution.failure = failure
+        except AwsError as refused:
+            execution.failure = QueryFailed(f"INVALID_TABLE_PROPERTY: {refused.message}", USER_ERROR)
         except (BotoCoreError, ClientError, S3UploadFailedError, OSError) as error:
             place = f"s3://{execution.target.bucket}/{execution.target.key}"
             execution.failure = QueryFailed(f"The result could not be written to {place}: {error}", OTHER)
@@ -141,10 +147,12 @@ class Executions:
         execution.state = "RUNNING"
         if execution.reuse_seconds and self._reuse_result(execution):
             return
+        sql, codec = self._translated(execution)
         outcome = self._engine.run(
-            execution.statement.sql,
+            sql,
             catalog=CATALOG,
             schema=execution.database,
+            codec=codec,
             progress=execution.progress,
             stopped=lambda: execution.stop_requested,
         )
@@ -153,6 +161,20 @@ class Executions:
         self.results.write(execution.id, outcome.columns, outcome.rows)
         if not execution.statement.writes_rows:
             self.results.publish(execution.id, execution.header, execution.target)
+
+    def _translated(self, execution: Execution) -> tuple[str, str | None]:
+        """Return a statement in Trino's SQL, and the codec with which it writes files; None for the default."""
+        statement = execution.statement
+        if not statement.writes_rows:
+            return statement.sql, None
+        translated = table_properties.translate(statement.sql)
+        table = table_properties.target(translated.sql, execution.database) or ""
+        with self._lock:
+            if translated.codec is not None:
+                self._codecs[table] = translated.codec
+            elif statement.form == "CREATE_TABLE_AS_SELECT":
+                self._codecs.pop(table, None)
+            return translated.sql, self._codecs.get(table)
 
     def _reuse_result(self, execution: Execution) -> bool:
         """Take the newest result of the same SELECT that is young enough; return whether there was one."""

@@ -4,9 +4,12 @@ There is one workgroup, `primary`. What differs from Athena, because Trino answe
 
 - DDL is Trino's: CREATE TABLE AS, CREATE [OR REPLACE] VIEW, CREATE SCHEMA, DROP. Hive's CREATE EXTERNAL TABLE, MSCK
   REPAIR and ALTER TABLE are not supported; tables are created by CTAS or through the Glue API.
-- CREATE TABLE AS takes `format`, `external_location`, `partitioned_by`, `bucketed_by` and `bucket_count` as Athena
-  does, but not `write_compression`, `table_type` and `is_external`. Without `external_location` the data is written
-  below the database's location, not below the output location, and is deleted with the table (Athena leaves it).
+- CREATE TABLE AS takes `format`, `external_location`, `partitioned_by`, `bucketed_by`, `bucket_count` and
+  `write_compression`, `parquet_compression` or `orc_compression` as Athena does (table_properties.py), but not
+  `table_type` and `is_external`. Without `external_location` the data is written below the database's location, not
+  below the output location, and is deleted with the table (Athena leaves it). INSERT INTO writes with the table's codec
+  only if this process created the table, otherwise with GZIP.
+- A statement that would write more than 100 partitions fails as in Athena. It leaves no files (Athena leaves them).
 - A syntax error makes the execution FAIL; Athena often refuses to start it.
 - SHOW and DESCRIBE answer with Trino's columns. Results are reused only within one process. Nothing is encrypted.
 """

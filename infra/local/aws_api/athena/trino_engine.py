@@ -99,10 +99,13 @@ class Trino:
         *,
         catalog: str,
         schema: str | None,
+        codec: str | None = None,
         progress: Progress,
         stopped: Callable[[], bool],
     ) -> Outcome:
         """Run a statement; return when the first rows are available. Trino continues while the caller reads rows.
+
+        A statement that writes files compresses them with `codec`.
 
         Raises:
             QueryStopped: `stopped` returned true (also while the rows are read).
@@ -115,6 +118,8 @@ class Trino:
             reraise=True,
         )
         session = ClientSession(user=USER, catalog=catalog, schema=schema, source="athena", timezone="UTC")
+        if codec is not None:
+            session.properties[f"{catalog}.compression_codec"] = codec
         return retrying(self._run_once, sql, session, progress, stopped)
 
     def _run_once(self, sql: str, session: ClientSession, progress: Progress, stopped: Callable[[], bool]) -> Outcome:

@@ -47,13 +47,22 @@ class Engine:
 
     def __init__(self) -> None:
         self.statements: list[tuple[str, str | None]] = []
+        self.codecs: list[str | None] = []
         self.hold = threading.Event()
 
     def run(
-        self, sql: str, *, catalog: str, schema: str | None, progress: Progress, stopped: Callable[[], bool]
+        self,
+        sql: str,
+        *,
+        catalog: str,
+        schema: str | None,
+        codec: str | None,
+        progress: Progress,
+        stopped: Callable[[], bool],
     ) -> Outcome:
         assert catalog == "awsdatacatalog"
         self.statements.append((sql, schema))
+        self.codecs.append(codec)
         if "broken" in sql:
             raise QueryFailed("COLUMN_NOT_FOUND: line 1:8: no such column", USER_ERROR)
         if "long" in sql:
