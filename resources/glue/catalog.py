@@ -7,13 +7,20 @@ from contextlib import suppress
 from typing import Any
 
 from resources.aws.client import AwsRequestFailed, AwsResource
-from resources.glue.tables import GlueColumn, TableDefinition, hudi_table, merge_on_read, partition_values
+from resources.glue.tables import (
+    GlueColumn,
+    TableDefinition,
+    hudi_table,
+    merge_on_read,
+    parquet_table,
+    partition_values,
+)
 
-__all__ = ["GlueCatalog", "GlueColumn", "TableDefinition", "hudi_table", "merge_on_read"]
+__all__ = ["GlueCatalog", "GlueColumn", "TableDefinition", "hudi_table", "merge_on_read", "parquet_table"]
 
 _MISSING = "EntityNotFoundException"
 _EXISTS = "AlreadyExistsException"
-_PARTITIONS_A_CALL = 100  # the maximum of BatchCreatePartition
+_PARTITIONS_A_CALL = 100  # the maximum of BatchCreatePartition and BatchUpdatePartition
 
 
 class GlueCatalog(AwsResource):
@@ -81,22 +88,28 @@ class GlueCatalog(AwsResource):
                 client.update_table(DatabaseName=definition.database, TableInput=wanted)
         return True
 
-    def put_partitions(self, definition: TableDefinition, folders: Iterable[str]) -> int:
+    def put_partitions(
+        self, definition: TableDefinition, folders: Iterable[str] | Mapping[str, str], *, update: bool = False
+    ) -> int:
         """Create the partitions that the table does not have yet.
 
         Args:
             definition: the table, which exists in the catalog.
-            folders: the partitions' Hive-style folders below the table, `a=1/b=2`, with the keys in their order.
+            folders: the partitions' Hive-style folders below the table, `a=1/b=2`, with the keys in their order; or a
+                mapping of such names to locations elsewhere.
+            update: give the existing ones among these partitions the table's columns.
 
         Returns:
             The number of created partitions.
         """
+        locations: Mapping[str, str] = folders if isinstance(folders, Mapping) else {}
         client, wanted_folders = self.client("glue"), sorted(set(folders))
         with self.explained(f"Creating partitions of the Glue table {definition.full_name}"):
             present = _present(client, definition, [partition_values(each) for each in wanted_folders])
             missing = [each for each in wanted_folders if tuple(partition_values(each)) not in present]
             for start in range(0, len(missing), _PARTITIONS_A_CALL):
-                wanted = [definition.partition_input(each) for each in missing[start : start + _PARTITIONS_A_CALL]]
+                part = missing[start : start + _PARTITIONS_A_CALL]
+                wanted = [definition.partition_input(each, locations.get(each)) for each in part]
                 answer = client.batch_create_partition(
                     DatabaseName=definition.database,
                     TableName=definition.name,
@@ -104,6 +117,8 @@ class GlueCatalog(AwsResource):
                 )
                 for fault in answer.get("Errors", []):
                     _refuse_unless_there(definition, fault)
+            if update:
+                _update(client, definition, [each for each in wanted_folders if each not in missing], locations)
         return len(missing)
 
     def delete_table(self, database: str, name: str) -> bool:
@@ -130,6 +145,30 @@ def _present(client: Any, definition: TableDefinition, values: list[list[str]]) 
         return {tuple(each["Values"]) for each in found["Partitions"]}
     pages = client.get_paginator("get_partitions").paginate(**of)
     return {tuple(each["Values"]) for page in pages for each in page["Partitions"]}
+
+
+def _update(
+    client: Any,  # noqa: ANN401 - boto3's
+    definition: TableDefinition,
+    folders: list[str],
+    locations: Mapping[str, str],
+) -> None:
+    """Give existing partitions the columns of their table: Athena compares both."""
+    for start in range(0, len(folders), _PARTITIONS_A_CALL):
+        entries = [
+            {"PartitionValueList": partition_values(each), "PartitionInput": definition.partition_input(each, place)}
+            for each in folders[start : start + _PARTITIONS_A_CALL]
+            for place in (locations.get(each),)
+        ]
+        answer = client.batch_update_partition(
+            DatabaseName=definition.database, TableName=definition.name, Entries=entries
+        )
+        for fault in answer.get("Errors", []):
+            detail = fault.get("ErrorDetail", {})
+            reason = detail.get("ErrorMessage", "")
+            values = ", ".join(fault.get("PartitionValueList", []))
+            message = f"Glue did not update partition ({values}) of {definition.full_name}: {reason}."
+            raise AwsRequestFailed(message, detail.get("ErrorCode", ""), reason)
 
 
 def _refuse_unless_there(definition: TableDefinition, fault: Mapping[str, Any]) -> None:

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 HUDI_INPUT = "org.apache.hudi.hadoop.HoodieParquetInputFormat"
 HUDI_MERGING_INPUT = "org.apache.hudi.hadoop.realtime.HoodieParquetRealtimeInputFormat"
+PARQUET_INPUT = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat"
 PARQUET_OUTPUT = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat"
 PARQUET_SERDE = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
 
@@ -95,12 +96,12 @@ class TableDefinition:
             },
         }
 
-    def partition_input(self, folder: str) -> dict[str, Any]:
-        """Return Glue's PartitionInput for the partition in a folder below the table's."""
+    def partition_input(self, folder: str, location: str | None = None) -> dict[str, Any]:
+        """Return Glue's PartitionInput for the partition in a folder below the table's, or at another location."""
         storage = self.to_input()["StorageDescriptor"]
         return {
             "Values": partition_values(folder),
-            "StorageDescriptor": {**storage, "Location": f"{self.location}/{folder}"},
+            "StorageDescriptor": {**storage, "Location": location or f"{self.location}/{folder}"},
         }
 
     @classmethod
@@ -176,6 +177,30 @@ def hudi_table(
             _BASE_FILES_ONLY: "false",
         },
         parameters=parameters,
+    )
+
+
+def parquet_table(
+    database: str,
+    name: str,
+    location: str,
+    columns: Sequence[GlueColumn],
+    *,
+    partition_keys: Sequence[GlueColumn] = (),
+    comment: str = "",
+) -> TableDefinition:
+    """Return the definition of an external table of Parquet files, whose columns readers find by name."""
+    return TableDefinition(
+        database=database,
+        name=name,
+        location=location,
+        columns=tuple(columns),
+        partition_keys=tuple(partition_keys),
+        input_format=PARQUET_INPUT,
+        output_format=PARQUET_OUTPUT,
+        serde=PARQUET_SERDE,
+        serde_parameters={"serialization.format": "1"},
+        parameters={"EXTERNAL": "TRUE", "classification": "parquet", **({"comment": comment} if comment else {})},
     )
 
 

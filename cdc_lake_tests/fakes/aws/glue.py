@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pydantic import PrivateAttr
 
@@ -23,13 +23,23 @@ class FakeGlue(Noting, GlueCatalog):
         """See GlueCatalog."""
         return self._tables.get(f"{database}.{name}")
 
+    def tables(self, database: str) -> tuple[TableDefinition, ...]:
+        """See GlueCatalog."""
+        return tuple(each for _, each in sorted(self._tables.items()) if each.database == database)
+
     def put_table(self, definition: TableDefinition) -> bool:
         """See GlueCatalog."""
         changed = self._tables.get(definition.full_name) != definition
         self._tables[definition.full_name] = definition
         return changed
 
-    def put_partitions(self, definition: TableDefinition, folders: Iterable[str]) -> int:
+    def put_partitions(
+        self,
+        definition: TableDefinition,
+        folders: Iterable[str] | Mapping[str, str],
+        *,
+        update: bool = False,  # noqa: ARG002 - partitions have no columns
+    ) -> int:
         """See GlueCatalog."""
         present = self._partitions.setdefault(definition.full_name, set())
         missing = set(folders) - present

@@ -97,7 +97,7 @@ def restart_statement(stack: LakeStack) -> iam.PolicyStatement:
 
 def catalog_statements(stack: LakeStack, catalog: CatalogStack) -> list[iam.PolicyStatement]:
     """Return the permissions on tables and views of the databases, and on queries in the workgroup."""
-    tables = ["BatchCreatePartition", "CreateTable", "DeleteTable", "UpdateTable"]
+    tables = ["BatchCreatePartition", "BatchUpdatePartition", "CreateTable", "DeleteTable", "UpdateTable"]
     tables += ["GetDatabase", "GetPartitions", "GetTable", "GetTables"]
     athena = ["GetDatabases", "GetPartition", "BatchGetPartition"]  # Athena calls them with its caller's rights
     queries = ["GetQueryExecution", "GetQueryResults", "StartQueryExecution", "StopQueryExecution"]
