@@ -47,16 +47,16 @@ def session() -> tuple[SparkSession, S3Location]:
 
 
 def table(name: str) -> TableFlow:
-    """Return a lake table of any pipeline by its name in the catalog: `database.table`, or `table` if that is unique.
+    """Return a Hudi table of any pipeline by its name in the catalog: `database.table`, or `table` if that is unique.
 
     `_ro`, `_rt` and `_current` may follow the name. Raises ContractError if no table, or more than one, has the name.
     """
-    tables = [each for pipeline in loading.names() for each in loading.load(pipeline).lake_tables]
+    tables = [each for pipeline in loading.names() for each in loading.load(pipeline).hudi_tables]
     found = [each for each in tables if name in _names(each)]
     if len(found) == 1:
         return found[0]
     known = ", ".join(sorted(f"{each.database}.{each.name}" for each in found or tables))
-    problem = f"{len(found)} tables have this name" if found else "no pipeline has this table"
+    problem = f"{len(found)} tables have this name" if found else "no pipeline has a Hudi table of this name"
     raise ContractError(f"Cannot read lake table {name!r}: {problem}. Name one of {known}.")
 
 

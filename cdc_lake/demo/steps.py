@@ -116,7 +116,7 @@ class Demo:
         found = {name: observer.counts() for name, observer in self._scene.observers.items()}
         datasets = {
             name: self._scene.observer.rows(self._flow.catalog, name)
-            for name in (PurePath(file).stem for file in self._flow.spec.datasets)
+            for name in (dataset.name for dataset in self._flow.spec.datasets)
         }
         stages = _sums([counts.stages for counts in found.values()])
         return {

@@ -63,7 +63,7 @@ def build(flow: Flow, intervals: SensorIntervals = SensorIntervals()) -> dg.Defi
     assets = [stage.build(table) for table in flow.tables for stage in (source, topic, raw)]
     assets += [lake.build(table) for table in flow.lake_tables]
     assets += table_services.build(flow)
-    assets += [dataset.build(flow, file, datasets) for file in flow.spec.datasets]
+    assets += [dataset.build(flow, each, datasets) for each in flow.spec.datasets]
     assets += [dashboard.build(flow, file, dashboards) for file in flow.spec.dashboards]
     refresh = []
     if jobs.refresh.assets:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import PurePath
 
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline.naming import Flow
@@ -32,5 +31,5 @@ def _owned(flow: Flow) -> Iterator[tuple[str, str, str]]:
     for table in flow.lake_tables:
         for name in table.catalog_entries:
             yield "catalog entry", f"{table.database}.{name}", "targets.database"
-    for file in flow.spec.datasets:
-        yield "catalog entry", f"{flow.catalog}.{PurePath(file).stem}", "targets.database"
+    for dataset in flow.spec.datasets:
+        yield "catalog entry", f"{flow.catalog}.{dataset.name}", "targets.database"

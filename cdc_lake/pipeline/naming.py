@@ -17,6 +17,7 @@ from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.schema.value_rules import ValueRules
 from cdc_lake.jobs.apply.upsert import UpsertSpec
+from cdc_lake.jobs.landing.typed_rows import TypedLanding
 from cdc_lake.jobs.maintenance.purge import PurgeSpec
 from cdc_lake.pipeline.spec import (
     DEFAULT_TARGET,
@@ -146,6 +147,11 @@ class Flow:
         """The pipeline's tables in all targets: a table's targets follow one another."""
         return tuple(each for table in self.tables for each in table.in_targets)
 
+    @cached_property
+    def hudi_tables(self) -> tuple[TableFlow, ...]:
+        """Those of lake_tables that are Hudi tables."""
+        return tuple(each for each in self.lake_tables if each.is_hudi)
+
     def source_postgres(self, postgres: Postgres) -> SourcePostgres:
         """Return the resource for the database that this pipeline captures.
 
@@ -204,6 +210,16 @@ class TableFlow:
         return tuple(replace(self, target=target) for target in self.pipeline.spec.targets)
 
     @property
+    def hudi_targets(self) -> tuple[TableFlow, ...]:
+        """This table in each target of Hudi tables."""
+        return tuple(each for each in self.in_targets if each.is_hudi)
+
+    @property
+    def is_hudi(self) -> bool:
+        """Whether the table is a Hudi table; otherwise it is a catalog entry over the raw Parquet objects."""
+        return self.target.format == "hudi"
+
+    @property
     def database(self) -> str:
         """The Glue database of the target."""
         return self.target.database
@@ -215,18 +231,25 @@ class TableFlow:
 
     @property
     def catalog_table(self) -> str:
-        """The table in the catalog that Athena and Trino read: of a merge-on-read table, its base files."""
-        return f"{self.name}_ro" if self.target.table_type == "mor" else self.name
+        """The table that Athena and Trino read: the base files of a merge-on-read table, the changes of Parquet."""
+        if not self.is_hudi:
+            return f"{self.name}_raw"
+        return f"{self.name}_ro" if self.is_merge_on_read else self.name
+
+    @property
+    def is_merge_on_read(self) -> bool:
+        """Whether the table is a merge-on-read Hudi table."""
+        return self.target.table_type == "mor"
 
     @property
     def view(self) -> str:
-        """The view of catalog_table without the rows that are deleted at the source."""
-        return f"{self.catalog_table}_current"
+        """The view of the newest rows, without those that are deleted at the source."""
+        return f"{self.catalog_table}_current" if self.is_hudi else f"{self.name}_latest"
 
     @property
     def catalog_entries(self) -> tuple[str, ...]:
         """The names of the view and of the table, or tables, in the catalog; the view depends on a table."""
-        merged = (f"{self.name}_rt",) if self.target.table_type == "mor" else ()
+        merged = (f"{self.name}_rt",) if self.is_merge_on_read else ()
         return (self.view, self.catalog_table, *merged)
 
     @property
@@ -255,6 +278,19 @@ class TableFlow:
         """Return the tags of the table's asset of a stage."""
         return self.pipeline.tags(stage, self.name)
 
+    @property
+    def values(self) -> ValueRules:
+        """The rules for values that the lake's types do not have."""
+        return ValueRules(self.spec.values.infinity, self.spec.values.nan)
+
+    @property
+    def typed_landing(self) -> TypedLanding | None:
+        """How the topic's records become rows of Parquet objects; None for other raw objects."""
+        landing = self.pipeline.spec.landing
+        if landing.compression is None:
+            return None
+        return TypedLanding(self.source_table, landing.compression, self.values)
+
     def upsert_spec(self, location: S3Location, owner: str) -> UpsertSpec:
         """Return the spec of the upsert job for this table."""
         return UpsertSpec(
@@ -269,7 +305,7 @@ class TableFlow:
             nullify=self.target.deletes == "nullify",
             key=tuple(self.spec.key),
             partition_by=tuple(self.spec.partition_by),
-            values=ValueRules(self.spec.values.infinity, self.spec.values.nan),
+            values=self.values,
             dead_letter_limit=self.pipeline.spec.dead_letter_limit,
             owner=owner,
         )

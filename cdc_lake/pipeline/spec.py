@@ -12,6 +12,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.objects.parquet_file import Compression
 from cdc_lake.contract.sinks.sink_names import Layout
 from cdc_lake.jobs.adoption.listing import Sink
 from cdc_lake.jobs.landing.raw_formats import LandingFormat, StreamFormat
@@ -139,8 +140,12 @@ class SinkSpec(YamlModel):
 class LandingSpec(YamlModel):
     """When and how raw objects are written."""
 
-    format: LandingFormat = Field(default="json", description="json (lines) or avro (object container files)")
-
+    format: LandingFormat = Field(
+        default="json", description="json (lines), avro (object container files) or parquet (typed rows)"
+    )
+    compression: Compression | None = Field(
+        default=None, description="gzip, snappy or zstd, with format: parquet; gzip if it is left out"
+    )
     flush_seconds: Count = Field(default=60, description="land waiting records after this many seconds")
     flush_records: Count = Field(default=50, description="land as soon as this many records are waiting")
     records_per_object: Count = Field(default=100_000, description="the largest number of records in one object")
@@ -148,6 +153,23 @@ class LandingSpec(YamlModel):
         default=8 * 2**20, description="larger records become dead letters; in bytes, at most 64 MiB"
     )
     sink: SinkSpec | None = Field(default=None, description="a mapping with layout, prefix and envelope")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _compressed(cls, given: object) -> object:
+        if isinstance(given, dict) and given.get("format") == "parquet":
+            return {**given, "compression": given.get("compression") or "gzip"}
+        return given
+
+    @model_validator(mode="after")
+    def _landed(self) -> Self:
+        if self.compression is not None and self.format != "parquet":
+            reason = "leave it out, or use format: parquet"
+            raise field_error(type(self).__name__, "compression", self.compression, reason)
+        if self.sink is not None and self.format == "parquet":
+            reason = "land Parquet with the land job: leave the sink out"
+            raise field_error(type(self).__name__, "sink", self.sink.layout, reason)
+        return self
 
 
 def _null(given: object) -> object:
@@ -209,6 +231,10 @@ class TargetSpec(YamlModel):
 
     name: Identifier = Field(description="the target's name, such as lake")
     database: Identifier = Field(description="the Glue database")
+    format: Literal["hudi", "parquet"] = Field(
+        default="hudi",
+        description="hudi (tables with one row for each key) or parquet (the landed objects and a view of latest rows)",
+    )
     table_type: Literal["cow", "mor"] = Field(
         default="cow", description="cow (copy-on-write: fast to read) or mor (merge-on-read: fast to write)"
     )
@@ -217,6 +243,14 @@ class TargetSpec(YamlModel):
         description="soft (a deleted row keeps its last values), nullify (it keeps its key and partition) or hard (it "
         "is purged after the replay window)",
     )
+
+    @model_validator(mode="after")
+    def _of_format(self) -> Self:
+        for field in ("table_type", "deletes"):
+            if self.format == "parquet" and field in self.model_fields_set:
+                reason = "leave it out for format: parquet, whose objects are never changed"
+                raise field_error(type(self).__name__, field, getattr(self, field), reason)
+        return self
 
 
 def _off(given: object) -> object:
@@ -251,6 +285,40 @@ class FreshnessSpec(YamlModel):
     )
 
 
+class DatasetSpec(YamlModel):
+    """One dataset: a view, or a refined table, whose builds are Parquet files behind a view."""
+
+    sql: SqlFile = Field(description="the .sql file with the SELECT")
+    table: bool = Field(default=True, strict=True, description="true: a refined table; false: a view")
+    partition_by: Identifiers = Field(default_factory=list, description="the refined table's partition columns")
+
+    @property
+    def name(self) -> str:
+        """The dataset's name."""
+        return PurePath(self.sql).stem
+
+    @model_validator(mode="after")
+    def _partitioned(self) -> Self:
+        if self.partition_by and not self.table:
+            raise field_error(type(self).__name__, "partition_by", self.partition_by, "leave it out for table: false")
+        return self
+
+
+def _view(given: object) -> object:
+    """Return the mapping that a file name stands for."""
+    return {"sql": given, "table": False} if isinstance(given, str) else given
+
+
+def _once(datasets: list[DatasetSpec]) -> list[DatasetSpec]:
+    _unique([dataset.sql for dataset in datasets])
+    return datasets
+
+
+Datasets = Annotated[
+    list[Annotated[DatasetSpec, BeforeValidator(_view, json_schema_input_type=SqlFile | DatasetSpec)]],
+    AfterValidator(_once),
+]
+
 Mode = Literal["triggered", "continuous"]
 
 
@@ -273,7 +341,11 @@ class PipelineSpec(YamlModel):
         default="triggered",
         description="triggered (a run for each batch) or continuous (one run lands and applies until it is terminated)",
     )
-    datasets: SqlFiles = Field(default_factory=list, description="SELECTs over the lake's tables; each becomes a view")
+    datasets: Datasets = Field(
+        default_factory=list,
+        description="SELECTs over the lake's tables: a file name (a view) or a mapping with sql and partition_by (a "
+        "refined table)",
+    )
     dashboards: YamlFiles = Field(default_factory=list, description="dashboards over the datasets")
     checks: ChecksSpec = Field(default_factory=ChecksSpec, description="a mapping with verify_every")
     freshness: FreshnessSpec = Field(default_factory=FreshnessSpec, description="a duration for each stage")
@@ -303,10 +375,28 @@ class PipelineSpec(YamlModel):
             raise self._invalid("landing", "format: avro", "use it with stream.format avro, whose schemas it stores")
         if self.landing.sink is not None and self.stream.format == "avro":
             raise self._invalid("landing", "sink", "land Avro with the land job: leave the sink out")
-        taken = {f"{name}{suffix}" for name in names for suffix in ("", "_current", "_ro", "_ro_current", "_rt")}
-        if clash := sorted(taken & {PurePath(file).stem for file in self.datasets}):
+        self._require_landed_parquet()
+        taken = {
+            f"{name}{suffix}"
+            for name in names
+            for suffix in ("", "_current", "_ro", "_ro_current", "_rt", "_raw", "_latest")
+        }
+        if clash := sorted(taken & {dataset.name for dataset in self.datasets}):
             raise self._invalid("datasets", clash, f"{clash[0]}.sql would replace a lake table or its view; rename it")
         return self
+
+    def _require_landed_parquet(self) -> None:
+        """Raise for a target of Parquet without landed Parquet, and for fields of Hudi tables without such a table."""
+        parquet = [target.name for target in self.targets if target.format == "parquet"]
+        if parquet and self.landing.format != "parquet":
+            raise self._invalid("targets", f"{parquet[0]}: format: parquet", "use it with landing.format parquet")
+        if len(parquet) < len(self.targets):
+            return
+        for table in self.tables:
+            for field in ("partition_by", "history"):
+                if field in table.model_fields_set:
+                    reason = f"leave {field} out: it is for Hudi tables, and every target has format: parquet"
+                    raise self._invalid("tables", f"{table.name}: {field}", reason)
 
     def _invalid(self, field: str, given: object, reason: str) -> ValueError:
         return field_error(type(self).__name__, field, given, reason)

@@ -22,6 +22,7 @@ from cdc_lake.contract.table import timeline
 from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.contract.table.lease import Claim
 from cdc_lake.jobs.landing.land import LandSpec, recreated_error
+from cdc_lake.pipeline import lake_commit
 from cdc_lake.pipeline.naming import Flow, SourcePostgres, TableFlow
 from cdc_lake.pipeline.registry_location import registry_location
 from cdc_lake.pipeline.source_health import stored_offset, stream_continuity, topic_state
@@ -82,6 +83,7 @@ def landing(table: TableFlow, kafka: Kafka, location: S3Location, claim: Claim |
         record_bytes=table.pipeline.spec.landing.record_bytes,
         dead_letter_limit=table.pipeline.spec.dead_letter_limit,
         landing=table.pipeline.spec.landing.format,
+        typed=table.typed_landing,
         registry=registry_location(kafka, table.pipeline),
     )
     return Landing(chain, head, state, spec)
@@ -203,7 +205,7 @@ def streamed_watermark(store: ObjectStore, table: TableFlow, state: TopicState) 
 
 def lake_watermark(store: ObjectStore, table: TableFlow, state: TopicState) -> Watermark | None:
     """Return the watermark of the applied records: raw's watermark if all landed records are applied."""
-    return applied_watermark(store, table, state, timeline.last_commit(store, table.lake_prefix))
+    return applied_watermark(store, table, state, lake_commit.newest(store, table))
 
 
 def applied_watermark(
@@ -219,7 +221,7 @@ def applied_watermark(
 
 def lake_commits(store: ObjectStore, flow: Flow) -> dict[str, str]:
     """Return the instant of the newest commit of each lake table of the first target that has one, by table name."""
-    commits = ((table.name, timeline.last_commit(store, table.lake_prefix)) for table in flow.tables)
+    commits = ((table.name, lake_commit.newest(store, table)) for table in flow.tables)
     return {name: commit.instant for name, commit in commits if commit is not None}
 
 

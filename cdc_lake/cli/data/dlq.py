@@ -132,6 +132,14 @@ def replay(
             f"Cannot replay {orphans[0]}: no table of pipeline {pipeline} has its topic. Add the table to the YAML "
             f"again, or drop the letter with `cdc-lake dlq drop {pipeline} {orphans[0]}`."
         )
+    for table in flow.tables:
+        letters = [each.id for each in chosen if each.topic == table.topic]
+        if letters and not table.hudi_targets:
+            raise ContractError(
+                f"Cannot replay {letters[0]}: all targets of table {table.name} have format: parquet, whose objects "
+                f"are never changed. Update the row at the source, which sends it again, or run `cdc-lake resnapshot "
+                f"{pipeline}`. Then drop the letter with `cdc-lake dlq drop {pipeline} {letters[0]}`."
+            )
     if not chosen:
         typer.echo("{}" if as_json else f"pipeline {pipeline} has no dead letters")
         return
@@ -140,12 +148,19 @@ def replay(
         ids = [each.id for each in chosen if each.topic == table.topic]
         if ids:
             owner = f"cdc-lake dlq replay {pipeline}"
-            for each in table.in_targets:
-                closes = each == table.in_targets[-1]
+            unchanged = [each.lake_table for each in table.in_targets if not each.is_hudi]
+            for each in table.hudi_targets:
+                closes = each == table.hudi_targets[-1] and not unchanged
                 spec = job.ReplaySpec(each.upsert_spec(where, owner=owner), ids, closes, registry)
                 report = spark().run(job.run, spec)
                 _print_report(each, report, as_json)
                 failed = failed or bool(report.failed)
+            if unchanged:
+                typer.echo(
+                    f"The letters stay open: {', '.join(unchanged)} has format: parquet, without their changes. "
+                    "Update the rows at the source, then drop the letters.",
+                    err=True,
+                )
     if failed:
         raise typer.Exit(1)
 

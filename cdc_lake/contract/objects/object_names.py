@@ -40,9 +40,8 @@ class ObjectName:
     @property
     def key(self) -> str:
         """`raw/<pipeline>/<topic>/[chain=<id>/][epoch=<n>/]partition=<p>/<topic>+<p>+<first>+<last>.<ext>`."""
-        epoch = f"epoch={self.epoch}/" if self.epoch else ""
         return (
-            f"{topic_prefix(self.pipeline, self.topic)}{_chain_folder(self.chain)}{epoch}partition={self.partition}/"
+            f"{partition_prefix(self.pipeline, self.topic, self.partition, self.epoch, self.chain)}"
             f"{self.topic}+{self.partition}+{self.first:0{_DIGITS}d}+{self.last:0{_DIGITS}d}.{self.extension}"
         )
 
@@ -89,6 +88,24 @@ def topic_prefix(pipeline: str, topic: str) -> str:
 def manifest_prefix(pipeline: str, topic: str, chain: str = "") -> str:
     """Return the prefix of a chain's manifests; the first chain's prefix contains those of all later chains."""
     return f"{topic_prefix(pipeline, topic)}_manifests/{_chain_folder(chain)}"
+
+
+def partition_prefix(pipeline: str, topic: str, partition: int, epoch: int = 0, chain: str = "") -> str:
+    """Return the prefix of the raw objects of one partition of a topic, in one epoch and chain."""
+    generation = f"{_chain_folder(chain)}{f'epoch={epoch}/' if epoch else ''}"
+    return f"{topic_prefix(pipeline, topic)}{generation}partition={partition}/"
+
+
+def objects_from(pipeline: str, topic: str, partition: int, first: int, epoch: int = 0, chain: str = "") -> str:
+    """Return a text that sorts before the keys of a partition's objects from offset `first` on, and after others."""
+    return f"{partition_prefix(pipeline, topic, partition, epoch, chain)}{topic}+{partition}+{first:0{_DIGITS}d}"
+
+
+def refined_prefix(pipeline: str, dataset: str | None = None, build: str | None = None) -> str:
+    """Return the prefix of one build of a refined table, of all its builds, or of all refined tables of a pipeline."""
+    parts = (("dataset", dataset), ("build", build))
+    base = f"refined/{require_safe(pipeline, 'pipeline')}/"
+    return base + "".join(f"{require_safe(part, what)}/" for what, part in parts if part is not None)
 
 
 def manifest_key(pipeline: str, topic: str, number: int, chain: str = "") -> str:
@@ -180,6 +197,11 @@ def resnapshot_lease_key(pipeline: str) -> str:
 def continuous_lease_key(pipeline: str) -> str:
     """Return the key of the lease of the process that runs a pipeline continuously."""
     return f"leases/{require_safe(pipeline, 'pipeline')}/_continuous/pipeline.json"
+
+
+def dataset_lease_key(pipeline: str, name: str) -> str:
+    """Return the key of the lease that excludes concurrent builds of a refined table."""
+    return f"leases/{require_safe(pipeline, 'pipeline')}/_dataset/{require_safe(name, 'dataset')}.json"
 
 
 def landing_lease_key(pipeline: str, topic: str) -> str:

@@ -1,4 +1,6 @@
-"""Raw objects: as JSON lines, each of which is one record's value, or as Avro (avro_container.py)."""
+"""Raw objects: as JSON lines, each of which is one record's value, as Avro (avro_container.py), or as Parquet
+(parquet_file.py).
+"""
 
 from __future__ import annotations
 
@@ -6,13 +8,14 @@ import hashlib
 from collections.abc import Iterator
 
 from cdc_lake.contract.errors import ObjectDamagedError
-from cdc_lake.contract.objects import avro_container
+from cdc_lake.contract.objects import avro_container, parquet_file
 from cdc_lake.contract.objects.manifest import LandedObject, SinkPart
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.sinks import sink_lines
 
 EXTENSION = "json"
 _REBUILD = "rebuild the pipeline with `cdc-lake reset PIPELINE`"
+_ADVICE = f"Nothing was applied. Restore the object from a backup, or {_REBUILD}."
 
 
 def rejection_reason(value: bytes | None, largest: int) -> str | None:
@@ -36,33 +39,44 @@ def records(store: ObjectStore, item: LandedObject) -> Iterator[tuple[int, bytes
 
     Raises ObjectDamagedError if the object is missing, or differs from its manifest in any byte.
     """
-    stored = store.get(item.key)
-    advice = f"Nothing was applied. Restore the object from a backup, or {_REBUILD}."
-    if stored is None:
-        raise ObjectDamagedError(
-            f"Cannot read raw object {item.key}: it is missing, though its manifest lists it. {advice}"
-        )
+    found = body(store, item)
     if item.sink is not None:
-        return zip(item.offsets(), _sink_values(stored.body, item, item.sink), strict=True)
-    body = stored.body
-    if len(body) != item.bytes:
-        raise ObjectDamagedError(
-            f"Cannot read raw object {item.key}: it has {len(body)} bytes, but its manifest lists {item.bytes}. "
-            f"{advice}"
-        )
-    if hashlib.sha256(body).hexdigest() != item.sha256:
-        raise ObjectDamagedError(
-            f"Cannot read raw object {item.key}: its SHA-256 differs from the one in its manifest. {advice}"
-        )
+        return zip(item.offsets(), _sink_values(found, item, item.sink), strict=True)
     if item.key.endswith(f".{avro_container.EXTENSION}"):
-        return zip(item.offsets(), avro_container.values(body), strict=True)
-    lines = body.split(b"\n")
+        return zip(item.offsets(), avro_container.values(found), strict=True)
+    if item.key.endswith(f".{parquet_file.EXTENSION}"):
+        return zip(item.offsets(), parquet_file.values(found), strict=True)
+    lines = found.split(b"\n")
     if lines.pop() != b"" or len(lines) != item.records:
         raise ObjectDamagedError(
             f"Cannot read raw object {item.key}: it contains {len(lines)} records, but its manifest lists "
-            f"{item.records}. {advice}"
+            f"{item.records}. {_ADVICE}"
         )
     return zip(item.offsets(), lines, strict=True)
+
+
+def body(store: ObjectStore, item: LandedObject) -> bytes:
+    """Return the body of an object of a manifest. Raises ObjectDamagedError as records() does.
+
+    The body of a sink connector's object is not compared: the connector may have rewritten it.
+    """
+    stored = store.get(item.key)
+    if stored is None:
+        raise ObjectDamagedError(
+            f"Cannot read raw object {item.key}: it is missing, though its manifest lists it. {_ADVICE}"
+        )
+    if item.sink is not None:
+        return stored.body
+    if len(stored.body) != item.bytes:
+        raise ObjectDamagedError(
+            f"Cannot read raw object {item.key}: it has {len(stored.body)} bytes, but its manifest lists {item.bytes}. "
+            f"{_ADVICE}"
+        )
+    if hashlib.sha256(stored.body).hexdigest() != item.sha256:
+        raise ObjectDamagedError(
+            f"Cannot read raw object {item.key}: its SHA-256 differs from the one in its manifest. {_ADVICE}"
+        )
+    return stored.body
 
 
 def _sink_values(body: bytes, item: LandedObject, part: SinkPart) -> list[bytes]:

@@ -117,6 +117,27 @@ def _promotable(old: str, new: str) -> bool:
     return other in _HUDI_PROMOTIONS.get(one, ())
 
 
+def require_one_parquet_type(old: TableSchema, seen: TableSchema, pipeline: str) -> None:
+    """Raise SchemaChangeError if a column's type changes so that one table cannot read older and newer Parquet objects.
+
+    Readers convert integers to larger ones and decimals to ones with more digits before the point. A new snapshot does
+    not help: the older objects stay in the table.
+    """
+    held = dict(old.lake_columns())
+    for column in seen.columns:
+        kind = held.get(column.name.lower(), column.lake_type)
+        decimal = kind.startswith("decimal") and column.lake_type.startswith("decimal")
+        same_scale = column_types.arguments(kind)[1:] == column_types.arguments(column.lake_type)[1:]
+        longer = decimal and same_scale and _promotable(kind, column.lake_type)
+        readable = longer or (kind, column.lake_type) == ("int", "bigint")
+        if kind != column.lake_type and not readable:
+            raise SchemaChangeError(
+                f"Cannot change the type of column {column.name} of {seen.table}: it is {kind} in the landed Parquet "
+                f"objects, and a table that reads them cannot also have {column.lake_type}. Nothing was changed. "
+                f"Rename the column at the source, or rebuild the pipeline with `cdc-lake reset {pipeline}`."
+            )
+
+
 def schema_change_error(pipeline: str, table: str, faults: Sequence[str]) -> SchemaChangeError:
     """Return the error for changes that only a new snapshot can apply."""
     return SchemaChangeError(

@@ -37,19 +37,21 @@ def decode(
     versions: TableSchema | Sequence[TableSchema],
     rules: ValueRules = STRICT,
     epochs: Iterable[int] | None = None,
+    carried: Sequence[str] = (),
 ) -> DataFrame:
     """Decode raw records into rows of the lake table: its columns, RECORD_COLUMNS, REASON and UNAVAILABLE.
 
     REASON is NULL for a readable record. UNAVAILABLE lists the columns whose value PostgreSQL left out
     (left_out_values.py). `versions` are the schema versions, oldest first; the rows have the columns of the last one.
-    `epochs` are the epochs of the records, if the caller knows them.
+    `epochs` are the epochs of the records, if the caller knows them. `carried` are columns of `records` to keep.
     """
     known = [versions] if isinstance(versions, TableSchema) else versions
     newest = known[-1]
     read = record_layouts(known, epochs)
     if len(read) == 1:
-        return _decode(records, read[0], newest, rules)
-    return reduce(DataFrame.unionByName, (_decode(records.where(_epochs(each)), each, newest, rules) for each in read))
+        return _decode(records, read[0], newest, rules, carried)
+    parts = (_decode(records.where(_epochs(each)), each, newest, rules, carried) for each in read)
+    return reduce(DataFrame.unionByName, parts)
 
 
 def _epochs(layout: RecordLayout) -> SparkColumn:
@@ -57,7 +59,9 @@ def _epochs(layout: RecordLayout) -> SparkColumn:
     return (epoch >= layout.first) & (F.lit(True) if layout.end is None else epoch < layout.end)
 
 
-def _decode(records: DataFrame, layout: RecordLayout, schema: TableSchema, rules: ValueRules) -> DataFrame:
+def _decode(
+    records: DataFrame, layout: RecordLayout, schema: TableSchema, rules: ValueRules, carried: Sequence[str]
+) -> DataFrame:
     fields = [*dict.fromkeys(field.name for column in layout.columns for field in column.fields), *EVENT_FIELDS]
     # Every field as text first: Spark's typed parsing would silently turn invalid values into NULL.
     text = records.withColumn("_text", F.col("value").cast("string"))
@@ -68,6 +72,7 @@ def _decode(records: DataFrame, layout: RecordLayout, schema: TableSchema, rules
     events = [(name, kind, debezium_types.exact_cast(_field_text(name), kind)) for name, kind in EVENT_FIELDS.items()]
     return parsed.select(
         *(F.col(name.removeprefix("__")).alias(name) for name in RECORD_COLUMNS),
+        *carried,
         *(value.typed.alias(value.name) for value in values),
         *(value.alias(name.lower()) for name, _, value in events),
         F.expr(order_sql("epoch", "_fields.`__snapshot`", "_fields.`__op`", "cast(_fields.`__lsn` AS BIGINT)")).alias(

@@ -17,7 +17,7 @@ def write(
     store: ObjectStore, pipeline: str, topic: str, epoch: int, batch: pa.RecordBatch, row: int, reason: str
 ) -> DeadLetter:
     """Store the value of a record of a batch (see RawWriter), and return its dead letter."""
-    record = {name: batch.column(name)[row].as_py() for name in batch.schema.names}
+    record = {name: batch.column(name)[row].as_py() for name in ("partition", "offset", "value", "key", "headers")}
     letter = DeadLetter.of(
         topic,
         record["partition"],

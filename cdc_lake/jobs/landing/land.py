@@ -21,14 +21,16 @@ from cdc_lake.contract.objects import dead_letters
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import LandedObject, LastRecord, Manifest, Span
 from cdc_lake.contract.objects.store import S3Location
+from cdc_lake.contract.schema import captured_schema
 from cdc_lake.contract.secret_fields import OpenSettings
 from cdc_lake.contract.source.schema_registry import RegistryLocation
 from cdc_lake.contract.table import lease
 from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.jobs.executor_errors import contract_errors
-from cdc_lake.jobs.landing import dead_letter_writer, kafka_options
+from cdc_lake.jobs.landing import dead_letter_writer, kafka_options, typed_rows, unlisted
 from cdc_lake.jobs.landing.raw_formats import LandingFormat
 from cdc_lake.jobs.landing.raw_writer import WRITTEN_SCHEMA, RawWriter, SeenRecord
+from cdc_lake.jobs.landing.typed_rows import TypedLanding
 
 MAX_ATTEMPTS = 5
 
@@ -65,6 +67,8 @@ class LandSpec:
     landing: LandingFormat = "json"
     registry: RegistryLocation | None = None
     """The registry of a topic in Avro; None for one in JSON."""
+    typed: TypedLanding | None = None
+    """How to decode records for Parquet objects; None for other objects, which contain the records' values."""
     claim: lease.Claim | None = None
     attempt: str = field(default_factory=lambda: str(uuid.uuid4()))
 
@@ -187,7 +191,11 @@ def run(spark: SparkSession, spec: LandSpec) -> LandReport:
     """Land the records between the end of the chain and `spec.ends`, with Spark. Raises what land() raises."""
 
     def write(writer: RawWriter, ranges: Mapping[int, tuple[int, int]]) -> list[tuple[str, str]]:
-        rows = _read(spark, spec, ranges).mapInArrow(writer, WRITTEN_SCHEMA).collect()
+        records = _read(spark, spec, ranges)
+        if spec.typed is not None:
+            versions = captured_schema.require_versions(spec.location.store(), spec.pipeline, spec.typed.source_table)
+            records = typed_rows.typed(records, versions, spec.typed, spec.epoch, spec.record_bytes, spec.registry)
+        rows = records.mapInArrow(writer, WRITTEN_SCHEMA).collect()
         return [(row.kind, row.json) for row in rows]
 
     return land(spec, write)
@@ -202,6 +210,8 @@ def land(spec: LandSpec, write: WriteRecords) -> LandReport:
     started = time.monotonic()
     store = spec.location.store()
     chain = Chain(store, spec.pipeline, spec.topic, spec.chain)
+    if spec.typed is not None and spec.claim is not None:
+        _delete_unlisted(chain, spec, spec.claim)
     for race in range(MAX_ATTEMPTS):
         head = chain.head()
         spans = pending(head, spec)
@@ -224,6 +234,29 @@ def land(spec: LandSpec, write: WriteRecords) -> LandReport:
         seconds = time.monotonic() - started
         return LandReport(manifest.number, manifest.records, len(objects), manifest.size, len(letters), seconds)
     raise AssertionError("unreachable: the last race raises")
+
+
+def _delete_unlisted(chain: Chain, spec: LandSpec, claim: lease.Claim) -> None:
+    """Delete objects that no manifest lists: a catalog's table reads every object below its prefix.
+
+    Raises what pending() and commit() raise.
+    """
+
+    def fence(head: Manifest | None) -> None:
+        empty = (span.model_copy(update={"next": span.first}) for span in pending(head, spec))
+        commit(chain, spec, head, tuple(empty), ())
+
+    for race in range(MAX_ATTEMPTS):
+        head = chain.head()
+        pending(head, spec)  # nothing is deleted or appended for a topic that cannot be landed
+        lease.check(chain.store, claim)
+        try:
+            unlisted.delete(chain, spec.ends, head, fence)
+        except RaceLostError:
+            if race + 1 == MAX_ATTEMPTS:
+                raise
+            continue
+        return
 
 
 def commit(
@@ -274,7 +307,8 @@ def _write(
         spec.chain,
         {span.partition: span.first for span in spans},
         spec.landing,
-        spec.registry,
+        None if spec.landing == "parquet" else spec.registry,
+        None if spec.typed is None else spec.typed.compression,
     )
     starts = {span.partition: read_from(spec, span) for span in spans}
     rows = list(write(writer, {span.partition: (starts[span.partition], span.next) for span in spans}))

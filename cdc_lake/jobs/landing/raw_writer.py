@@ -14,6 +14,7 @@ from cdc_lake.contract.errors import ObjectConflictError
 from cdc_lake.contract.objects.conditional_put import put_or_get
 from cdc_lake.contract.objects.manifest import LandedObject, LastRecord
 from cdc_lake.contract.objects.object_names import ObjectName
+from cdc_lake.contract.objects.parquet_file import Compression
 from cdc_lake.contract.objects.store import ObjectStore, S3Location
 from cdc_lake.contract.source.schema_registry import RegistryLocation
 from cdc_lake.contract.source.topic_records import fingerprint
@@ -46,6 +47,7 @@ class _Pending:
 class RawWriter:
     """A function for mapInArrow: record batches (partition, offset, value, key, headers) to rows of WRITTEN_SCHEMA.
 
+    For Parquet objects the batches also have the columns of typed_rows.typed().
     Each row is a LandedObject, a DeadLetter whose value is already stored, or a SeenRecord, as JSON. Records before a
     partition's offset in `firsts` are already landed: they are only reported. Raises TooManyDeadLettersError for more
     than `dead_letter_limit` dead letters.
@@ -64,6 +66,7 @@ class RawWriter:
     firsts: Mapping[int, int] = field(default_factory=dict)
     landing: LandingFormat = "json"
     registry: RegistryLocation | None = None
+    compression: Compression | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write all records; yield one row for each object, dead letter and record to compare."""
@@ -76,18 +79,18 @@ class RawWriter:
     def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, str]]:
         store = self.location.store()
         schemas = None if self.registry is None else self.registry.schemas()
-        formats = RecordFormat(schemas, self.landing, self.record_bytes)
+        formats = RecordFormat(schemas, self.landing, self.record_bytes, self.compression)
         pending = _Pending()
         newest: dict[tuple[str, int], tuple[int, bytes | None]] = {}
         refused = 0
         for batch in batches:
             columns = (batch.column(name).to_pylist() for name in ("partition", "offset", "value"))
-            for row, (partition, offset, value) in enumerate(zip(*columns, strict=True)):
+            rows = zip(*columns, formats.records(batch), strict=True)
+            for row, (partition, offset, value, record) in enumerate(rows):
                 if offset < self.firsts.get(partition, 0):
                     newest["before", partition] = offset, value
                     continue
                 newest["last", partition] = offset, value
-                record = formats.convert(value)
                 if isinstance(record, Rejected):
                     reason = record.reason
                     refused += 1

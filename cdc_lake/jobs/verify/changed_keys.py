@@ -18,9 +18,17 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
-from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import Manifest
-from cdc_lake.jobs.verify.compared_rows import DELETED, ORDER, SEEN, key_names, lake_rows, names, raw_rows
+from cdc_lake.jobs.verify.compared_rows import (
+    DELETED,
+    ORDER,
+    SEEN,
+    key_names,
+    lake_rows,
+    manifests_up_to,
+    names,
+    raw_rows,
+)
 from cdc_lake.jobs.verify.matching import CASE, fingerprint
 from cdc_lake.jobs.verify.spec import LakeState, VerifySpec
 
@@ -32,17 +40,7 @@ JUDGE = "judge"
 
 def manifests_after(spec: VerifySpec, base: LakeState | None) -> list[Manifest]:
     """Return the manifests that the compared state has applied, and `base` has not."""
-    last = spec.lake.manifest if spec.lake else 0
-    first = base.manifest if base else 0
-    if first >= last:
-        return []
-    chain = Chain(spec.location.store(), spec.pipeline, spec.topic)
-    found = []
-    for manifest in chain.since(first):
-        found.append(manifest)
-        if manifest.number == last:
-            break
-    return found
+    return [] if spec.lake is None else manifests_up_to(spec, spec.lake, base.manifest if base else 0)
 
 
 def fold_events(spark: SparkSession, spec: VerifySpec, keys: DataFrame, base: LakeState | None) -> DataFrame:

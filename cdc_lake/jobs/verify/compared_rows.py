@@ -15,11 +15,12 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
+from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import Manifest
 from cdc_lake.contract.schema.captured_schema import Column, TableSchema
 from cdc_lake.contract.source.schema_registry import RegistryLocation, readable_or_bytes
 from cdc_lake.contract.table.event_order import ORDER_COLUMN
-from cdc_lake.jobs.apply import left_out_values, raw_reader, schema_migration
+from cdc_lake.jobs.apply import left_out_values, raw_reader, schema_migration, typed_reader
 from cdc_lake.jobs.apply.decode import REASON, decode
 from cdc_lake.jobs.landing import kafka_options
 from cdc_lake.jobs.verify import source_values
@@ -108,7 +109,22 @@ def lake_rows(spark: SparkSession, spec: VerifySpec, state: LakeState | None, *,
 
 
 def _stored(spark: SparkSession, spec: VerifySpec, state: LakeState) -> DataFrame:
+    if spec.boundary is not None:
+        manifests = manifests_up_to(spec, state)
+        return typed_reader.latest_rows(spark, spec.location, manifests, spec.versions, spec.boundary)
     return spark.read.format("hudi").option("as.of.instant", state.instant).load(spec.uri)
+
+
+def manifests_up_to(spec: VerifySpec, state: LakeState, first: int = 0) -> list[Manifest]:
+    """Return the manifests after `first` that a state has applied, oldest first."""
+    if first >= state.manifest:
+        return []
+    found = []
+    for manifest in Chain(spec.location.store(), spec.pipeline, spec.topic).since(first):
+        found.append(manifest)
+        if manifest.number == state.manifest:
+            break
+    return found
 
 
 def raw_rows(

@@ -41,7 +41,10 @@ class SourceTable:
 
 @dataclass(frozen=True)
 class LakeState:
-    """The Hudi table as of a commit: it has applied the manifests up to and including `manifest`."""
+    """The table as of a commit: it has applied the manifests up to and including `manifest`.
+
+    A Parquet target has no commits: `instant` names the manifest.
+    """
 
     instant: str
     manifest: int
@@ -70,6 +73,7 @@ class VerifySpec:
     `lake` is the compared state, None for a table without a commit. With `later`, the keys of these records are
     pending: the lake has not applied them. Without it, `lake` covers the point, and keys that changed after the point
     are compared by the raw events since `base`, a state from before the point (None: since the first manifest).
+    `boundary` is that of a Parquet target's view (contract/table/latest_rows.py), None for a Hudi table.
     `versions` are the captured schemas, oldest first; the last one is the table's. `values` are the table's rules for
     values that the lake's types do not have. `limit` is the maximum number of listed differences.
     """
@@ -86,6 +90,7 @@ class VerifySpec:
     later: KafkaRange | None = None
     values: ValueRules = STRICT
     limit: int = 20
+    boundary: str | None = None
 
     @property
     def schema(self) -> TableSchema:

@@ -135,7 +135,7 @@ def definitions(table: TableFlow, columns: Sequence[tuple[str, str]], uri: str) 
         columns=[GlueColumn(name, kind) for name, kind in columns if name not in keys],
         partition_keys=[GlueColumn(name, kinds[name]) for name in keys],
     )
-    return merge_on_read(hudi) if table.target.table_type == "mor" else (hudi,)
+    return merge_on_read(hudi) if table.is_merge_on_read else (hudi,)
 
 
 def _partitions(table: TableFlow, bucket: ObjectStore) -> Iterator[str]:

@@ -34,7 +34,7 @@ def build(flow: Flow, file: str, checks: Sequence[dg.AssetCheckKey] = ()) -> dg.
 
     @dg.asset(
         key=flow.key("dashboard", name),
-        deps=[flow.key("dataset", PurePath(dataset).stem) for dataset in flow.spec.datasets],
+        deps=[flow.key("dataset", dataset.name) for dataset in flow.spec.datasets],
         description=f"{declared.spec.title}: an HTML page, or a QuickSight dashboard on AWS, declared in {file}.",
         kinds={"dashboard"},
         group_name=flow.name,

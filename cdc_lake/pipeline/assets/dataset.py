@@ -1,10 +1,12 @@
-"""The dataset stage: a view in the catalog for each SQL file of the pipeline, for Athena and QuickSight."""
+"""The dataset stage: a view in the catalog for each SQL file of the pipeline, for Athena and QuickSight.
+
+A refined table is such a view over a table that its builds write (refined_table.py).
+"""
 
 import hashlib
 import os
 from collections.abc import Sequence
 from decimal import Decimal
-from pathlib import PurePath
 
 import dagster as dg
 import sqlglot
@@ -14,12 +16,18 @@ from sqlglot.errors import SqlglotError
 from cdc_lake.contract import failpoints
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects import object_names, stage_state
+from cdc_lake.contract.objects.parquet_file import OWN_COLUMNS
+from cdc_lake.contract.objects.store import ObjectStore as Bucket
+from cdc_lake.contract.table import lease
+from cdc_lake.contract.table.event_order import ORDER_COLUMN
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import column_lineage, standard_metadata
+from cdc_lake.pipeline.assets.refined_table import RefinedTable
 from cdc_lake.pipeline.automation import dataset_refresh
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import upstream_checks
-from cdc_lake.pipeline.naming import Flow
+from cdc_lake.pipeline.naming import Flow, TableFlow
+from cdc_lake.pipeline.spec import DatasetSpec
 from resources.athena import Athena, QueryResult
 from resources.glue.catalog import GlueCatalog, TableDefinition
 from resources.object_store import ObjectStore
@@ -27,20 +35,21 @@ from resources.object_store import ObjectStore
 _NUMERIC = ("decimal", "double", "real", "float")
 
 
-def build(flow: Flow, file: str, required: Sequence[dg.AssetCheckKey] = ()) -> dg.AssetsDefinition:
+def build(flow: Flow, dataset: DatasetSpec, required: Sequence[dg.AssetCheckKey] = ()) -> dg.AssetsDefinition:
     """Return the dataset asset of one SQL file; it is not built while a `required` check fails."""
-    name = PurePath(file).stem
+    name, file = dataset.name, dataset.sql
     catalog = flow.catalog
     sql = flow.sql(file, "datasets")
     require_readable(flow, file, sql, os.environ.get("CDC_LAKE_PROFILE", "local"))
-    version = hashlib.sha256(sql.encode()).hexdigest()[:12]
+    version = hashlib.sha256(repr((sql, dataset.partition_by) if dataset.table else sql).encode()).hexdigest()[:12]
+    what = "Refined table, in Snappy Parquet, behind the view" if dataset.table else "View"
 
     @dg.asset(
         key=flow.key("dataset", name),
         deps=[table.key("lake") for table in flow.tables],
         # The SQL is in the description because Dagster's UI truncates it in the metadata table.
-        description=f"View {catalog}.{name}, defined in {file}.\n\n```sql\n{sql}\n```",
-        kinds={"athena", "sql", "view"},
+        description=f"{what} {catalog}.{name}, defined in {file}.\n\n```sql\n{sql}\n```",
+        kinds={"athena", "sql", "parquet" if dataset.table else "view"},
         group_name=flow.name,
         owners=flow.spec.owners,
         tags=flow.tags("dataset"),
@@ -61,22 +70,19 @@ def build(flow: Flow, file: str, required: Sequence[dg.AssetCheckKey] = ()) -> d
             (name, definition and (definition.columns, definition.partition_keys))
             for name, definition in tables.items()
         ]
-        made_of = hashlib.sha256(repr((sql, bound_to)).encode()).hexdigest()[:12]
-        state_key = object_names.stage_state_key(flow.name, "dataset", name)
-        stored = stage_state.read(bucket, state_key).get("made_of")
-        current = stored == made_of and glue.get_table(catalog, name) is not None
-        if not current:
-            failpoints.reached("dataset.before_view")
-            athena.execute(f'CREATE OR REPLACE VIEW "{catalog}"."{name}" AS {sql}')
-            failpoints.reached("dataset.after_view")
-            stage_state.write(bucket, state_key, {"made_of": made_of})
+        if dataset.table:
+            refined = RefinedTable(flow, dataset, sql, athena, glue, bucket, store.bucket)
+            made_of = _digest((sql, dataset.partition_by, bound_to, commits))
+            changes = _refine(refined, made_of, f"dagster run {context.run.run_id}")
+        else:
+            made_of = _digest((sql, bound_to))
+            changes = _create_view(flow, name, sql, made_of, athena, glue, bucket)
         columns = _columns(athena, catalog, name)
         found = totals(athena, catalog, name, columns)
-        # From the catalog, without a query; the table's view has the same columns, except one that it leaves out.
         upstream = {
-            relation: (table.key("lake"), _names(tables[table.name]))
+            relation: (table.key("lake"), names)
             for table in flow.tables
-            for relation in (table.catalog_table, table.view)
+            for relation, names in _relations(table, tables[table.name]).items()
         }
         return dg.MaterializeResult(
             metadata={
@@ -86,7 +92,7 @@ def build(flow: Flow, file: str, required: Sequence[dg.AssetCheckKey] = ()) -> d
                 "sql_version": version,
                 "made_of": made_of,
                 dataset_refresh.COMMITS: dg.MetadataValue.json(commits),
-                "changes": standard_metadata.UNCHANGED if current else f"view {catalog}.{name} created",
+                **standard_metadata.values(changes),
                 **{
                     f"total_{column}": float(value or 0)
                     for (column, _), value in zip(found.columns[1:], found.rows[0][1:], strict=True)
@@ -98,18 +104,69 @@ def build(flow: Flow, file: str, required: Sequence[dg.AssetCheckKey] = ()) -> d
     return dataset_asset
 
 
-def require_readable(flow: Flow, file: str, sql: str, profile: str) -> None:
-    """Raise ContractError if a dataset names a merge-on-read table in a way that its engine cannot read.
+def _digest(parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
 
-    The catalog has `<table>_ro` and `<table>_rt`. Trino, the engine of the local profile, reads both alike, so that
-    `<table>_rt` would silently lack the changes in log files.
+
+def _create_view(
+    flow: Flow, name: str, sql: str, made_of: str, athena: Athena, glue: GlueCatalog, bucket: Bucket
+) -> dict[str, str | int | float]:
+    """Create the view unless it is current; return what changed."""
+    state_key = object_names.stage_state_key(flow.name, "dataset", name)
+    stored = stage_state.read(bucket, state_key).get("made_of")
+    if stored == made_of and glue.get_table(flow.catalog, name) is not None:
+        return {"changes": standard_metadata.UNCHANGED}
+    failpoints.reached("dataset.before_view")
+    athena.execute(f'CREATE OR REPLACE VIEW "{flow.catalog}"."{name}" AS {sql}')
+    failpoints.reached("dataset.after_view")
+    stage_state.write(bucket, state_key, {"made_of": made_of})
+    return {"changes": f"view {flow.catalog}.{name} created"}
+
+
+def _refine(refined: RefinedTable, made_of: str, owner: str) -> dict[str, str | int | float]:
+    """Build the refined table unless it is current, and delete earlier builds; return what changed."""
+    pipeline, name = refined.flow.name, refined.dataset.name
+    state_key = object_names.stage_state_key(pipeline, "dataset", name)
+    with lease.held(refined.store, object_names.dataset_lease_key(pipeline, name), owner):
+        stored = stage_state.read(refined.store, state_key)
+        current = str(stored.get("build", ""))
+        view = refined.glue.get_table(refined.flow.catalog, name)
+        changes: dict[str, str | int | float] = {"changes": standard_metadata.UNCHANGED}
+        if stored.get("made_of") != made_of or view is None or not refined.exists(current):
+            done = refined.build()
+            current = done.id
+            changes = {
+                "changes": f"build {done.id}: {done.partitions} partitions by {done.statements} statements"
+                if done.partitions
+                else f"build {done.id}",
+                "partitions": done.partitions,
+            }
+        seen = refined.delete_earlier(current, stored.get("seen", {}))
+        stage_state.write(refined.store, state_key, {"made_of": made_of, "build": current, "seen": seen})
+    return changes
+
+
+def require_readable(flow: Flow, file: str, sql: str, profile: str) -> None:
+    """Raise ContractError if a dataset names a table that the catalog does not have, or that its engine cannot read.
+
+    A Parquet target has `<table>_raw` and `<table>_latest`. Of a merge-on-read table, the catalog has `<table>_ro` and
+    `<table>_rt`. Trino, the engine of the local profile, reads both alike, so that `<table>_rt` would silently lack the
+    changes in log files.
     """
     try:
-        named = {table.name.lower() for table in sqlglot.parse_one(sql, dialect="athena").find_all(exp.Table)}
+        tables = list(sqlglot.parse_one(sql, dialect="athena").find_all(exp.Table))
     except SqlglotError:
         return  # Athena reports its errors when the view is created
+    named = {table.name.lower() for table in tables}
+    own = {table.name.lower() for table in tables if table.db.lower() in {"", flow.catalog}}
     for table in flow.tables:
-        if table.target.table_type != "mor":
+        if not table.is_hudi and (wrong := own & {table.name, f"{table.name}_current"}):
+            raise ContractError(
+                f"{flow.folder / 'defs.yaml'} is not valid: datasets: {file}: target {table.target.name} has format: "
+                f"parquet, and no table {min(wrong)}. Use {table.view}, which has the newest rows, or "
+                f"{table.catalog_table} with all changes."
+            )
+        if not table.is_merge_on_read:
             continue
         merged = f"{table.name}_rt"
         problem = ""
@@ -140,8 +197,16 @@ def exact(value: object) -> Decimal:
     return Decimal(str(value or 0))
 
 
-def _names(table: TableDefinition | None) -> list[str]:
-    return [] if table is None else [column.name for column in (*table.columns, *table.partition_keys)]
+def _relations(table: TableFlow, definition: TableDefinition | None) -> dict[str, list[str]]:
+    """Return the columns of the table and its view, from the catalog; none for a table that does not exist yet.
+
+    The view has the table's columns, except one that it leaves out.
+    """
+    if definition is None:
+        return {table.catalog_table: [], table.view: []}
+    names = [column.name for column in (*definition.columns, *definition.partition_keys)]
+    shown = names if table.is_hudi else [*(name for name in names if name not in OWN_COLUMNS), ORDER_COLUMN]
+    return {table.catalog_table: names, table.view: shown}
 
 
 def _columns(athena: Athena, catalog: str, name: str) -> list[tuple[str, str]]:

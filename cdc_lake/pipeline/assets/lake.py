@@ -1,7 +1,11 @@
-"""The lake stage: apply landed records to the Hudi table, and register table and view in the catalog."""
+"""The lake stage: apply landed records to the Hudi table, and register table and view in the catalog.
+
+A Parquet target only registers them: assets/parquet_lake.py.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import dagster as dg
 
@@ -9,13 +13,15 @@ from cdc_lake.contract import failpoints
 from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.contract.table.timeline import Commit
 from cdc_lake.pipeline import table_progress
-from cdc_lake.pipeline.assets import catalog_tables, parallel_tables, standard_metadata
+from cdc_lake.pipeline.assets import catalog_tables, parallel_tables, parquet_lake, standard_metadata
 from cdc_lake.pipeline.assets.job_metadata import JobRuns
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.naming import SPARK_POOL, SourcePostgres, TableFlow
 from cdc_lake.pipeline.operations import land_and_apply, snapshot_sweep
 from cdc_lake.pipeline.operations.land_and_apply import Applied
+from cdc_lake.pipeline.parquet_target import registering
+from cdc_lake.pipeline.parquet_target.registering import Registered
 from cdc_lake.pipeline.source_health import topic_state
 from resources.athena import Athena
 from resources.glue.catalog import GlueCatalog
@@ -33,15 +39,12 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
     @dg.asset(
         key=table.key("lake"),
         deps=[table.key("raw")],
-        description=(
-            f"Hudi table {catalog}.{table.name}: the newest state of each row of {table.source_table}, one row for "
-            f"each key. {_readers(table)}"
-        ),
-        kinds={"hudi", "pyspark", "s3"},
+        description=_description(table),
+        kinds={"hudi", "pyspark", "s3"} if table.is_hudi else parquet_lake.KINDS,
         group_name=flow.name,
         owners=flow.spec.owners,
         tags=table.tags("lake"),
-        pool=SPARK_POOL,
+        pool=SPARK_POOL if table.is_hudi else None,
         op_tags=tiers.FIRST,
         freshness_policy=flow.freshness_policy,
         metadata={"dagster/table_name": f"{catalog}.{table.catalog_table}"},
@@ -96,13 +99,26 @@ class LakeBatch:
     commit: Commit | None
     swept: int
 
+    @property
+    def worked(self) -> bool:
+        """Whether there was something to apply."""
+        return self.applied.report is not None or self.swept > 0
 
-def apply(table: TableFlow, systems: LakeSystems) -> LakeBatch:
+
+Batch: TypeAlias = LakeBatch | Registered
+"""What one call of apply() did, by the target's format."""
+
+
+def apply(table: TableFlow, systems: LakeSystems) -> Batch:
     """Apply the table's landed records, and register table and view in the catalog.
 
     Raises what the job, the capture of the schema and the catalog raise.
     """
     where, bucket = location(systems.store), location(systems.store).store()
+    if not table.is_hudi:
+        return registering.register(
+            table, systems.postgres, systems.kafka, systems.glue, systems.athena, where, systems.owner
+        )
     Epochs(bucket, table.pipeline.name).require_whole()
     spec = table.upsert_spec(where, owner=systems.owner)
     applied = land_and_apply.apply(table, systems.postgres, spec, systems.jobs.run)
@@ -125,8 +141,11 @@ def apply(table: TableFlow, systems: LakeSystems) -> LakeBatch:
     return LakeBatch(applied, commit, 0 if swept is None else swept.swept)
 
 
-def result(table: TableFlow, batches: Sequence[LakeBatch], systems: LakeSystems) -> dg.MaterializeResult[None]:
+def result(table: TableFlow, found: Sequence[Batch], systems: LakeSystems) -> dg.MaterializeResult[None]:
     """Return the metadata of batches, oldest first and at least one: their sums, and the state after the last one."""
+    if registered := [each for each in found if isinstance(each, Registered)]:
+        return parquet_lake.result(table, registered, systems.athena, systems.store.bucket)
+    batches = [each for each in found if isinstance(each, LakeBatch)]
     bucket, athena = location(systems.store).store(), systems.athena
     commit, schema = batches[-1].commit, batches[-1].applied.schema.schema
     reached = table_progress.applied_watermark(bucket, table, topic_state.now(systems.kafka, table, bucket), commit)
@@ -151,9 +170,18 @@ def result(table: TableFlow, batches: Sequence[LakeBatch], systems: LakeSystems)
     )
 
 
+def _description(table: TableFlow) -> str:
+    if not table.is_hudi:
+        return parquet_lake.description(table)
+    return (
+        f"Hudi table {table.database}.{table.name}: the newest state of each row of {table.source_table}, one row for "
+        f"each key. {_readers(table)}"
+    )
+
+
 def _readers(table: TableFlow) -> str:
     """Return which tables of the catalog to query."""
-    if table.target.table_type == "cow":
+    if not table.is_merge_on_read:
         return f"Query {table.database}.{table.view}, which leaves out the rows that are deleted at the source."
     return (
         f"Query {table.database}.{table.name}_rt for every commit, or {table.catalog_table} for the state of the last "

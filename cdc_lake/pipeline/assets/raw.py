@@ -12,12 +12,13 @@ from cdc_lake.pipeline.assets import parallel_tables, standard_metadata
 from cdc_lake.pipeline.assets.job_metadata import JobRuns, warm
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
-from cdc_lake.pipeline.naming import SPARK_POOL, TableFlow
+from cdc_lake.pipeline.naming import SPARK_POOL, SourcePostgres, TableFlow
 from cdc_lake.pipeline.operations import land_and_apply
 from cdc_lake.pipeline.operations.land_and_apply import Landed
 from cdc_lake.pipeline.source_health import stream_continuity
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
+from resources.postgres.resource import Postgres
 from resources.spark.job_interface import SparkJobs
 
 
@@ -29,7 +30,8 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         key=table.key("raw"),
         deps=[table.key("topic")],
         description=f"The records of {table.topic}, in objects that are named by offset and committed by manifests.",
-        kinds={"s3", "pyspark", *({"json"} if flow.spec.landing.format == "json" else ())},  # Dagster has none of Avro
+        # Dagster has no icon of Avro.
+        kinds={"s3", "pyspark", *({flow.spec.landing.format} & {"json", "parquet"})},
         group_name=flow.name,
         owners=flow.spec.owners,
         tags=table.tags("raw"),
@@ -38,13 +40,18 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         freshness_policy=flow.freshness_policy,
     )
     def raw_asset(
-        context: dg.AssetExecutionContext, kafka: Kafka, store: ObjectStore, spark: dg.ResourceParam[SparkJobs]
+        context: dg.AssetExecutionContext,
+        postgres: Postgres,
+        kafka: Kafka,
+        store: ObjectStore,
+        spark: dg.ResourceParam[SparkJobs],
     ) -> dg.MaterializeResult[None]:
         warm(context, table, spark)
 
         def work(each: TableFlow) -> dg.MaterializeResult[None]:
             jobs = JobRuns(spark)
-            landed = land(each, kafka, store, jobs, f"dagster run {context.run.run_id}")
+            source = flow.source_postgres(postgres)
+            landed = land(each, source, kafka, store, jobs, f"dagster run {context.run.run_id}")
             return result(each, [landed], store, jobs)
 
         return parallel_tables.materialise(context, table, "raw", flow.tables, work, spark)
@@ -52,11 +59,13 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
     return raw_asset
 
 
-def land(table: TableFlow, kafka: Kafka, store: ObjectStore, jobs: JobRuns, owner: str) -> Landed:
+def land(
+    table: TableFlow, postgres: SourcePostgres, kafka: Kafka, store: ObjectStore, jobs: JobRuns, owner: str
+) -> Landed:
     """Land the table's new records, if the stream has no gap. Raises what stream_continuity and the job raise."""
     where = location(store)
     stream_continuity.require_proven(table.pipeline, kafka, where.store())
-    return land_and_apply.land(table, kafka, where, jobs.run, owner)
+    return land_and_apply.land(table, postgres, kafka, where, jobs.run, owner)
 
 
 def result(

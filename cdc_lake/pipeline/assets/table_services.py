@@ -47,8 +47,8 @@ class Service:
     """Returns what a report says, as text and as metadata."""
 
     def tables(self, flow: Flow) -> list[TableFlow]:
-        """Return the tables of a pipeline that need the service."""
-        return [table for table in flow.lake_tables if self.needed(table)]
+        """Return the Hudi tables of a pipeline that need the service."""
+        return [table for table in flow.hudi_tables if self.needed(table)]
 
     def key(self, table: TableFlow) -> dg.AssetKey:
         """Return the key of its asset for a table: `[<pipeline>, maintenance, <table>_<target>_<service>]`."""
@@ -110,7 +110,7 @@ COMPACTION = Service(
     cron="47 * * * *",
     period="hourly",
     description="Merges log files into new base files, so that readers of only the base files also see the changes",
-    needed=lambda table: table.target.table_type == "mor",
+    needed=lambda table: table.is_merge_on_read,
     job=compact.run,
     spec=lambda table, where, owner: CompactSpec(table.upsert_spec(where, owner)),
     result=_compacted,

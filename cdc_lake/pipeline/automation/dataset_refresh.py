@@ -42,7 +42,7 @@ def build(
     seconds: int,
 ) -> dg.SensorDefinition:
     """Return the sensor of a pipeline's datasets and dashboards, which builds none while one of its checks fails."""
-    datasets = {flow.key("dataset", PurePath(file).stem) for file in flow.spec.datasets}
+    datasets = {flow.key("dataset", dataset.name) for dataset in flow.spec.datasets}
 
     @dg.sensor(
         name=f"{flow.name}_refresh",

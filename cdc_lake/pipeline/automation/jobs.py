@@ -71,7 +71,7 @@ class Jobs:
         lake = [table.key("lake") for table in flow.lake_tables]
         raw = [table.key("raw") for table in flow.tables]
         topic = [table.key("topic") for table in flow.tables]
-        datasets = [flow.key("dataset", PurePath(file).stem) for file in flow.spec.datasets]
+        datasets = [flow.key("dataset", dataset.name) for dataset in flow.spec.datasets]
         dashboards = [flow.key("dashboard", PurePath(file).stem) for file in flow.spec.dashboards]
         stages = [*source, *topic, *raw, *lake, *datasets, *dashboards]
         self.all = self._job("", "All stages, with their light checks.", stages, light)

@@ -6,15 +6,15 @@ from collections.abc import Iterable
 import dagster as dg
 
 from cdc_lake.contract.errors import ContractError, EpochUnopenedError, ForeignObjectError, TopicRecreatedError
-from cdc_lake.contract.table import timeline
 from cdc_lake.jobs.adoption.listing import Sink
 from cdc_lake.jobs.apply import upsert
-from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline import lake_commit, table_progress
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.automation.run_requests import Pending
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.operations import landing_modes
+from cdc_lake.pipeline.parquet_target import registering
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 
@@ -55,13 +55,15 @@ def _pending_apply(table: TableFlow, store: ObjectStore, owner: str) -> Pending:
     where = location(store)
     spec = table.upsert_spec(where, owner=owner)
     bucket = where.store()
-    commit = timeline.last_commit(bucket, table.lake_prefix)
+    commit = lake_commit.newest(bucket, table)
     new = upsert.new_manifests(bucket, spec, commit)
     if new:
         return f"apply:{_applied(table)}:{new[-1].topic_id}:manifests-{new[0].number}-{new[-1].number}"
     version = upsert.new_version(bucket, spec, commit)
     if version is not None:
         return f"apply:{_applied(table)}:schema-{version}"
+    if not table.is_hudi and (boundary := registering.pending_boundary(bucket, table)) is not None:
+        return f"apply:{_applied(table)}:snapshot-{boundary}"
     return dg.SkipReason("everything that is landed is applied")
 
 
@@ -80,7 +82,7 @@ def _applied(table: TableFlow) -> str:
 
 
 def _pending_report(table: TableFlow, store: ObjectStore, instance: dg.DagsterInstance) -> Pending:
-    commit = timeline.last_commit(location(store).store(), table.lake_prefix)
+    commit = lake_commit.newest(location(store).store(), table)
     if commit is None:
         return dg.SkipReason("the lake table does not exist yet, and there is nothing to apply")
     reported = standard_metadata.last(instance, table.key("lake")).get("instant")

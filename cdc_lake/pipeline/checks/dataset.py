@@ -4,15 +4,12 @@ That query is `<dataset>.source.sql` in the folder of the dataset's SQL, in Post
 dataset's columns.
 """
 
-from pathlib import PurePath
-
 import dagster as dg
 from psycopg2 import sql as pg
 
 from cdc_lake.contract.objects.chain import Chain
-from cdc_lake.contract.table import timeline
 from cdc_lake.jobs.apply import upsert
-from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline import lake_commit, table_progress
 from cdc_lake.pipeline.assets.dataset import exact, totals
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
@@ -28,7 +25,7 @@ from resources.postgres.resource import Postgres
 
 def build(flow: Flow) -> list[dg.AssetChecksDefinition]:
     """Return one check for each dataset that has a source query."""
-    names = [PurePath(file).stem for file in flow.spec.datasets]
+    names = [dataset.name for dataset in flow.spec.datasets]
     return [_check(flow, name) for name in names if (flow.folder / f"{name}.source.sql").is_file()]
 
 
@@ -93,7 +90,7 @@ def _has_pending(
         head = Chain(bucket, flow.name, table.topic).head()
         if table_progress.behind(head, topic_state.now(kafka, table, bucket)) > 0:
             return True
-        commit = timeline.last_commit(bucket, table.lake_prefix)
+        commit = lake_commit.newest(bucket, table)
         if upsert.new_manifests(bucket, table.upsert_spec(where, owner="check"), commit):
             return True
     return False

@@ -10,7 +10,7 @@ from cdc_lake.jobs.verify import VerifyReport
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.assets.job_metadata import JobRuns
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.checks import tiers
+from cdc_lake.pipeline.checks import parquet_lake, tiers
 from cdc_lake.pipeline.naming import VERIFY_POOL, TableFlow
 from cdc_lake.pipeline.operations.verification import Systems, verify_applied
 from resources.athena import Athena
@@ -47,7 +47,8 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
     @dg.asset_check(
         asset=asset,
         description=(
-            f"{table.database}.{table.name} contains exactly the rows of {table.source_table} at a consistent point, "
+            f"{table.database}.{table.name if table.is_hudi else table.view} contains exactly the rows of "
+            f"{table.source_table} at a consistent point, "
             "with the same values. Keys with changes that the lake has not applied yet are not compared, but counted "
             f"as pending; a key that is pending in {pending_counts.MAX_PENDING_RUNS} runs in a row fails the check. "
             "`cdc-lake verify` waits for the lake and compares all keys."
@@ -120,7 +121,9 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
             },
         )
 
-    if table.target.table_type == "mor":
+    if not table.is_hudi:
+        return [equals_source, *parquet_lake.build(table)]
+    if table.is_merge_on_read:
         # Until a compaction, the base files contain a row that moved to another partition twice.
         return [equals_source, file_sizes_healthy]
     return [keys_unique, equals_source, file_sizes_healthy]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cdc_lake.pipeline.assets import lake, raw
-from cdc_lake.pipeline.assets.lake import LakeBatch, LakeSystems
+from cdc_lake.pipeline.assets.lake import Batch, LakeSystems
 from cdc_lake.pipeline.continuous.stage_loop import StageLoop
 from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.operations.land_and_apply import Landed
@@ -28,14 +28,14 @@ class TableStages:
 
     table: TableFlow
     raw: StageLoop[Landed]
-    lakes: Sequence[tuple[TableFlow, StageLoop[LakeBatch]]]
+    lakes: Sequence[tuple[TableFlow, StageLoop[Batch]]]
 
 
 def build(table: TableFlow, systems: LakeSystems, at_once: threading.Semaphore) -> TableStages:
     """Return the loops, which are not started. A landing wakes those that apply it, and the end of their work wakes the
     loop that lands.
     """
-    lakes: list[tuple[TableFlow, StageLoop[LakeBatch]]] = []
+    lakes: list[tuple[TableFlow, StageLoop[Batch]]] = []
 
     def landed() -> None:
         for _, loop in lakes:
@@ -44,13 +44,15 @@ def build(table: TableFlow, systems: LakeSystems, at_once: threading.Semaphore) 
     poll = max(_POLL_SECONDS, _POLL_SECONDS_PER_TABLE * len(table.pipeline.tables))
     land = StageLoop(f"land {table.name}", _land(table, systems, lakes), at_once, poll, landed)
     for each in table.in_targets:
-        loop = StageLoop(f"apply {each.lake_table}", _apply(each, systems), at_once, _EXAMINE_SECONDS, land.wake)
+        loop: StageLoop[Batch] = StageLoop(
+            f"apply {each.lake_table}", _apply(each, systems), at_once, _EXAMINE_SECONDS, land.wake
+        )
         lakes.append((each, loop))
     return TableStages(table, land, lakes)
 
 
 def _land(
-    table: TableFlow, systems: LakeSystems, lakes: Sequence[tuple[TableFlow, StageLoop[LakeBatch]]]
+    table: TableFlow, systems: LakeSystems, lakes: Sequence[tuple[TableFlow, StageLoop[Batch]]]
 ) -> Callable[[], Landed | None]:
     ends: Mapping[int, int] = {}
     examined = 0.0
@@ -64,16 +66,16 @@ def _land(
         # target that fails or is slow delays landing only as long as the last one is recent.
         if recent and (new == 0 or (0 < new <= FEW_OFFSETS and all(loop.busy for _, loop in lakes))):
             return None
-        landed = raw.land(table, systems.kafka, systems.store, systems.jobs, systems.owner)
+        landed = raw.land(table, systems.postgres, systems.kafka, systems.store, systems.jobs, systems.owner)
         ends, examined = landed.found.state.ends, time.monotonic()
         return landed if landed.report is not None else None
 
     return step
 
 
-def _apply(table: TableFlow, systems: LakeSystems) -> Callable[[], LakeBatch | None]:
-    def step() -> LakeBatch | None:
+def _apply(table: TableFlow, systems: LakeSystems) -> Callable[[], Batch | None]:
+    def step() -> Batch | None:
         batch = lake.apply(table, systems)
-        return batch if batch.applied.report is not None or batch.swept else None
+        return batch if batch.worked else None
 
     return step

@@ -39,6 +39,7 @@ class Landed:
 
 def land(
     table: TableFlow,
+    postgres: SourcePostgres,
     kafka: Kafka,
     where: S3Location,
     run: RunJob,
@@ -52,12 +53,20 @@ def land(
     key = object_names.landing_lease_key(table.pipeline.name, table.topic)
     with lease.held(where.store(), key, owner, wait_seconds=wait_seconds) as held:
         # Read again under the lease: a reset that held it before has deleted the topic of the first reading.
-        return land_claimed(table, kafka, where, run, held.claim)
+        return land_claimed(table, postgres, kafka, where, run, held.claim)
 
 
-def land_claimed(table: TableFlow, kafka: Kafka, where: S3Location, run: RunJob, claim: lease.Claim) -> Landed:
-    """Land or adopt the topic's new records; the caller holds the landing lease `claim`. Raises what the job raises."""
+def land_claimed(
+    table: TableFlow, postgres: SourcePostgres, kafka: Kafka, where: S3Location, run: RunJob, claim: lease.Claim
+) -> Landed:
+    """Land or adopt the topic's new records; the caller holds the landing lease `claim`.
+
+    For Parquet objects, the source's schema is captured before. Raises what the job and the capture raise.
+    """
     found = table_progress.landing(table, kafka, where, claim)
+    if found.spec.typed is not None:
+        # After reading the topic's end: its records were written under the schema that is captured now, or earlier.
+        schema_capture.capture(table, postgres, where.store())
     return Landed(found, landing_modes.land(table, kafka, found.spec, run))
 
 

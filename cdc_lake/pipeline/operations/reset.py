@@ -20,6 +20,7 @@ from cdc_lake.contract.objects import chain_id, object_names
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.contract.table import lease
+from cdc_lake.pipeline.assets import refined_table
 from cdc_lake.pipeline.connector_config import stopped_config
 from cdc_lake.pipeline.naming import Flow, SourcePostgres
 from cdc_lake.pipeline.operations import landing_modes
@@ -68,7 +69,7 @@ def reset(
                 yield f"topic {topic}"
         failpoints.reached("reset.after_topics")
         yield from dashboards.delete(flow.name, [PurePath(file).stem for file in flow.spec.dashboards])
-        datasets = [(flow.catalog, PurePath(file).stem) for file in flow.spec.datasets]
+        datasets = [(flow.catalog, name) for name in refined_table.entries(flow, glue)]
         tables = [(table.database, name) for table in flow.lake_tables for name in table.catalog_entries]
         for database, name in (*datasets, *tables):
             if glue.delete_table(database, name):
@@ -77,6 +78,7 @@ def reset(
         # Before the objects are deleted: a landing that is paused now writes its manifest to the old chain later.
         chain_id.renew(store, flow.name)
         for prefix in (
+            object_names.refined_prefix(flow.name),
             object_names.lake_prefix(flow.name),
             object_names.pipeline_prefix(flow.name),
             object_names.dead_letter_prefix(flow.name),

@@ -184,10 +184,20 @@ def _land_rest(systems: Systems, table: TableFlow, claim: lease.Claim) -> tuple[
     try:
         records = land_and_apply.land_all(
             table,
-            partial(land_and_apply.land_claimed, table, systems.kafka, systems.location, systems.run, claim),
+            partial(
+                land_and_apply.land_claimed,
+                *(table, systems.postgres, systems.kafka, systems.location, systems.run, claim),
+            ),
             systems.snapshot_seconds,
         )
-    except (EpochUnopenedError, OffsetsExpiredError, TableIncompleteError, TopicRecreatedError) as error:
+    # A changed schema that does not fit the landed rows needs the new epoch, whose snapshot reads every row again.
+    except (
+        EpochUnopenedError,
+        OffsetsExpiredError,
+        SchemaChangeError,
+        TableIncompleteError,
+        TopicRecreatedError,
+    ) as error:
         return start.model_copy(
             update={"jump": error.user_message}
         ), f"Cannot land the remaining records: {error.user_message}"
@@ -247,12 +257,13 @@ def _apply(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) -> Ge
         owner = f"resnapshot {uuid.uuid4()}"
         landing = partial(
             land_and_apply.land,
-            *(table, systems.kafka, systems.location, systems.run, owner, systems.lease_wait_seconds),
+            *(table, systems.postgres, systems.kafka, systems.location, systems.run, owner),
+            systems.lease_wait_seconds,
         )
         records = land_and_apply.land_all(table, landing, systems.snapshot_seconds)
         at_barrier = _head(store, table, epoch)
         yield f"{table.name}: {records} records landed"
-        for each in table.in_targets:
+        for each in table.hudi_targets:
             spec = each.upsert_spec(systems.location, owner=f"resnapshot of epoch {epoch.number}")
             applied = _upsert(systems, store, each, spec, epoch)
             failpoints.reached("resnapshot.before_sweep")

@@ -38,14 +38,17 @@ _SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class SmallLandings:
-    """Runs jobs on Spark, except landings of at most FEW_OFFSETS offsets (implements `SparkJobs`)."""
+    """Runs jobs on Spark, except landings of at most FEW_OFFSETS offsets (implements `SparkJobs`).
+
+    Parquet objects are always landed by Spark, whose expressions decode their rows.
+    """
 
     spark: SparkJobs
     kafka: Kafka
 
     def run(self, job: Callable[[Any, S], R], spec: S) -> R:
         """See SparkJobs."""
-        if isinstance(spec, LandSpec):
+        if isinstance(spec, LandSpec) and spec.typed is None:
             chain = Chain(spec.location.store(), spec.pipeline, spec.topic, spec.chain)
             spans = landing.pending(chain.head(spec.head), spec)
             if sum(span.next - span.first for span in spans) <= FEW_OFFSETS:

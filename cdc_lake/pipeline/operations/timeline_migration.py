@@ -27,7 +27,7 @@ def to_utc(
     Waits while a table's newest instant is in the future, at most for the time zone's offset from UTC. It can be
     interrupted and run again at any time. Raises LeaseHeldError while another process writes a table.
     """
-    for table in flow.lake_tables:
+    for table in flow.hudi_tables:
         yield from (f"{table.lake_table}: {line}" for line in _migrated(table, store, owner, now, sleep))
 
 

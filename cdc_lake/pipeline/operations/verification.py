@@ -34,6 +34,7 @@ from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.naming import Flow, SourcePostgres, TableFlow
 from cdc_lake.pipeline.operations import land_and_apply, landing_modes
+from cdc_lake.pipeline.parquet_target.boundary import boundary
 from cdc_lake.pipeline.registry_location import registry_location
 from cdc_lake.pipeline.source_health import stream_continuity, topic_state
 from resources.connect.connector_interface import Connectors
@@ -107,7 +108,13 @@ def verify_applied(table: TableFlow, systems: Systems, *, seconds: float, limit:
 
 
 def lake_state(bucket: Bucket, table: TableFlow) -> LakeState | None:
-    """Return the table's state as of its newest commit by any program; None before the first commit."""
+    """Return the table's state as of its newest commit by any program; None before the first commit.
+
+    That of a Parquet target is the newest manifest.
+    """
+    if not table.is_hudi:
+        head = Chain(bucket, table.pipeline.name, table.topic).head()
+        return None if head is None else LakeState(f"manifest-{head.number}", head.number)
     # The listing first: a commit that completes in between has a checkpoint, whose own instant is then used.
     instants = completed(bucket, table)
     commit = timeline.last_commit(bucket, table.lake_prefix)
@@ -188,9 +195,9 @@ class _Verification:
                 noted = time.monotonic()
             if apply:
                 self._apply(table)
-            mark = table_progress.lake_watermark(
-                self.bucket, table, topic_state.now(self.systems.kafka, table, self.bucket)
-            )
+            # The rows of a Parquet target are its landed objects.
+            watermark = table_progress.lake_watermark if table.is_hudi else table_progress.raw_watermark
+            mark = watermark(self.bucket, table, topic_state.now(self.systems.kafka, table, self.bucket))
             return 0 if mark is None else mark.lsn
 
         until(
@@ -251,9 +258,10 @@ class _Verification:
             base=base,
             later=later,
             limit=limit,
+            boundary=None if table.is_hudi else self._boundary(table),
         )
         report = self.systems.spark.run(verify.run, spec)
-        if not report.clean:
+        if not report.clean and table.is_hudi:
             self._require_kept(table, lake)
             self._require_kept(table, base)
         # TRUNCATE, VACUUM FULL and other rewrites of a table ignore snapshots: rows may be missing.
@@ -269,6 +277,12 @@ class _Verification:
         runs = pending_counts.count_pending_run(self.bucket, self.flow.name, table.lake_table, report.pending_keys)
         stayed = [key for digest, key in report.pending_keys.items() if runs[digest] >= pending_counts.MAX_PENDING_RUNS]
         return replace(report, never_compared=stayed) if stayed else report
+
+    def _boundary(self, table: TableFlow) -> str:
+        landed = table_progress.raw_watermark(
+            self.bucket, table, topic_state.now(self.systems.kafka, table, self.bucket)
+        )
+        return boundary(self.bucket, self.flow.name, landed)
 
     def _require_kept(self, table: TableFlow, state: LakeState | None) -> None:
         """Raise if files of the commit were cleaned while it was read: their rows would be missing."""
@@ -287,12 +301,13 @@ class _Verification:
     def _apply(self, table: TableFlow) -> None:
         owner, kafka, run = f"cdc-lake verify {self.flow.name}", self.systems.kafka, self.systems.spark.run
         try:
-            land_and_apply.land(table, kafka, self.where, run, owner)
+            land_and_apply.land(table, self.postgres, kafka, self.where, run, owner)
         except ManifestGapError as error:
             if landing_modes.sink(table) is None:
                 raise
             self.show(error.user_message)  # the sink connector may still write the records: the caller waits
-        land_and_apply.apply(table, self.postgres, table.upsert_spec(self.where, owner=owner), run)
+        if table.is_hudi:
+            land_and_apply.apply(table, self.postgres, table.upsert_spec(self.where, owner=owner), run)
 
     def _require_explained(self, table: TableFlow, captured: captured_schema.TableSchema) -> None:
         source = self.flow.spec.source

@@ -85,6 +85,9 @@ def capture(table: TableFlow, postgres: SourcePostgres, bucket: ObjectStore, *, 
     found = captured_schema.versions(bucket, flow.name, table.source_table)
     if found and max(epoch, found[-1].epoch) == found[-1].epoch:
         _require_known_defaults(table, postgres, found[-1], seen, captured)
+    if found and any(not each.is_hudi for each in table.in_targets):
+        captured_schema.require_valid_columns(seen)
+        evolution.require_one_parquet_type(found[-1], seen, flow.name)
     schema, added = captured_schema.record(bucket, flow.name, seen)
     return Capture(schema, added, evolution.describe_changes(found[-1], schema) if found and added else ())
 

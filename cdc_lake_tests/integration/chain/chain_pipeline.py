@@ -24,7 +24,7 @@ from cdc_lake.pipeline.operations import resnapshot
 from cdc_lake.profile import bound, resolved, spark
 from resources.spark.local import LocalSpark
 
-Formats = tuple[Literal["json", "avro"], Literal["json", "avro"]]
+Formats = tuple[Literal["json", "avro"], Literal["json", "avro", "parquet"]]
 """The format of the topics, and that of the raw objects."""
 YAML = """\
 type: cdc_lake.CdcPipeline
@@ -48,7 +48,8 @@ _AS_NUMBERS = {"timestamp": "unix_micros(`{}`)", "date": "datediff(`{}`, date'19
 class ChainPipeline:
     """A pipeline on the running stack in CDC_LAKE_HOME; `tables` has further YAML fields by table name.
 
-    `targets` are lines of YAML. `text` replaces the whole YAML; its schema must exist already.
+    `targets` are lines of YAML. `refined` has the SQL of refined tables that are partitioned by `kind`. `text` replaces
+    the whole YAML; its schema must exist already.
     """
 
     def __init__(
@@ -61,17 +62,20 @@ class ChainPipeline:
         targets: Sequence[str] = (),
         text: str | None = None,
         formats: Formats = ("json", "json"),
+        refined: Mapping[str, str] | None = None,
     ) -> None:
         (folder / name).mkdir(parents=True)
         declared = "\n".join(f"    - {{ name: {table}, key: [id]{more} }}" for table, more in tables.items())
-        for file, sql in (datasets or {}).items():
+        for file, sql in {**(datasets or {}), **(refined or {})}.items():
             (folder / name / file).write_text(sql)
         yaml = text or YAML.format(
             name=name,
             tables=", ".join(tables),
             declared=declared,
             targets="\n".join(f"    - {each}" for each in targets or [f"{{ name: lake, database: {name} }}"]),
-            datasets=", ".join(datasets or {}),
+            datasets=", ".join(
+                [*(datasets or {}), *(f"{{ sql: {file}, partition_by: [kind] }}" for file in refined or {})]
+            ),
             limit=limit,
             stream=", format: avro, registry: apicurio" if formats[0] == "avro" else "",
             landing=formats[1],

@@ -42,9 +42,10 @@ def new_pipeline(chain_stack: None, tmp_path_factory: pytest.TempPathFactory) ->
         targets: Sequence[str] = (),
         text: str | None = None,
         formats: Formats = ("json", "json"),
+        refined: Mapping[str, str] | None = None,
     ) -> ChainPipeline:
         folder = tmp_path_factory.mktemp("defs")
-        made.append(ChainPipeline(name, folder, tables, datasets, limit, targets, text, formats))
+        made.append(ChainPipeline(name, folder, tables, datasets, limit, targets, text, formats, refined))
         return made[-1]
 
     try:

@@ -28,7 +28,12 @@ INTEGER = "Input should be a valid integer"
 # Replaced text of the shop's YAML, its replacement, the invalid field, and part of the message.
 FAULTS = [
     ("  targets:", "  target:", "target", "unknown field; allowed here: name, description"),
-    ("database: shop_lake", "databases: shop_lake", "targets.0.databases", "allowed here: name, database, table_type"),
+    (
+        "database: shop_lake",
+        "databases: shop_lake",
+        "targets.0.databases",
+        "allowed here: name, database, format",
+    ),
     ("      database: shop_lake\n", "", "targets.0.database", "missing; give the Glue database"),
     ("database: shop_lake", "database: a\n      table_type: mow", "targets.0.table_type", "should be 'cow' or 'mor'"),
     (
@@ -44,7 +49,35 @@ FAULTS = [
     ("prefix: shop }", "prefix: shop, format: avro }", "stream.registry", "name it, apicurio or confluent"),
     ("prefix: shop }", "prefix: shop, registry: apicurio }", "stream.registry", "leave it out, or use format: avro"),
     ("flush_seconds: 30", "format: avro, flush_seconds: 30", "landing", "use it with stream.format avro"),
-    ("flush_seconds: 30", "flush_second: 30", "landing.flush_second", "allowed here: format, flush_seconds"),
+    ("flush_seconds: 30", "flush_second: 30", "landing.flush_second", "allowed here: format, compression, flush_"),
+    ("flush_seconds: 30", "compression: gzip, flush_seconds: 30", "landing.compression", "or use format: parquet"),
+    ("flush_seconds: 30", "format: parquet, compression: lz4", "landing.compression", "'gzip', 'snappy' or 'zstd'"),
+    (
+        "flush_seconds: 30",
+        "format: parquet, sink: { layout: lenses }",
+        "landing.sink",
+        "land Parquet with the land job: leave the sink out",
+    ),
+    ("database: shop_lake", "database: a\n      format: parquet", "targets", "use it with landing.format parquet"),
+    (
+        "database: shop_lake",
+        "database: a\n      format: parquet\n      deletes: soft",
+        "targets.0.deletes",
+        "leave it out for format: parquet",
+    ),
+    ("[totals.sql, countries.sql]", "[{ sql: totals }]", "datasets.0.sql", SQL_FILE),
+    (
+        "[totals.sql, countries.sql]",
+        "[{ sql: totals.sql, by: [a] }]",
+        "datasets.0.by",
+        "allowed here: sql, table",
+    ),
+    (
+        "[totals.sql, countries.sql]",
+        "[{ sql: totals.sql, table: false, partition_by: [a] }]",
+        "datasets.0.partition_by",
+        "leave it out for table: false",
+    ),
     (
         "key: [order_id]",
         "key: [order_id]\n      keys: []",
@@ -138,8 +171,8 @@ FAULTS = [
     ("prefix: shop }", "prefix: shop, partitions: 65 }", "stream.partitions", "less than or equal to 64"),
     ("limit_mb: 1", "limit_mb: -1", "retained_wal_limit_mb", "greater than or equal to 1"),
     ('["team:shop", "me@example.com"]', "[shop]", "owners.0", "name a team as team:NAME, or an e-mail address"),
-    ("[totals.sql, countries.sql]", "[totals]", "datasets.0", SQL_FILE),
-    ("[totals.sql, countries.sql]", "[../totals.sql]", "datasets.0", SQL_FILE),
+    ("[totals.sql, countries.sql]", "[totals]", "datasets.0.sql", SQL_FILE),
+    ("[totals.sql, countries.sql]", "[../totals.sql]", "datasets.0.sql", SQL_FILE),
     ("[orders_have_customers.sql]", "[orders.txt]", "source.checks.0", SQL_FILE),
     ("  targets:", "  dashboards: [a.yml]\n  targets:", "dashboards.0", "name a .yaml file of the YAML's folder"),
     ("[orders, customers]", "[]", "source.tables", "at least 1 item"),

@@ -102,6 +102,50 @@ def test_a_run_is_needed_while_one_target_is_behind(flow: Flow, shop: Shop) -> N
 
 
 @pytest.mark.parametrize(
+    ("sql", "wrong"),
+    [
+        ("SELECT * FROM orders_latest JOIN orders_raw USING (order_id)", ""),
+        ("SELECT * FROM other.orders_current", ""),
+        ("SELECT * FROM Orders", "orders"),
+        ("SELECT * FROM shop_lake.orders_current", "orders_current"),
+    ],
+)
+def test_a_dataset_names_the_tables_of_a_parquet_target(tmp_path: Path, sql: str, wrong: str) -> None:
+    flow = parquet_shop(tmp_path)
+    if not wrong:
+        require_readable(flow, "totals.sql", sql, "local")
+        return
+    with pytest.raises(ContractError, match=f"no table {wrong}. Use orders_latest, .* or orders_raw with all changes"):
+        require_readable(flow, "totals.sql", sql, "local")
+
+
+def test_names_of_a_parquet_target(tmp_path: Path) -> None:
+    flow = parquet_shop(tmp_path)
+    [orders] = flow.tables[0].in_targets
+    assert (orders.catalog_table, orders.view) == ("orders_raw", "orders_latest")
+    assert orders.catalog_entries == ("orders_latest", "orders_raw")
+    assert flow.hudi_tables == ()
+    landing = orders.typed_landing
+    assert landing is not None
+    assert (landing.source_table, landing.compression) == ("sales.orders", "gzip")
+    assert not any(
+        "purge" in name or "cluster" in name for name in (job.name for job in component.build(flow).jobs or ())
+    )
+
+
+def parquet_shop(folder: Path) -> Flow:
+    """Return the shop with a Parquet target only."""
+    yaml = YAML.replace("shop_lake\n", "shop_lake\n      format: parquet\n").replace(
+        "flush_seconds: 30", "format: parquet, flush_seconds: 30"
+    )
+    write_shop(folder, yaml.replace("      partition_by: [country]\n", "").replace("_current", "_latest"))
+    for file in ("totals.sql", "countries.sql"):
+        path = folder / "shop" / file
+        path.write_text(path.read_text().replace("_current", "_latest"))
+    return load("shop", folder)
+
+
+@pytest.mark.parametrize(
     ("sql", "profile", "problem"),
     [
         ("SELECT * FROM orders_ro", "local", ""),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from io import BytesIO
 from itertools import count
 from random import Random
 from typing import NoReturn, cast
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
@@ -18,8 +22,12 @@ from cdc_lake.contract.objects import dead_letters
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import Manifest
 from cdc_lake.contract.objects.object_names import ObjectName
+from cdc_lake.contract.schema import captured_schema
+from cdc_lake.contract.schema.value_rules import PLACEHOLDER
 from cdc_lake.jobs.landing import land
+from cdc_lake.jobs.landing.typed_rows import TypedLanding
 from cdc_lake.pipeline.source_health import topic_state
+from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.engines import Engines
 from cdc_lake_tests.integration.jobs.landing.landing_topic import Topic
 from cdc_lake_tests.integration.jobs.no_spark import NoSpark
@@ -44,6 +52,44 @@ def new_topic(job_engines: Engines) -> NewTopic:
             topic.close()
 
     return make
+
+
+def test_parquet_objects_have_typed_rows_and_unreadable_records_are_dead_letters(new_topic: NewTopic) -> None:
+    left_out = event(7, "u", 207, note=PLACEHOLDER)
+    events = [*(event(key, "c", 100 + key, note=f"note {key}") for key in range(120)), left_out]
+    good = [json.dumps(each).encode() for each in events]
+    unknown = json.dumps(event(1, "u", 300, colour="red")).encode()
+    with new_topic(1) as topic:
+        captured_schema.capture(topic.store, topic.name, "public.orders", COLUMNS, KEY)
+        topic.transaction({}, values=[*good[:60], b"no JSON", unknown, None, *good[60:]])
+        spec = replace(topic.spec(), landing="parquet", typed=TypedLanding("public.orders", "zstd"))
+        assert (topic.land(spec).records, [value for _, _, value in topic.landed()]) == (121, good)
+        [item] = topic.manifests()[-1].objects
+        stored = topic.store.get(item.key)
+        assert stored is not None
+        rows = pq.read_table(BytesIO(stored.body))
+        assert rows.schema.field("qty").type == pa.int64()
+        assert rows.column("id").to_pylist() == [*range(120), 7]
+        assert rows.column("__offset").to_pylist() == list(item.offsets())
+        assert rows.slice(120).drop_columns(["__record"]).to_pylist() == [
+            {
+                **{name.lower(): value for name, value in left_out.items()},
+                "note": None,
+                "__deleted": False,
+                "__unchanged": ["note"],
+                "__schema_version": 1,
+                "__epoch": 0,
+                "__partition": 0,
+                "__offset": item.last,
+            }
+        ]
+        letters = {letter.offset: letter for letter in dead_letters.letters(topic.store, topic.name)}
+        assert [letters[offset].reason.partition(":")[0] for offset in sorted(letters)] == [
+            "the record is not a JSON object",
+            "the record has fields that are in no captured schema version",
+            "the record has no value",
+        ]
+        assert dead_letters.value_of(topic.store, topic.name, letters[61]) == unknown
 
 
 def test_committed_records_land_once_and_nothing_else(new_topic: NewTopic, count_trials: CountTrials) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast
 
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc_lake.contract.errors import LeaseLostError
+from cdc_lake.contract.errors import LeaseLostError, RaceLostError
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.chain import Chain
+from cdc_lake.contract.objects.object_names import ObjectName
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.table import lease
 from cdc_lake.jobs.landing import land
+from cdc_lake.jobs.landing.typed_rows import TypedLanding
 from cdc_lake_tests.helpers.memory_store import MemoryLocation, MemoryStore
 
 KEY = object_names.landing_lease_key("shop", "orders")
@@ -27,11 +30,13 @@ def store(monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
 
 def run(store: MemoryStore, claim: lease.Claim | None) -> land.LandReport:
     """Run the job on a topic that contains only transaction markers."""
+    return land.run(cast(SparkSession, None), replace(spec(store), claim=claim))
+
+
+def spec(store: MemoryStore) -> land.LandSpec:
+    """Return the spec of a landing of three offsets, without a lease."""
     location = cast(S3Location, MemoryLocation(store))
-    return land.run(
-        cast(SparkSession, None),
-        land.LandSpec(location, "shop", "orders", "id-1", {0: 0}, {0: 3}, "", 0, {}, claim=claim),
-    )
+    return land.LandSpec(location, "shop", "orders", "id-1", {0: 0}, {0: 3}, "", 0, {})
 
 
 def test_landing_commits_under_its_lease(store: MemoryStore) -> None:
@@ -65,3 +70,18 @@ def test_landing_commits_nothing_after_another_writer_released_the_lease(store: 
 
 def test_landing_without_a_lease_commits(store: MemoryStore) -> None:
     assert run(store, None).manifest == 1
+
+
+def test_unlisted_parquet_objects_are_deleted_behind_an_empty_manifest(store: MemoryStore) -> None:
+    """A landing that was paused right before it would list the object has read an empty chain: it loses the race."""
+    left = ObjectName("shop", "orders", 0, 0, 2, "parquet").key
+    store.write(left, b"")
+    with lease.held(store, KEY, "ours") as held:
+        typed = TypedLanding("sales.orders", "gzip")
+        ours = replace(spec(store), claim=held.claim, landing="parquet", typed=typed)
+        assert land.run(cast(SparkSession, None), ours).manifest == 2
+    assert left not in store.objects
+    fence, landed = Chain(store, "shop", "orders").since(0)
+    assert [(span.first, span.next) for span in (*fence.spans, *landed.spans)] == [(0, 0), (0, 3)]
+    with pytest.raises(RaceLostError):
+        Chain(store, "shop", "orders").append(fence.model_copy(update={"attempt": "the paused one"}))

@@ -54,7 +54,7 @@ def adopt(shop: Shop) -> AdoptReport:
 
 def land(shop: Shop) -> Landed:
     """Land the orders under their lease."""
-    return land_and_apply.land(shop.orders, shop.kafka, S3Location("shop"), shop.spark.run, "test")
+    return land_and_apply.land(shop.orders, shop.source, shop.kafka, S3Location("shop"), shop.spark.run, "test")
 
 
 def check(shop: Shop, name: str) -> dg.AssetCheckResult:

@@ -267,7 +267,7 @@ def test_a_reset_during_a_landing_is_refused_and_succeeds_after_it(full: Shop, m
     full.order(9)
     full.steps.done.clear()
     stage = raw.build(full.orders)
-    resources = {"kafka": full.kafka, "store": full.store, "spark": full.spark}
+    resources = {"postgres": full.postgres, "kafka": full.kafka, "store": full.store, "spark": full.spark}
     with dg.DagsterInstance.ephemeral() as instance:
         assert dg.materialize([stage], instance=instance, resources=bound(**resources), selection=[stage]).success
     assert refused == [[]]
@@ -321,7 +321,7 @@ def test_a_landing_that_begins_during_a_reset_reads_the_topic_after_it(
     next(steps)
     monkeypatch.setattr("tenacity.nap.time.sleep", lambda _seconds: list(steps))
     stage = raw.build(full.orders)
-    resources = {"kafka": full.kafka, "store": full.store, "spark": full.spark}
+    resources = {"postgres": full.postgres, "kafka": full.kafka, "store": full.store, "spark": full.spark}
     with dg.DagsterInstance.ephemeral() as instance:
         done = dg.materialize(
             [stage], instance=instance, resources=bound(**resources), selection=[stage], raise_on_error=False

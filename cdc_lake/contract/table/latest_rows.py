@@ -1,0 +1,113 @@
+"""The newest row of each key as one SELECT over a table of Parquet objects, in Spark's SQL.
+
+A Parquet target's view is this SELECT in Athena's SQL (pipeline/parquet_target), and verify runs it in Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date, timedelta
+
+from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.objects.parquet_file import EPOCH, OFFSET, UNCHANGED, VERSION
+from cdc_lake.contract.schema.captured_schema import EVENT_FIELDS, Column, TableSchema
+from cdc_lake.contract.schema.evolution import match_columns
+from cdc_lake.contract.table.event_order import ORDER_COLUMN, Position, order_sql
+
+_ORDER = order_sql(f"cast(`{EPOCH}` AS STRING)", "`__snapshot`", "`__op`", "`__lsn`")
+
+
+def sql(versions: Sequence[TableSchema], relation: str, boundary: str, *, deleted: bool = False) -> str:
+    """Return the SELECT; its columns are those of the lake, without `__deleted` unless `deleted` rows are included.
+
+    `versions` are the captured schemas, oldest first. `boundary` is the position (event_order) of the first row of the
+    newest complete snapshot: a key without a later row is not in the source. Rows that occur twice are the same change,
+    of which one is taken. A value that PostgreSQL left out is that of the newest earlier row that has it; it is NULL if
+    no row has it. Raises ContractError for a default that cannot be written in SQL.
+    """
+    newest = versions[-1]
+    columns = {column.name.lower(): _Fed(column, versions) for column in newest.columns}
+    others = [column.name.lower() for column in newest.dropped] + [name.lower() for name in EVENT_FIELDS]
+    key = ", ".join(f"`{name.lower()}`" for name in newest.key)
+    order = f"PARTITION BY {key} ORDER BY `{ORDER_COLUMN}` DESC, `{OFFSET}` DESC"
+    fed = [f"{each.value} AS `{name}`" for name, each in columns.items()]
+    lacks = [f"{each.lacks} AS `{_lacks(name)}`" for name, each in columns.items() if each.can_lack(newest)]
+    filled = [_filled(name, order) if each.can_lack(newest) else f"`{name}`" for name, each in columns.items()]
+    kept = [f"`{name}`" for name in others]
+    shown = [*columns, *(name for name in others if deleted or name != "__deleted"), ORDER_COLUMN]
+    conditions = ["`__rank` = 1", f"`{ORDER_COLUMN}` >= '{boundary}'", *([] if deleted else ["NOT `__deleted`"])]
+    return (
+        f"WITH events AS (SELECT {', '.join([*fed, *kept, *lacks, f'`{OFFSET}`'])}, {_ORDER} AS `{ORDER_COLUMN}` "  # noqa: S608 - checked identifiers
+        f"FROM {relation} WHERE `{EPOCH}` >= {Position.decode(boundary).epoch}), "
+        f"ranked AS (SELECT {', '.join([*filled, *kept])}, `{ORDER_COLUMN}`, row_number() OVER ({order}) AS `__rank` "
+        "FROM events) "
+        f"SELECT {', '.join(f'`{name}`' for name in shown)} FROM ranked WHERE {' AND '.join(conditions)}"
+    )
+
+
+def _lacks(name: str) -> str:
+    return f"__lacks_{name}"
+
+
+def _filled(name: str, order: str) -> str:
+    """Return the expression of a column whose value PostgreSQL can leave out."""
+    # In an array, a NULL value differs from an omitted one.
+    held = f"CASE WHEN NOT `{_lacks(name)}` THEN array(`{name}`) END"
+    earlier = f"first_value({held}) IGNORE NULLS OVER ({order} ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)"
+    return f"CASE WHEN `{_lacks(name)}` THEN element_at({earlier}, 1) ELSE `{name}` END AS `{name}`"
+
+
+class _Fed:
+    """A column of the newest schema, as an expression over rows of all versions."""
+
+    def __init__(self, column: Column, versions: Sequence[TableSchema]) -> None:
+        self.column = column
+        names = list(_names(column, versions))
+        own = f"`{column.name.lower()}`"
+        steps = []
+        for version, name in names[:-1]:
+            if name is None:
+                before = "NULL" if column.missing is None else _literal(column, versions[-1].table)
+            else:
+                before = f"`{name}`"
+            steps.append((version, f"cast({before} AS {column.lake_type})"))
+        if all(name == column.name.lower() or (name is None and column.missing is None) for _, name in names):
+            self.value = own
+        else:
+            cases = " ".join(f"WHEN `{VERSION}` <= {version} THEN {value}" for version, value in steps)
+            self.value = f"CASE {cases} ELSE {own} END"
+        known = dict.fromkeys(name for _, name in names if name is not None)
+        held = " OR ".join(f"array_contains(`{UNCHANGED}`, '{name}')" for name in known)
+        self.lacks = f"coalesce({held}, false)"
+
+    def can_lack(self, newest: TableSchema) -> bool:
+        """Return whether PostgreSQL can leave the value out: it can be stored out of line, and is not in the key."""
+        kind = self.column.lake_type
+        toastable = kind in {"string", "binary"} or kind.startswith("decimal")
+        return toastable and self.column.name not in newest.key
+
+
+def _names(column: Column, versions: Sequence[TableSchema]) -> Iterator[tuple[int, str | None]]:
+    """Yield each version with the column's name in it, None if it does not have the column."""
+    for version in versions:
+        was = match_columns(version, versions[-1]).get(column.name)
+        yield version.version, None if was is None else was.name.lower()
+
+
+def _literal(column: Column, table: str) -> str:
+    """Return the value of rows that are older than the column; see Column.missing."""
+    text = str(column.missing)
+    quoted = "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    match column.lake_type:
+        case "int" | "bigint" | "float" | "double" | "boolean":
+            return quoted
+        case "date":
+            return f"'{date(1970, 1, 1) + timedelta(days=int(text))}'"
+        case "string" if column.base != "bit":
+            return quoted
+        case kind if kind.startswith("decimal"):
+            return quoted
+    raise ContractError(
+        f"Cannot define the view of the latest rows of {table}: the default of the new column {column.name} "
+        f"{column.type} cannot be written in SQL. Run `cdc-lake resnapshot` for its pipeline: it reads every row again."
+    )

@@ -1,0 +1,48 @@
+"""Delete the raw objects of a topic that no manifest lists, for readers of a prefix, such as a Glue table.
+
+Called under the landing lease, before a landing. A landing that was killed, or that lost a race, leaves such objects.
+One whose offsets are committed by a manifest can never be listed. One after the chain's end could: a landing that was
+paused, and lost its lease meanwhile, may be about to append its manifest. An empty manifest takes that number first, so
+that the paused landing loses the race (docs/decisions/0050-parquet-targets.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from cdc_lake.contract.objects import object_names
+from cdc_lake.contract.objects.chain import Chain
+from cdc_lake.contract.objects.manifest import Manifest
+from cdc_lake.contract.objects.object_names import ObjectName
+
+
+def delete(
+    chain: Chain, partitions: Iterable[int], head: Manifest | None, fence: Callable[[Manifest | None], object]
+) -> int:
+    """Delete the unlisted objects of the chain's epoch from the newest manifest's first offsets on.
+
+    Returns their number. `head` is the newest manifest, and `fence` commits an empty manifest after it. Objects before
+    the newest manifest were deleted by earlier calls, except those that a landing without a lease wrote meanwhile; a
+    daily check finds these.
+    """
+    found = list(_unlisted(chain, partitions, head))
+    if not found:
+        return 0
+    ends = {} if head is None else head.next_offsets()
+    if any(name.first >= ends.get(name.partition, 0) for name in found):
+        fence(head)
+    return chain.store.delete(name.key for name in found)
+
+
+def _unlisted(chain: Chain, partitions: Iterable[int], head: Manifest | None) -> Iterator[ObjectName]:
+    epoch = 0 if head is None else head.epoch
+    listed = set() if head is None else {item.key for item in head.objects}
+    firsts = {} if head is None else {span.partition: span.first for span in head.spans}
+    for partition in partitions:
+        place = (chain.pipeline, chain.topic, partition)
+        folder = object_names.partition_prefix(*place, epoch, chain.id)
+        start = object_names.objects_from(*place, firsts.get(partition, 0), epoch, chain.id)
+        for item in chain.store.scan(folder, after=start):
+            name = ObjectName.parse(item.key)
+            if name is not None and name.key not in listed:
+                yield name

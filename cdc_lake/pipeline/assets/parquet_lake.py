@@ -1,0 +1,69 @@
+"""The lake stage of a Parquet target: description and metadata. The work is in parquet_target/registering.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import dagster as dg
+
+from cdc_lake.contract.objects import object_names
+from cdc_lake.pipeline.assets import standard_metadata
+from cdc_lake.pipeline.naming import TableFlow
+from cdc_lake.pipeline.parquet_target import raw_table
+from cdc_lake.pipeline.parquet_target.registering import Registered
+from resources.athena import Athena
+
+KINDS = {"parquet", "s3", "athena"}
+
+
+def description(table: TableFlow) -> str:
+    """Return the description of the asset."""
+    return (
+        f"Table {table.database}.{table.catalog_table}: all changes of {table.source_table}, in the landed Parquet "
+        f"objects. Query {table.database}.{table.view} for the newest state of each row that is not deleted."
+    )
+
+
+def result(table: TableFlow, batches: Sequence[Registered], athena: Athena, bucket: str) -> dg.MaterializeResult[None]:
+    """Return the metadata of registrations, oldest first and at least one: their sums, and the state after the last."""
+    last = batches[-1]
+    registered, schema = last.registration, last.schema.schema
+    columns = raw_table.columns(schema)
+    names = [name for name, _ in columns if name not in raw_table.KEYS]
+    counts = {}
+    if registered is not None:
+        raw, view = (f'"{table.database}"."{name}"' for name in (table.catalog_table, table.view))
+        changes, rows = athena.query(f"SELECT (SELECT count(*) FROM {raw}), (SELECT count(*) FROM {view})").rows[0]  # noqa: S608 - checked identifiers
+        counts = {"dagster/row_count": rows, "stored_changes": changes}
+    new = [manifest for batch in batches for manifest in batch.new]
+    objects = [item for manifest in new for item in manifest.objects]
+    changed = any(batch.changed for batch in batches)
+    schema_changes = [text for batch in batches for text in batch.schema.changes]
+    text = ", ".join(
+        [
+            *schema_changes,
+            *([f"{len(objects)} objects of {len(new)} manifests registered"] if new else []),
+            *(["catalog updated"] if changed else []),
+        ]
+    )
+    return dg.MaterializeResult(
+        asset_key=table.key("lake"),
+        metadata={
+            **counts,
+            "dagster/column_schema": standard_metadata.schema(columns),
+            "dagster/column_lineage": standard_metadata.lake_lineage(table.key("raw"), names),
+            "dagster/uri": f"s3://{bucket}/{object_names.topic_prefix(table.pipeline.name, table.topic)}",
+            "schema_version": schema.version,
+            "instant": "none" if registered is None else registered.instant,
+            **standard_metadata.watermark(None if registered is None else registered.checkpoint.watermark),
+            **standard_metadata.values(
+                {
+                    "changes": text or standard_metadata.UNCHANGED,
+                    "events": sum(item.records for item in objects),
+                    "bytes": sum(item.bytes for item in objects),
+                    "files": len(objects),
+                }
+            ),
+            **standard_metadata.scanned(athena),
+        },
+    )

@@ -1,0 +1,181 @@
+"""Build a refined table: a dataset that is written as Parquet files, partitioned, behind a view of the dataset's name.
+
+A build is a new table, `<dataset>__<build id>`, at a new location. Then one statement points the view to it: a reader
+sees the previous build or the new one. A build that fails changes nothing. Earlier builds are deleted an hour after a
+run has first seen them replaced, because queries may still read them.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from cdc_lake.contract import failpoints
+from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.objects import object_names
+from cdc_lake.contract.objects.store import ObjectStore
+from cdc_lake.pipeline.naming import Flow
+from cdc_lake.pipeline.spec import DatasetSpec
+from resources.athena import Athena
+from resources.glue.catalog import GlueCatalog
+
+PARTITIONS_A_STATEMENT = 100
+"""The most partitions that a CTAS or INSERT INTO can write:
+https://docs.aws.amazon.com/athena/latest/ug/ctas-insert-into.html."""
+KEPT_SECONDS = 3600.0
+_STAGED = "staged"
+_GROUP = "__group"
+_BUILD = re.compile(rf"(?P<name>[a-z0-9_]+?)__(?P<build>\d{{14}}[0-9a-f]{{6}})(?:_{_STAGED})?")
+
+
+@dataclass(frozen=True)
+class Build:
+    """A finished build: its id, and the number of its partitions and of the statements that wrote them."""
+
+    id: str
+    partitions: int
+    statements: int
+
+
+@dataclass(frozen=True)
+class RefinedTable:
+    """The refined table of a dataset; `sql` is its SELECT, `store` the bucket called `bucket`."""
+
+    flow: Flow
+    dataset: DatasetSpec
+    sql: str
+    athena: Athena
+    glue: GlueCatalog
+    store: ObjectStore
+    bucket: str
+
+    def build(self) -> Build:
+        """Write a new build, and point the view to it.
+
+        Raises ContractError for partition columns that the SELECT does not have, and AthenaQueryFailed.
+        """
+        names = [name for name, _ in self.athena.query(f"SELECT * FROM ({self.sql}) LIMIT 0").columns]  # noqa: S608 - the dataset's own SQL
+        keys = self.dataset.partition_by
+        self._require_columns(names)
+        build = f"{datetime.now(UTC):%Y%m%d%H%M%S}{uuid.uuid4().hex[:6]}"
+        count = self._count() if keys else 0
+        if count > PARTITIONS_A_STATEMENT:
+            statements = self._write_staged(build, names)
+        else:
+            self.athena.execute(self._create(build, self._ordered(names), f"({self.sql})"))
+            statements = 1
+        failpoints.reached("refined.before_view")
+        columns = ", ".join(f'"{name}"' for name in names)
+        self.athena.execute(
+            f'CREATE OR REPLACE VIEW "{self.flow.catalog}"."{self.dataset.name}" AS '  # noqa: S608 - checked identifiers
+            f"SELECT {columns} FROM {self._table(build)}"
+        )
+        failpoints.reached("refined.after_view")
+        return Build(build, count, statements)
+
+    def exists(self, build: str) -> bool:
+        """Return whether the catalog has the build's table."""
+        return self.glue.get_table(self.flow.catalog, f"{self.dataset.name}__{build}") is not None
+
+    def delete_earlier(self, current: str, seen: dict[str, float]) -> dict[str, float]:
+        """Delete the builds that were replaced or failed long ago; return those that are kept.
+
+        `seen` has the time at which a run first saw a build beside a newer one, in seconds since 1970, as does the
+        result.
+        """
+        now = time.time()
+        found = {build for build in self._builds() if build != current}
+        kept = {build: seen.get(build, now) for build in found}
+        expired = {build for build, at in kept.items() if at <= now - KEPT_SECONDS}
+        for build in sorted(expired):
+            self._delete(build)
+        return {build: at for build, at in kept.items() if build not in expired}
+
+    def _require_columns(self, names: Sequence[str]) -> None:
+        keys = self.dataset.partition_by
+        missing = [name for name in keys if name not in names]
+        where = f"{self.flow.folder / 'defs.yaml'} is not valid: datasets: {self.dataset.sql}: partition_by"
+        if missing:
+            raise ContractError(
+                f"{where}: the SELECT has no column {', '.join(missing)}. Its columns are {', '.join(names)}."
+            )
+        if len(keys) == len(names):
+            raise ContractError(f"{where}: all columns are partition columns. Leave out at least one.")
+
+    def _count(self) -> int:
+        keys = ", ".join(f'"{name}"' for name in self.dataset.partition_by)
+        counted = self.athena.query(f"SELECT count(*) FROM (SELECT DISTINCT {keys} FROM ({self.sql}))")  # noqa: S608
+        return int(counted.rows[0][0])
+
+    def _write_staged(self, build: str, names: Sequence[str]) -> int:
+        """Write more partitions than one statement can; return the number of statements that wrote partitions.
+
+        The rows are staged first, by one statement, so that all partitions are of the same state of the lake.
+        """
+        keys = ", ".join(f'"{name}"' for name in self.dataset.partition_by)
+        group = f'(dense_rank() OVER (ORDER BY {keys}) - 1) / {PARTITIONS_A_STATEMENT} AS "{_GROUP}"'
+        staged = f"{build}_{_STAGED}"
+        rows = f"SELECT *, {group} FROM ({self.sql})"  # noqa: S608
+        self.athena.execute(f"CREATE TABLE {self._table(staged)} WITH ({self._properties(staged)}) AS {rows}")
+        groups = int(self.athena.query(f'SELECT max("{_GROUP}") + 1 FROM {self._table(staged)}').rows[0][0])  # noqa: S608
+        columns = self._ordered(names)
+        for number in range(groups):
+            failpoints.reached("refined.before_group")
+            source = f'(SELECT * FROM {self._table(staged)} WHERE "{_GROUP}" = {number})'  # noqa: S608
+            if number == 0:
+                self.athena.execute(self._create(build, columns, source))
+            else:
+                self.athena.execute(f"INSERT INTO {self._table(build)} SELECT {columns} FROM {source}")  # noqa: S608
+        self._drop(staged)
+        return groups
+
+    def _ordered(self, names: Sequence[str]) -> str:
+        """Return the columns with the partition columns last, where Athena requires them."""
+        keys = self.dataset.partition_by
+        return ", ".join(f'"{name}"' for name in [*(name for name in names if name not in keys), *keys])
+
+    def _create(self, build: str, columns: str, source: str) -> str:
+        keys = ", ".join(f"'{name}'" for name in self.dataset.partition_by)
+        partitioned = f", partitioned_by = ARRAY[{keys}]" if keys else ""
+        return (
+            f"CREATE TABLE {self._table(build)} WITH ({self._properties(build)}{partitioned}) "  # noqa: S608
+            f"AS SELECT {columns} FROM {source}"
+        )
+
+    def _properties(self, build: str) -> str:
+        location = f"s3://{self.bucket}/{object_names.refined_prefix(self.flow.name, self.dataset.name, build)}"
+        return f"format = 'PARQUET', write_compression = 'SNAPPY', external_location = '{location}'"
+
+    def _table(self, build: str) -> str:
+        return f'"{self.flow.catalog}"."{self.dataset.name}__{build}"'
+
+    def _builds(self) -> set[str]:
+        """Return the ids of all builds, by their tables and their objects; a killed statement has no table."""
+        tables = (_BUILD.fullmatch(each.name) for each in self.glue.tables(self.flow.catalog))
+        found = {each["build"] for each in tables if each is not None and each["name"] == self.dataset.name}
+        prefix = object_names.refined_prefix(self.flow.name, self.dataset.name)
+        folders = {item.key.removeprefix(prefix).partition("/")[0] for item in self.store.scan(prefix)}
+        return found | {folder.removesuffix(f"_{_STAGED}") for folder in folders}
+
+    def _delete(self, build: str) -> None:
+        for each in (build, f"{build}_{_STAGED}"):
+            self._drop(each)
+
+    def _drop(self, build: str) -> None:
+        """Delete a build's table, and then its objects."""
+        self.glue.delete_table(self.flow.catalog, f"{self.dataset.name}__{build}")
+        prefix = object_names.refined_prefix(self.flow.name, self.dataset.name, build)
+        self.store.delete(item.key for item in self.store.scan(prefix))
+
+
+def entries(flow: Flow, glue: GlueCatalog) -> list[str]:
+    """Return the names of a pipeline's datasets in the catalog: views, and the builds of refined tables."""
+    names = [dataset.name for dataset in flow.spec.datasets]
+    refined = {dataset.name for dataset in flow.spec.datasets if dataset.table}
+    tables = [each.name for each in glue.tables(flow.catalog)] if refined else []
+    found = ((name, _BUILD.fullmatch(name)) for name in tables)
+    return [*names, *(name for name, match in found if match is not None and match["name"] in refined)]

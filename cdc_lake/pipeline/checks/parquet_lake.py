@@ -1,0 +1,70 @@
+"""Checks of a Parquet target's table: its entries in the catalog, and its objects."""
+
+from collections.abc import Iterator
+
+import dagster as dg
+
+from cdc_lake.contract.objects.object_names import ObjectName, topic_prefix
+from cdc_lake.contract.objects.store import ObjectStore as Bucket
+from cdc_lake.contract.schema import captured_schema
+from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline.bucket_location import location
+from cdc_lake.pipeline.checks import tiers
+from cdc_lake.pipeline.naming import TableFlow
+from cdc_lake.pipeline.parquet_target import raw_table
+from resources.glue.catalog import GlueCatalog
+from resources.object_store import ObjectStore
+
+_SHOWN = 10
+
+
+def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
+    """Return the checks of the lake asset that Hudi tables do not have."""
+
+    @dg.asset_check(
+        asset=table.key("lake"),
+        description=f"{table.database}.{table.catalog_table} has the columns of the newest captured schema, and "
+        f"{table.view} exists.",
+        op_tags=tiers.FIRST,
+    )
+    def columns_registered(store: ObjectStore, glue: GlueCatalog) -> dg.AssetCheckResult:
+        schema = captured_schema.latest(location(store).store(), table.pipeline.name, table.source_table)
+        wanted = [name for name, _ in raw_table.columns(schema)]
+        found = glue.get_table(table.database, table.catalog_table)
+        there = [] if found is None else [each.name for each in (*found.columns, *found.partition_keys)]
+        view = glue.get_table(table.database, table.view) is not None
+        return dg.AssetCheckResult(
+            passed=there == wanted and view,
+            metadata={
+                "missing_columns": dg.MetadataValue.json(sorted(set(wanted) - set(there))),
+                "other_columns": dg.MetadataValue.json(sorted(set(there) - set(wanted))),
+                "view": view,
+            },
+        )
+
+    @dg.asset_check(
+        asset=table.key("lake"),
+        description=f"Every object that {table.database}.{table.catalog_table} reads is listed in a manifest. The next "
+        "landing deletes objects that a killed landing left; one that lost its lease can leave others.",
+        metadata=tiers.DAILY,
+        op_tags=tiers.FIRST,
+    )
+    def objects_listed(store: ObjectStore) -> dg.AssetCheckResult:
+        bucket = location(store).store()
+        extra = list(unlisted(bucket, table))
+        return dg.AssetCheckResult(
+            passed=not extra,
+            severity=dg.AssetCheckSeverity.WARN,  # the view leaves repeated rows out
+            metadata={"unlisted_objects": len(extra), "first": dg.MetadataValue.json(extra[:_SHOWN])},
+        )
+
+    return [columns_registered, objects_listed]
+
+
+def unlisted(bucket: Bucket, table: TableFlow) -> Iterator[str]:
+    """Yield the keys of the topic's raw objects that no manifest of the chain lists."""
+    # The objects first: one that is landed meanwhile is not among them.
+    prefix = topic_prefix(table.pipeline.name, table.topic)
+    found = [item.key for item in bucket.scan(prefix) if ObjectName.parse(item.key) is not None]
+    listed = {item.key for manifest in table_progress.manifests(bucket, table) for item in manifest.objects}
+    return (key for key in found if key not in listed)

@@ -1,0 +1,111 @@
+"""Register a table's landed Parquet objects in the catalog: the lake stage of a Parquet target, without Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cdc_lake.contract import failpoints
+from cdc_lake.contract.objects.chain import Chain
+from cdc_lake.contract.objects.manifest import Manifest
+from cdc_lake.contract.objects.store import ObjectStore, S3Location
+from cdc_lake.contract.schema import captured_schema
+from cdc_lake.contract.source.epochs import Epochs
+from cdc_lake.contract.table import lease, registration
+from cdc_lake.contract.table.registration import Registration
+from cdc_lake.contract.table.timeline import Checkpoint
+from cdc_lake.jobs.apply import upsert
+from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline.naming import SourcePostgres, TableFlow
+from cdc_lake.pipeline.parquet_target import raw_table
+from cdc_lake.pipeline.parquet_target.boundary import boundary
+from cdc_lake.pipeline.source_health import schema_capture, topic_state
+from resources.athena import Athena
+from resources.glue.catalog import GlueCatalog
+from resources.kafka.resource import Kafka
+
+
+@dataclass(frozen=True)
+class Registered:
+    """The result of one run: the source's schema, the newest registration (None before the first landing), and the new
+    manifests; `changed` is whether the catalog changed.
+    """
+
+    schema: schema_capture.Capture
+    registration: Registration | None
+    new: tuple[Manifest, ...] = ()
+    changed: bool = False
+
+    @property
+    def worked(self) -> bool:
+        """Whether there was something to register."""
+        return bool(self.new) or self.changed
+
+
+def register(
+    table: TableFlow,
+    postgres: SourcePostgres,
+    kafka: Kafka,
+    glue: GlueCatalog,
+    athena: Athena,
+    where: S3Location,
+    owner: str,
+) -> Registered:
+    """Register what was landed since the last registration, under the table's lease.
+
+    Raises what the capture, the chain and the catalog raise, LeaseHeldError and LeaseLostError.
+    """
+    store, flow = where.store(), table.pipeline
+    Epochs(store, flow.name).require_whole()
+    with lease.held(store, table.lease_key, owner) as held:
+        before = registration.load(store, flow.name, table.lake_table)
+        spec = table.upsert_spec(where, owner)
+        new = upsert.new_manifests(store, spec, None if before is None else before.commit)
+        schema = schema_capture.capture(table, postgres, store)
+        if before is None and not new:
+            return Registered(schema, None)
+        versions = captured_schema.require_versions(store, flow.name, table.source_table)
+        landed = table_progress.raw_watermark(store, table, topic_state.now(kafka, table, store))
+        found = boundary(store, flow.name, landed)
+        position = found if before is None else max(found, before.boundary)
+        failpoints.reached("lake.before_catalog")
+        changed = raw_table.register(
+            table, versions, position, where.bucket, new, table_progress.manifests(store, table), glue, athena
+        )
+        failpoints.reached("lake.after_catalog")
+        held.check()
+        checkpoint = _checkpoint(before, new, versions[-1].version)
+        same = before is not None and (before.checkpoint, before.boundary) == (checkpoint, position)
+        if before is not None and same:
+            return Registered(schema, before, (), changed)
+        after = Registration(checkpoint=checkpoint, boundary=position, instant=registration.new_instant())
+        registration.save(store, flow.name, table.lake_table, after)
+    return Registered(schema, after, tuple(new), changed)
+
+
+def pending_boundary(store: ObjectStore, table: TableFlow) -> str | None:
+    """Return the boundary of the next registration if only that has changed; None if it has not.
+
+    A resnapshot completes after its last manifest was landed.
+    """
+    before = registration.load(store, table.pipeline.name, table.lake_table)
+    head = Chain(store, table.pipeline.name, table.topic).head()
+    if before is None or head is None:
+        return None
+    position = boundary(store, table.pipeline.name, head.watermark)
+    return position if position > before.boundary else None
+
+
+def _checkpoint(before: Registration | None, new: list[Manifest], version: int) -> Checkpoint:
+    if new:
+        newest = new[-1]
+        return Checkpoint(
+            topic=newest.topic,
+            topic_id=newest.topic_id,
+            manifest=newest.number,
+            attempt=newest.attempt,
+            schema_version=version,
+            watermark=newest.watermark,
+        )
+    if before is None:
+        raise AssertionError("the first registration has a manifest")
+    return before.checkpoint.model_copy(update={"schema_version": version})

@@ -1,0 +1,60 @@
+"""Unlisted objects are deleted: those that a manifest covers, and those after the chain's end behind a fence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cdc_lake.contract.objects import raw_objects
+from cdc_lake.contract.objects.chain import Chain
+from cdc_lake.contract.objects.manifest import Manifest
+from cdc_lake.contract.objects.object_names import ObjectName
+from cdc_lake.jobs.landing import unlisted
+from cdc_lake_tests.helpers.memory_store import MemoryStore
+from cdc_lake_tests.unit.contract.objects.landed import PIPELINE, TOPIC, landed, manifest
+
+
+def key(first: int, last: int, epoch: int = 0, partition: int = 0) -> str:
+    """Return the key of an object."""
+    return ObjectName(PIPELINE, TOPIC, partition, first, last, raw_objects.EXTENSION, epoch).key
+
+
+@dataclass
+class Topic:
+    """A chain with one manifest of offsets 0 to 9, and the manifests after which a fence was committed."""
+
+    store: MemoryStore = field(default_factory=MemoryStore)
+    fenced: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        item = landed(self.store, dict.fromkeys(range(10), b"{}"))
+        self.head = manifest(1, {0: (0, 10)}, objects=(item,))
+
+    def delete(self) -> int:
+        """Delete the unlisted objects of partitions 0 and 1."""
+
+        def fence(head: Manifest | None) -> None:
+            self.fenced.append(0 if head is None else head.number)
+
+        return unlisted.delete(Chain(self.store, PIPELINE, TOPIC, ""), (0, 1), self.head, fence)
+
+
+def test_an_object_of_a_lost_race_is_deleted() -> None:
+    topic = Topic()
+    topic.store.write(key(0, 4), b"")
+    assert (topic.delete(), topic.fenced) == (1, [])
+    assert set(topic.store.objects) == {key(0, 9)}
+
+
+def test_an_object_after_the_end_is_deleted_behind_a_fence() -> None:
+    topic = Topic()
+    topic.store.write(key(10, 12), b"")
+    topic.store.write(key(0, 3, partition=1), b"")
+    assert (topic.delete(), topic.fenced) == (2, [1])
+    assert set(topic.store.objects) == {key(0, 9)}
+
+
+def test_other_epochs_are_left_alone_and_nothing_is_committed_without_unlisted_objects() -> None:
+    topic = Topic()
+    topic.store.write(key(0, 3, epoch=1), b"")
+    assert (topic.delete(), topic.fenced) == (0, [])
+    assert key(0, 3, epoch=1) in topic.store.objects

@@ -1,0 +1,129 @@
+"""A refined table's statements, and the builds that are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from cdc_lake.contract.errors import ContractError
+from cdc_lake.pipeline.assets.refined_table import KEPT_SECONDS, RefinedTable, entries
+from cdc_lake.pipeline.loading import load
+from cdc_lake.pipeline.naming import Flow
+from cdc_lake_tests.fakes.aws.glue import FakeGlue
+from cdc_lake_tests.fakes.shop.shop_pipeline import YAML, write_shop
+from cdc_lake_tests.helpers.memory_store import MemoryStore
+from resources.athena import Athena, QueryResult
+from resources.errors import ResourceError
+from resources.glue.catalog import TableDefinition
+
+
+class RecordingAthena:
+    """Answers with the columns and counts of a SELECT, and records and registers what statements create."""
+
+    def __init__(self, glue: FakeGlue, store: MemoryStore, partitions: int) -> None:
+        self.glue, self.store, self.partitions = glue, store, partitions
+        self.statements: list[str] = []
+        self.fails = ""
+
+    def query(self, sql: str) -> QueryResult:
+        """See Athena."""
+        rows: tuple[tuple[Any, ...], ...] = ((self.partitions,),)
+        if "max(" in sql:
+            rows = ((-(-self.partitions // 100),),)
+        return QueryResult((("country", "varchar"), ("total", "double")), rows, "q", 0, 0.0)
+
+    def execute(self, sql: str) -> None:
+        """See Athena."""
+        self.statements.append(sql)
+        if self.fails and sql.startswith(self.fails):
+            raise ResourceError("the statement failed", "")
+        if sql.startswith("CREATE TABLE"):
+            name = sql.split('"')[3]
+            self.glue.put_table(TableDefinition("shop_lake", name, "", ()))
+            self.store.write(f"refined/shop/countries/{name.partition('__')[2]}/file", b"")
+
+
+@pytest.fixture
+def flow(tmp_path: Path) -> Flow:
+    """Return the shop with a refined table."""
+    write_shop(tmp_path, YAML.replace("countries.sql]", "{ sql: countries.sql, partition_by: [country] }]"))
+    return load("shop", tmp_path)
+
+
+def made(flow: Flow, partitions: int = 3) -> tuple[RefinedTable, RecordingAthena, MemoryStore]:
+    """Return the refined table over fakes."""
+    glue, store = FakeGlue(), MemoryStore()
+    athena = RecordingAthena(glue, store, partitions)
+    dataset = flow.spec.datasets[1]
+    table = RefinedTable(flow, dataset, "SELECT 1", cast(Athena, athena), glue, store, "shop")
+    return table, athena, store
+
+
+def heads(statements: Sequence[str]) -> list[str]:
+    """Return the first two words of each statement."""
+    return [" ".join(each.split()[:2]) for each in statements]
+
+
+def test_a_build_is_one_statement_and_then_the_view(flow: Flow) -> None:
+    table, athena, _ = made(flow)
+    build = table.build()
+    assert (build.partitions, build.statements) == (3, 1)
+    created, view = athena.statements
+    assert created == (
+        f"CREATE TABLE \"shop_lake\".\"countries__{build.id}\" WITH (format = 'PARQUET', write_compression = 'SNAPPY', "
+        f"external_location = 's3://shop/refined/shop/countries/{build.id}/', partitioned_by = ARRAY['country']) "
+        'AS SELECT "total", "country" FROM (SELECT 1)'
+    )
+    assert view == (
+        'CREATE OR REPLACE VIEW "shop_lake"."countries" AS '
+        f'SELECT "country", "total" FROM "shop_lake"."countries__{build.id}"'
+    )
+    assert table.exists(build.id)
+
+
+def test_more_than_a_hundred_partitions_are_staged_and_written_in_groups(flow: Flow) -> None:
+    table, athena, store = made(flow, 201)
+    build = table.build()
+    assert heads(athena.statements) == ["CREATE TABLE", "CREATE TABLE", "INSERT INTO", "INSERT INTO", "CREATE OR"]
+    assert build.statements == 3
+    assert list(store.objects) == [f"refined/shop/countries/{build.id}/file"], "the staged rows are deleted"
+
+
+def test_a_failed_build_leaves_the_view_and_is_deleted_an_hour_after_it_was_seen(
+    flow: Flow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, athena, store = made(flow, 201)
+    first = table.build()
+    views = len([each for each in athena.statements if "VIEW" in each])
+    athena.fails = "INSERT"
+    with pytest.raises(ResourceError):
+        table.build()
+    assert len([each for each in athena.statements if "VIEW" in each]) == views
+    athena.fails = ""
+    second = table.build()
+    now = 1_000_000.0
+    monkeypatch.setattr("cdc_lake.pipeline.assets.refined_table.time.time", lambda: now)
+    seen = table.delete_earlier(second.id, {})
+    assert set(seen.values()) == {now}
+    assert first.id in seen
+    assert len(seen) == 2, "the first build and the failed one"
+    monkeypatch.setattr("cdc_lake.pipeline.assets.refined_table.time.time", lambda: now + KEPT_SECONDS - 1)
+    assert table.delete_earlier(second.id, seen) == seen
+    monkeypatch.setattr("cdc_lake.pipeline.assets.refined_table.time.time", lambda: now + KEPT_SECONDS)
+    assert table.delete_earlier(second.id, seen) == {}
+    assert list(store.objects) == [f"refined/shop/countries/{second.id}/file"]
+    assert entries(flow, table.glue) == ["totals", "countries", f"countries__{second.id}"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "problem"),
+    [("town", "the SELECT has no column town"), ("total, country", "all columns are partition columns")],
+)
+def test_partition_columns_are_some_columns_of_the_select(tmp_path: Path, keys: str, problem: str) -> None:
+    write_shop(tmp_path, YAML.replace("countries.sql]", f"{{ sql: countries.sql, partition_by: [{keys}] }}]"))
+    table, _, _ = made(load("shop", tmp_path))
+    with pytest.raises(ContractError, match=f"datasets: countries.sql: partition_by: {problem}"):
+        table.build()
