@@ -9,12 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cdc_lake.demo import moma, northwind
+from cdc_lake.demo import moma, northwind, pagila
 from cdc_lake.demo.scene import RunStory
 from cdc_lake.samples import loader, server, table_sample
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake.samples.errors import LoadError
 from cdc_lake.samples.moma import MOMA
+from cdc_lake.samples.pagila import PAGILA
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,10 @@ def _load_moma(parameters: ConnectionParameters, sql_dir: Path | None) -> Mappin
     return dict(table_sample.load(MOMA, parameters, loader.no_progress).tables)
 
 
+def _load_pagila(parameters: ConnectionParameters, sql_dir: Path | None) -> Mapping[str, int]:
+    return dict(table_sample.load(PAGILA, parameters, loader.no_progress, sql_dir=sql_dir).tables)
+
+
 def _earlier_state(summary: Mapping[str, Any]) -> str:
     instant = summary["stories"]["changed"]["instants"]["mor"][0]
     sql = "SELECT * FROM moma_mor.artists_rt WHERE artist_id = 441"
@@ -91,5 +96,19 @@ DEMOS: Mapping[str, PipelineDemo] = {
         },
         verify=True,
         hint=_earlier_state,
+    ),
+    "pagila": PipelineDemo(
+        title="Pagila",
+        prepare=server.ensure_database,
+        unload=partial(table_sample.unload, PAGILA),
+        load=_load_pagila,
+        stories={
+            "recategorized": ("a category is inserted, and a film gets it", pagila.change_category),
+            "rerated": ("films get another rating and rate", pagila.update_films),
+            "rekeyed": ("an actor's film changes, which is in the key", pagila.change_key),
+            "deleted": ("a film is deleted", pagila.delete_film),
+        },
+        verify=True,
+        hint=lambda _: "cdc-lake query \"SELECT * FROM pagila_files.film_refined WHERE rating = 'NC-17' LIMIT 5\"",
     ),
 }

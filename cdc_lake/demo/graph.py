@@ -45,9 +45,13 @@ class Graph:
     def materialise(self, *stages: str, table: str | None = None, light: bool = False) -> Materialised:
         """Materialise stages, of all tables or of one, with all their checks; with `light` with the light ones only.
 
+        A pipeline can have no asset of a stage.
+
         Raises ContractError with the failed step and its cause.
         """
         keys: Sequence[dg.AssetKey] = [key for stage in stages for key in self.stage(stage, table)]
+        if not keys:
+            return Materialised({}, {})  # an empty selection would select all assets
         checks = {key for key in self._job.asset_layer.asset_graph.asset_check_keys if key.asset_key in keys}
         # Without a selection of checks, Dagster adds those that the job itself leaves out.
         job = self._job.get_subset(asset_selection=set(keys), asset_check_selection=checks if light else None)

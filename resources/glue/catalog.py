@@ -49,10 +49,15 @@ class GlueCatalog(AwsResource):
         return False
 
     def tables(self, database: str) -> tuple[TableDefinition, ...]:
-        """Return a database's tables and views, sorted by name."""
-        with self.explained(f"Listing the tables of the Glue database {database}"):
-            pages = self.client("glue").get_paginator("get_tables").paginate(DatabaseName=database)
-            found = [TableDefinition.from_glue(each) for page in pages for each in page["TableList"]]
+        """Return a database's tables and views, sorted by name; none if the database does not exist."""
+        try:
+            with self.explained(f"Listing the tables of the Glue database {database}"):
+                pages = self.client("glue").get_paginator("get_tables").paginate(DatabaseName=database)
+                found = [TableDefinition.from_glue(each) for page in pages for each in page["TableList"]]
+        except AwsRequestFailed as error:
+            if error.code != _MISSING:
+                raise
+            return ()
         return tuple(sorted(found, key=lambda each: each.name))
 
     def get_table(self, database: str, name: str) -> TableDefinition | None:

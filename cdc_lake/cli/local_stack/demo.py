@@ -34,6 +34,7 @@ def demo(
     """Start the stack, load the sample, materialise the graph, change rows at the source, and count the rows.
 
     Northwind: three orders are changed. MoMA: an artwork and an artist, in copy-on-write and merge-on-read tables.
+    Pagila: categories, films and actors, in Parquet files with refined tables, and in Hudi tables.
     Exit code 1 if a count, a change or a check fails, or if another demo of the pipeline runs on this state folder.
     """
     from rich.console import Console
@@ -44,8 +45,8 @@ def demo(
     from infra.folders import state_folder
     from infra.local.preparation import prepare
 
-    if sql_dir is not None and pipeline is not DemoPipeline.NORTHWIND:
-        raise typer.BadParameter("--sql-dir is for the Northwind sample: leave it out for another one")
+    if sql_dir is not None and pipeline is DemoPipeline.MOMA:
+        raise typer.BadParameter("--sql-dir is for the samples northwind and pagila: leave it out for moma")
     console = Console(stderr=as_json)
     started = time.monotonic()
     file = state_folder() / journal(pipeline)

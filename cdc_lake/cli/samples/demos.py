@@ -15,6 +15,7 @@ class DemoPipeline(StrEnum):
 
     NORTHWIND = "northwind"
     MOMA = "moma"
+    PAGILA = "pagila"
 
 
 SMOKE = "smoke.json"
@@ -22,6 +23,7 @@ SMOKE = "smoke.json"
 _JOURNALS: Mapping[str, Sequence[str]] = {
     DemoPipeline.NORTHWIND: ("demo.json", SMOKE),
     DemoPipeline.MOMA: ("demo-moma.json",),
+    DemoPipeline.PAGILA: ("demo-pagila.json",),
 }
 
 
@@ -104,7 +106,8 @@ def show(console: Any, summary: Mapping[str, Any], title: str) -> None:  # noqa:
     console.print(
         f"seconds: {', '.join(f'{k} {v:g}' for k, v in summary['seconds'].items())}", highlight=False, soft_wrap=True
     )
-    console.print(f"dashboard: {summary['dashboard']}", highlight=False, soft_wrap=True)
+    if summary["dashboard"]:
+        console.print(f"dashboard: {summary['dashboard']}", highlight=False, soft_wrap=True)
 
 
 def _show_verified(console: Any, verified: Mapping[str, Mapping[str, Any]]) -> None:  # noqa: ANN401 - see show()
@@ -145,5 +148,9 @@ def _rows(count: int, records: int | None) -> str:
 def _sentence(name: str, story: Mapping[str, Any]) -> str:
     """Return what a story has seen: its first value is the id of a row, and mappings are left out."""
     (key, row_id), *facts = ((key, value) for key, value in story.items() if key != "ok")
-    text = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in facts if not isinstance(value, dict))
+    text = ", ".join(f"{key.replace('_', ' ')} {_text(value)}" for key, value in facts if not isinstance(value, dict))
     return f"{key.removesuffix('_id')} {row_id} {name}: {text}"
+
+
+def _text(value: object) -> str:
+    return " and ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)

@@ -69,6 +69,7 @@ def test_tables_are_listed_by_name(catalog: GlueCatalog, orders: TableDefinition
     catalog.put_table(dataclasses.replace(orders, name="lines"))
 
     assert [each.name for each in catalog.tables("lake")] == ["lines", "orders"]
+    assert catalog.tables("nowhere") == ()
 
 
 def test_an_error_names_the_object(catalog: GlueCatalog, orders: TableDefinition) -> None:

@@ -1,0 +1,129 @@
+"""Pagila's demo: changes of films, categories and actors, followed to raw files, latest rows and refined tables.
+
+The raw files keep every change. The view of latest rows and the Hudi table show the source's rows, and the refined
+tables are built again from the view. After an interruption each function can be called again.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg2.extensions import connection
+
+from cdc_lake.demo.scene import RunStages, Scene, Story
+from cdc_lake.samples.pagila import source_changes
+from resources.athena import Athena
+
+_TO_LAKE = ("topic", "raw", "lake")
+
+
+@dataclass(frozen=True)
+class _Catalog:
+    """Reads tables and views of the pipeline's first target; `hudi` are the names of the other target's views."""
+
+    athena: Athena
+    scene: Scene
+
+    @classmethod
+    def of(cls, scene: Scene) -> _Catalog:
+        return cls(scene.observer.athena.metered(scene.flow.catalog), scene)
+
+    def hudi(self, table: str) -> str:
+        found = self.scene.lake_table(table, "lake")
+        return f"{found.database}.{found.view}"
+
+    def values(self, columns: str, table: str, condition: str) -> list[Any]:
+        """Return one column, or several as tuples, of the rows that meet a condition, sorted."""
+        sql = f"SELECT {columns} FROM {table} WHERE {condition}"  # noqa: S608 - the names and ids are constants
+        rows = self.athena.query(sql).rows
+        return sorted(row[0] if len(row) == 1 else tuple(row) for row in rows)
+
+    def count(self, table: str, condition: str) -> int:
+        [found] = self.values("count(*)", table, condition)
+        return int(found)
+
+
+def change_category(scene: Scene, run_stages: RunStages) -> Story:
+    """Insert a category, and move film 1 to it: the category is in the key, so the row of the old key is deleted."""
+    film = source_changes.CHANGED_FILMS[0]
+    with closing(_connect(scene)) as conn:
+        category = source_changes.insert_category(conn)
+        source_changes.change_film_category(conn, category)
+    for table in ("category", "film_category"):
+        run_stages(*_TO_LAKE, table=table, light=True)
+    run_stages("dataset", light=True)
+    catalog, of_film = _Catalog.of(scene), f"film_id = {film}"
+    seen = {
+        "film_id": film,
+        "new_category": catalog.values("name", "category_latest", f"category_id = {category}"),
+        "categories_in_raw": len(set(catalog.values("category_id", "film_category_raw", of_film))),
+        "categories_in_latest": catalog.values("category_id", "film_category_latest", of_film),
+        "categories_in_lake": catalog.values("category_id", catalog.hudi("film_category"), of_film),
+        "categories_in_refined": catalog.values("category", "films_by_category", of_film),
+    }
+    name = source_changes.CATEGORY
+    return {**seen, "ok": list(seen.values()) == [film, [name], 2, [category], [category], [name]]}
+
+
+def update_films(scene: Scene, run_stages: RunStages) -> Story:
+    """Give three films another rating and rate: they move to another partition of the refined table."""
+    films = source_changes.CHANGED_FILMS
+    with closing(_connect(scene)) as conn:
+        source_changes.update_films(conn)
+    run_stages(*_TO_LAKE, table="film", light=True)
+    run_stages("dataset", light=True)
+    catalog, of_films = _Catalog.of(scene), f"film_id IN ({', '.join(map(str, films))})"
+    places = {"latest": "film_latest", "lake": catalog.hudi("film"), "refined": "film_refined"}
+    expected = [(number, source_changes.NEW_RATING, source_changes.NEW_RATE) for number in films]
+    states = {name: catalog.values("film_id, rating, rental_rate", table, of_films) for name, table in places.items()}
+    earlier = catalog.count("film_raw", f"{of_films} AND rental_rate <> {source_changes.NEW_RATE}")
+    seen = {
+        "film_id": films[0],
+        **{f"films_as_updated_in_{name}": len(set(found) & set(expected)) for name, found in states.items()},
+        "earlier_states_in_raw": earlier,
+    }
+    return {**seen, "ok": all(found == expected for found in states.values()) and earlier > 0}
+
+
+def change_key(scene: Scene, run_stages: RunStages) -> Story:
+    """Change film_id of a film_actor from 5 to 100: the old key is deleted, the new one inserted."""
+    with closing(_connect(scene)) as conn:
+        actor = source_changes.change_film_actor_key(conn)
+    run_stages(*_TO_LAKE, table="film_actor", light=True)
+    old, new = source_changes.OLD_KEY_FILM, source_changes.NEW_KEY_FILM
+    catalog, of_actor = _Catalog.of(scene), f"actor_id = {actor} AND film_id IN ({old}, {new})"
+    seen = {
+        "actor_id": actor,
+        "films_in_raw": sorted(set(catalog.values("film_id", "film_actor_raw", of_actor))),
+        "films_in_latest": catalog.values("film_id", "film_actor_latest", of_actor),
+        "films_in_lake": catalog.values("film_id", catalog.hudi("film_actor"), of_actor),
+    }
+    return {**seen, "ok": list(seen.values()) == [actor, [old, new], [new], [new]]}
+
+
+def delete_film(scene: Scene, run_stages: RunStages) -> Story:
+    """Delete a film with its actors and category: raw keeps the deleted rows, nothing else shows them."""
+    film = source_changes.DELETED_FILM
+    with closing(_connect(scene)) as conn:
+        source_changes.delete_film_actor(conn)
+        source_changes.delete_film(conn)
+    for table in ("film", "film_category", "film_actor"):
+        run_stages(*_TO_LAKE, table=table, light=True)
+    run_stages("dataset")
+    catalog, of_film = _Catalog.of(scene), f"film_id = {film}"
+    seen = {
+        "film_id": film,
+        "deletes_in_raw": len(set(catalog.values("film_id", "film_raw", f'{of_film} AND "__deleted"'))),
+        "in_latest": catalog.count("film_latest", of_film),
+        "actors_in_latest": catalog.count("film_actor_latest", of_film),
+        "in_lake": catalog.count(catalog.hudi("film"), of_film),
+        "in_refined": catalog.count("film_refined", of_film),
+        "in_films_by_category": catalog.count("films_by_category", of_film),
+    }
+    return {**seen, "ok": list(seen.values()) == [film, 1, 0, 0, 0, 0, 0]}
+
+
+def _connect(scene: Scene) -> connection:
+    return scene.observer.login.connect()
