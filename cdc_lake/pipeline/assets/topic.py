@@ -92,7 +92,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         columns = captured_schema.latest(bucket, flow.name, table.source_table).columns
         return dg.MaterializeResult(
             metadata={
-                "dagster/row_count": _records(context, kafka, table.topic, state),
+                "dagster/row_count": count_records(context, kafka, table.topic, state),
                 "dagster/column_schema": standard_metadata.event_schema(
                     (column.name, column.type) for column in columns
                 ),
@@ -175,7 +175,7 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _records(context: dg.AssetExecutionContext, kafka: Kafka, topic: str, state: topic_state.TopicState) -> int:
+def count_records(context: dg.AssetExecutionContext, kafka: Kafka, topic: str, state: topic_state.TopicState) -> int:
     """Return the number of committed records, counted from the last materialisation on: markers take offsets too."""
     last = standard_metadata.last(context.instance, context.asset_key)
     ranges = {partition: (state.begins[partition], end) for partition, end in state.ends.items()}
