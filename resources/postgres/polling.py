@@ -172,11 +172,11 @@ def query_columns(connection: Connection, query: str) -> tuple[QueryColumn, ...]
         described = cursor.description or ()
         for column in described:
             cursor.execute(
-                "select format_type(case when a.array then t.typelem else t.oid end,"
-                " case when a.array or t.typlen <> -1 then null else %(modifier)s::int end)"
-                " || case when a.array then '[]' else '' end, coalesce(e.typtype, t.typtype)"
-                " from pg_type t cross join lateral (select t.typcategory = 'A' and t.typlen = -1) a(array)"
-                " left join pg_type e on a.array and e.oid = t.typelem where t.oid = %(oid)s",
+                "select format_type(case when a.listed then t.typelem else t.oid end,"
+                " case when a.listed or t.typlen <> -1 then null else %(modifier)s::int end)"
+                " || case when a.listed then '[]' else '' end, coalesce(e.typtype, t.typtype)"
+                " from pg_type t cross join lateral (select t.typcategory = 'A' and t.typlen = -1) a(listed)"
+                " left join pg_type e on a.listed and e.oid = t.typelem where t.oid = %(oid)s",
                 {"oid": column.type_code, "modifier": _modifier(column.internal_size, column.precision, column.scale)},
             )
             kind, category = cursor.fetchone() or ("unknown", "p")

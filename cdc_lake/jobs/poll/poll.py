@@ -32,6 +32,7 @@ from cdc_lake.jobs.poll import record_sql
 KEY, VALUE = "record_key", "record_value"
 _PLACE = "record_place"
 _DRIVER_ERROR = re.compile(r"org\.postgresql\.util\.PSQLException: (?P<message>[^\n]+)")
+_TOO_LARGE = re.compile(r"RecordTooLargeException: (?P<message>The message is \d+ bytes[^\n]+?)\.?\n")
 _FETCHED_ROWS = 1000
 _RANGE_PAGES = 8192
 """64 MB of rows: what one connection reads when a large table is polled for the first time."""
@@ -89,11 +90,11 @@ def run(spark: SparkSession, spec: PollSpec) -> PollReport:
 
 @contextmanager
 def source_errors(table: str) -> Iterator[None]:
-    """Raise SourceUnreadableError for an error of PostgreSQL's driver."""
+    """Raise SourceUnreadableError for an error of PostgreSQL's driver, and for a row that Kafka does not take."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        found = _DRIVER_ERROR.search(str(error))
+        found = _DRIVER_ERROR.search(str(error)) or _TOO_LARGE.search(str(error))
         if found is None:
             raise
         raise SourceUnreadableError(

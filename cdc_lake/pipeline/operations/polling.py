@@ -23,6 +23,7 @@ from cdc_lake.jobs.poll.poll import PollSpec
 from cdc_lake.pipeline.naming import SourcePostgres, TableFlow
 from cdc_lake.pipeline.operations.land_and_apply import RunJob
 from cdc_lake.pipeline.source_health import polled_source, schema_capture, stream_continuity
+from resources.deployment import RECORD_BYTES
 from resources.kafka.resource import Kafka
 
 _MAX_RACES = 5
@@ -102,6 +103,11 @@ def topic_id(table: TableFlow, kafka: Kafka) -> str:
     return found.topic_id
 
 
+def sink_options(kafka: Kafka) -> dict[str, str]:
+    """Return the options of Spark's Kafka sink; its largest record is the largest that the topics take."""
+    return {**kafka.spark_options(), "max.request.size": str(RECORD_BYTES)}
+
+
 def current_epoch(table: TableFlow, postgres: SourcePostgres, store: ObjectStore) -> Epoch:
     """Return the pipeline's epoch, begin the first one. Raises SourceBrokenError if the server is not the epoch's."""
     flow = table.pipeline
@@ -175,7 +181,7 @@ def _send(table: TableFlow, systems: Systems, started: StoredPoll, schema: Table
             rows=rows,
             schema=schema,
             topic=table.topic,
-            kafka=kafka.spark_options(),
+            kafka=sink_options(kafka),
             number=found.number,
             lower=found.lower,
             upper=found.upper,

@@ -44,7 +44,7 @@ def reconcile(table: TableFlow, systems: Systems) -> Reconciled:
                 uri=applying.uri(),
                 instant=lake.instant,
                 topic=table.topic,
-                kafka=kafka.spark_options(),
+                kafka=polling.sink_options(kafka),
                 number=poll.poll.number,
                 upper=poll.poll.upper,
                 values=applying.values,

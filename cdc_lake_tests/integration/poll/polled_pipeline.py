@@ -17,9 +17,10 @@ from cdc_lake.jobs.verify import VerifyReport
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.naming import Flow, SourcePostgres, TableFlow
-from cdc_lake.pipeline.operations import land_and_apply, polling, reconciliation, verification
+from cdc_lake.pipeline.operations import land_and_apply, polling, reconciliation, repolling, verification
 from cdc_lake.pipeline.operations.polling import Polled
 from cdc_lake.pipeline.operations.reconciliation import Reconciled
+from cdc_lake.pipeline.operations.resnapshot import Systems
 from cdc_lake.pipeline.source_health import polled_source, topic_state
 from cdc_lake_tests.integration.jobs.engines import Engines
 from resources.object_store import ObjectStore
@@ -109,6 +110,19 @@ class PolledPipeline:
         found = reconciliation.reconcile(self.table(name), self.systems)
         self.land_and_apply(name)
         return found
+
+    def resnapshot(self) -> list[str]:
+        """Do what `cdc-lake resnapshot` does, and return its messages."""
+        systems = Systems(
+            postgres=self.postgres,
+            kafka=self.engines.kafka,
+            connect=SimpleNamespace(),  # type: ignore[arg-type]  # it is not used
+            location=self.engines.location,
+            run=self.run,
+            config={},
+            snapshot_seconds=60,
+        )
+        return list(repolling.repoll(self.flow, systems, "a test wants it"))
 
     def lake(self, name: str) -> DataFrame:
         """Return the lake table."""
