@@ -225,7 +225,7 @@ def test_it_is_never_continuous(polled: Polled, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv(MODE, "continuous")
     assert load("shop", polled.pages).spec.mode == "triggered"
     systems = (polled.postgres, polled.kafka, polled.store, polled.spark, FakeGlue(), FakeAthena(), "a test")
-    with pytest.raises(ContractError, match="it has source.kind query, whose rows the sensor shop_poll polls"):
+    with pytest.raises(ContractError, match=r"it has source\.kind query, whose rows the sensor shop_poll polls"):
         continuous.local_systems(polled.flow, *systems)  # type: ignore[arg-type]
 
 
