@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 from cdc_lake.contract import failpoints
 from cdc_lake.contract.failpoints import FailpointReached
 from cdc_lake.jobs.poll import poll as job
+from cdc_lake.pipeline.operations import reconciliation
 from cdc_lake_tests.integration.chain.test_types import same
 from cdc_lake_tests.integration.chain.type_values import CASES, LONG, TYPES_SQL
 from cdc_lake_tests.integration.poll.conftest import NewPolled
@@ -88,12 +91,12 @@ def immutable(value: Any) -> Any:  # noqa: ANN401 - any value of any type
     return bytes(value) if isinstance(value, bytearray) else value
 
 
-def armed(pipeline: PolledPipeline, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Poll with a failpoint that interrupts the poll."""
+def interrupted(action: Callable[[], object], monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Do an action that a failpoint interrupts."""
     monkeypatch.setenv(failpoints.VARIABLE, f"{name}=raise")
     failpoints._passes.clear()
     with pytest.raises(FailpointReached):
-        pipeline.poll("goods")
+        action()
     monkeypatch.delenv(failpoints.VARIABLE)
 
 
@@ -109,17 +112,18 @@ def test_interrupted_polls_are_repeated_with_their_windows(
     story: PolledPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     number = story.poll("goods").poll.number
-    for place in ("poll.after_begin", "poll.before_records", "poll.after_records"):
+    places = [name for name in failpoints.REGISTRY if name.startswith("poll.")]
+    for place in places:
         story.execute("update goods set v = %s where id = 1", place)
         wait_for_bound(story, "goods")
-        armed(story, monkeypatch, place)
+        interrupted(partial(story.poll, "goods"), monkeypatch, place)
         story.execute("update goods set v = v || ' again' where id = 1")
         wait_for_bound(story, "goods")
         polled = story.poll("goods")
         number += 2
-        assert (polled.polls, polled.poll.number) == (2, number)
+        assert (polled.polls, polled.poll.number) == (1 if place == "poll.after_complete" else 2, number)
     story.land_and_apply("goods")
-    assert values(story, "goods")[1] == "poll.after_records again"
+    assert values(story, "goods")[1] == f"{places[-1]} again"
     assert story.lake("goods").count() == 3
     report = story.verify("goods")
     assert (report.clean, report.pending, report.compared) == (True, 0, 3)
@@ -133,7 +137,7 @@ def test_the_query_and_the_table_have_topics_of_their_own(story: PolledPipeline)
     assert story.verify("described").clean
 
 
-def test_deletes_are_found_by_a_reconciliation(story: PolledPipeline) -> None:
+def test_deletes_are_found_by_a_reconciliation(story: PolledPipeline, monkeypatch: pytest.MonkeyPatch) -> None:
     story.execute("insert into goods (id, v) values (10, 'gone'), (11, 'back'), (12, 'kept')")
     settled(story, "goods")
     story.execute("delete from goods where id in (10, 11)")
@@ -141,6 +145,8 @@ def test_deletes_are_found_by_a_reconciliation(story: PolledPipeline) -> None:
     report = story.verify("goods")
     assert (report.extra, report.missing, report.different) == (2, 0, 0)
     assert sorted(difference.key["id"] or "" for difference in report.differences) == ["10", "11"]
+    for place in [name for name in failpoints.REGISTRY if name.startswith("reconcile.")]:
+        interrupted(partial(reconciliation.reconcile, story.table("goods"), story.systems), monkeypatch, place)
     done = story.reconcile("goods").report
     assert done is not None
     assert (done.deletes, done.lake_keys, done.source_keys) == (2, 6, 4)
