@@ -39,24 +39,20 @@ class PolledRows:
     def window(self, lower: Bound | None, upper: Bound) -> str:
         """Return the condition of the rows that changed from `lower` (None: ever) to before `upper`.
 
-        With both columns, the timestamp of a row is NULL until its first update: its id shows that it is new.
+        With both columns, the id shows that a row is new whose timestamp is NULL until its first update.
         """
         if not self.incrementing:
             return self._by_time(lower, upper)
         by_id = self._by_id(lower, upper)
         if not self.timestamp:
             return by_id
-        earlier = f"({self._time} is null or {self._time} < {self._moment(upper)})"
-        return f"(({self._by_time(lower, upper)}) or ({by_id} and {earlier}))"
+        return f"({self._by_time(lower, upper)} or ({self._time} is null and {by_id}))"
 
     def settled(self, upper: Bound) -> str:
         """Return the condition of the rows without a change at or after `upper`; it is never NULL."""
-        conditions = []
-        if self.timestamp:
-            conditions.append(f"coalesce({self._time} < {self._moment(upper)}, true)")
-        if self.incrementing:
-            conditions.append(f"coalesce({self._by_id(None, upper)}, false)")
-        return " and ".join(conditions)
+        by_time = [f"{self._time} < {self._moment(upper)}"] if self.timestamp else []
+        by_id = [self._by_id(None, upper)] if self.incrementing else []
+        return f"coalesce({', '.join([*by_time, *by_id])}, false)"
 
     @property
     def _time(self) -> str:
@@ -64,14 +60,14 @@ class PolledRows:
 
     def _by_time(self, lower: Bound | None, upper: Bound) -> str:
         since = "" if lower is None else f"{self._time} >= {self._moment(lower)} and "
-        return f"{since}{self._time} < {self._moment(upper)}"
+        return f"({since}{self._time} < {self._moment(upper)})"
 
     def _by_id(self, lower: Bound | None, upper: Bound) -> str:
         if upper.last_id is None:
             return "false"
         column = f"q.{quoted(self.incrementing)}"
         since = "" if lower is None or lower.last_id is None else f"{column} > {lower.last_id} and "
-        return f"{since}{column} <= {upper.last_id}"
+        return f"({since}{column} <= {upper.last_id})"
 
     def _moment(self, bound: Bound) -> str:
         moment = f"timestamptz '{bound.at.isoformat(sep=' ')}'"

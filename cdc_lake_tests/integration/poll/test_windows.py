@@ -183,6 +183,22 @@ def test_an_incrementing_column_waits_for_smaller_ids(new_polled: NewPolled) -> 
     assert sorted(reader.seen) == [1, 2]
 
 
+def test_new_rows_are_found_by_id_and_changed_ones_by_time(new_polled: NewPolled) -> None:
+    poll = "{ mode: timestamp_and_incrementing, timestamp: changed, incrementing: id }"
+    pipeline = new_polled("both_columns", f"    - {{ name: goods, key: [id], poll: {poll} }}")
+    pipeline.execute("create table goods (id bigserial primary key, v text, changed timestamptz)")
+    pipeline.execute("insert into goods (v) values ('one'), ('two')")
+    reader = Reader(pipeline, ours)
+    settle(reader)
+    settle(reader)
+    assert sorted(reader.seen) == [1, 2]
+    pipeline.execute("update goods set v = 'two again', changed = now() where id = 2")
+    pipeline.execute("insert into goods (v) values ('three')")
+    settle(reader)
+    settle(reader)
+    assert sorted(reader.seen) == [1, 2, 2, 3]
+
+
 def test_a_prepared_transaction_holds_the_bound(new_polled: NewPolled) -> None:
     pipeline = new_polled("prepared", TABLES)
     pipeline.execute(GOODS)
