@@ -2,13 +2,14 @@
 
 import dagster as dg
 
-from cdc_lake.pipeline.assets import standard_metadata
+from cdc_lake.pipeline.assets import parallel_tables, standard_metadata
 from cdc_lake.pipeline.assets.job_metadata import JobRuns, warm
 from cdc_lake.pipeline.assets.topic import count_records
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.naming import SPARK_POOL, TableFlow
 from cdc_lake.pipeline.operations import polling
+from cdc_lake.pipeline.operations.polling import Polled
 from cdc_lake.pipeline.source_health import topic_state
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
@@ -45,35 +46,42 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         spark: dg.ResourceParam[SparkJobs],
     ) -> dg.MaterializeResult[None]:
         warm(context, table, spark)
-        jobs, where = JobRuns(spark), location(store)
-        owner = f"dagster run {context.run.run_id}"
-        systems = polling.Systems(flow.source_postgres(postgres), kafka, where, jobs.run, owner)
-        polled = polling.poll(table, systems)
-        state = topic_state.now(kafka, table, where.store())
-        columns = polled.schema.schema.columns
-        changes = [
-            *([f"poll {polled.poll.number}: {polled.records} records"] if polled.polls else []),
-            *polled.schema.changes,
-        ]
-        return dg.MaterializeResult(
-            metadata={
-                "dagster/row_count": count_records(context, kafka, table.topic, state),
-                "dagster/column_schema": standard_metadata.event_schema(
-                    (column.name, column.type) for column in columns
-                ),
-                "dagster/column_lineage": standard_metadata.identity_lineage(
-                    table.key("source"), (column.name for column in columns)
-                ),
-                "dagster/uri": f"kafka://{kafka.servers()}/{table.topic}",
-                "changes": ", ".join(changes) or standard_metadata.UNCHANGED,
-                "topic_id": state.topic_id,
-                "offsets": dg.MetadataValue.json({str(p): [state.begins[p], end] for p, end in state.ends.items()}),
-                "poll": polled.poll.number,
-                "deletes": "not seen by polling",
-                **standard_metadata.values({"records": polled.records, "seconds": polled.seconds}),
-                **standard_metadata.watermark(state.polled),
-                **jobs.metadata(),
-            }
-        )
+
+        def work(each: TableFlow) -> dg.MaterializeResult[None]:
+            jobs, owner = JobRuns(spark), f"dagster run {context.run.run_id}"
+            systems = polling.Systems(flow.source_postgres(postgres), kafka, location(store), jobs.run, owner)
+            return _result(each, systems, polling.poll(each, systems), context.instance, jobs)
+
+        return parallel_tables.materialise(context, table, "topic", flow.tables, work, spark)
 
     return topic_asset
+
+
+def _result(
+    table: TableFlow, systems: polling.Systems, polled: Polled, instance: dg.DagsterInstance, jobs: JobRuns
+) -> dg.MaterializeResult[None]:
+    kafka, columns = systems.kafka, polled.schema.schema.columns
+    state = topic_state.now(kafka, table, systems.location.store())
+    changes = [
+        *([f"poll {polled.poll.number}: {polled.records} records"] if polled.polls else []),
+        *polled.schema.changes,
+    ]
+    return dg.MaterializeResult(
+        asset_key=table.key("topic"),
+        metadata={
+            "dagster/row_count": count_records(instance, table, kafka, state),
+            "dagster/column_schema": standard_metadata.event_schema((column.name, column.type) for column in columns),
+            "dagster/column_lineage": standard_metadata.identity_lineage(
+                table.key("source"), (column.name for column in columns)
+            ),
+            "dagster/uri": f"kafka://{kafka.servers()}/{table.topic}",
+            "changes": ", ".join(changes) or standard_metadata.UNCHANGED,
+            "topic_id": state.topic_id,
+            "offsets": dg.MetadataValue.json({str(p): [state.begins[p], end] for p, end in state.ends.items()}),
+            "poll": polled.poll.number,
+            "deletes": "not seen by polling",
+            **standard_metadata.values({"records": polled.records, "seconds": polled.seconds}),
+            **standard_metadata.watermark(state.polled),
+            **jobs.metadata(),
+        },
+    )

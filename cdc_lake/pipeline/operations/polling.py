@@ -114,7 +114,10 @@ def current_epoch(table: TableFlow, postgres: SourcePostgres, store: ObjectStore
     epochs = Epochs(store, flow.name)
     epoch = epochs.current()
     if epoch is None:
-        return epochs.begin(stream_continuity.beginning(flow, postgres, 0, "the pipeline was started"))
+        try:
+            return epochs.begin(stream_continuity.beginning(flow, postgres, 0, "the pipeline was started"))
+        except RaceLostError:  # another table is polled for the first time, too
+            return epochs.read(0)
     epochs.require_whole()
     if faults := tuple(stream_continuity.server_faults(postgres, epoch)):
         found = Break(faults=faults, found_at=datetime.now(UTC))

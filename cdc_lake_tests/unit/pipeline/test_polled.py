@@ -195,6 +195,21 @@ def test_an_idle_source_advances_the_watermark_without_a_job(polled: Polled) -> 
     assert (after.source_ts_ms - before.source_ts_ms, after.lsn, len(polled.specs)) == (1000, 1, 1)
 
 
+def test_two_tables_that_are_polled_at_once_begin_one_epoch(polled: Polled) -> None:
+    rival = polling.current_epoch
+
+    def first(key: str) -> None:
+        if key.endswith("_epochs/000000.json"):
+            polled.bucket.before_put = None
+            rival(polled.orders, SourcePostgres(polled.postgres), polled.bucket)
+
+    polled.bucket.before_put = first
+    polled.poll()
+    epoch = Epochs(polled.bucket, "shop").current()
+    assert epoch is not None
+    assert (epoch.number, polled.bucket.before_put) == (0, None)
+
+
 def test_another_server_breaks_the_epoch(polled: Polled) -> None:
     polled.poll()
     polled.postgres.becomes(system_identifier="7000000000000000002")
