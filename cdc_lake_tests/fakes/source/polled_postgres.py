@@ -33,6 +33,10 @@ class PolledPostgres(FakePostgres):
         """Advance the clock by a second."""
         self._clock[0] += timedelta(seconds=1)
 
+    def set_clock(self, now: datetime) -> None:
+        """Set the clock."""
+        self._clock[0] = now
+
     def drop_index(self) -> None:
         """Drop the index of the polled column."""
         self._indexed[0] = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.contract.source.poll_state import PollState
 from cdc_lake.jobs.poll import poll as job
 from cdc_lake.pipeline import component
+from cdc_lake.pipeline.checks import all_checks
 from cdc_lake.pipeline.continuous import run as continuous
 from cdc_lake.pipeline.loading import MODE, load
 from cdc_lake.pipeline.naming import Flow, SourcePostgres, TableFlow
@@ -169,6 +171,14 @@ def test_source_and_topic_are_materialised(polled: Polled, instance: dg.DagsterI
     assert polled.connect.get(polled.flow.connector) is None
 
 
+def test_a_missing_index_is_reported_with_its_remedy(polled: Polled) -> None:
+    polled.postgres.drop_index()
+    [check] = [each for each in all_checks.light(polled.orders) if each.key.name == "polled_column_indexed"]
+    found = check.find(postgres=polled.postgres)
+    assert not found.passed
+    assert found.metadata["remedy"].value == 'CREATE INDEX CONCURRENTLY ON "sales"."orders" ("changed")'
+
+
 def test_an_interrupted_poll_is_repeated_before_the_next_one(polled: Polled) -> None:
     polled.postgres.change(1)
     polled.poll()
@@ -242,6 +252,17 @@ def test_it_is_never_continuous(polled: Polled, monkeypatch: pytest.MonkeyPatch)
     systems = (polled.postgres, polled.kafka, polled.store, polled.spark, FakeGlue(), FakeAthena(), "a test")
     with pytest.raises(ContractError, match=r"it has source\.kind query, whose rows the sensor shop_poll polls"):
         continuous.local_systems(polled.flow, *systems)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("minutes", "fresh"), [(0, True), (5, False)])
+def test_the_watermark_is_fresh_while_an_idle_source_is_polled(
+    polled: Polled, instance: dg.DagsterInstance, minutes: int, fresh: bool
+) -> None:
+    polled.poll()
+    polled.postgres.set_clock(datetime.now(UTC) - timedelta(minutes=minutes))  # the last poll was then
+    assert isinstance(tick(polled, instance), dg.SkipReason)
+    [check, *_] = [each for each in all_checks.light(polled.orders) if each.key.name == "watermark_fresh"]
+    assert check.find(kafka=polled.kafka, store=polled.store).passed is fresh
 
 
 def tick(polled: Polled, instance: dg.DagsterInstance) -> dg.SensorResult | dg.SkipReason:
