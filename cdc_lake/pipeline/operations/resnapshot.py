@@ -202,10 +202,11 @@ def land_rest(systems: Systems, table: TableFlow, claim: lease.Claim) -> tuple[S
             update={"jump": error.user_message}
         ), f"Cannot land the remaining records: {error.user_message}"
     except ContractError as error:
-        name = table.pipeline.name
+        flow = table.pipeline
+        state = "" if flow.polled else f" Connector {flow.connector} is stopped, and nothing else was changed."
+        start = "" if flow.polled else f", or materialise {flow.name}/topic to start the connector"
         raise type(error)(
-            f"{error.user_message} Connector {table.pipeline.connector} is stopped, and nothing else was changed. Fix "
-            f"the cause and run `cdc-lake resnapshot {name}` again, or materialise {name}/topic to start the connector."
+            f"{error.user_message}{state} Fix the cause and run `cdc-lake resnapshot {flow.name}` again{start}."
         ) from error
     return start, f"{records} remaining records landed"
 
