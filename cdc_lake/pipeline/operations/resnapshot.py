@@ -204,9 +204,9 @@ def land_rest(systems: Systems, table: TableFlow, claim: lease.Claim) -> tuple[S
     except ContractError as error:
         flow = table.pipeline
         state = "" if flow.polled else f" Connector {flow.connector} is stopped, and nothing else was changed."
-        start = "" if flow.polled else f", or materialise {flow.name}/topic to start the connector"
+        or_start = "" if flow.polled else f", or materialise {flow.name}/topic to start the connector"
         raise type(error)(
-            f"{error.user_message}{state} Fix the cause and run `cdc-lake resnapshot {flow.name}` again{start}."
+            f"{error.user_message}{state} Fix the cause and run `cdc-lake resnapshot {flow.name}` again{or_start}."
         ) from error
     return start, f"{records} remaining records landed"
 
