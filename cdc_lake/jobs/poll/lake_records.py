@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
@@ -20,9 +20,12 @@ def record_key(key: Sequence[str], columns: Sequence[Column]) -> SparkColumn:
     return _object([(name, _field(by_name[name])) for name in key])
 
 
-def record_value(columns: Sequence[Column], event: Mapping[str, object]) -> SparkColumn:
-    """Return a record's value with a row's last values, and the fields of the event."""
-    own = [(column.name, _field(column)) for column in columns]
+def record_value(columns: Sequence[Column], event: Mapping[str, object], held: Collection[str]) -> SparkColumn:
+    """Return a record's value with a row's last values, and the fields of the event.
+
+    `held` are the columns of the lake table; a column that was added since is NULL.
+    """
+    own = [(each.name, _field(each) if each.name.lower() in held else F.lit("null")) for each in columns]
     return _object([*own, *((name, F.lit(json.dumps(value))) for name, value in event.items())])
 
 

@@ -73,7 +73,7 @@ def run(spark: SparkSession, spec: ReconcileSpec) -> ReconcileReport:
         }
         gone = lake.join(source, key, "left_anti").select(
             lake_records.record_key(spec.schema.key, columns).alias(KEY),
-            lake_records.record_value(columns, event).alias(VALUE),
+            lake_records.record_value(columns, event, lake.columns).alias(VALUE),
         )
         gone = gone.persist()
         try:
