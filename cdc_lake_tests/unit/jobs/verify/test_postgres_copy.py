@@ -128,7 +128,8 @@ def test_page_ranges_are_selected_by_ctid(monkeypatch: pytest.MonkeyPatch) -> No
     assert statements == [
         'copy (select "odd""name"::text from "public"."orders" q where ctid >= \'(0,0)\'::tid and ctid < \'(10,0)\'::tid)'
         " to stdout (format csv)",
-        'copy (select "odd""name"::text from "public"."orders" q where ctid >= \'(10,0)\'::tid) to stdout (format csv)',
+        'copy (select "odd""name"::text from "public"."orders" q where ctid >= \'(10,0)\'::tid)'
+        " to stdout (format csv)",
     ]
 
 
