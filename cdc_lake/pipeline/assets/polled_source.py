@@ -8,7 +8,7 @@ from cdc_lake.pipeline.assets.job_metadata import warm
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.naming import TableFlow
-from cdc_lake.pipeline.source_health import polled_source, schema_capture
+from cdc_lake.pipeline.source_health import omitted_columns, polled_source, schema_capture
 from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres
 from resources.spark.job_interface import SparkJobs
@@ -44,6 +44,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         failpoints.reached("source.before_schema")
         captured = schema_capture.capture(table, database, location(store).store())
         failpoints.reached("source.after_schema")
+        omitted = captured.schema.omitted
         bound = database.transactions_bound()  # raises if the login does not see all transactions
         changes = [
             *([f"schema version {captured.schema.version} captured"] if captured.added else []),
@@ -59,6 +60,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
                 "dagster/uri": f"postgresql://{database.host}:{database.port}/{source.database}",
                 "changes": ", ".join(changes) or standard_metadata.UNCHANGED,
                 "schema_version": captured.schema.version,
+                **({"omitted_columns": omitted_columns.by_reason(omitted)} if omitted else {}),
                 "deletes": "not seen by polling",
                 "transactions_bound": dg.MetadataValue.timestamp(bound.at),
                 "system_identifier": server.system_identifier,

@@ -190,13 +190,18 @@ def test_a_resnapshot_polls_all_rows_again_and_deletes_the_others(story: PolledP
 
 def test_a_large_table_is_read_in_ranges(new_polled: NewPolled, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job, "_RANGE_PAGES", 4)
-    pipeline = new_polled("large", "    - { name: many, key: [id], poll: { timestamp: changed } }")
-    pipeline.execute("create table many (id int primary key, changed timestamptz not null default now())")
+    table = "{ name: many, key: [id], exclude_columns: [secret], poll: { timestamp: changed } }"
+    pipeline = new_polled("large", f"    - {table}")
+    columns = (
+        "changed timestamptz not null default now(), secret text default 's', twice int generated always as (id * 2)"
+    )
+    pipeline.execute(f"create table many (id int primary key, {columns})")
     pipeline.execute("insert into many (id) select generate_series(1, 3000)")
     wait_for_bound(pipeline, "many")
     assert pipeline.poll("many").records == 3000
     records = [json.loads(each.value or b"") for each in pipeline.engines.kafka.peek("polled.large.many")]
     assert sorted(record["id"] for record in records) == list(range(1, 3001))
+    assert all(record["twice"] == 2 * record["id"] and "secret" not in record for record in records)
     first, *_, last = job.page_ranges(pipeline.postgres.files("large", "many").pages)
     relation = "(select q.id, q.ctid as record_place from large.many q where q.changed < now()) ranged"
     for condition in (first, last):

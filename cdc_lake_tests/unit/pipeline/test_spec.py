@@ -478,6 +478,13 @@ QUERY_FAULTS = [
     ),
     ("topic: alt.orders", "topic: orders", "tables", "give each table a topic of its own: orders"),
     ("topic: alt.orders", "topic: alt orders", "tables.1.topic", "use letters, digits, '.', '_' and '-'"),
+    ("key: [order_id]", "key: [order_id]\n      exclude_columns: [changed]", "tables.0.exclude_columns", "is in poll"),
+    (
+        "topic: alt.orders",
+        "exclude_columns: [note]",
+        "tables.1.exclude_columns",
+        "leave it out: order_countries.sql selects the columns",
+    ),
     ("sql: order_countries.sql", "sql: ../a.sql", "tables.1.poll.sql", SQL_FILE),
     ("timestamp, timestamp: changed }", "timestamp }", "tables.0.poll.timestamp", "name the column for mode timestamp"),
     (
