@@ -10,7 +10,7 @@ from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.naming import SPARK_POOL, TableFlow
 from cdc_lake.pipeline.operations import polling
 from cdc_lake.pipeline.operations.polling import Polled
-from cdc_lake.pipeline.source_health import topic_state
+from cdc_lake.pipeline.source_health import polled_source, topic_state
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres
@@ -26,8 +26,8 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         deps=[table.key("source")],
         description=(
             f"The rows of {table.poll.sql or table.polled_table} that changed, once for each poll. A row that changed "
-            "twice between two polls has one record, and a deleted row has none: "
-            f"{table.key('lake').path[-1]}_reconcile adds a record for it."
+            f"twice between two polls has one record, and a deleted row has none: {polled_source.finds_deletes(table)} "
+            "it."
         ),
         kinds={"kafka", "pyspark"},
         group_name=flow.name,

@@ -171,7 +171,8 @@ RECONCILIATION = Service(
     period="daily",
     description="Finds the rows that were deleted at the source, which polling does not see, by reading all keys of "
     "both sides, and sends a delete for each through the topic",
-    needed=lambda table: table.pipeline.polled and table.target == table.pipeline.spec.targets[0],
+    # The deletes reach all targets through the topic.
+    needed=lambda table: table.pipeline.polled and table.target == table.hudi_targets[0].target,
     job=reconcile.run,
     run=reconciliation.reconcile,
     result=_reconciled,

@@ -102,8 +102,10 @@ def _repair(table: TableFlow, systems: Systems, epoch: Epoch) -> Generator[str, 
     yield f"{table.name}: poll {found.poll.number} sent {found.records} records"
     _apply(table, systems, epoch, owner)
     failpoints.reached("resnapshot.before_sweep")
-    report = reconciliation.reconcile(table, polled).report
-    deletes = 0 if report is None else report.deletes
+    deletes = 0
+    for each in table.hudi_targets[:1]:  # the topic carries the deletes to all targets
+        report = reconciliation.reconcile(each, polled).report
+        deletes = 0 if report is None else report.deletes
     _apply(table, systems, epoch, owner)
     failpoints.reached("resnapshot.after_sweep")
     yield f"{table.name}: {deletes} rows deleted that the source does not have any more"
@@ -112,7 +114,9 @@ def _repair(table: TableFlow, systems: Systems, epoch: Epoch) -> Generator[str, 
 
 def _apply(table: TableFlow, systems: Systems, epoch: Epoch, owner: str) -> None:
     store = systems.location.store()
-    land_and_apply.land(table, systems.kafka, systems.location, systems.run, owner, systems.lease_wait_seconds)
-    for each in table.in_targets:
+    land_and_apply.land(
+        table, systems.postgres, systems.kafka, systems.location, systems.run, owner, systems.lease_wait_seconds
+    )
+    for each in table.hudi_targets:
         spec = each.upsert_spec(systems.location, owner=f"resnapshot of epoch {epoch.number}")
         resnapshot.upsert(systems, store, each, spec, epoch)

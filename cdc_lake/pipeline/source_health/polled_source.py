@@ -30,6 +30,12 @@ def rows(table: TableFlow) -> PolledRows:
     return PolledRows(relation, poll.timestamp, poll.time_zone, poll.incrementing, divisible=not poll.sql)
 
 
+def finds_deletes(table: TableFlow) -> str:
+    """Return what finds the deletes of a polled table, with a verb: the reconciliation reads a Hudi table's keys."""
+    hudi = next(iter(table.hudi_targets), None)
+    return "only a resnapshot finds" if hudi is None else f"{hudi.key('lake').path[-1]}_reconcile finds"
+
+
 def query(table: TableFlow) -> str:
     """Return the text of the table's SELECT. Raises ContractError if the file does not exist."""
     return table.pipeline.sql(table.poll.sql, "tables.poll.sql")

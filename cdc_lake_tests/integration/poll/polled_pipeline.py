@@ -96,7 +96,7 @@ class PolledPipeline:
     def land_and_apply(self, name: str) -> None:
         """Land and apply a table's records."""
         table, where = self.table(name), self.engines.location
-        land_and_apply.land(table, self.engines.kafka, where, self.run, "a test")
+        land_and_apply.land(table, self.postgres, self.engines.kafka, where, self.run, "a test")
         land_and_apply.apply(table, self.postgres, table.upsert_spec(where, "a test"), self.run)
 
     def carry(self, name: str) -> Polled:
