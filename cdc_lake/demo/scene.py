@@ -12,6 +12,7 @@ from cdc_lake.demo.observe import Observer
 from cdc_lake.pipeline.assets.table_services import COMPACTION
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.naming import STAGES, Flow, TableFlow
+from cdc_lake.pipeline.operations.polling import Systems
 
 AFTER_SOURCE = STAGES[1:]
 
@@ -64,8 +65,9 @@ class Scene:
 
     def compact(self, table: TableFlow) -> None:
         """Merge a table's log files into base files, as the hourly job does."""
-        spec = COMPACTION.spec(table, location(self.resources["store"]), f"demo of {self.flow.name}")
-        self._spark().run(COMPACTION.job, spec)
+        found = self.resources
+        source, where = self.flow.source_postgres(found["postgres"]), location(found["store"])
+        COMPACTION.run(table, Systems(source, found["kafka"], where, self._spark().run, f"demo of {self.flow.name}"))
 
     @staticmethod
     def _spark() -> Any:  # noqa: ANN401 - LocalSpark, whose module only the local profile imports

@@ -8,7 +8,17 @@ from typing import Self
 import dagster as dg
 from pydantic import BaseModel
 
-from cdc_lake.pipeline.assets import dashboard, dataset, lake, raw, source, table_services, topic
+from cdc_lake.pipeline.assets import (
+    dashboard,
+    dataset,
+    lake,
+    polled_source,
+    polled_topic,
+    raw,
+    source,
+    table_services,
+    topic,
+)
 from cdc_lake.pipeline.automation import continuous_job, dataset_refresh, maintenance_schedules
 from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.automation.sensors import (
@@ -16,6 +26,7 @@ from cdc_lake.pipeline.automation.sensors import (
     connector_sensor,
     health_sensor,
     land_sensor,
+    poll_sensor,
     sensor_intervals,
 )
 from cdc_lake.pipeline.automation.sensors.sensor_intervals import SensorIntervals
@@ -60,7 +71,8 @@ def build(flow: Flow, intervals: SensorIntervals = SensorIntervals()) -> dg.Defi
     jobs = Jobs(flow, checks)
     required = tiers.of_content(checks)
     datasets, dashboards = upstream_of("dataset", required), upstream_of("dashboard", required)
-    assets = [stage.build(table) for table in flow.tables for stage in (source, topic, raw)]
+    capture = (polled_source, polled_topic) if flow.polled else (source, topic)
+    assets = [stage.build(table) for table in flow.tables for stage in (*capture, raw)]
     assets += [lake.build(table) for table in flow.lake_tables]
     assets += table_services.build(flow)
     assets += [dataset.build(flow, each, datasets) for each in flow.spec.datasets]
@@ -79,7 +91,9 @@ def build(flow: Flow, intervals: SensorIntervals = SensorIntervals()) -> dg.Defi
         assets=assets,
         asset_checks=checks,
         sensors=[
-            connector_sensor.build(flow, jobs, intervals.connector_seconds),
+            poll_sensor.build(flow, jobs)
+            if flow.polled
+            else connector_sensor.build(flow, jobs, intervals.connector_seconds),
             *batches,
             health_sensor.build(flow),
             *refresh,

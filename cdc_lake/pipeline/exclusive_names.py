@@ -26,7 +26,7 @@ def require_exclusive(flows: Iterable[Flow]) -> None:
 
 def _owned(flow: Flow) -> Iterator[tuple[str, str, str]]:
     """Yield kind, name and YAML field of each topic and catalog entry that a pipeline creates."""
-    for topic in (*(table.topic for table in flow.tables), flow.heartbeat_topic):
+    for topic in (*(table.topic for table in flow.tables), *(() if flow.polled else (flow.heartbeat_topic,))):
         yield "topic", topic, "stream.prefix"
     for table in flow.lake_tables:
         for name in table.catalog_entries:

@@ -16,7 +16,7 @@ from cdc_lake.pipeline.spec import Mode, PipelineSpec
 from cdc_lake.yaml_model import error_lines
 
 MODE = "CDC_LAKE_MODE"
-"""The variable that replaces the mode of all pipelines."""
+"""The variable that replaces the mode of all pipelines, except polled ones, which are always triggered."""
 
 
 def names(defs: Path = DEFS) -> list[str]:
@@ -57,4 +57,5 @@ def flow(spec: PipelineSpec, folder: Path) -> Flow:
     mode = os.environ.get(MODE)
     if mode and mode not in get_args(Mode):
         raise ContractError(f"Cannot load pipelines: {MODE} is {mode!r}. Set it to {' or '.join(get_args(Mode))}.")
-    return Flow(spec.model_copy(update={"mode": mode}) if mode else spec, folder)
+    replaced = mode and spec.source.kind == "log"
+    return Flow(spec.model_copy(update={"mode": mode}) if replaced else spec, folder)

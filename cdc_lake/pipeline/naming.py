@@ -25,6 +25,7 @@ from cdc_lake.pipeline.spec import (
     NOTIFICATIONS,
     SIGNAL_TABLE,
     PipelineSpec,
+    PollSpec,
     TableSpec,
     TargetSpec,
     seconds,
@@ -66,6 +67,11 @@ class Flow:
         return self.spec.name
 
     @property
+    def polled(self) -> bool:
+        """Whether the source's rows are polled: there is no connector, slot, publication or heartbeat."""
+        return self.spec.source.kind == "query"
+
+    @property
     def connector(self) -> str:
         """The source connector's name."""
         return connector_name(self.name)
@@ -98,6 +104,8 @@ class Flow:
     @property
     def own_topics(self) -> tuple[str, ...]:
         """The topics that the connector writes, except those of tables."""
+        if self.polled:
+            return ()
         return self.heartbeat_topic, self.connector_heartbeat_topic, self.signal_topic, self.notification_topic
 
     @property
@@ -196,13 +204,26 @@ class TableFlow:
 
     @property
     def source_table(self) -> str:
-        """`schema.table` at the source."""
+        """`schema.table` of the records: the table at the source, unless `poll` names another table or a query."""
         return f"{self.pipeline.spec.source.schema_}.{self.name}"
+
+    @property
+    def poll(self) -> PollSpec:
+        """How the table is polled. Raises ContractError for a table that is captured from the log."""
+        if self.spec.poll is None:
+            raise ContractError(f"Cannot poll table {self.name} of {self.pipeline.name}: its source.kind is log.")
+        return self.spec.poll
+
+    @property
+    def polled_table(self) -> str:
+        """The name of the table at the source whose columns are polled."""
+        return self.poll.table or self.name
 
     @property
     def topic(self) -> str:
         """The topic of the table's changes."""
-        return f"{self.pipeline.spec.stream.prefix}.{self.source_table}"
+        source = self.pipeline.spec.source
+        return f"{self.pipeline.spec.stream.prefix}.{source.schema_}.{self.spec.topic or self.name}"
 
     @property
     def in_targets(self) -> tuple[TableFlow, ...]:

@@ -72,6 +72,13 @@ YamlFile = Annotated[
     ),
 ]
 YamlFiles = Annotated[list[YamlFile], AfterValidator(_unique)]
+TopicName = Annotated[
+    str,
+    _matching(r"[A-Za-z0-9._-]{1,100}", "use letters, digits, '.', '_' and '-', at most 100 of them"),
+]
+TimeZone = Annotated[
+    str, _matching(r"[A-Za-z0-9_+/-]{1,63}", "name a time zone of PostgreSQL, such as UTC or Etc/GMT-1")
+]
 Owner = Annotated[
     str, _matching(r"team:[A-Za-z0-9_-]+|[^@\s]+@[^@\s]+", "name a team as team:NAME, or an e-mail address")
 ]
@@ -85,13 +92,34 @@ def seconds(duration: str) -> int:
 
 
 class SourceSpec(YamlModel):
-    """The PostgreSQL tables to capture, and their publication."""
+    """The PostgreSQL tables to capture, and how: from the log through a publication, or by polling queries."""
 
+    kind: Literal["log", "query"] = Field(
+        default="log", description="log (Debezium streams every change) or query (polls the rows that changed)"
+    )
     database: Identifier = Field(description="the database's name")
     schema_: Identifier = Field(alias="schema", description="the schema of the tables")
-    tables: Identifiers = Field(min_length=1, description="the tables to capture, at least one")
-    publication: Identifier = Field(description="the publication's name; created if it is missing")
+    tables: Identifiers = Field(
+        default_factory=list, min_length=1, description="the tables to capture, at least one; with kind log"
+    )
+    publication: Identifier = Field(
+        default="", description="the publication's name; created if it is missing; with kind log"
+    )
+    poll_seconds: Count = Field(default=5, description="the interval between two polls; with kind query")
     checks: SqlFiles = Field(default_factory=list, description="SELECTs on the source that must return no rows")
+
+    @model_validator(mode="after")
+    def _fields_of_kind(self) -> Self:
+        title, given = type(self).__name__, self.model_fields_set
+        if self.kind == "log":
+            if "tables" not in given:
+                raise field_error(title, "tables", None, "missing; give the tables to capture, at least one")
+            if "publication" not in given:
+                raise field_error(title, "publication", None, "missing; give the publication's name")
+        for kind, fields in (("log", ("tables", "publication")), ("query", ("poll_seconds",))):
+            if kind != self.kind and (foreign := [name for name in fields if name in given]):
+                raise field_error(title, foreign[0], None, f"leave it out: it belongs to kind {kind}")
+        return self
 
 
 class StreamSpec(YamlModel):
@@ -196,10 +224,39 @@ def _hours(duration: str) -> str:
     return duration
 
 
+class PollSpec(YamlModel):
+    """How a table's changed rows are found: by columns that a trigger or a sequence maintains."""
+
+    mode: Literal["timestamp", "incrementing", "timestamp_and_incrementing"] = Field(
+        default="timestamp",
+        description="timestamp (a trigger sets it at every insert and update), incrementing (rows are only inserted) "
+        "or timestamp_and_incrementing (the timestamp is NULL until the first update)",
+    )
+    timestamp: Identifier = Field(default="", description="the column with the time of the row's last change")
+    incrementing: Identifier = Field(default="", description="the column that a sequence fills")
+    time_zone: TimeZone = Field(
+        default="", description="the TimeZone of the sessions that write a timestamp without time zone, such as UTC"
+    )
+    table: Identifier = Field(default="", description="the source table; if left out, the one of the entry's name")
+    sql: SqlFile = Field(default="", description="a SELECT to poll instead of the table's own rows")
+
+    @model_validator(mode="after")
+    def _columns_of_mode(self) -> Self:
+        for field in ("timestamp", "incrementing"):
+            column, used = getattr(self, field), field in self.mode.split("_and_")
+            if used and not column:
+                raise field_error(type(self).__name__, field, None, f"missing; name the column for mode {self.mode}")
+            if column and not used:
+                raise field_error(type(self).__name__, field, column, f"leave it out with mode {self.mode}")
+        if self.time_zone and not self.timestamp:
+            raise field_error(type(self).__name__, "time_zone", self.time_zone, "leave it out without timestamp")
+        return self
+
+
 class TableSpec(YamlModel):
     """One lake table."""
 
-    name: Identifier = Field(description="the table's name, as at the source")
+    name: Identifier = Field(description="the table's name; with source.kind log, as at the source")
     key: Identifiers = Field(min_length=1, description="the primary key's columns, at least one")
     partition_by: Identifiers = Field(
         default_factory=list,
@@ -212,13 +269,23 @@ class TableSpec(YamlModel):
     exclude_columns: Annotated[list[ColumnName], AfterValidator(_unique)] = Field(
         default_factory=list, description="columns that are not captured, as named at the source"
     )
+    topic: TopicName = Field(
+        default="", description="the last part of the topic's name, if not the table's; with source.kind query"
+    )
+    poll: PollSpec | None = Field(
+        default=None, description="a mapping with mode, timestamp, incrementing, table and sql; with source.kind query"
+    )
 
     @model_validator(mode="after")
     def _required_columns_captured(self) -> Self:
-        for field, required in (("key", self.key), ("partition_by", self.partition_by)):
+        polled = [] if self.poll is None else [self.poll.timestamp, self.poll.incrementing]
+        for field, required in (("key", self.key), ("partition_by", self.partition_by), ("poll", polled)):
             if named := [name for name in self.exclude_columns if name in required]:
                 reason = f"{', '.join(named)} is in {field}, and must be captured; remove it from one of the lists"
                 raise field_error(type(self).__name__, "exclude_columns", named, reason)
+        if self.exclude_columns and self.poll is not None and self.poll.sql:
+            reason = f"leave it out: {self.poll.sql} selects the columns"
+            raise field_error(type(self).__name__, "exclude_columns", self.exclude_columns, reason)
         return self
 
 
@@ -360,14 +427,12 @@ class PipelineSpec(YamlModel):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         names = [table.name for table in self.tables]
-        captured = self.source.tables
         if repeated := _repeated(names):
             raise self._invalid("tables", names, f"name each table once: {', '.join(repeated)} appears more than once")
-        if set(names) != set(captured):
-            raise self._invalid("tables", names, f"name the tables of source.tables, which are {', '.join(captured)}")
-        for own in (HEARTBEAT_TABLE, f"{SIGNAL_TABLE}_{self.name}", NOTIFICATIONS):
-            if own in names:
-                raise self._invalid("tables", names, f"{own} is the pipeline's own table; leave it out")
+        if self.source.kind == "log":
+            self._require_log_fields(names)
+        else:
+            self._require_query_fields()
         for field in ("name", "database"):
             if repeated := _repeated(getattr(target, field) for target in self.targets):
                 raise self._invalid("targets", repeated, f"give each target a {field} of its own")
@@ -397,6 +462,32 @@ class PipelineSpec(YamlModel):
                 if field in table.model_fields_set:
                     reason = f"leave {field} out: it is for Hudi tables, and every target has format: parquet"
                     raise self._invalid("tables", f"{table.name}: {field}", reason)
+
+    def _require_log_fields(self, names: list[str]) -> None:
+        captured = self.source.tables
+        if set(names) != set(captured):
+            raise self._invalid("tables", names, f"name the tables of source.tables, which are {', '.join(captured)}")
+        for own in (HEARTBEAT_TABLE, f"{SIGNAL_TABLE}_{self.name}", NOTIFICATIONS):
+            if own in names:
+                raise self._invalid("tables", names, f"{own} is the pipeline's own table; leave it out")
+        for table in self.tables:
+            if field := "poll" if table.poll else "topic" if table.topic else None:
+                raise self._invalid("tables", names, f"{table.name}: leave {field} out, or use source.kind query")
+
+    def _require_query_fields(self) -> None:
+        if lacking := [table.name for table in self.tables if table.poll is None]:
+            raise self._invalid("tables", lacking, f"{lacking[0]}: give poll, which source.kind query needs")
+        if repeated := _repeated(table.topic or table.name for table in self.tables):
+            raise self._invalid("tables", repeated, f"give each table a topic of its own: {', '.join(repeated)}")
+        if self.stream.format != "json":
+            raise self._invalid("stream", "format: avro", "use format json with source.kind query")
+        if self.landing.sink is not None:
+            raise self._invalid("landing", "sink", "land polled rows with the land job: leave the sink out")
+        if self.mode == "continuous":
+            raise self._invalid("mode", self.mode, "use triggered with source.kind query")
+        if "retained_wal_limit_mb" in self.model_fields_set:
+            limit = self.retained_wal_limit_mb
+            raise self._invalid("retained_wal_limit_mb", limit, "leave it out: polling has no replication slot")
 
     def _invalid(self, field: str, given: object, reason: str) -> ValueError:
         return field_error(type(self).__name__, field, given, reason)

@@ -122,7 +122,9 @@ def variant(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
         update={
             "name": "variant",
             "connect": base.connect.model_copy(update={"plugin": PLUGIN}),
-            "emr": base.emr.model_copy(update={"environment": "python/environment.tar.gz", "cluster": cluster}),
+            "emr": base.emr.model_copy(
+                update={"environment": "python/environment.tar.gz", "cluster": cluster, "writes_topics": True}
+            ),
             "quicksight_principal": "group/analysts",
             "kafka": kafka,
             "database": database,

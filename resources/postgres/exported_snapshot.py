@@ -16,8 +16,9 @@ from psycopg2 import Error
 from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg2 names its class in lower case
 
 from resources.errors import ResourceError
-from resources.postgres import lsn, slots, table_queries
+from resources.postgres import lsn, slots
 from resources.postgres.resource import Postgres
+from resources.postgres.table_files import TableFiles, table_files
 
 # The snapshot is held while others read, which can take longer than the server's usual timeouts.
 _NO_LIMITS = """
@@ -25,18 +26,6 @@ select set_config(name, '0', false) from pg_settings
  where name in ('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout',
                 'idle_session_timeout')
 """
-# The files of the table and of its partitions, and the size of a table that has one file of rows.
-_FILES = """
-select array(select pg_relation_filenode(relid)::bigint from pg_partition_tree(%(oid)s::regclass)
-              where isleaf order by relid),
-       case when c.relkind = 'r' and am.amname = 'heap'
-             and not exists (select from pg_inherits where inhparent = c.oid)
-            then pg_relation_size(c.oid) / current_setting('block_size')::bigint end
-  from pg_class c left join pg_am am on am.oid = c.relam
- where c.oid = %(oid)s
-"""
-_TID_RANGES_FROM = 140000
-"""The first server_version_num that reads a range of ctid without reading the rest of the table."""
 
 
 @dataclass(frozen=True)
@@ -64,15 +53,6 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
-class TableFiles:
-    """A table's files. A statement that rewrites or truncates the table changes `nodes`."""
-
-    nodes: tuple[int, ...]
-    pages: int | None
-    """The number of pages, if the table can be read in ranges of ctid; None if it has to be read in one scan."""
-
-
-@dataclass(frozen=True)
 class ConsistentPoint:
     """A point of the database, valid while its snapshot is held."""
 
@@ -87,13 +67,7 @@ class ConsistentPoint:
 
     def files(self, schema: str, table: str) -> TableFiles:
         """Return the table's files at this moment, not at the point. Raises TableMissing."""
-        oid = table_queries.table_oid(self.connection, schema, table)
-        with self.connection.cursor() as cursor:
-            cursor.execute(_FILES, {"oid": oid})
-            row = cursor.fetchone()
-        nodes, pages = row or ([], None)
-        divisible = pages is not None and self.connection.server_version >= _TID_RANGES_FROM
-        return TableFiles(tuple(nodes), int(pages) if divisible else None)
+        return table_files(self.connection, schema, table)
 
 
 @contextmanager

@@ -16,10 +16,12 @@ from resources.aws.secrets import DatabaseSecret, SecretLogin
 from resources.errors import Unreachable
 from resources.postgres import (
     grants,
+    polling,
     publications,
     server_identity,
     slots,
     table_columns,
+    table_files,
     table_queries,
     transactions,
     truncate_trigger,
@@ -122,11 +124,22 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
     publishes_generated = _connected(table_columns.publishes_generated)
     has_values = _connected(table_columns.has_values)
 
+    files = _connected(table_files.table_files)
+
     row_count = _connected(table_queries.row_count)
     replica_identity = _connected(table_queries.replica_identity)
     set_replica_identity = _connected(table_queries.set_replica_identity)
     truncatable = _connected(truncate_trigger.truncatable)
     refuse_truncate = _connected(truncate_trigger.refuse_truncate, autocommit=False)
+
+    transactions_bound = _connected(polling.transactions_bound)
+    sequence = _connected(polling.sequence)
+    has_index = _connected(polling.has_index)
+    has_unique_key = _connected(polling.has_unique_key)
+    has_offset_changes = _connected(polling.has_offset_changes)
+    query_columns = _connected(polling.query_columns)
+    finds_row = _connected(polling.finds_row)
+    count = _connected(polling.count)
 
     identity = _connected(server_identity.server)
     publication = _connected(publications.publication)

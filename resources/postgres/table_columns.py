@@ -14,7 +14,7 @@ from resources.postgres.table_queries import key_is_deferrable, primary_key, tab
 
 TypeKind = Literal["base", "array", "composite", "domain", "enum", "pseudo", "range", "multirange"]
 
-_KINDS: dict[str, TypeKind] = {
+KINDS: dict[str, TypeKind] = {
     "b": "base",
     "c": "composite",
     "d": "domain",
@@ -145,7 +145,7 @@ def columns(connection: Connection, schema: str, table: str) -> tuple[ColumnInfo
                 name=row[0],
                 type_name=row[1],
                 base_type=row[2],
-                kind="array" if row[3] == "A" else _KINDS[row[3]],
+                kind="array" if row[3] == "A" else KINDS[row[3]],
                 nullable=row[4],
                 position=row[5],
                 numeric_precision=row[6],
@@ -154,7 +154,7 @@ def columns(connection: Connection, schema: str, table: str) -> tuple[ColumnInfo
                 generated=row[9],
                 virtual=row[10],
                 resolved_type=row[11],
-                element_kind=_KINDS[row[12]],
+                element_kind=KINDS[row[12]],
                 missing=row[13],
             )
             for row in cursor

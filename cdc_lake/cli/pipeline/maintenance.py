@@ -1,4 +1,4 @@
-"""`cdc-lake purge`, `compact`, `cluster` and `clean PIPELINE`: maintain lake tables now, as the scheduled jobs do."""
+"""`cdc-lake purge`, `compact`, `cluster`, `clean` and `reconcile PIPELINE`: what the scheduled jobs do, now."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ def register(app: typer.Typer) -> None:
     app.command()(compact)
     app.command()(cluster)
     app.command()(clean)
+    app.command()(reconcile)
 
 
 def purge(pipeline: Pipeline) -> None:
@@ -48,18 +49,34 @@ def clean(pipeline: Pipeline) -> None:
     _run(pipeline, CLEANING, None)
 
 
+def reconcile(pipeline: Pipeline) -> None:
+    """Send deletes for rows that are gone from the source of a polled pipeline, as the daily job does."""
+    from cdc_lake.pipeline.assets.table_services import RECONCILIATION
+
+    nothing = f"Nothing to reconcile: pipeline {pipeline} has source.kind log, which captures deletes."
+    _run(pipeline, RECONCILIATION, nothing)
+
+
 def _run(pipeline: str, service: Service, nothing_to_do: str | None) -> None:
     """Run a service for the tables that need it; print `nothing_to_do` if none does (None: every table needs it)."""
     from cdc_lake.pipeline.bucket_location import location
     from cdc_lake.pipeline.loading import load
+    from cdc_lake.pipeline.operations.polling import Systems
     from cdc_lake.profile import resolved, spark
 
-    tables = service.tables(load(pipeline))
+    flow = load(pipeline)
+    tables = service.tables(flow)
     if not tables and nothing_to_do:
         typer.echo(nothing_to_do)
         return
-    where = location(resolved()["store"])
-    engine = spark()
+    bound = resolved()
+    systems = Systems(
+        flow.source_postgres(bound["postgres"]),
+        bound["kafka"],
+        location(bound["store"]),
+        spark().run,
+        f"cdc-lake {service.name} {pipeline}",
+    )
     for table in tables:
-        report = engine.run(service.job, service.spec(table, where, f"cdc-lake {service.name} {pipeline}"))
+        report = service.run(table, systems)
         typer.echo(f"{table.lake_table}: {service.result(report)[0]}")

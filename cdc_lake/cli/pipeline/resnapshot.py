@@ -19,11 +19,15 @@ def resnapshot(
     reason: Annotated[str, typer.Option("--reason", help="The reason, stored with the epoch.")] = "requested by a user",
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
-    """Start a new epoch: a new slot, a new snapshot, and deletes of the rows not in it. Lake tables stay readable."""
+    """Start a new epoch: a new slot, a new snapshot, and deletes of the rows not in it. Lake tables stay readable.
+
+    A polled pipeline (source.kind query) has no slot: all rows are polled again.
+    """
     from cdc_lake.contract.source.epochs import Epochs
     from cdc_lake.pipeline.bucket_location import location
     from cdc_lake.pipeline.connector_config import connector_config
     from cdc_lake.pipeline.loading import load
+    from cdc_lake.pipeline.operations import repolling
     from cdc_lake.pipeline.operations import resnapshot as steps
     from cdc_lake.profile import resolved, spark
 
@@ -34,10 +38,8 @@ def resnapshot(
     current = epochs.current()
     found = None if current is None else epochs.broken(current.number)
     if not yes:
-        typer.confirm(
-            f"Drop replication slot {flow.slot} and let the connector read all tables of pipeline {pipeline} again?",
-            abort=True,
-        )
+        again = f"Drop replication slot {flow.slot} and let the connector read all tables of pipeline {pipeline} again?"
+        typer.confirm(f"Poll all rows of pipeline {pipeline} again?" if flow.polled else again, abort=True)
     postgres = flow.source_postgres(bound["postgres"])
     systems = steps.Systems(
         postgres=postgres,
@@ -45,9 +47,10 @@ def resnapshot(
         connect=bound["connect"],
         location=where,
         run=spark().run,
-        config=connector_config(flow, postgres, bound["deployment"]),
+        config={} if flow.polled else connector_config(flow, postgres, bound["deployment"]),
         snapshot_seconds=bound["deployment"].snapshot_seconds,
         poll_seconds=bound["deployment"].poll_seconds,
     )
-    for line in steps.resnapshot(flow, systems, reason if found is None else "; ".join(found.faults)):
+    resnapshots = repolling.repoll if flow.polled else steps.resnapshot
+    for line in resnapshots(flow, systems, reason if found is None else "; ".join(found.faults)):
         typer.echo(printable(line))

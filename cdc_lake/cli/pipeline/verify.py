@@ -42,6 +42,7 @@ def verify(
     from rich.console import Console
 
     from cdc_lake.contract.table import pending_counts
+    from cdc_lake.pipeline.loading import load
 
     try:
         found = _compared(pipeline, table, apply, timeout, limit)
@@ -54,6 +55,9 @@ def verify(
         typer.echo(json_text({"pipeline": pipeline, "clean": passed, "tables": tables}, indent=1))
     else:
         console = Console() if sys.stdout.isatty() else Console(width=_WIDE)
+        late = "the lake has not applied their newest changes"
+        if load(pipeline).polled:
+            late = "they changed after the last poll"
         console.print(_counts(found))
         for name, report in found.items():
             if report.omitted_columns:
@@ -61,7 +65,7 @@ def verify(
             if report.pending:
                 console.print(
                     f"{name}: not compared: {report.pending:,} of {report.pending + report.compared:,} keys, because "
-                    f"the lake has not applied their newest changes; pending in each of the last "
+                    f"{late}; pending in each of the last "
                     f"{pending_counts.MAX_PENDING_RUNS} runs: {len(report.never_compared):,}"
                 )
             if report.differences:

@@ -163,6 +163,11 @@ def continuity_key(pipeline: str) -> str:
     return f"{pipeline_prefix(pipeline)}_continuity.json"
 
 
+def poll_key(pipeline: str, table: str) -> str:
+    """Return the key of the state of polling a table (contract/source/poll_state.py)."""
+    return f"{pipeline_prefix(pipeline)}_polls/{require_safe(table, 'table')}.json"
+
+
 def dead_letter_prefix(pipeline: str) -> str:
     """Return the prefix of a pipeline's open dead letters."""
     return f"dlq/{require_safe(pipeline, 'pipeline')}/"
@@ -202,6 +207,11 @@ def continuous_lease_key(pipeline: str) -> str:
 def dataset_lease_key(pipeline: str, name: str) -> str:
     """Return the key of the lease that excludes concurrent builds of a refined table."""
     return f"leases/{require_safe(pipeline, 'pipeline')}/_dataset/{require_safe(name, 'dataset')}.json"
+
+
+def poll_lease_key(pipeline: str, table: str) -> str:
+    """Return the key of the lease that excludes concurrent polls of a table, and polls during a reset."""
+    return f"leases/{require_safe(pipeline, 'pipeline')}/_poll/{require_safe(table, 'table')}.json"
 
 
 def landing_lease_key(pipeline: str, topic: str) -> str:

@@ -12,6 +12,7 @@ from cdc_lake.jobs import verify
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.landing import land
 from cdc_lake.jobs.maintenance import clean, cluster, compact, purge, replay, sweep
+from cdc_lake.jobs.poll import poll, reconcile
 from cdc_lake.jobs.remote import spec_json
 
 Job = Callable[[Any, Any], Any]
@@ -21,7 +22,9 @@ JOBS: Mapping[str, Job] = {
     "cluster": cluster.run,
     "compact": compact.run,
     "land": land.run,
+    "poll": poll.run,
     "purge": purge.run,
+    "reconcile": reconcile.run,
     "replay": replay.run,
     "sweep": sweep.run,
     "upsert": upsert.run,

@@ -6,9 +6,10 @@ after the snapshot (snapshot_visibility.py) are compared by their raw events (ch
 that differ, cell_differences.py reads the columns. docs/decisions/0007-the-oracle.md has the reasons.
 """
 
+from cdc_lake.contract.source.source_access import SourceAccess
 from cdc_lake.jobs.verify.report import Difference, VerifyReport
 from cdc_lake.jobs.verify.run import run
-from cdc_lake.jobs.verify.spec import KafkaRange, LakeState, SourceAccess, SourceTable, VerifySpec
+from cdc_lake.jobs.verify.spec import KafkaRange, LakeState, SourceTable, VerifySpec
 
 __all__ = [
     "Difference",

@@ -6,7 +6,7 @@ A row's values are named c0, c1, … in the schema's order, so that they do not 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -58,22 +58,35 @@ def page_ranges(pages: int | None) -> list[Range]:
 
 
 def source_rows(spark: SparkSession, spec: VerifySpec) -> DataFrame:
-    """Return the source's rows at the point: values, REFUSED. Reading them raises SourceUnreadableError."""
-    table, schema = spec.source, spec.schema
-    parts = page_ranges(table.pages)
-    pairs = zip(names(schema), schema.columns, strict=True)
-    selected = [source_values.selected_column(name, column) for name, column in pairs]
+    """Return the source's rows at the point: values, REFUSED. Reading them raises SourceUnreadableError.
+
+    Of a polled table, these are the rows without a change after the last poll.
+    """
+    named = dict(zip(names(spec.schema), spec.schema.columns, strict=True))
+    text = _source_text(spark, spec, named, spec.source.settled)
+    return text.select(*_typed(spec, named), _refused_values(spec).alias(REFUSED))
+
+
+def unpolled_keys(spark: SparkSession, spec: VerifySpec) -> DataFrame:
+    """Return the keys of a polled table's rows that changed after the last poll."""
+    pairs = zip(names(spec.schema), spec.schema.columns, strict=True)
+    named = {name: column for name, column in pairs if column.name in spec.schema.key}
+    text = _source_text(spark, spec, named, f"not ({spec.source.settled})")
+    return text.select(*_typed(spec, named)).distinct()
+
+
+def _source_text(spark: SparkSession, spec: VerifySpec, named: Mapping[str, Column], condition: str) -> DataFrame:
+    parts = page_ranges(spec.source.pages)
+    selected = [source_values.selected_column(name, column) for name, column in named.items()]
     count = max(1, len(parts))
-    text = spark.range(0, count, 1, count).mapInArrow(
-        CopyReader(table, selected, parts), ", ".join(f"{name} string" for name in names(schema))
-    )
-    return text.select(
-        *(
-            source_values.normalized(column, source_values.to_lake_type(column, F.col(name), spec.values)).alias(name)
-            for name, column in zip(names(schema), schema.columns, strict=True)
-        ),
-        _refused_values(spec).alias(REFUSED),
-    )
+    reader = CopyReader(spec.source, selected, parts, condition)
+    return spark.range(0, count, 1, count).mapInArrow(reader, ", ".join(f"{name} string" for name in named))
+
+
+def _typed(spec: VerifySpec, named: Mapping[str, Column]) -> Iterator[SparkColumn]:
+    for name, column in named.items():
+        typed = source_values.to_lake_type(column, F.col(name), spec.values)
+        yield source_values.normalized(column, typed).alias(name)
 
 
 def nothing_refused() -> SparkColumn:

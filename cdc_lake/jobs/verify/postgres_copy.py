@@ -15,8 +15,9 @@ from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg
 from pyarrow import csv
 
 from cdc_lake.contract.errors import SourceUnreadableError
+from cdc_lake.contract.source.source_access import SourceAccess
 from cdc_lake.jobs.verify.source_values import SelectedColumn
-from cdc_lake.jobs.verify.spec import SourceAccess, SourceTable
+from cdc_lake.jobs.verify.spec import SourceTable
 
 _CHUNK = 4 * 2**20
 _WAITING = 2  # chunks that are read ahead
@@ -44,12 +45,13 @@ Range = tuple[int, int | None]
 class CopyReader:
     """A function for mapInArrow: reads the rows of the numbered `ranges` of the table, each column as text.
 
-    If `ranges` is empty, the whole table is read at once.
+    If `ranges` is empty, the whole table is read at once. `condition` is SQL that the rows meet.
     """
 
     table: SourceTable
     columns: Sequence[SelectedColumn]
     ranges: Sequence[Range]
+    condition: str = ""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows in batches. Raises SourceUnreadableError."""
@@ -59,17 +61,22 @@ class CopyReader:
                     yield from self._parsed(body)
 
     def _statement(self, number: int) -> sql.Composed:
-        where: sql.Composable = sql.SQL("")
+        conditions: list[sql.Composable] = [sql.SQL(self.condition)] if self.condition else []
         if self.ranges:
             first, end = self.ranges[number]
-            where = sql.SQL(" where ctid >= {}::tid").format(sql.Literal(f"({first},0)"))
+            conditions.append(sql.SQL("ctid >= {}::tid").format(sql.Literal(f"({first},0)")))
             if end is not None:
-                where += sql.SQL(" and ctid < {}::tid").format(sql.Literal(f"({end},0)"))
-        return sql.SQL("copy (select {} from {}{}) to stdout (format csv)").format(
+                conditions.append(sql.SQL("ctid < {}::tid").format(sql.Literal(f"({end},0)")))
+        relation = sql.SQL(self.table.relation) if self.table.relation else self._name
+        return sql.SQL("copy (select {} from {} q{}) to stdout (format csv)").format(
             sql.SQL(", ").join(column.sql() for column in self.columns),
-            sql.Identifier(self.table.schema, self.table.table),
-            where,
+            relation,
+            sql.SQL(" where ") + sql.SQL(" and ").join(conditions) if conditions else sql.SQL(""),
         )
+
+    @property
+    def _name(self) -> sql.Identifier:
+        return sql.Identifier(self.table.schema, self.table.table)
 
     def _parsed(self, body: bytes) -> Iterator[pa.RecordBatch]:
         names = [column.alias for column in self.columns]

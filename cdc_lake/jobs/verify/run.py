@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
@@ -93,10 +94,17 @@ class _Run:
 
     def _matched(self, source: DataFrame, lake: DataFrame) -> DataFrame:
         cases = matching.match_by_key(source, lake, self.key)
-        if self.spec.later is None:
+        later = []
+        if self.spec.later is not None:
+            later.append(compared_rows.later_keys(self.spark, self.spec, self.spec.later))
+        if self.spec.source.settled:
+            later.append(compared_rows.unpolled_keys(self.spark, self.spec))
+            # A later poll, or a reconciliation, changed the lake's row: its state at the last poll is not known.
+            cases = cases.withColumn(CASE, F.when(F.col(CASE) == CHANGED, "pending").otherwise(F.col(CASE)))
+        if not later:
             return cases
-        later = compared_rows.later_keys(self.spark, self.spec, self.spec.later).withColumn("_later", F.lit(True))
-        joined = cases.join(later, self.key, "full")
+        keys = reduce(DataFrame.unionByName, later).distinct().withColumn("_later", F.lit(True))
+        joined = cases.join(keys, self.key, "full")
         return joined.select(*self.key, F.when(F.col("_later"), "pending").otherwise(F.col(CASE)).alias(CASE))
 
     def _resolved(self, cases: DataFrame, source: DataFrame, lake: DataFrame) -> DataFrame:

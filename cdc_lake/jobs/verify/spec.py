@@ -3,40 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.schema.captured_schema import TableSchema
 from cdc_lake.contract.schema.value_rules import STRICT, ValueRules
-from cdc_lake.contract.secret_fields import OpenSettings, SourcePassword
+from cdc_lake.contract.secret_fields import OpenSettings
 from cdc_lake.contract.source.schema_registry import RegistryLocation
+from cdc_lake.contract.source.source_access import SourceAccess
 from cdc_lake.contract.source.visibility import Point
 
 
 @dataclass(frozen=True)
-class SourceAccess:
-    """The address and credentials with which executors connect to the source.
-
-    It is sent to them in a pickled function, so that it is not in plans or logs; its repr omits the password.
-    """
-
-    host: str
-    port: int
-    database: str
-    user: str
-    password: SourcePassword = field(repr=False)
-    connect_timeout_seconds: int = 10
-
-
-@dataclass(frozen=True)
 class SourceTable:
-    """A table at an exported snapshot. `pages` divide it into ranges; None if it is read in one."""
+    """A table at an exported snapshot. `pages` divide it into ranges; None if it is read in one.
+
+    A polled table has `relation`, which is read instead (SQL for FROM), and `settled`, the condition of the rows that
+    had no change after the last poll (contract/source/polled_rows.py). The keys of its other rows are pending.
+    """
 
     access: SourceAccess
     snapshot_id: str
     schema: str
     table: str
     pages: int | None
+    relation: str = ""
+    settled: str = ""
 
 
 @dataclass(frozen=True)

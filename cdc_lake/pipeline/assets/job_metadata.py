@@ -19,11 +19,14 @@ COMPARISON = "equals_source"
 
 
 def warm(context: dg.AssetExecutionContext, table: TableFlow, spark: SparkJobs) -> None:
-    """Start Spark in parallel to the first stages if the run certainly needs it: it was launched to land records, or it
-    compares the table with the source.
+    """Start Spark in parallel to the first stages if the run certainly needs it: it was launched to poll or to land
+    records, or it compares the table with the source.
     """
     compares = dg.AssetCheckKey(table.key("lake"), COMPARISON)
-    if context.run.tags.get(PURPOSE) == "land" or compares in context.job_def.asset_layer.asset_graph.asset_check_keys:
+    if (
+        context.run.tags.get(PURPOSE) in ("poll", "land")
+        or compares in context.job_def.asset_layer.asset_graph.asset_check_keys
+    ):
         spark.warm()
 
 

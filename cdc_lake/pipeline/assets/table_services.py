@@ -1,5 +1,6 @@
 """The assets of table services, which depend on the lake tables that they maintain: a purge of old tombstones, the
-compaction of log files, the clustering of small files, and the cleaning of old files and commits.
+compaction of log files, the clustering of small files, the cleaning of old files and commits, and for polled tables the
+reconciliation of deletes.
 
 automation/maintenance_schedules.py has their jobs and schedules.
 """
@@ -17,17 +18,30 @@ from cdc_lake.jobs.maintenance.clean import CleanReport, CleanSpec
 from cdc_lake.jobs.maintenance.cluster import ClusterReport, ClusterSpec
 from cdc_lake.jobs.maintenance.compact import CompactReport, CompactSpec
 from cdc_lake.jobs.maintenance.purge import PurgeReport
+from cdc_lake.jobs.poll import reconcile
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.assets.job_metadata import JobRuns
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.naming import SPARK_POOL, Flow, TableFlow
+from cdc_lake.pipeline.operations import reconciliation
+from cdc_lake.pipeline.operations.polling import Systems
+from cdc_lake.pipeline.operations.reconciliation import Reconciled
 from cdc_lake.pipeline.spec import seconds
+from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
+from resources.postgres.resource import Postgres
 from resources.spark.job_interface import SparkJobs
 
 STAGE = "maintenance"
 _LATE_PERIODS = 2.5
 """An asset is late when its service has not run for this many of its periods."""
+
+
+def _job(
+    job: Callable[[Any, Any], Any], spec: Callable[[TableFlow, S3Location, str], Any]
+) -> Callable[[TableFlow, Systems], Any]:
+    """Return a Service.run that runs one job; `spec` is of a table, a bucket and the owner of the lease."""
+    return lambda table, systems: systems.run(job, spec(table, systems.location, systems.owner))
 
 
 @dataclass(frozen=True)
@@ -41,8 +55,9 @@ class Service:
     """What it does, in the third person."""
     needed: Callable[[TableFlow], bool]
     job: Callable[[Any, Any], Any]
-    spec: Callable[[TableFlow, S3Location, str], Any]
-    """Returns the job's spec for a table, a bucket and the owner of the lease."""
+    """The Spark job."""
+    run: Callable[[TableFlow, Systems], Any]
+    """Runs the job for a table, and returns its report, or one that contains it."""
     result: Callable[[Any], tuple[str, Mapping[str, str | int | float]]]
     """Returns what a report says, as text and as metadata."""
 
@@ -95,6 +110,20 @@ def _cleaned(report: CleanReport) -> tuple[str, Mapping[str, str | int | float]]
     return text, facts
 
 
+def _reconciled(found: Reconciled) -> tuple[str, Mapping[str, str | int | float]]:
+    report = found.report
+    if report is None:
+        return "nothing to reconcile, the lake table does not exist yet", {}
+    text = f"{report.deletes} deletes sent; landing and applying follow"
+    facts = {
+        "deletes": report.deletes,
+        "lake_keys_read": report.lake_keys,
+        "source_keys_read": report.source_keys,
+        "seconds": report.seconds,
+    }
+    return text, facts
+
+
 PURGE = Service(
     name="purge",
     cron="17 3 * * *",
@@ -102,7 +131,7 @@ PURGE = Service(
     description="Removes tombstones that are older than the replay window",
     needed=lambda table: table.target.deletes == "hard",
     job=purge.run,
-    spec=lambda table, where, owner: table.purge_spec(where, owner),
+    run=_job(purge.run, lambda table, where, owner: table.purge_spec(where, owner)),
     result=_purged,
 )
 COMPACTION = Service(
@@ -112,7 +141,7 @@ COMPACTION = Service(
     description="Merges log files into new base files, so that readers of only the base files also see the changes",
     needed=lambda table: table.is_merge_on_read,
     job=compact.run,
-    spec=lambda table, where, owner: CompactSpec(table.upsert_spec(where, owner)),
+    run=_job(compact.run, lambda table, where, owner: CompactSpec(table.upsert_spec(where, owner))),
     result=_compacted,
 )
 CLUSTERING = Service(
@@ -122,7 +151,7 @@ CLUSTERING = Service(
     description="Merges small files into larger ones, which queries read faster",
     needed=lambda _: True,
     job=cluster.run,
-    spec=lambda table, where, owner: ClusterSpec(table.upsert_spec(where, owner)),
+    run=_job(cluster.run, lambda table, where, owner: ClusterSpec(table.upsert_spec(where, owner))),
     result=_clustered,
 )
 CLEANING = Service(
@@ -133,10 +162,22 @@ CLEANING = Service(
     "commit does the same, so only a table without new commits needs this service",
     needed=lambda _: True,
     job=clean.run,
-    spec=lambda table, where, owner: CleanSpec(table.upsert_spec(where, owner)),
+    run=_job(clean.run, lambda table, where, owner: CleanSpec(table.upsert_spec(where, owner))),
     result=_cleaned,
 )
-SERVICES = (PURGE, COMPACTION, CLUSTERING, CLEANING)
+RECONCILIATION = Service(
+    name="reconcile",
+    cron="37 2 * * *",
+    period="daily",
+    description="Finds the rows that were deleted at the source, which polling does not see, by reading all keys of "
+    "both sides, and sends a delete for each through the topic",
+    # The deletes reach all targets through the topic.
+    needed=lambda table: table.pipeline.polled and table.target == table.hudi_targets[0].target,
+    job=reconcile.run,
+    run=reconciliation.reconcile,
+    result=_reconciled,
+)
+SERVICES = (PURGE, COMPACTION, CLUSTERING, CLEANING, RECONCILIATION)
 
 
 def build(flow: Flow) -> Sequence[dg.AssetsDefinition]:
@@ -157,10 +198,15 @@ def _asset(table: TableFlow, service: Service) -> dg.AssetsDefinition:
         freshness_policy=dg.FreshnessPolicy.time_window(_LATE_PERIODS * timedelta(seconds=seconds(service.period))),
     )
     def maintained(
-        context: dg.AssetExecutionContext, store: ObjectStore, spark: dg.ResourceParam[SparkJobs]
+        context: dg.AssetExecutionContext,
+        postgres: Postgres,
+        kafka: Kafka,
+        store: ObjectStore,
+        spark: dg.ResourceParam[SparkJobs],
     ) -> dg.MaterializeResult[None]:
-        jobs = JobRuns(spark)
-        report = jobs.run(service.job, service.spec(table, location(store), f"dagster run {context.run.run_id}"))
+        jobs, owner = JobRuns(spark), f"dagster run {context.run.run_id}"
+        source = table.pipeline.source_postgres(postgres)
+        report = service.run(table, Systems(source, kafka, location(store), jobs.run, owner))
         text, facts = service.result(report)
         return dg.MaterializeResult(metadata={**standard_metadata.values({"result": text, **facts}), **jobs.metadata()})
 

@@ -92,7 +92,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         columns = captured_schema.latest(bucket, flow.name, table.source_table).columns
         return dg.MaterializeResult(
             metadata={
-                "dagster/row_count": _records(context, kafka, table.topic, state),
+                "dagster/row_count": count_records(context.instance, table, kafka, state),
                 "dagster/column_schema": standard_metadata.event_schema(
                     (column.name, column.type) for column in columns
                 ),
@@ -175,16 +175,16 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _records(context: dg.AssetExecutionContext, kafka: Kafka, topic: str, state: topic_state.TopicState) -> int:
+def count_records(instance: dg.DagsterInstance, table: TableFlow, kafka: Kafka, state: topic_state.TopicState) -> int:
     """Return the number of committed records, counted from the last materialisation on: markers take offsets too."""
-    last = standard_metadata.last(context.instance, context.asset_key)
+    last = standard_metadata.last(instance, table.key("topic"))
     ranges = {partition: (state.begins[partition], end) for partition, end in state.ends.items()}
     known, rows, offsets = (last.get(name) for name in ("topic_id", "dagster/row_count", "offsets"))
     if known is None or known.value != state.topic_id or rows is None or offsets is None:
-        return kafka.count_records(topic, ranges)
+        return kafka.count_records(table.topic, ranges)
     ends: dict[str, list[int]] = offsets.value
     new = {p: (max(first, ends.get(str(p), [0, 0])[1]), end) for p, (first, end) in ranges.items()}
-    return int(str(rows.value)) + kafka.count_records(topic, new)
+    return int(str(rows.value)) + kafka.count_records(table.topic, new)
 
 
 def require_published(flow: Flow, postgres: SourcePostgres, *, incremental: bool = False) -> None:

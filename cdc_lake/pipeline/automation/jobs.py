@@ -75,7 +75,10 @@ class Jobs:
         dashboards = [flow.key("dashboard", PurePath(file).stem) for file in flow.spec.dashboards]
         stages = [*source, *topic, *raw, *lake, *datasets, *dashboards]
         self.all = self._job("", "All stages, with their light checks.", stages, light)
-        self.connect = self._job("connect", "Starts the source connector where it does not run.", topic, light)
+        starting = "Starts the source connector where it does not run."
+        self.connect = self._job("connect", starting, [] if flow.polled else topic, light)
+        polling = "Polls the tables, lands their rows and applies them to the lake tables."
+        self.poll = self._job("poll", polling, [*topic, *raw, *lake] if flow.polled else [], light)
         self.land = self._job("land", "Lands new records and applies them to the lake tables.", [*raw, *lake], light)
         applying = self._job("apply", "Applies landed records to the lake tables.", lake, light)
         letters = tuple(key for key in light if key.name == DEAD_LETTERS)
@@ -92,7 +95,16 @@ class Jobs:
 
         Cached, because Dagster rejects a second definition of the same name.
         """
-        purposes = (self.all, self.connect, self.land, self.apply, self.refresh, self.checks, self.daily_checks)
+        purposes = (
+            self.all,
+            self.connect,
+            self.poll,
+            self.land,
+            self.apply,
+            self.refresh,
+            self.checks,
+            self.daily_checks,
+        )
         return {
             job.name: dg.define_asset_job(
                 job.name,

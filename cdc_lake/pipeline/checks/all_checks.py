@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from cdc_lake.pipeline.checks import dataset, lake, raw, replica_identity, source, topic, watermark
+from cdc_lake.pipeline.checks import dataset, lake, polling, raw, replica_identity, source, topic, watermark
 from cdc_lake.pipeline.checks.light import LightCheck
 from cdc_lake.pipeline.naming import Flow, TableFlow
 
@@ -12,7 +12,7 @@ def build(flow: Flow) -> list[dg.AssetChecksDefinition]:
     return [
         *source.build(flow),
         *(check for table in flow.tables for check in topic.build(table)),
-        *(check.definition for table in flow.tables for check in replica_identity.light(table)),
+        *(check for table in flow.tables for check in _of_kind(table)),
         *(check for table in flow.tables for check in raw.build(table)),
         *(check.definition for table in flow.tables for check in watermark.light(table)),
         *(check for table in flow.lake_tables for check in lake.build(table)),
@@ -20,7 +20,15 @@ def build(flow: Flow) -> list[dg.AssetChecksDefinition]:
     ]
 
 
+def _of_kind(table: TableFlow) -> list[dg.AssetChecksDefinition]:
+    """Return the checks that only tables of one source.kind have."""
+    if table.pipeline.polled:
+        return polling.build(table)
+    return [check.definition for check in replica_identity.light(table)]
+
+
 def light(table: TableFlow) -> list[LightCheck]:
     """Return a table's checks that can run without a Dagster run, which the health sensor evaluates."""
-    modules = (topic, raw, watermark, replica_identity, source)
+    own = (polling,) if table.pipeline.polled else (replica_identity, source)
+    modules = (topic, raw, watermark, *own)
     return [check for module in modules for check in module.light(table)]

@@ -14,7 +14,7 @@ _SHOWN = 10
 
 def build(flow: Flow) -> list[dg.AssetChecksDefinition]:
     """Return a check for each SQL file, on the first table's source asset, and a TRUNCATE check for each table."""
-    truncate = [check.definition for table in flow.tables for check in light(table)]
+    truncate = [] if flow.polled else [check.definition for table in flow.tables for check in light(table)]
     return [*(_check(flow, file) for file in flow.spec.source.checks), *truncate]
 
 

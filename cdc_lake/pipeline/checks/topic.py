@@ -18,11 +18,16 @@ _MB = 2**20
 
 def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
     """Return the checks of a topic asset."""
-    return [*(check.definition for check in light(table)), _stream_whole(table)]
+    whole = [] if table.pipeline.polled else [_stream_whole(table)]
+    return [*(check.definition for check in light(table)), *whole]
 
 
 def light(table: TableFlow) -> list[LightCheck]:
     """Return the checks that the health sensor also evaluates."""
+    return [*([] if table.pipeline.polled else _of_connector(table)), _contract(table)]
+
+
+def _of_connector(table: TableFlow) -> list[LightCheck]:
     flow = table.pipeline
     asset = table.key("topic")
 
@@ -69,8 +74,14 @@ def light(table: TableFlow) -> list[LightCheck]:
             },
         )
 
+    return [connector_running, slot_healthy]
+
+
+def _contract(table: TableFlow) -> LightCheck:
+    flow = table.pipeline
+
     @light_check(
-        asset=asset,
+        asset=table.key("topic"),
         description="The topic keeps all records for the replay window, is not compacted, and has its partitions.",
         metadata=tiers.LATENESS,  # records that are landed in time are correct, so datasets are built nevertheless
     )
@@ -88,7 +99,7 @@ def light(table: TableFlow) -> list[LightCheck]:
             metadata={**found.config, "partitions": found.partitions, "replay_window_ms": flow.retention_ms},
         )
 
-    return [connector_running, slot_healthy, topic_contract]
+    return topic_contract
 
 
 def _stream_whole(table: TableFlow) -> dg.AssetChecksDefinition:

@@ -59,7 +59,15 @@ def local_systems(
     athena: Athena,
     owner: str,
 ) -> LakeSystems:
-    """Return what run() needs; `owner` is the owner of its leases. Raises ContractError if Spark runs elsewhere."""
+    """Return what run() needs; `owner` is the owner of its leases.
+
+    Raises ContractError if Spark runs elsewhere, and for a polled pipeline, whose rows a run would not poll.
+    """
+    if flow.polled:
+        raise ContractError(
+            f"Cannot run pipeline {flow.name} continuously: it has source.kind query, whose rows the sensor "
+            f"{flow.name}_poll polls. Let `cdc-lake dev` run it."
+        )
     if not isinstance(spark, LocalSpark):
         raise ContractError(
             f"Cannot run pipeline {flow.name} continuously: this profile starts a Spark application for each batch. "

@@ -5,7 +5,8 @@
 3. Dashboards and catalog entries, so that no reader sees a table without files.
 4. The lake, raw objects and dead letters.
 
-The source's tables and publication are kept: they do not belong to the pipeline.
+The source's tables and publication are kept: they do not belong to the pipeline. A polled pipeline has no connector and
+no slot; the state of its polls is deleted with the raw objects, after the topics.
 """
 
 from __future__ import annotations
@@ -44,25 +45,19 @@ def reset(
 ) -> Iterator[str]:
     """Delete everything that a pipeline created; yield a line for each deleted thing.
 
-    Holds the leases of resnapshots, landings and lake tables, so that nothing restarts the connector and no writer
-    commits meanwhile. An interrupted reset can be run again. A landing that was paused and lost its lease cannot append
-    to the next manifest chain. Raises LeaseHeldError if a writer does not end within `lease_wait_seconds`, and the
-    resources' errors.
+    Holds the leases of resnapshots, polls, landings and lake tables, so that nothing restarts the connector and no
+    writer commits meanwhile. An interrupted reset can be run again. A landing that was paused and lost its lease cannot
+    append to the next manifest chain. Raises LeaseHeldError if a writer does not end within `lease_wait_seconds`, and
+    the resources' errors.
     """
     with ExitStack() as writers:
         landings = (object_names.landing_lease_key(flow.name, table.topic) for table in flow.tables)
         upserts = (table.lease_key for table in flow.lake_tables)
-        for key in (object_names.resnapshot_lease_key(flow.name), *landings, *upserts):
+        polls = (object_names.poll_lease_key(flow.name, table.name) for table in flow.tables if flow.polled)
+        for key in (object_names.resnapshot_lease_key(flow.name), *polls, *landings, *upserts):
             writers.enter_context(lease.held(store, key, f"reset {uuid.uuid4()}", wait_seconds=lease_wait_seconds))
-        if connect.get(flow.connector) is None and Epochs(store, flow.name).current() is not None:
-            # The connector was deleted, but Connect keeps its offsets, and deletes only offsets of existing connectors.
-            connect.halt(flow.connector, stopped_config(flow, postgres, deployment))
-        if connect.delete(flow.connector, offsets=True):
-            yield f"connector {flow.connector} with its offsets"
-        failpoints.reached("reset.after_connector")
-        if postgres.drop_slot(flow.slot):
-            yield f"replication slot {flow.slot}"
-        failpoints.reached("reset.after_slot")
+        if not flow.polled:
+            yield from _delete_stream(flow, postgres, connect, store, deployment)
         own = [table.topic for table in flow.tables]
         for topic in (*own, *flow.own_topics):
             if kafka.delete_topic(topic):
@@ -92,3 +87,18 @@ def reset(
             # The next topic of this name starts at the same offsets, and would adopt these objects.
             if count := store.delete(landing_modes.written(table, store)):
                 yield f"{count} objects that the sink connector wrote from topic {table.topic}"
+
+
+def _delete_stream(
+    flow: Flow, postgres: SourcePostgres, connect: Connectors, store: ObjectStore, deployment: Deployment
+) -> Iterator[str]:
+    """Delete the connector with its offsets, and the slot."""
+    if connect.get(flow.connector) is None and Epochs(store, flow.name).current() is not None:
+        # The connector was deleted, but Connect keeps its offsets, and deletes only offsets of existing connectors.
+        connect.halt(flow.connector, stopped_config(flow, postgres, deployment))
+    if connect.delete(flow.connector, offsets=True):
+        yield f"connector {flow.connector} with its offsets"
+    failpoints.reached("reset.after_connector")
+    if postgres.drop_slot(flow.slot):
+        yield f"replication slot {flow.slot}"
+    failpoints.reached("reset.after_slot")

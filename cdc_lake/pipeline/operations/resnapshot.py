@@ -76,7 +76,7 @@ def resnapshot(flow: Flow, systems: Systems, reason: str) -> Iterator[str]:
     """
     store = systems.location.store()
     epochs = Epochs(store, flow.name)
-    with _resnapshot_lease(store, flow, systems.lease_wait_seconds):
+    with resnapshot_lease(store, flow, systems.lease_wait_seconds):
         chains = chain_id.current(store, flow.name)
         current = epochs.current()
         if current is None:
@@ -88,9 +88,9 @@ def resnapshot(flow: Flow, systems: Systems, reason: str) -> Iterator[str]:
             for table in flow.tables
             for fault in stream_continuity.topic_faults(systems.kafka, table.topic, current)
         ]
-        if lost and _unfinished(epochs, current):  # the records of its snapshot are lost, so it cannot be continued
+        if lost and unfinished(epochs, current):  # the records of its snapshot are lost, so it cannot be continued
             epochs.mark_broken(current.number, Break(faults=tuple(lost), found_at=datetime.now(UTC)))
-        if _unfinished(epochs, current):
+        if unfinished(epochs, current):
             epoch = current
             yield f"continuing epoch {epoch.number} ({epoch.reason}): its snapshot is not in the lake yet"
         else:
@@ -107,12 +107,12 @@ def resnapshot(flow: Flow, systems: Systems, reason: str) -> Iterator[str]:
         yield f"epoch {epoch.number} is complete"
 
 
-def _unfinished(epochs: Epochs, epoch: Epoch) -> bool:
+def unfinished(epochs: Epochs, epoch: Epoch) -> bool:
     return epochs.completion(epoch.number) is None and epochs.broken(epoch.number) is None
 
 
 @contextmanager
-def _resnapshot_lease(store: ObjectStore, flow: Flow, wait_seconds: float) -> Iterator[None]:
+def resnapshot_lease(store: ObjectStore, flow: Flow, wait_seconds: float) -> Iterator[None]:
     """Hold the pipeline's resnapshot lease."""
     with lease.held(
         store, object_names.resnapshot_lease_key(flow.name), f"resnapshot {uuid.uuid4()}", wait_seconds=wait_seconds
@@ -153,10 +153,10 @@ def _next_epoch(
         }
         starts = {}
         for table in flow.tables:
-            _ensure_topic(systems, flow, table.topic)
-            starts[table.topic], outcome = _land_rest(systems, table, claims[table.topic])
+            ensure_topic(systems, flow, table.topic)
+            starts[table.topic], outcome = land_rest(systems, table, claims[table.topic])
             yield f"{table.name}: {outcome}"
-        _ensure_topic(systems, flow, flow.heartbeat_topic)
+        ensure_topic(systems, flow, flow.heartbeat_topic)
         starts[flow.heartbeat_topic] = _start(systems, flow.heartbeat_topic)
         failpoints.reached("resnapshot.after_landing")
         systems.connect.delete_offsets(flow.connector)
@@ -170,11 +170,11 @@ def _next_epoch(
     return epoch
 
 
-def _ensure_topic(systems: Systems, flow: Flow, topic: str) -> None:
+def ensure_topic(systems: Systems, flow: Flow, topic: str) -> None:
     systems.kafka.ensure_topic(topic, flow.spec.stream.partitions, flow.topic_settings(systems.config))
 
 
-def _land_rest(systems: Systems, table: TableFlow, claim: lease.Claim) -> tuple[Start, str]:
+def land_rest(systems: Systems, table: TableFlow, claim: lease.Claim) -> tuple[Start, str]:
     """Land the records that the stopped connector left in the topic, if possible.
 
     Returns the offsets at which the topic continues in the next epoch, and a phrase about the outcome.
@@ -202,10 +202,11 @@ def _land_rest(systems: Systems, table: TableFlow, claim: lease.Claim) -> tuple[
             update={"jump": error.user_message}
         ), f"Cannot land the remaining records: {error.user_message}"
     except ContractError as error:
-        name = table.pipeline.name
+        flow = table.pipeline
+        state = "" if flow.polled else f" Connector {flow.connector} is stopped, and nothing else was changed."
+        or_start = "" if flow.polled else f", or materialise {flow.name}/topic to start the connector"
         raise type(error)(
-            f"{error.user_message} Connector {table.pipeline.connector} is stopped, and nothing else was changed. Fix "
-            f"the cause and run `cdc-lake resnapshot {name}` again, or materialise {name}/topic to start the connector."
+            f"{error.user_message}{state} Fix the cause and run `cdc-lake resnapshot {flow.name}` again{or_start}."
         ) from error
     return start, f"{records} remaining records landed"
 
@@ -265,7 +266,7 @@ def _apply(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) -> Ge
         yield f"{table.name}: {records} records landed"
         for each in table.hudi_targets:
             spec = each.upsert_spec(systems.location, owner=f"resnapshot of epoch {epoch.number}")
-            applied = _upsert(systems, store, each, spec, epoch)
+            applied = upsert(systems, store, each, spec, epoch)
             failpoints.reached("resnapshot.before_sweep")
             done = systems.run(sweep.run, sweep.SweepSpec(spec, epoch.number, at_barrier, lsn, progress.snapshot_ts_ms))
             failpoints.reached("resnapshot.after_sweep")
@@ -289,7 +290,7 @@ def _head(store: ObjectStore, table: TableFlow, epoch: Epoch) -> int:
     return head.number
 
 
-def _upsert(systems: Systems, store: ObjectStore, table: TableFlow, spec: UpsertSpec, epoch: Epoch) -> int:
+def upsert(systems: Systems, store: ObjectStore, table: TableFlow, spec: UpsertSpec, epoch: Epoch) -> int:
     """Apply landed records; return the number of keys.
 
     Marks the epoch broken if no schema fits its records: another epoch has to begin.

@@ -10,6 +10,9 @@ everything that is visible at the point, and possibly later changes.
 Transaction ids (contract/source/visibility.py) identify the later changes. A lake row whose change is visible at the
 point is the newest visible one of its key, because changes of one key are committed one after another. Keys of other
 rows are compared by their raw events (jobs/verify/changed_keys.py).
+
+A polled table is compared at the end of its last poll, in the same snapshot: the source's rows without a later change,
+with the lake's rows of that poll or an earlier one. The keys of other rows are pending.
 """
 
 from __future__ import annotations
@@ -19,24 +22,25 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from cdc_lake.contract.errors import ManifestGapError, SchemaUnexplainedError, SourceUnreadableError
+from cdc_lake.contract.errors import ContractError, ManifestGapError, SchemaUnexplainedError, SourceUnreadableError
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.store import ObjectStore as Bucket
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.schema import captured_schema
 from cdc_lake.contract.source.epochs import Epoch, Epochs
+from cdc_lake.contract.source.poll_state import Bound, Polls
 from cdc_lake.contract.source.visibility import Point
 from cdc_lake.contract.table import history, pending_counts, timeline
 from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.jobs import verify
-from cdc_lake.jobs.verify import KafkaRange, LakeState, SourceAccess, SourceTable, VerifyReport, VerifySpec
+from cdc_lake.jobs.verify import KafkaRange, LakeState, SourceTable, VerifyReport, VerifySpec
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.naming import Flow, SourcePostgres, TableFlow
 from cdc_lake.pipeline.operations import land_and_apply, landing_modes
 from cdc_lake.pipeline.parquet_target.boundary import boundary
 from cdc_lake.pipeline.registry_location import registry_location
-from cdc_lake.pipeline.source_health import stream_continuity, topic_state
+from cdc_lake.pipeline.source_health import polled_source, stream_continuity, topic_state
 from resources.connect.connector_interface import Connectors
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
@@ -85,12 +89,14 @@ def verify_tables(
     for table in tables:
         stream_continuity.require_complete(table, one.current)
     base = {table.lake_table: lake_state(one.bucket, table) for table in tables}
+    polled = {table.name: one.last_poll(table) for table in tables if flow.polled}  # before the point
     with one.point() as point:
-        heartbeat = one.streamed(seconds)
+        heartbeat = None if flow.polled else one.streamed(seconds)
         for table in tables:
-            one.wait_for_lake(table, heartbeat, seconds, apply)
+            one.wait_for_lake(table, heartbeat or polled[table.name].watermark, seconds, apply)
         for table in tables:
-            yield table, one.compare(table, point, lake_state(one.bucket, table), base[table.lake_table], None, limit)
+            state, before = lake_state(one.bucket, table), base[table.lake_table]
+            yield table, one.compare(table, point, state, before, None, limit, polled.get(table.name))
 
 
 def verify_applied(table: TableFlow, systems: Systems, *, seconds: float, limit: int = LIMIT) -> VerifyReport:
@@ -100,11 +106,13 @@ def verify_applied(table: TableFlow, systems: Systems, *, seconds: float, limit:
     """
     one = _Verification(table.pipeline, systems, lambda _: None)
     stream_continuity.require_complete(table, one.current)
+    polled = one.last_poll(table) if table.pipeline.polled else None
     # Before the point: changes that another run applies from now on count as pending.
     state = lake_state(one.bucket, table)
     with one.point() as point:
-        one.streamed(seconds)
-        return one.compare(table, point, state, state, one.later(table, state, seconds), limit)
+        if polled is None:
+            one.streamed(seconds)
+        return one.compare(table, point, state, state, one.later(table, state, seconds), limit, polled)
 
 
 def lake_state(bucket: Bucket, table: TableFlow) -> LakeState | None:
@@ -127,6 +135,14 @@ def completed(bucket: Bucket, table: TableFlow) -> list[str]:
     """Return the instants of the table's completed commits by any program that are not archived."""
     listed = (item.key.rpartition("/")[2] for item in bucket.scan(f"{table.lake_prefix}.hoodie/", recursive=False))
     return [name.partition(".")[0] for name in listed if name.endswith(_COMPLETED)]
+
+
+@dataclass(frozen=True)
+class LastPoll:
+    """The end of a table's last complete poll, at which the table is compared, as a bound and as a watermark."""
+
+    bound: Bound
+    watermark: Watermark
 
 
 @dataclass(frozen=True)
@@ -175,6 +191,15 @@ class _Verification:
             self.show(f"the point: snapshot {found.snapshot_id}, LSN {found.lsn}")
             yield found
 
+    def last_poll(self, table: TableFlow) -> LastPoll:
+        """Return the last complete poll of a polled table. Raises ContractError before the first one."""
+        last = Polls(self.bucket, self.flow.name, table.name).read()
+        if last is None or last.poll.reached is None or last.poll.watermark is None:
+            raise ContractError(
+                f"Cannot compare table {table.name}: it was never polled. Materialise {table.asset('topic')}."
+            )
+        return LastPoll(last.poll.reached, last.poll.watermark)
+
     def streamed(self, seconds: float) -> Watermark:
         """Wait until all changes before the point are visible in Kafka; return the heartbeat after them."""
         self.show("waiting for the stream to pass the point")
@@ -190,7 +215,7 @@ class _Verification:
 
         def applied_lsn() -> int:
             nonlocal noted
-            if time.monotonic() >= noted + _NOTE_OFFSET_SECONDS:
+            if not self.flow.polled and time.monotonic() >= noted + _NOTE_OFFSET_SECONDS:
                 stream_continuity.note_acknowledged(self.flow, self.systems.connect, self.bucket)
                 noted = time.monotonic()
             if apply:
@@ -231,13 +256,21 @@ class _Verification:
         base: LakeState | None,
         later: KafkaRange | None,
         limit: int,
+        polled: LastPoll | None,
     ) -> VerifyReport:
-        """Run the job for one table."""
+        """Run the job for one table; a polled table is compared at the end of its last poll."""
         self.show(f"comparing {table.source_table} with the lake table {table.lake_table}")
         source = self.flow.spec.source
         versions = captured_schema.require_versions(self.bucket, self.flow.name, table.source_table)
         self._require_explained(table, versions[-1])
-        files = point.files(source.schema_, table.name)
+        name = table.polled_table if self.flow.polled else table.name
+        files = point.files(source.schema_, name)
+        access = polled_source.access(self.postgres)
+        compared = SourceTable(access, point.snapshot_id, source.schema_, name, files.pages)
+        if polled is not None:
+            rows = polled_source.rows(table)
+            pages = files.pages if rows.divisible else None
+            compared = replace(compared, pages=pages, relation=rows.relation, settled=rows.settled(polled.bound))
         applying = table.upsert_spec(self.where, owner="verify")
         spec = VerifySpec(
             location=self.where,
@@ -246,11 +279,12 @@ class _Verification:
             uri=applying.uri(),
             versions=versions,
             values=applying.values,
-            source=SourceTable(self._access(), point.snapshot_id, source.schema_, table.name, files.pages),
+            source=compared,
             point=Point(
                 epoch=self.epoch,
-                lsn=point.lsn,
-                horizon=point.horizon,
+                # Polled rows have no transaction id: the number of the poll decides which the point contains.
+                lsn=point.lsn if polled is None else polled.watermark.lsn,
+                horizon=point.horizon if polled is None else 0,
                 xmax=point.snapshot.xmax,
                 in_progress=point.snapshot.in_progress,
             ),
@@ -265,7 +299,7 @@ class _Verification:
             self._require_kept(table, lake)
             self._require_kept(table, base)
         # TRUNCATE, VACUUM FULL and other rewrites of a table ignore snapshots: rows may be missing.
-        if point.files(source.schema_, table.name).nodes != files.nodes:
+        if point.files(source.schema_, name).nodes != files.nodes:
             raise SourceUnreadableError(
                 f"Cannot compare table {table.source_table}: it was truncated or rewritten during the comparison. Run "
                 "it again."
@@ -294,10 +328,6 @@ class _Verification:
                 "again, or raise `history` in the pipeline's YAML."
             )
 
-    def _access(self) -> SourceAccess:
-        login = self.postgres.login()
-        return SourceAccess(login.host, login.port, self.postgres.database, login.user, login.password)
-
     def _apply(self, table: TableFlow) -> None:
         owner, kafka, run = f"cdc-lake verify {self.flow.name}", self.systems.kafka, self.systems.spark.run
         try:
@@ -311,8 +341,11 @@ class _Verification:
 
     def _require_explained(self, table: TableFlow, captured: captured_schema.TableSchema) -> None:
         source = self.flow.spec.source
-        listed = self.postgres.columns(source.schema_, table.name)
-        there = {column.name for column in listed}
+        if self.flow.polled and table.poll.sql:
+            there = {column.name for column in self.postgres.query_columns(polled_source.query(table))}
+        else:
+            name = table.polled_table if self.flow.polled else table.name
+            there = {column.name for column in self.postgres.columns(source.schema_, name)}
         known = {column.name for column in captured.columns} | {column.name for column in captured.omitted}
         if there != known:
             raise SchemaUnexplainedError(

@@ -61,7 +61,9 @@ def by_reason(omitted: Sequence[OmittedColumn]) -> str:
 
 
 def _unpublished(table: TableFlow, postgres: SourcePostgres, columns: Sequence[ColumnInfo]) -> set[str]:
-    """Return the names of generated columns that the publication does not contain."""
+    """Return the names of generated columns that the publication does not contain; a poll reads all of them."""
+    if table.pipeline.polled:
+        return set()
     generated = [column for column in columns if column.generated]
     stored = bool(generated) and postgres.publishes_generated(table.pipeline.spec.source.publication)
     return {column.name for column in generated if column.virtual or not stored}

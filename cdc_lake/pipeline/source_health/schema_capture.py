@@ -13,6 +13,7 @@ from cdc_lake.contract.errors import ContractError, UnsupportedTypeError
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.schema import captured_schema, evolution
 from cdc_lake.pipeline.naming import SourcePostgres, TableFlow
+from cdc_lake.pipeline.source_health import polled_source
 from cdc_lake.pipeline.source_health.omitted_columns import omitted_columns
 from resources.postgres.table_columns import ColumnInfo, TableCatalog
 
@@ -33,6 +34,54 @@ def capture(table: TableFlow, postgres: SourcePostgres, bucket: ObjectStore, *, 
     applied, because all rows are read again. Raises ContractError for a table that cannot be captured or does not match
     its YAML, UnsupportedTypeError for a column that must be captured and cannot be, and SchemaChangeError for a change
     that needs a resnapshot.
+    """
+    flow = table.pipeline
+    seen, columns = _polled(table, postgres, epoch) if flow.polled else _streamed(table, postgres, epoch)
+    found = captured_schema.versions(bucket, flow.name, table.source_table)
+    if found and max(epoch, found[-1].epoch) == found[-1].epoch:
+        _require_known_defaults(table, postgres, found[-1], seen, columns)
+    if found and any(not each.is_hudi for each in table.in_targets):
+        captured_schema.require_valid_columns(seen)
+        evolution.require_one_parquet_type(found[-1], seen, flow.name)
+    schema, added = captured_schema.record(bucket, flow.name, seen)
+    return Capture(schema, added, evolution.describe_changes(found[-1], schema) if found and added else ())
+
+
+def _polled(
+    table: TableFlow, postgres: SourcePostgres, epoch: int
+) -> tuple[captured_schema.TableSchema, Sequence[ColumnInfo] | None]:
+    """Return the schema of a polled table, and its columns in the catalog; None for a query, whose columns have no
+    numbers.
+
+    Raises what polled_source.require_pollable() raises.
+    """
+    seen = captured_schema.TableSchema(
+        version=0, table=table.source_table, columns=(), key=tuple(table.spec.key), epoch=epoch
+    )
+    infos: Sequence[ColumnInfo] | None = None
+    if table.poll.sql:
+        described = postgres.query_columns(polled_source.query(table))
+        columns = tuple(captured_schema.Column(name=each.name, type=each.type, kind=each.kind) for each in described)
+        seen = seen.model_copy(update={"columns": columns})
+    else:
+        catalog = postgres.catalog(table.pipeline.spec.source.schema_, table.polled_table)
+        omitted = omitted_columns(table, postgres, catalog.columns)
+        names = {column.name for column in omitted}
+        infos = [column for column in catalog.columns if column.name not in names]
+        columns = tuple(_column(column, catalog) for column in infos)
+        storage = catalog.storage
+        found = {"columns": columns, "omitted": omitted, "oid": storage.oid, "filenode": storage.filenode}
+        seen = seen.model_copy(update=found)
+    polled_source.require_pollable(table, postgres, columns)
+    return seen, infos
+
+
+def _streamed(
+    table: TableFlow, postgres: SourcePostgres, epoch: int
+) -> tuple[captured_schema.TableSchema, Sequence[ColumnInfo]]:
+    """Return the schema of a table that a connector captures, and its columns in the catalog.
+
+    Raises what capture() raises.
     """
     flow = table.pipeline
     catalog = postgres.catalog(flow.spec.source.schema_, table.name)
@@ -82,14 +131,7 @@ def capture(table: TableFlow, postgres: SourcePostgres, bucket: ObjectStore, *, 
         filenode=catalog.storage.filenode,
         epoch=epoch,
     )
-    found = captured_schema.versions(bucket, flow.name, table.source_table)
-    if found and max(epoch, found[-1].epoch) == found[-1].epoch:
-        _require_known_defaults(table, postgres, found[-1], seen, captured)
-    if found and any(not each.is_hudi for each in table.in_targets):
-        captured_schema.require_valid_columns(seen)
-        evolution.require_one_parquet_type(found[-1], seen, flow.name)
-    schema, added = captured_schema.record(bucket, flow.name, seen)
-    return Capture(schema, added, evolution.describe_changes(found[-1], schema) if found and added else ())
+    return seen, captured
 
 
 def require_snapshot_safe_dates(table: TableFlow, postgres: SourcePostgres) -> None:
@@ -157,16 +199,21 @@ def _require_known_defaults(
     postgres: SourcePostgres,
     old: captured_schema.TableSchema,
     seen: captured_schema.TableSchema,
-    columns: Sequence[ColumnInfo],
+    columns: Sequence[ColumnInfo] | None,
 ) -> None:
-    """Raise SchemaChangeError if the value of a new column in older rows is not known.
+    """Raise SchemaChangeError if the value of a new column in older rows is not known; `columns` is None for a query.
 
     That is the case if the table was rewritten, so that older rows have values that no event contains (for example by a
     default that differs from row to row), or if the default cannot be written as Debezium writes it.
     """
     before = evolution.match_columns(old, seen)
+    if columns is None:
+        if added := [column.name for column in seen.columns if column.name not in before]:
+            fault = f"the rows that were polled before lack the new column {', '.join(added)} of {table.poll.sql}"
+            raise evolution.schema_change_error(table.pipeline.name, table.source_table, [fault])
+        return
     rewritten = seen.filenode is None or seen.filenode != old.filenode
-    flow = table.pipeline
+    flow, name = table.pipeline, table.polled_table if table.pipeline.polled else table.name
     faults = []
     for column, info in zip(seen.columns, columns, strict=True):
         if column.name in before:
@@ -175,11 +222,7 @@ def _require_known_defaults(
             faults.append(
                 f"the default of the new column {column.name} {column.type} cannot be reproduced without a change event"
             )
-        elif (
-            info.missing is None
-            and rewritten
-            and postgres.has_values(flow.spec.source.schema_, table.name, column.name)
-        ):
+        elif info.missing is None and rewritten and postgres.has_values(flow.spec.source.schema_, name, column.name):
             faults.append(f"the new column {column.name} was filled in a rewritten table, which writes no events")
     if faults:
         raise evolution.schema_change_error(flow.name, table.source_table, faults)

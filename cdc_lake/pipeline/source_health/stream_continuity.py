@@ -63,7 +63,7 @@ def beginning(flow: Flow, postgres: SourcePostgres, number: int, reason: str) ->
         began_at=datetime.now(UTC),
         system_identifier=server.system_identifier,
         timeline=server.timeline,
-        slot=flow.slot,
+        slot="" if flow.polled else flow.slot,
         lsn=server.lsn,
     )
 
@@ -95,7 +95,7 @@ def examine(
     offset = next(iter(connect.offsets(flow.connector)), None) if reported else None
     now, changed = _publication(flow, postgres, mine)
     faults = (
-        *_server(postgres, epoch, mine, offset),
+        *server_faults(postgres, epoch, mine, offset),
         *changed,
         *(_slot(flow, slot) if streaming else ()),
         *(_offset(flow, mine, offset) if streaming and reported else ()),
@@ -154,13 +154,15 @@ def require_complete(table: TableFlow, epoch: Epoch | None) -> None:
 def require_proven(flow: Flow, kafka: Kafka, store: ObjectStore) -> None:
     """Raise SourceBrokenError if a heartbeat is missing in Kafka, or a fault was stored before.
 
-    For stages without a connection to the source.
+    A polled pipeline has no heartbeats. For stages without a connection to the source.
     """
     epochs = Epochs(store, flow.name)
     epoch = epochs.current()
     if epoch is None:
         return
     epochs.require_whole()
+    if flow.polled:
+        return
     seen = load(store, flow.name)
     after, gaps = heartbeat_sequence.follow(
         kafka, flow, epoch, seen if seen is not None and seen.epoch == epoch.number else None
@@ -195,9 +197,13 @@ def topic_faults(kafka: Kafka, topic: str, epoch: Epoch) -> Iterator[str]:
         yield f"topic {topic} was deleted and re-created (id {start.topic_id}, now {found.topic_id})"
 
 
-def _server(
-    postgres: SourcePostgres, epoch: Epoch, seen: StreamProgress | None, offset: Mapping[str, object] | None
+def server_faults(
+    postgres: SourcePostgres,
+    epoch: Epoch,
+    seen: StreamProgress | None = None,
+    offset: Mapping[str, object] | None = None,
 ) -> Iterator[str]:
+    """Yield a fault if the server is not the epoch's, or lacks commits that it had."""
     server = postgres.identity()
     where = f"the server at {postgres.host}:{postgres.port}"
     if server.system_identifier != epoch.system_identifier:

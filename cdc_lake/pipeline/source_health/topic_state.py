@@ -11,6 +11,7 @@ from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.source import stream_progress
 from cdc_lake.contract.source.epochs import Epoch, Start
+from cdc_lake.contract.source.poll_state import Polls
 from cdc_lake.contract.source.stream_progress import StreamProgress
 from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.pipeline.naming import Flow, TableFlow
@@ -50,6 +51,8 @@ class TopicState:
     heartbeats: tuple[StreamedHeartbeat, ...] = ()
     settled: bool = True
     progress: StreamProgress | None = None
+    polled: Watermark | None = None
+    """The bound and number of the last complete poll, read before the offsets; None for a pipeline with heartbeats."""
 
     @property
     def watermark(self) -> Watermark | None:
@@ -65,6 +68,8 @@ class TopicState:
 
         Returns None before the epoch's first heartbeat: LSNs of the previous epoch may be those of another server.
         """
+        if self.polled is not None:
+            return self.polled
         if epoch is None:
             return _newest(self.heartbeats, None, None)
         limit = 0 if self.progress is None else self.progress.limit(epoch.number)
@@ -111,9 +116,10 @@ def now(kafka: Kafka, table: TableFlow, store: ObjectStore) -> TopicState:
     Raises ContractError if the topic does not exist, and ObjectDamagedError.
     """
     flow = table.pipeline
+    last = Polls(store, flow.name, table.name).read() if flow.polled else None
     # First: what Connect acknowledges from here on may have records that are not below the ends.
     progress = stream_progress.load(store, flow.name)
-    heartbeats = _heartbeats(kafka, flow)
+    heartbeats = () if flow.polled else _heartbeats(kafka, flow)
     found = kafka.topic(table.topic)
     if found is None:
         raise ContractError(
@@ -127,6 +133,7 @@ def now(kafka: Kafka, table: TableFlow, store: ObjectStore) -> TopicState:
         heartbeats=heartbeats,
         settled=settled,
         progress=progress,
+        polled=None if last is None else last.poll.watermark,
     )
 
 

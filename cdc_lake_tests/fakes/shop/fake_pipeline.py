@@ -35,8 +35,9 @@ from cdc_lake_tests.fakes.steps import Steps
 from cdc_lake_tests.helpers.memory_store import MemoryStore
 from resources.deployment import Deployment
 from resources.object_store import ObjectStore
-from resources.postgres.exported_snapshot import Snapshot, TableFiles
+from resources.postgres.exported_snapshot import Snapshot
 from resources.postgres.table_columns import ColumnInfo
+from resources.postgres.table_files import TableFiles
 
 
 @dataclass

@@ -222,6 +222,14 @@ def test_jobs_have_the_permissions_for_their_calls(environment: Synthesized, rol
 
 
 @pytest.mark.parametrize("role", ["spark-job", "spark-node"])
+def test_jobs_that_poll_may_write_the_pipelines_topics_only(variant: Synthesized, role: str) -> None:
+    writing = [each for each in role_statements(variant, role) if "kafka-cluster:WriteData" in each.actions]
+    [statement] = writing
+    assert statement.actions == ("kafka-cluster:WriteData",)
+    assert {each.rpartition("/")[2] for each in statement.resources} == {"msk.*", "pagila.*"}
+
+
+@pytest.mark.parametrize("role", ["spark-job", "spark-node"])
 def test_a_job_may_write_its_report_but_no_code(environment: Synthesized, role: str) -> None:
     given = role_statements(environment, role)
 

@@ -43,7 +43,12 @@ FAULTS = [
         "each target a name of its own",
     ),
     ("database: shop_lake", "database: a\n    - { name: b, database: a }", "targets", "each target a database of its"),
-    ("schema: sales", "schema: sales\n    colour: red", "source.colour", "allowed here: database, schema, tables, pub"),
+    (
+        "schema: sales",
+        "schema: sales\n    colour: red",
+        "source.colour",
+        "allowed here: kind, database, schema, tables",
+    ),
     ("prefix: shop }", "prefix: shop, key: a }", "stream.key", "allowed here: prefix, partitions"),
     ("prefix: shop }", "prefix: shop, format: xml }", "stream.format", "Input should be 'json' or 'avro'"),
     ("prefix: shop }", "prefix: shop, format: avro }", "stream.registry", "name it, apicurio or confluent"),
@@ -432,5 +437,99 @@ def nested_models(model: type[YamlModel]) -> Iterator[type[YamlModel]]:
 
 def test_every_field_is_described() -> None:
     found = list(nested_models(PipelineSpec))
-    assert len(found) == 10
+    assert len(found) == 11
     assert [name for part in found for name, field in part.model_fields.items() if not field.description] == []
+
+
+QUERY = """\
+type: cdc_lake.CdcPipeline
+attributes:
+  name: shop
+  source: { kind: query, database: shopdb, schema: sales, poll_seconds: 5 }
+  stream: { prefix: shop }
+  tables:
+    - name: orders
+      key: [order_id]
+      poll: { mode: timestamp, timestamp: changed }
+    - name: order_countries
+      key: [order_id]
+      topic: alt.orders
+      poll: { mode: timestamp, timestamp: changed, table: orders, sql: order_countries.sql }
+"""
+QUERY_FAULTS = [
+    ("poll_seconds: 5", "publication: p", "source.publication", "leave it out: it belongs to kind log"),
+    ("poll_seconds: 5", "tables: [orders]", "source.tables", "leave it out: it belongs to kind log"),
+    ("poll_seconds: 5", "poll_seconds: 0", "source.poll_seconds", "greater than or equal to 1"),
+    ("kind: query", "kind: outbox", "source.kind", "Input should be 'log' or 'query'"),
+    ("prefix: shop }", "prefix: shop, format: avro, registry: apicurio }", "stream", "use format json with"),
+    ("prefix: shop }", "prefix: shop }\n  mode: continuous", "mode", "use triggered with source.kind query"),
+    ("prefix: shop }", "prefix: shop }\n  landing: { sink: { layout: lenses } }", "landing", "leave the sink out"),
+    (
+        "prefix: shop }",
+        "prefix: shop }\n  retained_wal_limit_mb: 9",
+        "retained_wal_limit_mb",
+        "has no replication slot",
+    ),
+    (
+        "      poll: { mode: timestamp, timestamp: changed }\n",
+        "",
+        "tables",
+        "orders: give poll, which source.kind query",
+    ),
+    ("topic: alt.orders", "topic: orders", "tables", "give each table a topic of its own: orders"),
+    ("topic: alt.orders", "topic: alt orders", "tables.1.topic", "use letters, digits, '.', '_' and '-'"),
+    ("key: [order_id]", "key: [order_id]\n      exclude_columns: [changed]", "tables.0.exclude_columns", "is in poll"),
+    (
+        "topic: alt.orders",
+        "exclude_columns: [note]",
+        "tables.1.exclude_columns",
+        "leave it out: order_countries.sql selects the columns",
+    ),
+    ("sql: order_countries.sql", "sql: ../a.sql", "tables.1.poll.sql", SQL_FILE),
+    ("timestamp, timestamp: changed }", "timestamp }", "tables.0.poll.timestamp", "name the column for mode timestamp"),
+    (
+        "timestamp: changed }",
+        "timestamp: changed, incrementing: id }",
+        "tables.0.poll.incrementing",
+        "leave it out with",
+    ),
+    (
+        "timestamp, timestamp: changed }",
+        "incrementing, incrementing: id, time_zone: UTC }",
+        "tables.0.poll.time_zone",
+        "without timestamp",
+    ),
+    ("timestamp: changed }", "timestamp: changed, time_zone: 'a b' }", "tables.0.poll.time_zone", "name a time zone"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "field", "allowed"), QUERY_FAULTS)
+def test_fields_of_the_other_kind_are_refused(tmp_path: Path, old: str, new: str, field: str, allowed: str) -> None:
+    assert old in QUERY
+    write_shop(tmp_path, QUERY.replace(old, new, 1))
+    with pytest.raises(ContractError) as caught:
+        load("shop", tmp_path)
+    assert f" {bracketed(field)}: " in caught.value.user_message
+    assert allowed in caught.value.user_message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "field", "allowed"),
+    [
+        ("schema: sales", "schema: sales\n    poll_seconds: 5", "source.poll_seconds", "it belongs to kind query"),
+        ("key: [order_id]", "key: [order_id]\n      poll: { timestamp: c }", "tables", "orders: leave poll out"),
+        ("key: [order_id]", "key: [order_id]\n      topic: other", "tables", "orders: leave topic out"),
+    ],
+)
+def test_fields_of_polling_need_kind_query(by_name: Refused, old: str, new: str, field: str, allowed: str) -> None:
+    message = by_name(with_replacement(old, new))
+    assert f" {bracketed(field)}: " in message
+    assert allowed in message
+
+
+def test_a_polled_table_can_have_another_topic_and_table_than_its_name(tmp_path: Path) -> None:
+    write_shop(tmp_path, QUERY)
+    flow = load("shop", tmp_path)
+    assert [table.topic for table in flow.tables] == ["shop.sales.orders", "shop.sales.alt.orders"]
+    assert [table.polled_table for table in flow.tables] == ["orders", "orders"]
+    assert flow.own_topics == ()

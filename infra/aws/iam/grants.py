@@ -51,6 +51,15 @@ def reads_topics(stack: Stack, size: Size, cluster: str, groups: Sequence[str]) 
     ]
 
 
+def writes_topics(stack: Stack, size: Size, cluster: str) -> list[iam.PolicyStatement]:
+    """Return the permissions to write the pipelines' topics, without creating them."""
+    topics = [kafka_arn(stack, cluster, "topic", f"{prefix}.*") for prefix in size.topic_prefixes]
+    return [
+        allow(["kafka-cluster:WriteData"], topics),
+        allow(["kafka-cluster:WriteDataIdempotently"], [cluster]),
+    ]
+
+
 def reads_tables(stack: Stack, catalog: Sequence[str]) -> iam.PolicyStatement:
     """Return the permission to read tables' definitions.
 

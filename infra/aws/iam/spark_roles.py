@@ -14,6 +14,7 @@ from infra.aws.iam.grants import (
     reads_tables,
     reads_topics,
     writes,
+    writes_topics,
 )
 from infra.aws.iam.policies import allow, service
 from infra.aws.sizes.size_models import Emr
@@ -58,6 +59,8 @@ class SparkRoles(Construct):
                 reads_tables(scope, catalog.arns()),
                 *reads_registry_secret(scope, scope.size),
             )
+            if scope.size.emr.writes_topics:
+                grant(role, *writes_topics(scope, scope.size, streaming.cluster_arn))
             if scope.size.database.read_by_spark:
                 grant(role, reads_secret(database.replication_secret.secret_arn))
         self.emr = iam.Role(

@@ -155,6 +155,8 @@ class Emr(Part):
     serverless_max_vcpu: Annotated[int, Field(ge=4)]
     serverless_max_memory_gib: Annotated[int, Field(ge=8)]
     idle_minutes: Annotated[int, Field(ge=1, le=10080)] = 15
+    writes_topics: bool = False
+    """Whether Spark's jobs may write the pipelines' topics, which polling (`source.kind: query`) requires."""
     environment: Annotated[str | None, Field(pattern=_KEY)] = None
     """The key of an archive with Python for the application's jobs (venv-pack), in the bucket of artifacts."""
 

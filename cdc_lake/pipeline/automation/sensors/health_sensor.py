@@ -33,8 +33,14 @@ INFREQUENT_EVERY_SECONDS = 300
 REPEAT_SECONDS = 1800
 """An unchanged result is stored again after this time, to show that the check is still evaluated. That is 48 rows per
 check and day in Dagster's storage; storing each evaluation would be 2,880."""
-FREQUENT_CHECKS = ("connector_running", "slot_healthy", "watermark_fresh")
-INFREQUENT_CHECKS = ("topic_contract", "replica_identity_full", "truncate_refused", "dead_letters_empty")
+FREQUENT_CHECKS = ("connector_running", "slot_healthy", "transactions_visible", "watermark_fresh")
+INFREQUENT_CHECKS = (
+    "topic_contract",
+    "replica_identity_full",
+    "truncate_refused",
+    "polled_column_indexed",
+    "dead_letters_empty",
+)
 CONTINUOUS_CHECKS = ("manifests_contiguous", "landed_to_the_end")
 """Evaluated as often as the infrequent ones, in a pipeline in continuous mode: no run evaluates them there."""
 
@@ -49,8 +55,8 @@ def build(flow: Flow) -> dg.SensorDefinition:
         minimum_interval_seconds=EVERY_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=(
-            f"Evaluates {', '.join(FREQUENT_CHECKS)}, and every {INFREQUENT_EVERY_SECONDS // 60} minutes "
-            f"{', '.join(infrequent)}, without a run, and publishes the metrics that the alarms use."
+            f"Evaluates {_names(checks, FREQUENT_CHECKS)}, and every {INFREQUENT_EVERY_SECONDS // 60} minutes "
+            f"{_names(checks, infrequent)}, without a run, and publishes the metrics that the alarms use."
         ),
     )
     def health_sensor(
@@ -81,6 +87,11 @@ def build(flow: Flow) -> dg.SensorDefinition:
         return dg.SensorResult(asset_events=_changed(context.instance, results, now), skip_reason=message)
 
     return health_sensor
+
+
+def _names(checks: Sequence[LightCheck], among: Sequence[str]) -> str:
+    """Return the names that the pipeline's checks have, as a list."""
+    return ", ".join(name for name in among if any(check.key.name == name for check in checks))
 
 
 def _changed(

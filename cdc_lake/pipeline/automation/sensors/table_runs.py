@@ -19,6 +19,23 @@ def apply_name(flow: Flow) -> str:
     return f"{flow.name}_apply"
 
 
+def poll_name(flow: Flow) -> str:
+    """Return the name of the sensor that launches polls."""
+    return f"{flow.name}_poll"
+
+
+def launch_poll(context: dg.SensorEvaluationContext, jobs: Jobs, pending: Mapping[str, Pending]) -> Requested:
+    """Request runs that poll tables, land their records and apply them; see launch_land()."""
+    tables = {table.name: table for table in jobs.flow.tables}
+
+    def part(names: Sequence[str]) -> Job:
+        stages = (tables[name].key(stage) for name in names for stage in ("topic", "raw"))
+        return jobs.poll.only(*stages, *(each.key("lake") for name in names for each in tables[name].in_targets))
+
+    slow = _first_loads(context.instance, jobs.flow)
+    return request(context, pending, part, poll_name(jobs.flow), jobs.flow.name, slow=slow)
+
+
 def launch_land(
     context: dg.SensorEvaluationContext,
     jobs: Jobs,

@@ -56,6 +56,15 @@ def test_purge_prints_the_result_of_each_table(
 
 
 @pytest.mark.usefixtures("commands")
+def test_a_pipeline_that_is_captured_from_the_log_has_nothing_to_reconcile() -> None:
+    found = CliRunner().invoke(app, ["reconcile", "shop"])
+    assert (found.exit_code, found.stdout) == (
+        0,
+        "Nothing to reconcile: pipeline shop has source.kind log, which captures deletes.\n",
+    )
+
+
+@pytest.mark.usefixtures("commands")
 def test_a_pipeline_without_merge_on_read_has_nothing_to_compact() -> None:
     found = CliRunner().invoke(app, ["compact", "shop"])
     assert (found.exit_code, found.stdout) == (

@@ -26,10 +26,12 @@ from cdc_lake.contract.secret_fields import (
     RoleKey,
     SourcePassword,
 )
+from cdc_lake.contract.source.poll_state import Bound
 from cdc_lake.contract.source.schema_registry import RegistryLocation
 from cdc_lake.jobs import verify
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.landing import land
+from cdc_lake.jobs.poll import poll, reconcile
 from cdc_lake.jobs.remote import job_call, spec_json
 
 REFERENCE = "arn:aws:secretsmanager:us-east-1:123456789012:secret:source"
@@ -44,7 +46,12 @@ locations = st.builds(S3Location, access_key=st.just("AKIASECRET"), secret_key=s
 applying = st.builds(upsert.UpsertSpec, location=locations)
 ranges = st.builds(verify.KafkaRange, kafka=kafka)
 access = st.builds(verify.SourceAccess, password=st.just(PASSWORD))
+bounds = st.builds(Bound, at=st.datetimes(timezones=st.just(UTC)), next_id_at=st.datetimes(timezones=st.just(UTC)))
 SPECS: dict[str, st.SearchStrategy[Any]] = {
+    "poll": st.builds(
+        poll.PollSpec, access=access, schema=schemas, kafka=kafka, lower=st.none() | bounds, upper=bounds
+    ),
+    "reconcile": st.builds(reconcile.ReconcileSpec, access=access, schema=schemas, kafka=kafka, upper=bounds),
     "land": st.builds(land.LandSpec, location=locations, kafka=kafka),
     "upsert": applying,
     "verify": st.builds(

@@ -6,6 +6,7 @@ import csv
 import io
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import psycopg2
 import pyarrow as pa
@@ -125,10 +126,23 @@ def test_page_ranges_are_selected_by_ctid(monkeypatch: pytest.MonkeyPatch) -> No
     batch = pa.RecordBatch.from_pydict({"id": [0, 1]})
     assert sum(found.num_rows for found in copy_reader([batch])) == 2
     assert statements == [
-        'copy (select "odd""name"::text from "public"."orders" where ctid >= \'(0,0)\'::tid and ctid < \'(10,0)\'::tid)'
-        " to stdout (format csv)",
-        'copy (select "odd""name"::text from "public"."orders" where ctid >= \'(10,0)\'::tid) to stdout (format csv)',
+        f'copy (select "odd""name"::text from "public"."orders" q where {condition}) to stdout (format csv)'
+        for condition in ("ctid >= '(0,0)'::tid and ctid < '(10,0)'::tid", "ctid >= '(10,0)'::tid")
     ]
+
+
+def test_a_query_is_read_with_its_condition(monkeypatch: pytest.MonkeyPatch) -> None:
+    statements: list[str] = []
+
+    def record_statement(_table: SourceTable, statement: sql.Composed) -> Iterator[bytes]:
+        statements.append(_text(statement))
+        yield b"1\n"
+
+    monkeypatch.setattr(postgres_copy, "_copied", record_statement)
+    polled = replace(TABLE, relation="(select 1 as a)")
+    reader = CopyReader(polled, [SelectedColumn("c0", "{0}", "a")], [], 'q."a" < 9')
+    assert sum(found.num_rows for found in reader([pa.RecordBatch.from_pydict({"id": [0]})])) == 1
+    assert statements == ['copy (select "a" from (select 1 as a) q where q."a" < 9) to stdout (format csv)']
 
 
 def test_an_unreachable_server_is_reported_without_the_password() -> None:

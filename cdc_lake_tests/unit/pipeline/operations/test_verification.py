@@ -21,8 +21,9 @@ from cdc_lake.pipeline.operations.verification import Systems, lake_state, verif
 from cdc_lake_tests.fakes.jobs import FakeSpark
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from resources.errors import WaitTimedOut
-from resources.postgres.exported_snapshot import Snapshot, TableFiles
+from resources.postgres.exported_snapshot import Snapshot
 from resources.postgres.resource import Postgres
+from resources.postgres.table_files import TableFiles
 
 EQUAL = VerifyReport(1, 1, 1, 0, 0, 0, 0, 0, 0, (), {})
 

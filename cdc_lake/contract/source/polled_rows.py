@@ -1,0 +1,74 @@
+"""The rows that are polled, as SQL text: the table or query, and the condition of a window.
+
+A window contains the rows whose last change is at or after its lower bound and before its upper one. Every change
+before the upper bound is committed when the window is read, so that a repeated window contains the same rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cdc_lake.contract.source.poll_state import Bound
+
+
+def quoted(name: str) -> str:
+    """Return an identifier in quotes."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """Return a text as a literal, whatever standard_conforming_strings is."""
+    escaped = text.replace("'", "''").replace("\\", "\\\\")
+    return f"E'{escaped}'" if "\\" in text else f"'{escaped}'"
+
+
+@dataclass(frozen=True)
+class PolledRows:
+    """A table or query, and the columns that show the last change of a row.
+
+    `relation` is SQL for a FROM clause. `time_zone` is that of the sessions that write a `timestamp` without time zone,
+    empty for one with time zone. `divisible` is true for an ordinary table, which can be read in ranges of ctid.
+    """
+
+    relation: str
+    timestamp: str = ""
+    time_zone: str = ""
+    incrementing: str = ""
+    divisible: bool = False
+
+    def window(self, lower: Bound | None, upper: Bound) -> str:
+        """Return the condition of the rows that changed from `lower` (None: ever) to before `upper`.
+
+        With both columns, the id shows that a row is new whose timestamp is NULL until its first update.
+        """
+        if not self.incrementing:
+            return self._by_time(lower, upper)
+        by_id = self._by_id(lower, upper)
+        if not self.timestamp:
+            return by_id
+        return f"({self._by_time(lower, upper)} or ({self._time} is null and {by_id}))"
+
+    def settled(self, upper: Bound) -> str:
+        """Return the condition of the rows without a change at or after `upper`; it is never NULL."""
+        by_time = [f"{self._time} < {self._moment(upper)}"] if self.timestamp else []
+        by_id = [self._by_id(None, upper)] if self.incrementing else []
+        return f"coalesce({', '.join([*by_time, *by_id])}, false)"
+
+    @property
+    def _time(self) -> str:
+        return f"q.{quoted(self.timestamp)}"
+
+    def _by_time(self, lower: Bound | None, upper: Bound) -> str:
+        since = "" if lower is None else f"{self._time} >= {self._moment(lower)} and "
+        return f"({since}{self._time} < {self._moment(upper)})"
+
+    def _by_id(self, lower: Bound | None, upper: Bound) -> str:
+        if upper.last_id is None:
+            return "false"
+        column = f"q.{quoted(self.incrementing)}"
+        since = "" if lower is None or lower.last_id is None else f"{column} > {lower.last_id} and "
+        return f"({since}{column} <= {upper.last_id})"
+
+    def _moment(self, bound: Bound) -> str:
+        moment = f"timestamptz '{bound.at.isoformat(sep=' ')}'"
+        return f"({moment} at time zone {literal(self.time_zone)})" if self.time_zone else moment

@@ -1,0 +1,22 @@
+"""The address of the source's database, with the credentials of a job's executors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cdc_lake.contract.secret_fields import SourcePassword
+
+
+@dataclass(frozen=True)
+class SourceAccess:
+    """The address and credentials with which executors connect to the source.
+
+    It is sent to them in a pickled function, so that it is not in plans or logs; its repr omits the password.
+    """
+
+    host: str
+    port: int
+    database: str
+    user: str
+    password: SourcePassword = field(repr=False)
+    connect_timeout_seconds: int = 10

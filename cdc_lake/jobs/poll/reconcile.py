@@ -1,0 +1,105 @@
+"""reconcile: find the keys of the lake that the source does not have any more, and send a delete for each.
+
+The lake is read as of a commit from before the source is read. A row that is inserted after the source was read has a
+later poll's number, so that it is newer than the delete.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
+
+from cdc_lake.contract import failpoints
+from cdc_lake.contract.schema.captured_schema import TableSchema
+from cdc_lake.contract.schema.value_rules import STRICT, ValueRules
+from cdc_lake.contract.secret_fields import OpenSettings
+from cdc_lake.contract.source.poll_state import Bound
+from cdc_lake.contract.source.polled_rows import PolledRows
+from cdc_lake.contract.source.source_access import SourceAccess
+from cdc_lake.jobs.apply import debezium_types
+from cdc_lake.jobs.executor_errors import contract_errors
+from cdc_lake.jobs.poll import lake_records, record_sql
+from cdc_lake.jobs.poll.poll import KEY, VALUE, read, send, source_errors
+
+
+@dataclass(frozen=True)
+class ReconcileSpec:
+    """The input of a reconciliation: the source's rows, the lake table as of `instant`, and the topic.
+
+    `number` is that of the deletes among the polls, `upper` their time. `kafka` as in PollSpec.
+    """
+
+    access: SourceAccess
+    rows: PolledRows
+    schema: TableSchema
+    uri: str
+    instant: str
+    topic: str
+    kafka: OpenSettings
+    number: int
+    upper: Bound
+    values: ValueRules = STRICT
+
+
+@dataclass(frozen=True)
+class ReconcileReport:
+    """The result: keys that were read on both sides, deletes that were sent, and the duration."""
+
+    lake_keys: int
+    source_keys: int
+    deletes: int
+    seconds: float
+
+
+@contract_errors()
+def run(spark: SparkSession, spec: ReconcileSpec) -> ReconcileReport:
+    """Send the deletes. Raises SourceUnreadableError."""
+    started = time.monotonic()
+    columns, key = spec.schema.columns, [name.lower() for name in spec.schema.key]
+    lake = spark.read.format("hudi").option("as.of.instant", spec.instant).load(spec.uri)
+    lake = lake.where(~F.coalesce("__deleted", F.lit(False)))
+    with source_errors(spec.schema.table):
+        source = _source_keys(spark, spec).persist()
+        lake_keys, source_keys = lake.count(), source.count()
+        event = {
+            **record_sql.event_fields(
+                spec.access.database, spec.schema.table, spec.number, int(spec.upper.at.timestamp() * 1000)
+            ),
+            "__op": "d",
+            "__deleted": "true",
+        }
+        gone = lake.join(source, key, "left_anti").select(
+            lake_records.record_key(spec.schema.key, columns).alias(KEY),
+            lake_records.record_value(columns, event, lake.columns).alias(VALUE),
+        )
+        gone = gone.persist()
+        try:
+            deletes = gone.count()
+            failpoints.reached("reconcile.before_deletes")
+            if deletes:
+                send(spark, gone, spec.topic, spec.kafka)
+            failpoints.reached("reconcile.after_deletes")
+        finally:
+            gone.unpersist()
+            source.unpersist()
+    return ReconcileReport(lake_keys, source_keys, deletes, time.monotonic() - started)
+
+
+def _source_keys(spark: SparkSession, spec: ReconcileSpec) -> DataFrame:
+    """Return the keys of the source's rows, with the names and types of the lake."""
+    by_name = {column.name: column for column in spec.schema.columns}
+    text = record_sql.key_sql(spec.schema.key, spec.schema.columns)
+    rows = read(spark, spec.access, f"select {text} as {KEY} from {spec.rows.relation} q")  # noqa: S608 - checked names
+    fields = F.from_json(KEY, ", ".join(f"`{name}` string" for name in spec.schema.key))
+    parsed = rows.select(fields.alias("fields"))
+    return parsed.select(
+        *(
+            debezium_types.parse_value(by_name[name], F.col("fields").getField(name), spec.values).value.alias(
+                name.lower()
+            )
+            for name in spec.schema.key
+        )
+    )

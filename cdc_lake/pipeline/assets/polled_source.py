@@ -1,0 +1,70 @@
+"""The source stage of a polled table: capture the columns, and check that the table can be polled."""
+
+import dagster as dg
+
+from cdc_lake.contract import failpoints
+from cdc_lake.pipeline.assets import standard_metadata
+from cdc_lake.pipeline.assets.job_metadata import warm
+from cdc_lake.pipeline.bucket_location import location
+from cdc_lake.pipeline.checks import tiers
+from cdc_lake.pipeline.naming import TableFlow
+from cdc_lake.pipeline.source_health import omitted_columns, polled_source, schema_capture
+from resources.object_store import ObjectStore
+from resources.postgres.resource import Postgres
+from resources.spark.job_interface import SparkJobs
+
+
+def build(table: TableFlow) -> dg.AssetsDefinition:
+    """Return the source asset of a polled table."""
+    flow, poll = table.pipeline, table.poll
+    source = flow.spec.source
+    columns = " and ".join(filter(None, (poll.timestamp, poll.incrementing)))
+    what = f"The query {poll.sql}" if poll.sql else f"Table {source.schema_}.{table.polled_table}"
+    missed = " A change of a joined table alone is not seen." if poll.sql else ""
+
+    @dg.asset(
+        key=table.key("source"),
+        description=(
+            f"{what} of database {source.database}, polled by {columns} every {source.poll_seconds} s. Deletes are not "
+            f"seen by polling: {polled_source.finds_deletes(table)} them.{missed}"
+        ),
+        kinds={"postgres", "table"},
+        group_name=flow.name,
+        owners=flow.spec.owners,
+        tags=table.tags("source"),
+        op_tags=tiers.STREAM,
+        freshness_policy=flow.freshness_policy,
+        metadata={"dagster/table_name": f"{source.database}.{source.schema_}.{table.polled_table}"},
+    )
+    def source_asset(
+        context: dg.AssetExecutionContext, postgres: Postgres, store: ObjectStore, spark: dg.ResourceParam[SparkJobs]
+    ) -> dg.MaterializeResult[None]:
+        warm(context, table, spark)
+        database = flow.source_postgres(postgres)
+        failpoints.reached("source.before_schema")
+        captured = schema_capture.capture(table, database, location(store).store())
+        failpoints.reached("source.after_schema")
+        omitted = captured.schema.omitted
+        bound = database.transactions_bound()  # raises if the login does not see all transactions
+        changes = [
+            *([f"schema version {captured.schema.version} captured"] if captured.added else []),
+            *captured.changes,
+        ]
+        server = database.identity()
+        return dg.MaterializeResult(
+            metadata={
+                "dagster/row_count": database.count(polled_source.rows(table).relation),
+                "dagster/column_schema": standard_metadata.schema(
+                    (each.name, each.type) for each in captured.schema.columns
+                ),
+                "dagster/uri": f"postgresql://{database.host}:{database.port}/{source.database}",
+                "changes": ", ".join(changes) or standard_metadata.UNCHANGED,
+                "schema_version": captured.schema.version,
+                **({"omitted_columns": omitted_columns.by_reason(omitted)} if omitted else {}),
+                "deletes": "not seen by polling",
+                "transactions_bound": dg.MetadataValue.timestamp(bound.at),
+                "system_identifier": server.system_identifier,
+            }
+        )
+
+    return source_asset

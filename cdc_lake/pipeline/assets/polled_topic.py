@@ -1,0 +1,87 @@
+"""The topic stage of a polled table: send the rows that changed since the last poll."""
+
+import dagster as dg
+
+from cdc_lake.pipeline.assets import parallel_tables, standard_metadata
+from cdc_lake.pipeline.assets.job_metadata import JobRuns, warm
+from cdc_lake.pipeline.assets.topic import count_records
+from cdc_lake.pipeline.bucket_location import location
+from cdc_lake.pipeline.checks import tiers
+from cdc_lake.pipeline.naming import SPARK_POOL, TableFlow
+from cdc_lake.pipeline.operations import polling
+from cdc_lake.pipeline.operations.polling import Polled
+from cdc_lake.pipeline.source_health import polled_source, topic_state
+from resources.kafka.resource import Kafka
+from resources.object_store import ObjectStore
+from resources.postgres.resource import Postgres
+from resources.spark.job_interface import SparkJobs
+
+
+def build(table: TableFlow) -> dg.AssetsDefinition:
+    """Return the topic asset of a polled table; its materialisation is a poll."""
+    flow = table.pipeline
+
+    @dg.asset(
+        key=table.key("topic"),
+        deps=[table.key("source")],
+        description=(
+            f"The rows of {table.poll.sql or table.polled_table} that changed, once for each poll. A row that changed "
+            f"twice between two polls has one record, and a deleted row has none: {polled_source.finds_deletes(table)} "
+            "it."
+        ),
+        kinds={"kafka", "pyspark"},
+        group_name=flow.name,
+        owners=flow.spec.owners,
+        tags=table.tags("topic"),
+        pool=SPARK_POOL,
+        op_tags=tiers.STREAM,
+        freshness_policy=flow.freshness_policy,
+        metadata={"dagster/table_name": table.topic},
+    )
+    def topic_asset(
+        context: dg.AssetExecutionContext,
+        postgres: Postgres,
+        kafka: Kafka,
+        store: ObjectStore,
+        spark: dg.ResourceParam[SparkJobs],
+    ) -> dg.MaterializeResult[None]:
+        warm(context, table, spark)
+
+        def work(each: TableFlow) -> dg.MaterializeResult[None]:
+            jobs, owner = JobRuns(spark), f"dagster run {context.run.run_id}"
+            systems = polling.Systems(flow.source_postgres(postgres), kafka, location(store), jobs.run, owner)
+            return _result(each, systems, polling.poll(each, systems), context.instance, jobs)
+
+        return parallel_tables.materialise(context, table, "topic", flow.tables, work, spark)
+
+    return topic_asset
+
+
+def _result(
+    table: TableFlow, systems: polling.Systems, polled: Polled, instance: dg.DagsterInstance, jobs: JobRuns
+) -> dg.MaterializeResult[None]:
+    kafka, columns = systems.kafka, polled.schema.schema.columns
+    state = topic_state.now(kafka, table, systems.location.store())
+    changes = [
+        *([f"poll {polled.poll.number}: {polled.records} records"] if polled.polls else []),
+        *polled.schema.changes,
+    ]
+    return dg.MaterializeResult(
+        asset_key=table.key("topic"),
+        metadata={
+            "dagster/row_count": count_records(instance, table, kafka, state),
+            "dagster/column_schema": standard_metadata.event_schema((column.name, column.type) for column in columns),
+            "dagster/column_lineage": standard_metadata.identity_lineage(
+                table.key("source"), (column.name for column in columns)
+            ),
+            "dagster/uri": f"kafka://{kafka.servers()}/{table.topic}",
+            "changes": ", ".join(changes) or standard_metadata.UNCHANGED,
+            "topic_id": state.topic_id,
+            "offsets": dg.MetadataValue.json({str(p): [state.begins[p], end] for p, end in state.ends.items()}),
+            "poll": polled.poll.number,
+            "deletes": "not seen by polling",
+            **standard_metadata.values({"records": polled.records, "seconds": polled.seconds}),
+            **standard_metadata.watermark(state.polled),
+            **jobs.metadata(),
+        },
+    )

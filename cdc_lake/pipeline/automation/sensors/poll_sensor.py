@@ -1,0 +1,67 @@
+"""The sensor that launches polls: of the tables with a row in their next window.
+
+Without one, it moves the end of the last poll to the bound, so that an idle source counts as read up to now.
+"""
+
+import dagster as dg
+
+from cdc_lake.contract.errors import ContractError, RaceLostError
+from cdc_lake.contract.source.epochs import Epochs
+from cdc_lake.pipeline.automation.jobs import Jobs
+from cdc_lake.pipeline.automation.run_requests import Pending, Tick
+from cdc_lake.pipeline.automation.sensors.table_runs import launch_poll, poll_name
+from cdc_lake.pipeline.bucket_location import location
+from cdc_lake.pipeline.naming import Flow, SourcePostgres, TableFlow
+from cdc_lake.pipeline.operations import polling
+from cdc_lake.pipeline.source_health import polled_source
+from resources.errors import ResourceError
+from resources.object_store import ObjectStore
+from resources.postgres.resource import Postgres
+
+
+def build(flow: Flow, jobs: Jobs) -> dg.SensorDefinition:
+    """Return the sensor of a polled pipeline, which runs every `source.poll_seconds`."""
+    every = flow.spec.source.poll_seconds
+
+    @dg.sensor(
+        name=poll_name(flow),
+        job=jobs.definitions[jobs.poll.name],
+        minimum_interval_seconds=every,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=f"Polls, lands and applies the tables of {flow.name} with changed rows, every {every} s.",
+    )
+    def poll(context: dg.SensorEvaluationContext, postgres: Postgres, store: ObjectStore) -> Tick:
+        source = flow.source_postgres(postgres)
+        pending = {table.name: _pending(table, source, store, context) for table in flow.tables}
+        return launch_poll(context, jobs, pending).tick
+
+    return poll
+
+
+def _pending(
+    table: TableFlow, postgres: SourcePostgres, store: ObjectStore, context: dg.SensorEvaluationContext
+) -> Pending:
+    try:
+        return _position(table, postgres, store)
+    except RaceLostError:
+        return dg.SkipReason("a poll has begun meanwhile")
+    except (ContractError, ResourceError) as error:  # one table's error must not stop the others
+        context.log.warning(str(error))
+        return dg.SkipReason(str(error))
+
+
+def _position(table: TableFlow, postgres: SourcePostgres, store: ObjectStore) -> Pending:
+    chain = polling.polls(table, location(store).store())
+    last = chain.read()
+    if last is None:
+        return dg.SkipReason(f"never polled: materialise {table.asset('topic')} first")
+    epoch = Epochs(chain.store, table.pipeline.name).current()
+    if epoch is not None and epoch.number != last.poll.epoch:
+        return dg.SkipReason(f"epoch {epoch.number} begins: `cdc-lake resnapshot {table.pipeline.name}` polls all rows")
+    if last.poll.state == "begun":
+        return f"poll:{table.topic}:begun-{last.poll.number}"
+    bound = polled_source.bound(table, postgres, last.poll.upper)
+    if polling.has_changes(table, postgres, last.poll.upper, bound):
+        return f"poll:{table.topic}:after-{last.poll.number}"
+    chain.advance(last, bound)
+    return dg.SkipReason(f"no changed row up to {bound.at.isoformat(sep=' ', timespec='seconds')}")

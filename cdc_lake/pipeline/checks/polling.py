@@ -1,0 +1,93 @@
+"""Checks of a polled table: its columns can be polled cheaply and completely, and its topic has every poll."""
+
+import dagster as dg
+
+from cdc_lake.contract.errors import ContractError
+from cdc_lake.pipeline.bucket_location import location
+from cdc_lake.pipeline.checks import tiers
+from cdc_lake.pipeline.checks.light import LightCheck, light_check
+from cdc_lake.pipeline.naming import TableFlow
+from cdc_lake.pipeline.operations import polling
+from resources.kafka.resource import Kafka
+from resources.object_store import ObjectStore
+from resources.postgres.resource import Postgres
+
+
+def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
+    """Return the checks of the source and topic assets."""
+    return [*(check.definition for check in light(table)), _polls_whole(table)]
+
+
+def light(table: TableFlow) -> list[LightCheck]:
+    """Return the checks that the health sensor also evaluates."""
+    flow, poll = table.pipeline, table.poll
+    columns = [name for name in (poll.timestamp, poll.incrementing) if name]
+
+    @light_check(
+        asset=table.key("source"),
+        description=(
+            f"{table.polled_table} has an index on {' and on '.join(columns)}: without one, each poll reads the whole "
+            "table."
+        ),
+        metadata=tiers.LATENESS,
+        op_tags=tiers.STREAM,
+    )
+    def polled_column_indexed(postgres: Postgres) -> dg.AssetCheckResult:
+        schema, database = flow.spec.source.schema_, flow.source_postgres(postgres)
+        lacking = [name for name in columns if not database.has_index(schema, table.polled_table, name)]
+        remedy = "; ".join(f'CREATE INDEX CONCURRENTLY ON "{schema}"."{table.polled_table}" ("{c}")' for c in lacking)
+        return dg.AssetCheckResult(
+            passed=not lacking,
+            severity=dg.AssetCheckSeverity.WARN,  # polls are slow and not wrong
+            metadata={"without_index": dg.MetadataValue.json(lacking), "remedy": remedy or "nothing to do"},
+        )
+
+    @light_check(
+        asset=table.key("source"),
+        description=(
+            "The login sees the transactions of all users, and no transaction is prepared: polls advance, and miss no "
+            "transaction that commits late."
+        ),
+        metadata=tiers.LATENESS,
+        op_tags=tiers.STREAM,
+    )
+    def transactions_visible(postgres: Postgres) -> dg.AssetCheckResult:
+        found = flow.source_postgres(postgres).transactions_bound()
+        return dg.AssetCheckResult(
+            passed=found.prepared is None,
+            metadata={
+                "bound": dg.MetadataValue.timestamp(found.at),
+                "held_back_by_pid": str(found.oldest_pid or "no session"),
+                "prepared_transaction": found.prepared or "none",
+            },
+        )
+
+    return [polled_column_indexed, transactions_visible]
+
+
+def _polls_whole(table: TableFlow) -> dg.AssetChecksDefinition:
+    flow = table.pipeline
+
+    @dg.asset_check(
+        asset=table.key("topic"),
+        description="The topic is the one of all polls, and the server is that of the current epoch.",
+        blocking=True,
+        op_tags=tiers.STREAM,
+    )
+    def polls_whole(postgres: Postgres, kafka: Kafka, store: ObjectStore) -> dg.AssetCheckResult:
+        bucket = location(store).store()
+        chain = polling.polls(table, bucket)
+        try:
+            last = chain.read()
+            if last is None:
+                return dg.AssetCheckResult(passed=False, metadata={"faults": "the table was never polled"})
+            chain.require_topic(last.poll, polling.topic_id(table, kafka))
+            epoch = polling.current_epoch(table, flow.source_postgres(postgres), bucket)
+        except ContractError as error:
+            return dg.AssetCheckResult(passed=False, metadata={"faults": error.user_message})
+        return dg.AssetCheckResult(
+            passed=True,
+            metadata={"faults": "none", "poll": last.poll.number, "epoch": epoch.number},
+        )
+
+    return polls_whole

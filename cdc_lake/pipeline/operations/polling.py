@@ -1,0 +1,194 @@
+"""Poll a table: begin a poll, send its window to the topic, and complete it, under the table's poll lease."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_none
+
+from cdc_lake.contract import failpoints
+from cdc_lake.contract.errors import ContractError, RaceLostError
+from cdc_lake.contract.objects import object_names
+from cdc_lake.contract.objects.store import ObjectStore, S3Location
+from cdc_lake.contract.schema.captured_schema import TableSchema
+from cdc_lake.contract.source.epochs import Break, Completion, Epoch, Epochs, broken_stream_error
+from cdc_lake.contract.source.poll_state import Bound, Polls, PollState, StoredPoll
+from cdc_lake.contract.table import lease
+from cdc_lake.jobs.poll import poll as job
+from cdc_lake.jobs.poll.poll import PollSpec
+from cdc_lake.pipeline.naming import SourcePostgres, TableFlow
+from cdc_lake.pipeline.operations.land_and_apply import RunJob
+from cdc_lake.pipeline.source_health import polled_source, schema_capture, stream_continuity
+from resources.deployment import RECORD_BYTES
+from resources.kafka.resource import Kafka
+
+_MAX_RACES = 5
+
+
+@dataclass(frozen=True)
+class Systems:
+    """The systems that polling uses; `run` runs a Spark job, `owner` owns the lease."""
+
+    postgres: SourcePostgres
+    kafka: Kafka
+    location: S3Location
+    run: RunJob
+    owner: str
+    lease_wait_seconds: float = lease.WAIT_SECONDS
+
+
+@dataclass(frozen=True)
+class Polled:
+    """The table's newest poll, the source's schema, and what was sent; `polls` is 0 if no row had changed."""
+
+    poll: PollState
+    schema: schema_capture.Capture
+    polls: int
+    records: int
+    seconds: float
+
+
+def poll(table: TableFlow, systems: Systems) -> Polled:
+    """Send all rows that changed before the current bound; repeat an interrupted poll before.
+
+    Raises what the source, the job and Polls raise, and LeaseHeldError.
+    """
+    with polling_lease(table, systems) as store:
+        ensure_topic(table, systems.kafka)
+        epoch = current_epoch(table, systems.postgres, store)
+        found = _poll(table, systems, store, epoch)
+        if epoch.number == 0:  # a resnapshot completes other epochs
+            done = Completion(snapshot_lsn=None, completed_at=datetime.now(UTC))
+            Epochs(store, table.pipeline.name).complete(0, done)
+        return found
+
+
+@contextmanager
+def polling_lease(table: TableFlow, systems: Systems) -> Iterator[ObjectStore]:
+    """Hold the table's poll lease; yield the bucket."""
+    store = systems.location.store()
+    key = object_names.poll_lease_key(table.pipeline.name, table.name)
+    with lease.held(store, key, systems.owner, wait_seconds=systems.lease_wait_seconds):
+        yield store
+
+
+def polls(table: TableFlow, store: ObjectStore) -> Polls:
+    """Return the polls of the table."""
+    return Polls(store, table.pipeline.name, table.name)
+
+
+def has_changes(table: TableFlow, postgres: SourcePostgres, lower: Bound | None, upper: Bound) -> bool:
+    """Return whether a window contains a row."""
+    rows = polled_source.rows(table)
+    return postgres.finds_row(rows.relation, rows.window(lower, upper))
+
+
+def ensure_topic(table: TableFlow, kafka: Kafka) -> None:
+    """Create the table's topic if it is missing."""
+    flow = table.pipeline
+    kafka.ensure_topic(table.topic, flow.spec.stream.partitions, flow.topic_settings({}))
+
+
+def topic_id(table: TableFlow, kafka: Kafka) -> str:
+    """Return the id of the table's topic. Raises ContractError if it does not exist."""
+    found = kafka.topic(table.topic)
+    if found is None:
+        raise ContractError(
+            f"Cannot poll table {table.name}: topic {table.topic} does not exist. Materialise {table.asset('topic')}."
+        )
+    return found.topic_id
+
+
+def sink_options(kafka: Kafka) -> dict[str, str]:
+    """Return the options of Spark's Kafka sink; its largest record is the largest that the topics take."""
+    return {**kafka.spark_options(), "max.request.size": str(RECORD_BYTES)}
+
+
+def current_epoch(table: TableFlow, postgres: SourcePostgres, store: ObjectStore) -> Epoch:
+    """Return the pipeline's epoch, begin the first one. Raises SourceBrokenError if the server is not the epoch's."""
+    flow = table.pipeline
+    epochs = Epochs(store, flow.name)
+    epoch = epochs.current()
+    if epoch is None:
+        try:
+            return epochs.begin(stream_continuity.beginning(flow, postgres, 0, "the pipeline was started"))
+        except RaceLostError:  # another table is polled for the first time, too
+            return epochs.read(0)
+    epochs.require_whole()
+    if faults := tuple(stream_continuity.server_faults(postgres, epoch)):
+        found = Break(faults=faults, found_at=datetime.now(UTC))
+        epochs.mark_broken(epoch.number, found)
+        raise broken_stream_error(flow.name, found)
+    return epoch
+
+
+def _poll(table: TableFlow, systems: Systems, store: ObjectStore, epoch: Epoch) -> Polled:
+    schema = schema_capture.capture(table, systems.postgres, store)
+    chain, topic = polls(table, store), topic_id(table, systems.kafka)
+    count, records, seconds = 0, 0, 0.0
+    while True:
+        last = chain.read()
+        if last is not None and last.poll.epoch != epoch.number:
+            last = None
+        repeated = last is not None and last.poll.interrupted
+        bound = polled_source.bound(table, systems.postgres, None if last is None else last.poll.upper)
+        if last is not None and not repeated:
+            chain.require_topic(last.poll, topic)
+            if not has_changes(table, systems.postgres, last.poll.upper, bound):
+                advanced = begun(partial(_advance, chain, bound))
+                return Polled(advanced.poll, schema, count, records, seconds)
+        started = begun(partial(chain.begin, bound, topic, epoch.number))
+        failpoints.reached("poll.after_begin")
+        sent, took = _send(table, systems, started, schema.schema)
+        done = chain.complete(started)
+        failpoints.reached("poll.after_complete")
+        count, records, seconds = count + 1, records + sent, seconds + took
+        if not repeated:
+            return Polled(done.poll, schema, count, records, seconds)
+
+
+def begun(change: Callable[[], StoredPoll]) -> StoredPoll:
+    """Change the state under the poll lease; again if the sensor, which holds no lease, advanced it meanwhile."""
+    again = Retrying(
+        retry=retry_if_exception_type(RaceLostError),
+        stop=stop_after_attempt(_MAX_RACES),
+        wait=wait_none(),
+        reraise=True,
+    )
+    return again(change)
+
+
+def _advance(chain: Polls, bound: Bound) -> StoredPoll:
+    """Move the end of the last poll, or that of an interrupted reconciliation, to the bound."""
+    last = chain.read()
+    if last is None:
+        raise RaceLostError(f"Cannot poll table {chain.table}: its state was deleted by a reset. Run this again.")
+    return chain.advance(last if last.poll.state == "complete" else chain.complete(last), bound)
+
+
+def _send(table: TableFlow, systems: Systems, started: StoredPoll, schema: TableSchema) -> tuple[int, float]:
+    """Send the window's rows; return their number, counted by the topic's offsets, and the seconds."""
+    kafka, rows, found = systems.kafka, polled_source.rows(table), started.poll
+    pages = None
+    if rows.divisible and found.lower is None:
+        pages = systems.postgres.files(table.pipeline.spec.source.schema_, table.polled_table).pages
+    before = kafka.end_offsets(table.topic)
+    report = systems.run(
+        job.run,
+        PollSpec(
+            access=polled_source.access(systems.postgres),
+            rows=rows,
+            schema=schema,
+            topic=table.topic,
+            kafka=sink_options(kafka),
+            number=found.number,
+            lower=found.lower,
+            upper=found.upper,
+            pages=pages,
+        ),
+    )
+    return sum(kafka.end_offsets(table.topic).values()) - sum(before.values()), report.seconds

@@ -1,0 +1,54 @@
+"""Reconcile a polled table: deletes for the rows of the lake that the source does not have any more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cdc_lake.contract.schema import captured_schema
+from cdc_lake.jobs.poll import reconcile as job
+from cdc_lake.jobs.poll.reconcile import ReconcileReport, ReconcileSpec
+from cdc_lake.pipeline.naming import TableFlow
+from cdc_lake.pipeline.operations import polling
+from cdc_lake.pipeline.operations.polling import Systems, begun, polling_lease, topic_id
+from cdc_lake.pipeline.operations.verification import lake_state
+from cdc_lake.pipeline.source_health import polled_source
+
+
+@dataclass(frozen=True)
+class Reconciled:
+    """The number of the reconciliation among the polls, and the job's report; both None without a lake table."""
+
+    number: int | None
+    report: ReconcileReport | None
+
+
+def reconcile(table: TableFlow, systems: Systems) -> Reconciled:
+    """Send a delete for each key that the lake has and the source has not; the next landing applies them.
+
+    Raises SourceBrokenError before the first poll, LeaseHeldError, and what the job raises.
+    """
+    flow, kafka = table.pipeline, systems.kafka
+    with polling_lease(table, systems) as store:
+        lake = lake_state(store, table)
+        if lake is None:
+            return Reconciled(None, None)
+        chain, topic = polling.polls(table, store), topic_id(table, kafka)
+        poll = begun(lambda: chain.begin_reconcile(topic))
+        applying = table.upsert_spec(systems.location, owner=systems.owner)
+        report: ReconcileReport = systems.run(
+            job.run,
+            ReconcileSpec(
+                access=polled_source.access(systems.postgres),
+                rows=polled_source.rows(table),
+                schema=captured_schema.latest(store, flow.name, table.source_table),
+                uri=applying.uri(),
+                instant=lake.instant,
+                topic=table.topic,
+                kafka=polling.sink_options(kafka),
+                number=poll.poll.number,
+                upper=poll.poll.upper,
+                values=applying.values,
+            ),
+        )
+        chain.complete(poll)
+        return Reconciled(poll.poll.number, report)

@@ -1,0 +1,122 @@
+"""Resnapshot of a polled pipeline: begin a new epoch, poll all rows again, and reconcile the deletes.
+
+The result of each step is stored, so that an interrupted resnapshot continues where it stopped:
+
+1. Land the records that can still be landed.
+2. Write the next epoch's object, which contains the offsets at which each topic continues.
+3. Append a manifest that opens the epoch to each table's chain.
+4. Poll each table from the beginning; land and apply its rows.
+5. Reconcile each table: rows that the source does not have any more become tombstones.
+6. Mark the epoch complete.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime
+
+from cdc_lake.contract import failpoints
+from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.objects import chain_id, object_names
+from cdc_lake.contract.objects.chain import Chain
+from cdc_lake.contract.source.epochs import Completion, Epoch, Epochs
+from cdc_lake.contract.table import lease
+from cdc_lake.pipeline.naming import Flow, TableFlow
+from cdc_lake.pipeline.operations import land_and_apply, polling, reconciliation, resnapshot
+from cdc_lake.pipeline.operations.epoch_opening import open_epoch
+from cdc_lake.pipeline.operations.resnapshot import Systems
+from cdc_lake.pipeline.source_health import schema_capture, stream_continuity
+
+
+def repoll(flow: Flow, systems: Systems, reason: str) -> Iterator[str]:
+    """Poll all rows again and repair the lake with them; yield a line for each step.
+
+    Continues an epoch that is not complete. Raises ContractError if the pipeline was never started, LeaseHeldError if
+    another resnapshot or a writer does not end, and the resources' errors.
+    """
+    store = systems.location.store()
+    epochs = Epochs(store, flow.name)
+    with resnapshot.resnapshot_lease(store, flow, systems.lease_wait_seconds):
+        chains = chain_id.current(store, flow.name)
+        current = epochs.current()
+        if current is None:
+            raise ContractError(
+                f"Cannot resnapshot pipeline {flow.name}: it was never started. Materialise its assets."
+            )
+        if resnapshot.unfinished(epochs, current):
+            epoch = current
+            yield f"continuing epoch {epoch.number} ({epoch.reason}): its rows are not in the lake yet"
+        else:
+            epoch = yield from _next_epoch(flow, systems, epochs, current, reason)
+        for table in flow.tables:
+            # Any schema change is allowed here, because all rows are read again.
+            schema_capture.capture(table, systems.postgres, store, epoch=epoch.number)
+            if open_epoch(Chain(store, flow.name, table.topic, chains), epoch):
+                yield f"{table.name}: epoch {epoch.number} opened"
+        failpoints.reached("resnapshot.after_opening")
+        swept = {}
+        for table in flow.tables:
+            swept[table.lake_table] = yield from _repair(table, systems, epoch)
+        epochs.complete(epoch.number, Completion(snapshot_lsn=None, swept=swept, completed_at=datetime.now(UTC)))
+        yield f"epoch {epoch.number} is complete"
+
+
+def _next_epoch(
+    flow: Flow, systems: Systems, epochs: Epochs, current: Epoch, reason: str
+) -> Generator[str, None, Epoch]:
+    """Steps 1 and 2; returns the epoch."""
+    with ExitStack() as leases:
+        claims = {}
+        for table in flow.tables:
+            # Also the poll lease: a poll that runs belongs to the previous epoch.
+            for key in (
+                object_names.poll_lease_key(flow.name, table.name),
+                object_names.landing_lease_key(flow.name, table.topic),
+            ):
+                held = lease.held(
+                    epochs.store, key, f"resnapshot {uuid.uuid4()}", wait_seconds=systems.lease_wait_seconds
+                )
+                claims[table.topic] = leases.enter_context(held).claim
+        starts = {}
+        for table in flow.tables:
+            polling.ensure_topic(table, systems.kafka)
+            starts[table.topic], outcome = resnapshot.land_rest(systems, table, claims[table.topic])
+            yield f"{table.name}: {outcome}"
+        failpoints.reached("resnapshot.after_landing")
+        begun = stream_continuity.beginning(flow, systems.postgres, current.number + 1, reason)
+        epoch = epochs.begin(begun.model_copy(update={"starts": starts}))
+        failpoints.reached("resnapshot.after_epoch")
+    yield f"epoch {epoch.number} began: {reason}"
+    return epoch
+
+
+def _repair(table: TableFlow, systems: Systems, epoch: Epoch) -> Generator[str, None, int]:
+    """Steps 4 and 5 of a table; returns the number of deletes."""
+    owner = f"resnapshot {uuid.uuid4()}"
+    polled = polling.Systems(
+        systems.postgres, systems.kafka, systems.location, systems.run, owner, systems.lease_wait_seconds
+    )
+    found = polling.poll(table, polled)
+    yield f"{table.name}: poll {found.poll.number} sent {found.records} records"
+    _apply(table, systems, epoch, owner)
+    failpoints.reached("resnapshot.before_sweep")
+    deletes = 0
+    for each in table.hudi_targets[:1]:  # the topic carries the deletes to all targets
+        report = reconciliation.reconcile(each, polled).report
+        deletes = 0 if report is None else report.deletes
+    _apply(table, systems, epoch, owner)
+    failpoints.reached("resnapshot.after_sweep")
+    yield f"{table.name}: {deletes} rows deleted that the source does not have any more"
+    return deletes
+
+
+def _apply(table: TableFlow, systems: Systems, epoch: Epoch, owner: str) -> None:
+    store = systems.location.store()
+    land_and_apply.land(
+        table, systems.postgres, systems.kafka, systems.location, systems.run, owner, systems.lease_wait_seconds
+    )
+    for each in table.hudi_targets:
+        spec = each.upsert_spec(systems.location, owner=f"resnapshot of epoch {epoch.number}")
+        resnapshot.upsert(systems, store, each, spec, epoch)

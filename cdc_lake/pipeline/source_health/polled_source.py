@@ -1,0 +1,139 @@
+"""The source side of a polled table: its rows as SQL, the bound of a window, and the checks of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.schema.captured_schema import Column
+from cdc_lake.contract.source.poll_state import Bound
+from cdc_lake.contract.source.polled_rows import PolledRows, quoted
+from cdc_lake.contract.source.source_access import SourceAccess
+from cdc_lake.pipeline.naming import SourcePostgres, TableFlow
+
+_ZONED, _UNZONED = "timestamp with time zone", "timestamp without time zone"
+_NUMBERS = ("smallint", "integer", "bigint")
+
+
+def access(postgres: SourcePostgres) -> SourceAccess:
+    """Return the address and credentials of the source for a job."""
+    login = postgres.login()
+    return SourceAccess(login.host, login.port, postgres.database, login.user, login.password)
+
+
+def rows(table: TableFlow) -> PolledRows:
+    """Return the rows that are polled for a table, and their columns."""
+    poll = table.poll
+    relation = f"{quoted(table.pipeline.spec.source.schema_)}.{quoted(table.polled_table)}"
+    if poll.sql:
+        relation = f"({query(table)})"
+    return PolledRows(relation, poll.timestamp, poll.time_zone, poll.incrementing, divisible=not poll.sql)
+
+
+def finds_deletes(table: TableFlow) -> str:
+    """Return what finds the deletes of a polled table, with a verb: the reconciliation reads a Hudi table's keys."""
+    hudi = next(iter(table.hudi_targets), None)
+    return "only a resnapshot finds" if hudi is None else f"{hudi.key('lake').path[-1]}_reconcile finds"
+
+
+def query(table: TableFlow) -> str:
+    """Return the text of the table's SELECT. Raises ContractError if the file does not exist."""
+    return table.pipeline.sql(table.poll.sql, "tables.poll.sql")
+
+
+def bound(table: TableFlow, postgres: SourcePostgres, last: Bound | None) -> Bound:
+    """Return the bound of the next window; `last` is that of the previous one.
+
+    An id counts as settled when every transaction that began before the sequence had returned it has ended: rows with
+    an incrementing column are therefore polled one poll later than they are committed. Raises ContractError before the
+    first poll while a transaction is prepared, and what the resource raises.
+    """
+    # The sequence first: the transactions that have its values began before.
+    sequence = None
+    if table.poll.incrementing:
+        schema = table.pipeline.spec.source.schema_
+        sequence = postgres.sequence(schema, table.polled_table, table.poll.incrementing)
+    found = postgres.transactions_bound()
+    if found.prepared is not None:
+        if last is None:
+            raise ContractError(
+                f"Cannot begin to poll table {table.polled_table}: transaction {found.prepared!r} is prepared, and it "
+                "is not known when it began. COMMIT PREPARED or ROLLBACK PREPARED it, then run this again."
+            )
+        return last
+    at = found.at if last is None else max(found.at, last.at)
+    if sequence is None:
+        return Bound(at=at)
+    if last is None or last.next_id_at is None:
+        return Bound(at=at, next_id=sequence.last_value, next_id_at=sequence.read_at)
+    if at < last.next_id_at:
+        return last.model_copy(update={"at": at})
+    return Bound(at=at, last_id=last.next_id, next_id=sequence.last_value, next_id_at=sequence.read_at)
+
+
+def require_pollable(table: TableFlow, postgres: SourcePostgres, columns: Sequence[Column]) -> None:
+    """Raise ContractError if the polled columns cannot show every change, or the key cannot identify a row."""
+    by_name = {column.name: column for column in columns}
+    poll, schema = table.poll, table.pipeline.spec.source.schema_
+    what = f"Cannot poll {poll.sql or f'table {schema}.{table.polled_table}'} for {table.name}"
+    wanted = [*table.spec.key, *table.spec.partition_by, *filter(None, (poll.timestamp, poll.incrementing))]
+    if lacking := [name for name in wanted if name not in by_name]:
+        raise ContractError(
+            f"{what}: it has no column {', '.join(lacking)}. Its columns are {', '.join(by_name)}. Correct the YAML of "
+            f"{table.pipeline.name}, or the query."
+        )
+    if poll.timestamp:
+        _require_timestamp(table, postgres, by_name[poll.timestamp], what)
+    if poll.incrementing:
+        _require_sequence(table, postgres, by_name[poll.incrementing], what)
+    if not poll.sql and not postgres.has_unique_key(schema, table.polled_table, table.spec.key):
+        raise ContractError(
+            f"{what}: no primary key or unique index on columns that are NOT NULL makes key "
+            f"[{', '.join(table.spec.key)}] unique. Name other columns in the YAML of {table.pipeline.name}, or create "
+            "a unique index."
+        )
+
+
+def _require_timestamp(table: TableFlow, postgres: SourcePostgres, column: Column, what: str) -> None:
+    zone = table.poll.time_zone
+    if column.base not in (_ZONED, _UNZONED):
+        raise ContractError(f"{what}: column {column.name} is of type {column.type}. Name a timestamp column.")
+    if column.arguments:
+        raise ContractError(
+            f"{what}: column {column.name} is of type {column.type}, which rounds a time to before its transaction "
+            "began. ALTER its type to one without a precision."
+        )
+    if (column.base == _UNZONED) != bool(zone):
+        raise ContractError(
+            f"{what}: column {column.name} is a {column.base}: "
+            + (
+                "leave poll.time_zone out."
+                if zone
+                else "name the TimeZone of the sessions that write it as poll.time_zone, such as UTC."
+            )
+        )
+    if zone and postgres.has_offset_changes(zone):
+        raise ContractError(
+            f"{what}: the offset of time zone {zone} changes, so that the times in column {column.name} go back by an "
+            "hour once a year, and rows would be missed. Use timestamp with time zone, or write the column in UTC."
+        )
+    if table.poll.mode == "timestamp" and column.nullable and not table.poll.sql:
+        raise ContractError(
+            f"{what}: column {column.name} may be NULL, and such rows would be missed. Make it NOT NULL, or use mode "
+            "timestamp_and_incrementing if it is NULL until the first update."
+        )
+
+
+def _require_sequence(table: TableFlow, postgres: SourcePostgres, column: Column, what: str) -> None:
+    schema = table.pipeline.spec.source.schema_
+    found = postgres.sequence(schema, table.polled_table, column.name)
+    if column.base not in _NUMBERS or found is None:
+        raise ContractError(
+            f"{what}: column {column.name} of {schema}.{table.polled_table} owns no sequence, which shows the ids of "
+            "open transactions. Name a serial or identity column."
+        )
+    if not found.ordered:
+        raise ContractError(
+            f"{what}: sequence {found.name} has CACHE over 1, CYCLE or a negative increment, so that a later row can "
+            f"have a smaller id. ALTER SEQUENCE {found.name} NO CYCLE CACHE 1 INCREMENT 1."
+        )

@@ -1,0 +1,226 @@
+"""Windows miss no row of a real server: with our bound, and not with a naive one."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+import pytest
+
+from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.source.poll_state import Bound
+from cdc_lake.pipeline.source_health import polled_source
+from cdc_lake_tests.integration.poll.conftest import NewPolled
+from cdc_lake_tests.integration.poll.polled_pipeline import PolledPipeline
+from resources.errors import AccessRefused
+from resources.postgres.polling import MARGIN_SECONDS
+from resources.postgres.resource import Postgres
+
+TABLES = "    - { name: goods, key: [id], poll: { timestamp: changed } }"
+GOODS = """
+create table goods (id int primary key, v text, changed timestamptz not null default now());
+create index on goods (changed);
+"""
+NextBound = Callable[[PolledPipeline, Bound | None], Bound]
+
+
+def ours(pipeline: PolledPipeline, last: Bound | None) -> Bound:
+    """Return the bound that polling uses."""
+    return pipeline.bound("goods", last)
+
+
+def now(pipeline: PolledPipeline, last: Bound | None) -> Bound:  # noqa: ARG001 - it ignores it
+    """Return the server's time."""
+    [(at,)] = pipeline.execute("select clock_timestamp()")
+    return Bound(at=at)
+
+
+def newest(pipeline: PolledPipeline, last: Bound | None) -> Bound:
+    """Return a bound right after the newest change that is visible."""
+    [(at,)] = pipeline.execute("select max(changed) + interval '1 microsecond' from goods")
+    return Bound(at=at) if at else last or Bound(at=datetime.fromisoformat("2000-01-01T00:00:00+00:00"))
+
+
+BOUNDS = {"now": now, "newest": newest, "ours": ours}
+
+
+class Reader:
+    """Reads one window after another, as polls do."""
+
+    def __init__(self, pipeline: PolledPipeline, next_bound: NextBound) -> None:
+        self.pipeline, self.next_bound = pipeline, next_bound
+        self.last: Bound | None = None
+        self.seen: list[int] = []
+
+    def read(self) -> None:
+        """Read the next window."""
+        bound = self.next_bound(self.pipeline, self.last)
+        rows = polled_source.rows(self.pipeline.table("goods"))
+        condition = rows.window(self.last, bound)
+        self.seen += [key for (key,) in self.pipeline.execute(f"select id from {rows.relation} q where {condition}")]
+        self.last = bound
+
+    def lost(self) -> set[int]:
+        """Return the rows that no window contained, and no later one will: those before the bound."""
+        assert self.last is not None
+        before = self.pipeline.execute("select id from goods where changed < %s", self.last.at)
+        assert len(self.seen) == len({*self.seen})
+        return {key for (key,) in before} - {*self.seen}
+
+
+@pytest.fixture(params=sorted(BOUNDS))
+def reader(request: pytest.FixtureRequest, new_polled: NewPolled) -> Reader:
+    """Return a reader of an empty table for each kind of bound."""
+    name = f"{request.param}_{request.function.__name__.removeprefix('test_')}"[:40]
+    pipeline = new_polled(name, TABLES)
+    pipeline.execute(GOODS)
+    return Reader(pipeline, BOUNDS[request.param])
+
+
+def settle(reader: Reader) -> None:
+    """Read until our bound has passed everything that is committed."""
+    reader.read()
+    time.sleep(MARGIN_SECONDS + 0.1)
+    reader.read()
+
+
+def expected(reader: Reader, lost: int) -> set[int]:
+    """Return the lost rows: none with our bound, this one with a naive bound."""
+    return set() if reader.next_bound is ours else {lost}
+
+
+def test_late_commit(reader: Reader) -> None:
+    with reader.pipeline.postgres.connect(autocommit=False) as connection, connection.cursor() as cursor:
+        cursor.execute(f"insert into {reader.pipeline.flow.name}.goods values (1, 'late')")
+        reader.pipeline.execute("insert into goods values (2, 'early')")
+        settle(reader)
+    reader.pipeline.execute("insert into goods values (3, 'after')")
+    settle(reader)
+    assert reader.lost() == expected(reader, 1)
+
+
+def test_first_write_after_the_poll(reader: Reader) -> None:
+    with reader.pipeline.postgres.connect(autocommit=False) as connection, connection.cursor() as cursor:
+        cursor.execute("select 1")  # now() is fixed, and the transaction has no id
+        time.sleep(0.01)
+        reader.pipeline.execute("insert into goods values (2, 'early')")
+        settle(reader)
+        cursor.execute(f"insert into {reader.pipeline.flow.name}.goods values (1, 'first write')")
+    reader.pipeline.execute("insert into goods values (3, 'after')")
+    settle(reader)
+    assert reader.lost() == expected(reader, 1)
+
+
+def test_equal_timestamps(reader: Reader) -> None:
+    """Two transactions write the same timestamp, and the second one commits after a poll has read the first one's."""
+    with reader.pipeline.postgres.connect(autocommit=False) as connection, connection.cursor() as cursor:
+        cursor.execute("select now()")
+        [(same,)] = cursor.fetchall()
+        reader.pipeline.execute("insert into goods values (1, 'one', %s)", same)
+        settle(reader)
+        cursor.execute(f"insert into {reader.pipeline.flow.name}.goods values (2, 'two', %s)", (same,))
+    settle(reader)
+    assert reader.lost() == expected(reader, 2)
+
+
+def test_a_window_is_the_same_when_it_is_repeated(new_polled: NewPolled) -> None:
+    """Sessions write while windows are read: a repeated window has the same rows, unless they changed since."""
+    pipeline = new_polled("repeated", TABLES)
+    pipeline.execute(GOODS)
+    ended = threading.Event()
+
+    def write(first: int) -> None:
+        with pipeline.postgres.connect() as connection, connection.cursor() as cursor:
+            for number in range(first, first + 10_000):
+                if ended.is_set():
+                    return
+                cursor.execute("begin")
+                cursor.execute("select pg_sleep(random() / 50)")
+                cursor.execute("insert into repeated.goods values (%s, 'x')", (number,))
+                cursor.execute("commit")
+
+    writers = [threading.Thread(target=write, args=(start * 10_000,)) for start in range(4)]
+    for writer in writers:
+        writer.start()
+    last: Bound | None = None
+    seen: set[int] = set()
+    rows = polled_source.rows(pipeline.table("goods"))
+    try:
+        for _ in range(12):
+            bound = pipeline.bound("goods", last)
+            select = f"select id from {rows.relation} q where {rows.window(last, bound)}"
+            once = {key for (key,) in pipeline.execute(select)}
+            time.sleep(0.15)
+            assert {key for (key,) in pipeline.execute(select)} == once
+            assert not once & seen
+            seen |= once
+            last = bound
+    finally:
+        ended.set()
+        for writer in writers:
+            writer.join()
+    time.sleep(MARGIN_SECONDS + 0.1)
+    bound = pipeline.bound("goods", last)
+    seen |= {key for (key,) in pipeline.execute(f"select id from {rows.relation} q where {rows.window(last, bound)}")}
+    assert seen == {key for (key,) in pipeline.execute("select id from goods")}
+
+
+def test_an_incrementing_column_waits_for_smaller_ids(new_polled: NewPolled) -> None:
+    pipeline = new_polled("counted", "    - { name: goods, key: [id], poll: { mode: incrementing, incrementing: id } }")
+    pipeline.execute("create table goods (id bigint generated always as identity primary key, v text)")
+    reader = Reader(pipeline, ours)
+    with pipeline.postgres.connect(autocommit=False) as connection, connection.cursor() as cursor:
+        cursor.execute("select nextval('counted.goods_id_seq')")  # an id without a row yet
+        pipeline.execute("insert into goods (v) values ('two')")
+        settle(reader)
+        settle(reader)
+        assert reader.seen == []
+        cursor.execute("insert into counted.goods (id, v) overriding system value values (1, 'one')")
+    settle(reader)
+    settle(reader)
+    assert sorted(reader.seen) == [1, 2]
+
+
+def test_new_rows_are_found_by_id_and_changed_ones_by_time(new_polled: NewPolled) -> None:
+    poll = "{ mode: timestamp_and_incrementing, timestamp: changed, incrementing: id }"
+    pipeline = new_polled("both_columns", f"    - {{ name: goods, key: [id], poll: {poll} }}")
+    pipeline.execute("create table goods (id bigserial primary key, v text, changed timestamptz)")
+    pipeline.execute("insert into goods (v) values ('one'), ('two')")
+    reader = Reader(pipeline, ours)
+    settle(reader)
+    settle(reader)
+    assert sorted(reader.seen) == [1, 2]
+    pipeline.execute("update goods set v = 'two again', changed = now() where id = 2")
+    pipeline.execute("insert into goods (v) values ('three')")
+    settle(reader)
+    settle(reader)
+    assert sorted(reader.seen) == [1, 2, 2, 3]
+
+
+def test_a_prepared_transaction_holds_the_bound(new_polled: NewPolled) -> None:
+    pipeline = new_polled("prepared", TABLES)
+    pipeline.execute(GOODS)
+    with pipeline.postgres.connect() as connection, connection.cursor() as cursor:
+        for statement in ("begin", "insert into prepared.goods values (1, 'p')", "prepare transaction 'held'"):
+            cursor.execute(statement)
+        try:
+            with pytest.raises(ContractError, match="transaction 'held' is prepared"):
+                pipeline.bound("goods", None)
+            before = Bound(at=datetime.fromisoformat("2026-01-01T00:00:00+00:00"))
+            assert pipeline.bound("goods", before) == before
+        finally:
+            cursor.execute("commit prepared 'held'")
+    assert pipeline.bound("goods", None).at.year > 2000
+
+
+def test_a_login_that_does_not_see_other_sessions_is_refused(new_polled: NewPolled) -> None:
+    pipeline = new_polled("blind", TABLES)
+    pipeline.execute("create role blind_login login password 'blind'")
+    blind = Postgres(**{**pipeline.postgres.model_dump(), "user": "blind_login", "password": "blind"})
+    with pytest.raises(AccessRefused, match="does not see when transactions of other users began") as caught:
+        blind.transactions_bound()
+    assert 'GRANT pg_read_all_stats TO "blind_login"' in str(caught.value)
+    pipeline.execute("grant pg_read_all_stats to blind_login")
+    assert blind.transactions_bound().prepared is None

@@ -1,0 +1,210 @@
+"""What polling needs to know of a server: the bound of its transactions, sequences, indexes, and columns of queries."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+from psycopg2 import sql
+from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg2 names its class in lower case
+
+from resources.errors import AccessRefused, ResourceError
+from resources.postgres.table_columns import KINDS, TypeKind
+from resources.postgres.table_queries import table_oid
+
+MARGIN_SECONDS = 1
+"""A session reads its clock, which now() returns, an instant before others see its xact_start. The bound is at most the
+time this long ago, so that a session may be interrupted in between for as long."""
+# Autovacuum and senders of WAL write no rows.
+_ACTIVITY = """
+select statement_timestamp() - make_interval(secs => %(margin)s), min(xact_start),
+       (array_agg(pid order by xact_start))[1], bool_or(state = 'disabled')
+  from pg_stat_activity
+ where datname = current_database() and pid <> pg_backend_pid()
+   and backend_type not in ('autovacuum worker', 'walsender')
+   and (xact_start is not null or state = 'disabled')
+"""
+_PREPARED = "select gid from pg_prepared_xacts where database = current_database() order by prepared limit 1"
+
+
+@dataclass(frozen=True)
+class TransactionsBound:
+    """A time; every transaction of the database that began before is visible, or is prepared.
+
+    `oldest_pid` is the session whose transaction holds the bound back, `prepared` the id of a prepared transaction,
+    whose start is not known.
+    """
+
+    at: datetime
+    oldest_pid: int | None
+    prepared: str | None
+
+
+@dataclass(frozen=True)
+class SequenceState:
+    """The sequence of a column: its name, the largest value that it has returned, and when that was read.
+
+    `ordered` is false if a session can get a smaller value later: CACHE over 1, CYCLE, or a negative increment.
+    """
+
+    name: str
+    last_value: int | None
+    read_at: datetime
+    ordered: bool
+
+
+@dataclass(frozen=True)
+class QueryColumn:
+    """A column of a query's result; domains are resolved, as in the protocol. `kind` is that of an array's elements."""
+
+    name: str
+    type: str
+    kind: TypeKind
+
+
+def transactions_bound(connection: Connection) -> TransactionsBound:
+    """Return the bound of the transactions of the connection's database.
+
+    The connection must be in autocommit. Sessions are read before prepared transactions: one that prepares its
+    transaction in between is in both.
+
+    Raises:
+        AccessRefused: the user does not see the transactions of other users.
+        ResourceError: the server is a standby, or a session does not report its transactions.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("select pg_is_in_recovery(), pg_has_role('pg_read_all_stats', 'usage'), current_user")
+        standby, sees_all, user = cursor.fetchone() or (True, False, "")
+        if standby:
+            raise ResourceError(
+                f"Cannot poll database {connection.info.dbname}: the server is a standby, and does not show the "
+                "transactions of the primary.",
+                "Name the primary in the profile.",
+            )
+        if not sees_all:
+            raise AccessRefused(
+                f"Cannot poll database {connection.info.dbname}: user {user} does not see when transactions of other "
+                "users began, so that a poll would miss rows that are committed late.",
+                f'Run as a superuser: GRANT pg_read_all_stats TO "{user}".',
+            )
+        cursor.execute(_ACTIVITY, {"margin": MARGIN_SECONDS})
+        recent, oldest, pid, hidden = cursor.fetchone() or (None, None, None, None)
+        if hidden:
+            raise ResourceError(
+                f"Cannot poll database {connection.info.dbname}: a session with track_activities = off does not show "
+                "when its transaction began.",
+                "Set track_activities to on for every user and database.",
+            )
+        cursor.execute(_PREPARED)
+        prepared = cursor.fetchone()
+    if recent is None:
+        raise RuntimeError("pg_stat_activity returned no row")
+    return TransactionsBound(
+        at=recent if oldest is None else min(recent, oldest),
+        oldest_pid=pid if oldest is not None and oldest < recent else None,
+        prepared=None if prepared is None else prepared[0],
+    )
+
+
+def sequence(connection: Connection, schema: str, table: str, column: str) -> SequenceState | None:
+    """Return the state of the sequence that a column owns (serial or identity); None if it owns none."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "select pg_get_serial_sequence(format('%%I.%%I', %s, %s), %s), statement_timestamp()",
+            (schema, table, column),
+        )
+        name, read_at = cursor.fetchone() or (None, None)
+        if name is None or read_at is None:
+            return None
+        cursor.execute(
+            "select seqcache = 1 and not seqcycle and seqincrement > 0, pg_sequence_last_value(seqrelid)"
+            " from pg_sequence where seqrelid = %s::regclass",
+            (name,),
+        )
+        ordered, last_value = cursor.fetchone() or (False, None)
+    return SequenceState(name, last_value, read_at, ordered)
+
+
+def has_index(connection: Connection, schema: str, table: str, column: str) -> bool:
+    """Return whether a valid index of all rows begins with the column."""
+    return _exists(
+        connection,
+        "select from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]"
+        " where i.indrelid = %s and i.indisvalid and i.indpred is null and a.attname = %s",
+        table_oid(connection, schema, table),
+        column,
+    )
+
+
+def has_unique_key(connection: Connection, schema: str, table: str, key: Collection[str]) -> bool:
+    """Return whether two rows never have the same values in these columns, by a primary key or unique index."""
+    return _exists(
+        connection,
+        "select from pg_index i where i.indrelid = %s and i.indisunique and i.indisvalid and i.indpred is null"
+        " and i.indexprs is null and not exists (select from unnest(i.indkey::int2[]) with ordinality k(attnum, place)"
+        " join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.attnum"
+        " where k.place <= i.indnkeyatts and not (a.attname = any (%s) and a.attnotnull))",
+        table_oid(connection, schema, table),
+        list(key),
+    )
+
+
+def has_offset_changes(connection: Connection, zone: str) -> bool:
+    """Return whether a time zone's offset from UTC changes within eleven years. Raises ResourceError for no zone."""
+    with connection.cursor() as cursor:
+        cursor.execute("select exists (select from pg_timezone_names where name = %s)", (zone,))
+        if cursor.fetchone() != (True,):
+            raise ResourceError(f"The server has no time zone {zone!r}; pg_timezone_names lists its time zones.")
+        cursor.execute(
+            "select count(distinct (at at time zone %s) - (at at time zone 'UTC')) > 1"
+            " from generate_series(now() - interval '1 year', now() + interval '10 years', interval '1 day') at",
+            (zone,),
+        )
+        return cursor.fetchone() == (True,)
+
+
+def query_columns(connection: Connection, query: str) -> tuple[QueryColumn, ...]:
+    """Return the columns of a SELECT in their order, without running it. Raises ResourceError for an invalid query."""
+    found = []
+    with connection.cursor() as cursor:
+        cursor.execute(sql.SQL("select * from ({}) q limit 0").format(sql.SQL(query.replace("%", "%%"))), ())
+        described = cursor.description or ()
+        for column in described:
+            cursor.execute(
+                "select format_type(case when a.listed then t.typelem else t.oid end,"
+                " case when a.listed or t.typlen <> -1 then null else %(modifier)s::int end)"
+                " || case when a.listed then '[]' else '' end, coalesce(e.typtype, t.typtype)"
+                " from pg_type t cross join lateral (select t.typcategory = 'A' and t.typlen = -1) a(listed)"
+                " left join pg_type e on a.listed and e.oid = t.typelem where t.oid = %(oid)s",
+                {"oid": column.type_code, "modifier": _modifier(column.internal_size, column.precision, column.scale)},
+            )
+            kind, category = cursor.fetchone() or ("unknown", "p")
+            found.append(QueryColumn(column.name, kind, KINDS[category]))
+    return tuple(found)
+
+
+def _modifier(size: int | None, precision: int | None, scale: int | None) -> int:
+    """Return the type modifier that libpq reports: psycopg2 subtracts the length word of 4 bytes from it."""
+    if precision is not None and 0 < precision <= 1000:
+        return ((precision << 16) | (scale or 0)) + 4
+    return size + 4 if precision is None and size is not None and size > 0 else -1
+
+
+def finds_row(connection: Connection, relation: str, condition: str) -> bool:
+    """Return whether a table or query (SQL for FROM, with the alias q) has a row that meets a condition."""
+    return _exists(connection, f"select from {relation} q where {condition}".replace("%", "%%"))
+
+
+def count(connection: Connection, relation: str) -> int:
+    """Return the number of rows of a table or query (SQL for FROM, with the alias q)."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"select count(*) from {relation} q")  # noqa: S608 - SQL of ours
+        row = cursor.fetchone()
+    return int(row[0]) if row else 0
+
+
+def _exists(connection: Connection, query: str, *values: object) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(f"select exists ({query})", values)
+        return cursor.fetchone() == (True,)
