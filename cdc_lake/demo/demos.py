@@ -9,13 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cdc_lake.demo import moma, northwind, pagila
+from cdc_lake.demo import moma, northwind, pagila, pagila_query
 from cdc_lake.demo.scene import RunStory
 from cdc_lake.samples import loader, server, table_sample
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake.samples.errors import LoadError
 from cdc_lake.samples.moma import MOMA
-from cdc_lake.samples.pagila import PAGILA
+from cdc_lake.samples.pagila import PAGILA, source_changes
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,13 @@ def _load_pagila(parameters: ConnectionParameters, sql_dir: Path | None) -> Mapp
     return dict(table_sample.load(PAGILA, parameters, loader.no_progress, sql_dir=sql_dir).tables)
 
 
+def _load_polled_pagila(parameters: ConnectionParameters, sql_dir: Path | None) -> Mapping[str, int]:
+    rows = _load_pagila(parameters, sql_dir)
+    with closing(parameters.connect()) as connection:
+        source_changes.add_poll_indexes(connection)
+    return rows
+
+
 def _earlier_state(summary: Mapping[str, Any]) -> str:
     instant = summary["stories"]["changed"]["instants"]["mor"][0]
     sql = "SELECT * FROM moma_mor.artists_rt WHERE artist_id = 441"
@@ -110,5 +117,19 @@ DEMOS: Mapping[str, PipelineDemo] = {
         },
         verify=True,
         hint=lambda _: "cdc-lake query \"SELECT * FROM pagila_files.film_refined WHERE rating = 'NC-17' LIMIT 5\"",
+    ),
+    "pagila_query": PipelineDemo(
+        title="Pagila by polling",
+        prepare=server.ensure_database,
+        unload=partial(table_sample.unload, PAGILA),
+        load=_load_polled_pagila,
+        stories={
+            "updated": ("an address is updated twice", pagila_query.update_twice),
+            "moved": ("a country and a city are inserted, and the address moves there", pagila_query.move),
+            "renamed": ("a district is renamed", pagila_query.rename_district),
+            "deleted": ("an address is deleted, and the lake is reconciled", pagila_query.delete),
+        },
+        verify=True,
+        hint=lambda _: 'cdc-lake query "SELECT * FROM pagila_query_files.addresses_by_country LIMIT 5"',
     ),
 }

@@ -52,7 +52,10 @@ class Observer:
         topic, raw = list(self.topic_records()), list(self.raw_records())
         return Counts(
             stages={
-                "source": self.postgres.row_count(self.table.pipeline.spec.source.schema_, self.table.name),
+                "source": self.postgres.row_count(
+                    self.table.pipeline.spec.source.schema_,
+                    self.table.polled_table if self.table.pipeline.polled else self.table.name,
+                ),
                 "topic": self.distinct(topic),
                 "raw": self.distinct(raw),
                 **{each.target.name: self.rows(each.database, each.view) for each in self.table.in_targets},

@@ -7,42 +7,14 @@ tables are built again from the view. After an interruption each function can be
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
-from typing import Any
 
 from psycopg2.extensions import connection
 
+from cdc_lake.demo.catalog_reader import CatalogReader
 from cdc_lake.demo.scene import RunStages, Scene, Story
 from cdc_lake.samples.pagila import source_changes
-from resources.athena import Athena
 
 _TO_LAKE = ("topic", "raw", "lake")
-
-
-@dataclass(frozen=True)
-class _Catalog:
-    """Reads tables and views of the pipeline's first target; `hudi` are the names of the other target's views."""
-
-    athena: Athena
-    scene: Scene
-
-    @classmethod
-    def of(cls, scene: Scene) -> _Catalog:
-        return cls(scene.observer.athena.metered(scene.flow.catalog), scene)
-
-    def hudi(self, table: str) -> str:
-        found = self.scene.lake_table(table, "lake")
-        return f"{found.database}.{found.view}"
-
-    def values(self, columns: str, table: str, condition: str) -> list[Any]:
-        """Return one column, or several as tuples, of the rows that meet a condition, sorted."""
-        sql = f"SELECT {columns} FROM {table} WHERE {condition}"  # noqa: S608 - the names and ids are constants
-        rows = self.athena.query(sql).rows
-        return sorted(row[0] if len(row) == 1 else tuple(row) for row in rows)
-
-    def count(self, table: str, condition: str) -> int:
-        [found] = self.values("count(*)", table, condition)
-        return int(found)
 
 
 def change_category(scene: Scene, run_stages: RunStages) -> Story:
@@ -54,7 +26,7 @@ def change_category(scene: Scene, run_stages: RunStages) -> Story:
     for table in ("category", "film_category"):
         run_stages(*_TO_LAKE, table=table, light=True)
     run_stages("dataset", light=True)
-    catalog, of_film = _Catalog.of(scene), f"film_id = {film}"
+    catalog, of_film = CatalogReader.of(scene), f"film_id = {film}"
     seen = {
         "film_id": film,
         "new_category": catalog.values("name", "category_latest", f"category_id = {category}"),
@@ -74,7 +46,7 @@ def update_films(scene: Scene, run_stages: RunStages) -> Story:
         source_changes.update_films(conn)
     run_stages(*_TO_LAKE, table="film", light=True)
     run_stages("dataset", light=True)
-    catalog, of_films = _Catalog.of(scene), f"film_id IN ({', '.join(map(str, films))})"
+    catalog, of_films = CatalogReader.of(scene), f"film_id IN ({', '.join(map(str, films))})"
     places = {"latest": "film_latest", "lake": catalog.hudi("film"), "refined": "film_refined"}
     expected = [(number, source_changes.NEW_RATING, source_changes.NEW_RATE) for number in films]
     states = {name: catalog.values("film_id, rating, rental_rate", table, of_films) for name, table in places.items()}
@@ -93,7 +65,7 @@ def change_key(scene: Scene, run_stages: RunStages) -> Story:
         actor = source_changes.change_film_actor_key(conn)
     run_stages(*_TO_LAKE, table="film_actor", light=True)
     old, new = source_changes.OLD_KEY_FILM, source_changes.NEW_KEY_FILM
-    catalog, of_actor = _Catalog.of(scene), f"actor_id = {actor} AND film_id IN ({old}, {new})"
+    catalog, of_actor = CatalogReader.of(scene), f"actor_id = {actor} AND film_id IN ({old}, {new})"
     seen = {
         "actor_id": actor,
         "films_in_raw": sorted(set(catalog.values("film_id", "film_actor_raw", of_actor))),
@@ -112,7 +84,7 @@ def delete_film(scene: Scene, run_stages: RunStages) -> Story:
     for table in ("film", "film_category", "film_actor"):
         run_stages(*_TO_LAKE, table=table, light=True)
     run_stages("dataset")
-    catalog, of_film = _Catalog.of(scene), f"film_id = {film}"
+    catalog, of_film = CatalogReader.of(scene), f"film_id = {film}"
     seen = {
         "film_id": film,
         "deletes_in_raw": len(set(catalog.values("film_id", "film_raw", f'{of_film} AND "__deleted"'))),

@@ -8,8 +8,10 @@ from typing import Any, Protocol
 from cdc_lake import profile, reading
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.table import timeline
+from cdc_lake.demo import verification
 from cdc_lake.demo.observe import Observer
-from cdc_lake.pipeline.assets.table_services import COMPACTION
+from cdc_lake.jobs.verify import VerifyReport
+from cdc_lake.pipeline.assets.table_services import COMPACTION, RECONCILIATION
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.naming import STAGES, Flow, TableFlow
 from cdc_lake.pipeline.operations.polling import Systems
@@ -65,9 +67,21 @@ class Scene:
 
     def compact(self, table: TableFlow) -> None:
         """Merge a table's log files into base files, as the hourly job does."""
+        COMPACTION.run(table, self._systems())
+
+    def reconcile(self, table: TableFlow) -> None:
+        """Send deletes for the rows that a polled table's source lacks, as the daily job does."""
+        RECONCILIATION.run(table, self._systems())
+
+    def verify(self, table: TableFlow) -> VerifyReport:
+        """Land and apply everything, then compare a lake table with the source."""
+        [(_, report)] = verification.verify(self.flow, [table], self.resources, self._spark())
+        return report
+
+    def _systems(self) -> Systems:
         found = self.resources
         source, where = self.flow.source_postgres(found["postgres"]), location(found["store"])
-        COMPACTION.run(table, Systems(source, found["kafka"], where, self._spark().run, f"demo of {self.flow.name}"))
+        return Systems(source, found["kafka"], where, self._spark().run, f"demo of {self.flow.name}")
 
     @staticmethod
     def _spark() -> Any:  # noqa: ANN401 - LocalSpark, whose module only the local profile imports

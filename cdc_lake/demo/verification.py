@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cdc_lake.pipeline.naming import Flow
+from cdc_lake.jobs.verify import VerifyReport
+from cdc_lake.pipeline.naming import Flow, TableFlow
 from cdc_lake.pipeline.operations import verification
 from resources.spark.job_interface import SparkJobs
 
 
-def compare(flow: Flow, resources: Mapping[str, Any], spark: SparkJobs) -> dict[str, dict[str, Any]]:
-    """Land and apply everything, then return by lake table whether it equals the source, and how many rows it has."""
+def verify(
+    flow: Flow, tables: Sequence[TableFlow], resources: Mapping[str, Any], spark: SparkJobs
+) -> list[tuple[TableFlow, VerifyReport]]:
+    """Land and apply everything, then compare lake tables with the source."""
     systems = verification.Systems(
         flow.source_postgres(resources["postgres"]), resources["kafka"], resources["connect"], resources["store"], spark
     )
     seconds = resources["deployment"].stream_seconds
-    found = verification.verify_tables(flow, flow.lake_tables, systems, seconds=seconds, apply=True)
+    return list(verification.verify_tables(flow, tables, systems, seconds=seconds, apply=True))
+
+
+def compare(flow: Flow, resources: Mapping[str, Any], spark: SparkJobs) -> dict[str, dict[str, Any]]:
+    """Return by lake table whether it equals the source, and how many rows it has, after verify()."""
     return {
         table.lake_table: {"clean": report.clean, "compared": report.compared, "source_rows": report.source_rows}
-        for table, report in found
+        for table, report in verify(flow, flow.lake_tables, resources, spark)
     }

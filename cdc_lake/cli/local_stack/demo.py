@@ -34,7 +34,8 @@ def demo(
     """Start the stack, load the sample, materialise the graph, change rows at the source, and count the rows.
 
     Northwind: three orders are changed. MoMA: an artwork and an artist, in copy-on-write and merge-on-read tables.
-    Pagila: categories, films and actors, in Parquet files with refined tables, and in Hudi tables.
+    Pagila: categories, films and actors, in Parquet files with refined tables, and in Hudi tables; pagila_query:
+    addresses, which are polled.
     Exit code 1 if a count, a change or a check fails, or if another demo of the pipeline runs on this state folder.
     """
     from rich.console import Console
@@ -46,7 +47,9 @@ def demo(
     from infra.local.preparation import prepare
 
     if sql_dir is not None and pipeline is DemoPipeline.MOMA:
-        raise typer.BadParameter("--sql-dir is for the samples northwind and pagila: leave it out for moma")
+        raise typer.BadParameter(
+            "--sql-dir is for the samples northwind, pagila and pagila_query: leave it out for moma"
+        )
     console = Console(stderr=as_json)
     started = time.monotonic()
     file = state_folder() / journal(pipeline)

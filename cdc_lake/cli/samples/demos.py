@@ -16,6 +16,7 @@ class DemoPipeline(StrEnum):
     NORTHWIND = "northwind"
     MOMA = "moma"
     PAGILA = "pagila"
+    PAGILA_QUERY = "pagila_query"
 
 
 SMOKE = "smoke.json"
@@ -24,6 +25,7 @@ _JOURNALS: Mapping[str, Sequence[str]] = {
     DemoPipeline.NORTHWIND: ("demo.json", SMOKE),
     DemoPipeline.MOMA: ("demo-moma.json",),
     DemoPipeline.PAGILA: ("demo-pagila.json",),
+    DemoPipeline.PAGILA_QUERY: ("demo-pagila_query.json",),
 }
 
 
@@ -153,4 +155,6 @@ def _sentence(name: str, story: Mapping[str, Any]) -> str:
 
 
 def _text(value: object) -> str:
-    return " and ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
+    if not isinstance(value, list):
+        return str(value)
+    return str(value[0]) if len(value) == 1 else f"({', '.join(map(str, value))})"

@@ -7,8 +7,10 @@ called again after an interruption does not insert a row twice, and does not fai
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from decimal import Decimal
 
+from psycopg2 import sql
 from psycopg2.extensions import connection, cursor
 
 from cdc_lake.samples.errors import LoadError
@@ -112,13 +114,23 @@ def delete_film(conn: connection) -> None:
         cur.execute("DELETE FROM film WHERE film_id = %s", (DELETED_FILM,))
 
 
-def update_address_twice(conn: connection) -> None:
-    """Update an address in two transactions: the street, then the second line."""
+def add_poll_indexes(conn: connection) -> None:
+    """Index the columns that are polled; the published schema has no such indexes."""
     with conn, conn.cursor() as cur:
-        cur.execute("UPDATE address SET address = %s WHERE address_id = %s", (NEW_STREET, ADDRESS))
-        _require(cur, "address", ADDRESS)
-    with conn, conn.cursor() as cur:
-        cur.execute("UPDATE address SET address2 = %s WHERE address_id = %s", (NEW_ADDRESS2, ADDRESS))
+        for table in ("address", "city", "country"):
+            cur.execute(f"CREATE INDEX IF NOT EXISTS {table}_last_update ON {table} (last_update)")
+
+
+def update_address(conn: connection) -> Iterator[None]:
+    """Update an address in two transactions, the street, then the second line; yields after each."""
+    for column, value in (("address", NEW_STREET), ("address2", NEW_ADDRESS2)):
+        with conn, conn.cursor() as cur:
+            cur.execute(
+                sql.SQL("UPDATE address SET {} = %s WHERE address_id = %s").format(sql.Identifier(column)),
+                (value, ADDRESS),
+            )
+            _require(cur, "address", ADDRESS)
+        yield
 
 
 def insert_country_and_city(conn: connection) -> tuple[int, int]:

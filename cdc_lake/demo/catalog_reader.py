@@ -1,0 +1,38 @@
+"""Reads tables and views of a pipeline's first target by Athena, for the stories of demos."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+from cdc_lake.demo.scene import Scene
+from resources.athena import Athena
+
+
+@dataclass(frozen=True)
+class CatalogReader:
+    """Reads the first target's database; names of other databases are given with theirs."""
+
+    athena: Athena
+    scene: Scene
+
+    @classmethod
+    def of(cls, scene: Scene) -> Self:
+        """Return the reader of a scene's pipeline."""
+        return cls(scene.observer.athena.metered(scene.flow.catalog), scene)
+
+    def hudi(self, table: str) -> str:
+        """Return the view of a table in the target `lake`."""
+        found = self.scene.lake_table(table, "lake")
+        return f"{found.database}.{found.view}"
+
+    def values(self, columns: str, table: str, condition: str) -> list[Any]:
+        """Return one column, or several as tuples, of the rows that meet a condition, sorted."""
+        sql = f"SELECT {columns} FROM {table} WHERE {condition}"  # noqa: S608 - the names and ids are constants
+        rows = self.athena.query(sql).rows
+        return sorted(row[0] if len(row) == 1 else tuple(row) for row in rows)
+
+    def count(self, table: str, condition: str) -> int:
+        """Count the rows that meet a condition."""
+        [found] = self.values("count(*)", table, condition)
+        return int(found)

@@ -1,0 +1,136 @@
+"""The demo of Pagila's polled tables: changes of an address, followed to the latest rows and the refined table.
+
+A poll sees the last of several changes, and no delete: the reconciliation finds those. After an interruption each
+function can be called again.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Any
+
+from psycopg2.extensions import connection
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+from cdc_lake.demo.catalog_reader import CatalogReader
+from cdc_lake.demo.scene import RunStages, Scene, Story
+from cdc_lake.pipeline.source_health import polled_source
+from cdc_lake.samples.pagila import source_changes
+
+_TO_LAKE = ("topic", "raw", "lake")
+_ADDRESS = f"address_id = {source_changes.ADDRESS}"
+_BOUND_SECONDS = 60.0
+
+
+def update_twice(scene: Scene, run_stages: RunStages) -> Story:
+    """Update an address in two transactions, and poll after each."""
+    with closing(_connect(scene)) as conn:
+        steps = source_changes.update_address(conn)
+        for _ in steps:
+            _poll(scene, run_stages, conn, "address")
+    catalog = CatalogReader.of(scene)
+    states = "address, coalesce(address2, '')"
+    expected = (source_changes.NEW_STREET, source_changes.NEW_ADDRESS2)
+    seen: Story = {
+        "address_id": source_changes.ADDRESS,
+        "states_in_raw": len(set(catalog.values(states, "address_raw", _ADDRESS))),
+        "in_latest": list(catalog.values(states, "address_latest", _ADDRESS)[0]),
+        "in_lake": list(catalog.values(states, catalog.hudi("address"), _ADDRESS)[0]),
+    }
+    return {**seen, "ok": list(seen.values())[2:] == [list(expected)] * 2 and seen["states_in_raw"] >= 2}
+
+
+def move(scene: Scene, run_stages: RunStages) -> Story:
+    """Insert a country with a city, and move the address there: as the exercise is printed, and as it is meant."""
+    with closing(_connect(scene)) as conn:
+        _, city = source_changes.insert_country_and_city(conn)
+        phone = source_changes.move_address_as_printed(conn, city)
+        for table in ("city", "country", "address", "address_with_country"):
+            _poll(scene, run_stages, conn, table)
+        catalog = CatalogReader.of(scene)
+        printed = catalog.values("phone", "address_latest", _ADDRESS)
+        source_changes.move_address(conn, city)
+        for table in ("address", "address_with_country"):
+            _poll(scene, run_stages, conn, table)
+    run_stages("dataset", light=True)
+    where = catalog.values("city || ', ' || country", "address_with_country_latest", _ADDRESS)
+    seen: Story = {
+        "address_id": source_changes.ADDRESS,
+        "phone_as_printed": printed,
+        "phone_as_meant": catalog.values("phone", "address_latest", _ADDRESS),
+        "place_in_latest": where,
+        "country_in_refined": catalog.values("country", "addresses_by_country", _ADDRESS),
+        "countries_in_refined": catalog.count("(SELECT DISTINCT country FROM addresses_by_country)", "true"),
+    }
+    place = f"{source_changes.CITY}, {source_changes.COUNTRY}"
+    expected = [[phone], [source_changes.NEW_PHONE], [place], [source_changes.COUNTRY]]
+    return {**seen, "ok": list(seen.values())[1:5] == expected and seen["countries_in_refined"] > 100}
+
+
+def rename_district(scene: Scene, run_stages: RunStages) -> Story:
+    """Rename a district, wherever it is used."""
+    with closing(_connect(scene)) as conn:
+        source_changes.rename_district(conn)
+        renamed = _ids(conn, source_changes.NEW_DISTRICT)
+        _poll(scene, run_stages, conn, "address")
+    catalog = CatalogReader.of(scene)
+    in_district = f"district = '{source_changes.NEW_DISTRICT}'"
+    seen = {
+        "address_id": source_changes.ADDRESS,
+        "addresses_at_the_source": len(renamed),
+        "addresses_in_latest": len(catalog.values("address_id", "address_latest", in_district)),
+        "addresses_in_lake": catalog.count(catalog.hudi("address"), in_district),
+    }
+    return {**seen, "ok": len(set(list(seen.values())[1:])) == 1 and len(renamed) > 0}
+
+
+def delete(scene: Scene, run_stages: RunStages) -> Story:
+    """Delete an address: polling does not see it, verify names it, and the reconciliation deletes it."""
+    address, table = source_changes.DELETED_ADDRESS, scene.lake_table("address", "lake")
+    with closing(_connect(scene)) as conn:
+        source_changes.delete_address(conn)
+        _poll(scene, run_stages, conn, "address")
+    catalog, of_address = CatalogReader.of(scene), f"address_id = {address}"
+    before = catalog.count("address_latest", of_address)
+    found = scene.verify(table)
+    extra = [key["address_id"] for key in (each.key for each in found.differences if each.kind == "extra")]
+    for name in ("address", "address_with_country", "alt_address"):
+        scene.reconcile(scene.lake_table(name, "lake"))
+    run_stages("raw", "lake", light=True)
+    run_stages("dataset")
+    seen = {
+        "address_id": address,
+        "in_latest_before": before,
+        "differences_before": extra,
+        "in_latest_after": catalog.count("address_latest", of_address),
+        "in_lake_after": catalog.count(catalog.hudi("address"), of_address),
+        "in_refined_after": catalog.count("addresses_by_country", of_address),
+        "equal_after": scene.verify(table).clean,
+    }
+    return {**seen, "ok": list(seen.values()) == [address, 1, [str(address)], 0, 0, 0, True]}
+
+
+def _poll(scene: Scene, run_stages: RunStages, conn: connection, table: str) -> None:
+    """Poll, land and apply a table once a poll can see what is committed."""
+    with conn, conn.cursor() as cur:
+        cur.execute("SELECT clock_timestamp()")
+        [committed] = cur.fetchone() or (None,)
+    postgres, polled = scene.flow.source_postgres(scene.resources["postgres"]), scene.observers[table].table
+
+    def passed() -> bool:
+        return bool(polled_source.bound(polled, postgres, None).at > committed)
+
+    Retrying(retry=retry_if_result(lambda done: not done), stop=stop_after_delay(_BOUND_SECONDS), wait=wait_fixed(0.1))(
+        passed
+    )
+    run_stages(*_TO_LAKE, table=table, light=True)
+
+
+def _ids(conn: connection, district: str) -> list[Any]:
+    with conn, conn.cursor() as cur:
+        cur.execute("SELECT address_id FROM address WHERE district = %s", (district,))
+        return [row[0] for row in cur.fetchall()]
+
+
+def _connect(scene: Scene) -> connection:
+    return scene.observer.login.connect()
