@@ -196,7 +196,7 @@ def test_a_demo_of_several_tables_and_targets_is_shown(fake: type[FakeDemo], tmp
     assert found.exit_code == 0, found.output
     lines = [" ".join(line.replace("│", " ").split()) for line in found.stdout.splitlines()]
     assert {"lake cow 1,000 2,000 0.0", "lake mor 1,000 2,000", "dataset artworks_by_nationality 204"} <= set(lines)
-    assert "✓ artist 441 changed: states ['a', 'b']" in lines
+    assert "✓ artist 441 changed: states (a, b)" in lines
     assert "verify: mor.artists: 999 rows compared, equal" in lines
     assert "cdc-lake query --as-of 20261125100000000" in found.stdout
     assert fake.journals == [[]], "the journal of another pipeline's demo"
@@ -218,7 +218,7 @@ def test_a_failed_demo_of_moma_names_its_own_command(fake: type[FakeDemo]) -> No
 
 @pytest.mark.usefixtures("fake")
 @pytest.mark.parametrize(
-    ("arguments", "message"), [(("moma", "--sql-dir", "."), "for the Northwind"), (("x",), "moma")]
+    ("arguments", "message"), [(("moma", "--sql-dir", "."), "for the samples northwind, pagila"), (("x",), "moma")]
 )
 def test_wrong_arguments_are_rejected(arguments: tuple[str, ...], message: str) -> None:
     found = run(*arguments)
