@@ -15,7 +15,7 @@ from resources.spark.job_interface import SparkJobs
 
 
 def build(table: TableFlow) -> dg.AssetsDefinition:
-    """Return the source asset of a polled table."""
+    """Return the source asset of a polled table. Raises ContractError if the file of its SELECT does not exist."""
     flow, poll = table.pipeline, table.poll
     source = flow.spec.source
     columns = " and ".join(filter(None, (poll.timestamp, poll.incrementing)))
@@ -34,7 +34,10 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         tags=table.tags("source"),
         op_tags=tiers.STREAM,
         freshness_policy=flow.freshness_policy,
-        metadata={"dagster/table_name": f"{source.database}.{source.schema_}.{table.polled_table}"},
+        metadata={
+            "dagster/table_name": f"{source.database}.{source.schema_}.{table.polled_table}",
+            **({"sql": dg.MetadataValue.md(f"```sql\n{polled_source.query(table)}\n```")} if table.poll.sql else {}),
+        },
     )
     def source_asset(
         context: dg.AssetExecutionContext, postgres: Postgres, store: ObjectStore, spark: dg.ResourceParam[SparkJobs]

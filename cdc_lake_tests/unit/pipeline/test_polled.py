@@ -125,6 +125,14 @@ def instance() -> Iterator[dg.DagsterInstance]:
         yield made
 
 
+def test_a_select_without_a_file_is_reported_when_the_definitions_load(tmp_path: Path) -> None:
+    folder = write_shop(tmp_path, QUERY)
+    for file in folder.glob("*countries*.sql"):
+        file.unlink()
+    with pytest.raises(ContractError, match=r"tables\.poll\.sql: there is no file order_countries\.sql in shop/"):
+        component.build(load("shop", tmp_path))
+
+
 def test_definitions_have_no_connector_slot_or_heartbeat(polled: Polled) -> None:
     found = component.build(polled.flow)
     assert [sensor.name for sensor in found.sensors or ()] == [
