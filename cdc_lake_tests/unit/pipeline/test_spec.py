@@ -163,6 +163,12 @@ FAULTS = [
         "tables.0.exclude_columns.0",
         "name a column as the source's catalog does",
     ),
+    (
+        "  targets:",
+        "  transforms: [{ type: hash, table: orders, columns: [order_id] }]\n  targets:",
+        "transforms",
+        "orders: order_id is in key or partition_by, which cannot be transformed",
+    ),
     ("topic: 1m,", "topic: 1 minute,", "freshness.topic", DURATION),
     ("raw: 2m,", "raw: 0m,", "freshness.raw", DURATION),
     ("lake: 10m", "lake: 1000000d", "freshness.lake", DURATION),
