@@ -30,6 +30,7 @@ MASK = {"type": "MaskField", "table": "orders", "columns": ["note"], "length": 3
 RENAME = {"type": "ReplaceField", "table": "orders", "renames": {"total": "amount"}}
 INSERT = {"type": "InsertField", "static": {"environment": "test"}, "topic": "message_topic"}
 NOTE = ColumnInfo("note", "text", "text", True, 9, None, None, None, "base", False)
+DOMAIN = replace(NOTE, type_name="email_address", resolved_type="text")
 
 
 def transforms(*given: dict[str, Any]) -> list[Transform]:
