@@ -448,8 +448,8 @@ class PipelineSpec(YamlModel):
             if table.poll.sql and kinds:
                 reason = f"its SELECT decides the columns; change {table.poll.sql}, and name the tables of transforms"
                 raise self._invalid("transforms", None, f"{table.name}: {reason}")
-        if reason := transform_spec.fault(self.transforms, required):
-            raise self._invalid("transforms", None, reason)
+        if fault := transform_spec.fault(self.transforms, required):
+            raise self._invalid("transforms", None, fault)
 
     def _require_log_fields(self, names: list[str]) -> None:
         captured = self.source.tables

@@ -49,7 +49,7 @@ class _Transform(YamlModel):
 
     table: Identifier | None = Field(default=None, description="the table; all tables if it is left out")
     at: Annotated[Literal["source"], BeforeValidator(_source_only)] = Field(
-        default="source", description="source: the connector applies it, before the records are in Kafka"
+        default="source", description="source: it is applied before the records are in Kafka"
     )
 
 

@@ -79,8 +79,8 @@ def test_a_transform_that_is_not_valid_is_rejected(given: dict[str, Any], reason
     ("given", "reason"),
     [
         ([HASH | {"table": "invoices"}], "there is no table invoices in tables; name one of orders, customers"),
-        ([HASH | {"columns": ["order_id"]}], "orders: order_id is in key or partition_by"),
-        ([MASK | {"table": None, "columns": ["country"]}], "customers: country is in key or partition_by"),
+        ([HASH | {"columns": ["order_id"]}], "orders: order_id is in key, partition_by or poll"),
+        ([MASK | {"table": None, "columns": ["country"]}], "customers: country is in key, partition_by or poll"),
         ([RENAME | {"exclude": ["total"]}], "orders: total is excluded, so that no other transform can apply"),
         ([HASH, MASK | {"columns": ["customer_id"]}], "orders: customer_id is masked or hashed more than once"),
         ([INSERT, RENAME | {"renames": {"total": "environment"}}], "orders: environment is created more than once"),
