@@ -59,6 +59,7 @@ class AwsSettings(BaseModel):
     source_secret: str = Field(alias="CDC_LAKE_SOURCE_SECRET")
     password_reference: str = Field(default="", alias="CDC_LAKE_CONNECT_PASSWORD_REFERENCE")
     capture_role: str = Field(default="", alias="CDC_LAKE_CAPTURE_ROLE")
+    hash_salt_secret: str = Field(default="", alias="CDC_LAKE_HASH_SALT_SECRET")
     kafka_cluster: str = Field(alias="CDC_LAKE_KAFKA_CLUSTER")
     kafka_security: Literal["plaintext", "iam"] = Field(default="iam", alias="CDC_LAKE_KAFKA_SECURITY")
     registry_url: str = Field(default="", alias="CDC_LAKE_REGISTRY_URL")

@@ -12,7 +12,7 @@ import dagster as dg
 
 from cdc_lake import jobs
 from cdc_lake.aws_settings import AwsSettings
-from cdc_lake.contract.secret_fields import REGISTRY_AUTHORIZATION, SOURCE_PASSWORD
+from cdc_lake.contract.secret_fields import HASH_SALT, REGISTRY_AUTHORIZATION, SOURCE_PASSWORD
 from cdc_lake.jobs.remote import job_call
 from cdc_lake.pipeline.naming import connector_name
 from cdc_lake.pipeline.publishing.quicksight import QuickSightDashboards
@@ -62,6 +62,7 @@ def resources() -> dict[str, dg.ConfigurableResource[Any]]:
             secret=secret,
             database=settings.source_database,
             capture_role=settings.capture_role,
+            salt_secret=_secret(settings, settings.hash_salt_secret),
         ),
         "kafka": kafka,
         "connect": _connect(settings, kafka),
@@ -97,18 +98,19 @@ def resources() -> dict[str, dg.ConfigurableResource[Any]]:
     )
 
 
+def _secret(settings: AwsSettings, name: str) -> DatabaseSecret | None:
+    return DatabaseSecret(region=settings.region, secret_id=name) if name else None
+
+
 def _registry(settings: AwsSettings) -> Registry | None:
     if not settings.registry_url:
         return None
-    secret = settings.registry_secret
-    return Registry(
-        url=settings.registry_url, secret=DatabaseSecret(region=settings.region, secret_id=secret) if secret else None
-    )
+    return Registry(url=settings.registry_url, secret=_secret(settings, settings.registry_secret))
 
 
 def _registry_reference(settings: AwsSettings) -> str:
-    secret = settings.registry_secret
-    return DatabaseSecret(region=settings.region, secret_id=secret).connect_reference() if secret else ""
+    secret = _secret(settings, settings.registry_secret)
+    return "" if secret is None else secret.connect_reference()
 
 
 def _connect(settings: AwsSettings, kafka: Kafka) -> KafkaConnect | MskConnect:
@@ -156,7 +158,11 @@ def _spark(settings: AwsSettings) -> EmrSteps | EmrServerlessSpark:
         "texts": job_call.JobTexts(),
         "properties": [str(jobs.FOLDER / "spark.properties")],
         "settings": {f"spark.cdc_lake.kafka.{name}": value for name, value in iam.items()},
-        "secrets": {SOURCE_PASSWORD: settings.source_secret, REGISTRY_AUTHORIZATION: settings.registry_secret},
+        "secrets": {
+            SOURCE_PASSWORD: settings.source_secret,
+            REGISTRY_AUTHORIZATION: settings.registry_secret,
+            HASH_SALT: settings.hash_salt_secret,
+        },
         "poll_seconds": settings.poll_seconds,
     }
     if settings.emr_cluster:

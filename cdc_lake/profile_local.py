@@ -31,6 +31,7 @@ CATALOG = "datalake"
 _HINT = "Run `cdc-lake up`."
 _FIRST_HINT = "The stack in {home} was never started. Run `cdc-lake up` (CDC_LAKE_HOME names another folder)."
 _NO_CREDENTIALS = "nobody"  # with an empty key, boto3 would search for the user's AWS credentials
+_SALT = "CDC_LAKE_HASH_SALT"
 _ATTEMPTS = 6  # the endpoint of an existing stack may be starting
 _CLOSED_PORT = 9  # the discard port, where nothing listens: a connection before the first `up` fails with the hint
 
@@ -103,6 +104,7 @@ def _made(at: Endpoints | None, home: Path) -> dict[str, dg.ConfigurableResource
             password=dg.EnvVar("CDC_LAKE_POSTGRES_PASSWORD"),
             database=DATABASE,
             capture_role=CAPTURE_ROLE,
+            hash_salt=dg.EnvVar(_SALT) if _SALT in os.environ else "",
             hint=hint,
         ),
         "kafka": Kafka(

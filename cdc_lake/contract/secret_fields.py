@@ -16,6 +16,7 @@ from pydantic import AfterValidator, PlainSerializer, PlainValidator, Serializat
 
 SOURCE_PASSWORD = "source-password"  # noqa: S105 - a name
 REGISTRY_AUTHORIZATION = "registry-authorization"
+HASH_SALT = "hash-salt"
 _SECRET_SETTING = re.compile(r"password|secret|jaas|credential|passphrase|private", re.IGNORECASE)
 
 
@@ -65,6 +66,9 @@ RegistryAuthorization = Annotated[
     PlainSerializer(partial(_reference, REGISTRY_AUTHORIZATION)),
     PlainValidator(partial(_look_up, REGISTRY_AUTHORIZATION)),
 ]
+"""As SourcePassword."""
+
+HashSalt = Annotated[str, PlainSerializer(partial(_reference, HASH_SALT)), PlainValidator(partial(_look_up, HASH_SALT))]
 """As SourcePassword."""
 
 OpenSettings = Annotated[Mapping[str, str], AfterValidator(_without_secrets)]

@@ -3,35 +3,40 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from cdc_lake.pipeline.connector_transforms import require_exact_nulls, with_transforms
 from cdc_lake.pipeline.naming import Flow, SourcePostgres, TableFlow
 from cdc_lake.pipeline.source_health.omitted_columns import omitted_columns
+from cdc_lake.pipeline.source_health.transformed_columns import require_transformable
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
 from resources.connect.config_template import column_pattern, render, table_pattern
 from resources.deployment import Deployment
 
 CONNECTORS = Path(__file__).parents[2] / "connectors"
-PARTS = ("columns", "converters", "snapshots")
+PARTS = ("columns", "converters", "snapshots", "transforms")
 """The folders of files that only complete the others."""
 _TABLES = "table.include.list"
 
 
 def connector_config(flow: Flow, postgres: SourcePostgres, deployment: Deployment) -> dict[str, str]:
-    """Return a pipeline's source connector configuration, which omits the columns that are not captured.
+    """Return a pipeline's source connector configuration, which omits columns and applies the transforms.
 
-    `connectors/columns/excluded.json` is the part that omits them. Raises TableMissing, and what omitted_columns()
-    raises.
+    `connectors/columns/` and `connectors/transforms/` have the parts that do so. Raises TableMissing, and what
+    omitted_columns(), require_transformable() and with_transforms() raise.
     """
     source = flow.spec.source
     columns = postgres.columns_by_table(source.schema_, source.tables)
-    omitted = [
-        (source.schema_, table.name, column.name)
-        for table in flow.tables
-        for column in omitted_columns(table, postgres, columns[table.name])
-    ]
-    config = stopped_config(flow, postgres, deployment)
-    if not omitted:
+    left_out = []
+    for table in flow.tables:
+        omitted = omitted_columns(table, postgres, columns[table.name])
+        require_transformable(table, columns[table.name], omitted)
+        names = {column.name for column in omitted}
+        if deployment.profile == "aws":
+            require_exact_nulls(table, [column for column in columns[table.name] if column.name not in names])
+        left_out += [(source.schema_, table.name, column.name) for column in omitted]
+    config = with_transforms(flow, postgres, stopped_config(flow, postgres, deployment), CONNECTORS)
+    if not left_out:
         return config
-    return config | render(CONNECTORS / "columns" / "excluded.json", {"columns": column_pattern(omitted)})
+    return config | render(CONNECTORS / "columns" / "excluded.json", {"columns": column_pattern(left_out)})
 
 
 def stopped_config(flow: Flow, postgres: SourcePostgres, deployment: Deployment) -> dict[str, str]:

@@ -15,6 +15,7 @@ from cdc_lake.contract.asset_names import asset_name, lake_table_name
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.store import S3Location
+from cdc_lake.contract.schema.transforms import TableTransforms
 from cdc_lake.contract.schema.value_rules import ValueRules
 from cdc_lake.jobs.apply.upsert import UpsertSpec
 from cdc_lake.jobs.landing.typed_rows import TypedLanding
@@ -30,6 +31,7 @@ from cdc_lake.pipeline.spec import (
     TargetSpec,
     seconds,
 )
+from cdc_lake.pipeline.transform_spec import excluded_columns, table_transforms
 from resources.deployment import RECORD_BYTES
 from resources.postgres.resource import Postgres
 
@@ -303,6 +305,17 @@ class TableFlow:
     def values(self) -> ValueRules:
         """The rules for values that the lake's types do not have."""
         return ValueRules(self.spec.values.infinity, self.spec.values.nan)
+
+    @property
+    def excluded_columns(self) -> list[str]:
+        """The columns that the YAML excludes, by exclude_columns or by a transform."""
+        transforms = self.pipeline.spec.transforms
+        return list(dict.fromkeys([*self.spec.exclude_columns, *excluded_columns(transforms, self.name)]))
+
+    @property
+    def transforms(self) -> TableTransforms:
+        """What the pipeline's transforms do to the captured columns."""
+        return table_transforms(self.pipeline.spec.transforms, self.name, self.topic)
 
     @property
     def typed_landing(self) -> TypedLanding | None:

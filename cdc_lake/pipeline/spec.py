@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import PurePath
 from typing import Annotated, Literal, Self
@@ -16,6 +13,8 @@ from cdc_lake.contract.objects.parquet_file import Compression
 from cdc_lake.contract.sinks.sink_names import Layout
 from cdc_lake.jobs.adoption.listing import Sink
 from cdc_lake.jobs.landing.raw_formats import LandingFormat, StreamFormat
+from cdc_lake.pipeline import transform_spec
+from cdc_lake.pipeline.field_types import ColumnName, Identifier, Identifiers, matching, repeated, unique
 from cdc_lake.yaml_model import YamlModel, field_error
 
 HEARTBEAT_TABLE = "cdc_heartbeat"
@@ -25,62 +24,30 @@ _PERIODS = {"hourly": "1h", "daily": "1d"}
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
-def _matching(pattern: str, advice: str) -> AfterValidator:
-    """Reject a text that does not match the pattern; the error says what to write instead."""
-
-    def check(text: str) -> str:
-        if not re.fullmatch(pattern, text):
-            raise ValueError(advice)
-        return text
-
-    return AfterValidator(check)
-
-
-def _unique(texts: list[str]) -> list[str]:
-    if repeated := _repeated(texts):
-        raise ValueError(f"name each once: {', '.join(repeated)} appears more than once")
-    return texts
-
-
-def _repeated(texts: Iterable[str]) -> list[str]:
-    return sorted(text for text, count in Counter(texts).items() if count > 1)
-
-
-Identifier = Annotated[
-    str,
-    _matching(
-        r"[a-z_][a-z0-9_]{0,47}",
-        "use lower-case letters, digits and '_', at most 48 of them, not starting with a digit",
-    ),
-]
-Identifiers = Annotated[list[Identifier], AfterValidator(_unique)]
-ColumnName = Annotated[
-    str, _matching(r"[^\x00]{1,63}", "name a column as the source's catalog does: 1 to 63 characters, case matters")
-]
 Duration = Annotated[
-    str, _matching(r"[1-9]\d{0,5}[smhd]", "use a whole number up to 999999 and a unit: 30s, 5m, 12h or 7d")
+    str, matching(r"[1-9]\d{0,5}[smhd]", "use a whole number up to 999999 and a unit: 30s, 5m, 12h or 7d")
 ]
 SqlFile = Annotated[
     str,
-    _matching(r"[a-z_][a-z0-9_]*\.sql", "name a .sql file of the YAML's folder, in lower-case letters, digits and '_'"),
+    matching(r"[a-z_][a-z0-9_]*\.sql", "name a .sql file of the YAML's folder, in lower-case letters, digits and '_'"),
 ]
-SqlFiles = Annotated[list[SqlFile], AfterValidator(_unique)]
+SqlFiles = Annotated[list[SqlFile], AfterValidator(unique)]
 YamlFile = Annotated[
     str,
-    _matching(
+    matching(
         r"[a-z_][a-z0-9_]*\.yaml", "name a .yaml file of the YAML's folder, in lower-case letters, digits and '_'"
     ),
 ]
-YamlFiles = Annotated[list[YamlFile], AfterValidator(_unique)]
+YamlFiles = Annotated[list[YamlFile], AfterValidator(unique)]
 TopicName = Annotated[
     str,
-    _matching(r"[A-Za-z0-9._-]{1,100}", "use letters, digits, '.', '_' and '-', at most 100 of them"),
+    matching(r"[A-Za-z0-9._-]{1,100}", "use letters, digits, '.', '_' and '-', at most 100 of them"),
 ]
 TimeZone = Annotated[
-    str, _matching(r"[A-Za-z0-9_+/-]{1,63}", "name a time zone of PostgreSQL, such as UTC or Etc/GMT-1")
+    str, matching(r"[A-Za-z0-9_+/-]{1,63}", "name a time zone of PostgreSQL, such as UTC or Etc/GMT-1")
 ]
 Owner = Annotated[
-    str, _matching(r"team:[A-Za-z0-9_-]+|[^@\s]+@[^@\s]+", "name a team as team:NAME, or an e-mail address")
+    str, matching(r"team:[A-Za-z0-9_-]+|[^@\s]+@[^@\s]+", "name a team as team:NAME, or an e-mail address")
 ]
 Count = Annotated[int, Field(strict=True, ge=1)]
 
@@ -147,7 +114,7 @@ class SinkSpec(YamlModel):
     layout: Layout = Field(description="lenses, lenses_by_field, confluent or aiven")
     prefix: Annotated[
         str,
-        _matching(
+        matching(
             r"raw/[A-Za-z0-9._/-]+",
             "use the connector's own prefix, below raw/, of letters, digits, '.', '_', '-' and '/'",
         ),
@@ -266,7 +233,7 @@ class TableSpec(YamlModel):
         default="1h", description="how long earlier states of the table can be read, in whole hours, such as 1h or 7d"
     )
     values: ValuesSpec = Field(default_factory=ValuesSpec, description="a mapping with infinity and nan")
-    exclude_columns: Annotated[list[ColumnName], AfterValidator(_unique)] = Field(
+    exclude_columns: Annotated[list[ColumnName], AfterValidator(unique)] = Field(
         default_factory=list, description="columns that are not captured, as named at the source"
     )
     topic: TopicName = Field(
@@ -331,7 +298,7 @@ class ChecksSpec(YamlModel):
     verify_every: Annotated[
         str,
         BeforeValidator(_off),
-        _matching(r"off|hourly|daily|[1-9]\d{0,5}[smhd]", "use off, hourly, daily, or a duration such as 30m or 6h"),
+        matching(r"off|hourly|daily|[1-9]\d{0,5}[smhd]", "use off, hourly, daily, or a duration such as 30m or 6h"),
     ] = Field(default="6h", description="off, hourly, daily or a duration such as 6h")
 
 
@@ -377,7 +344,7 @@ def _view(given: object) -> object:
 
 
 def _once(datasets: list[DatasetSpec]) -> list[DatasetSpec]:
-    _unique([dataset.sql for dataset in datasets])
+    unique([dataset.sql for dataset in datasets])
     return datasets
 
 
@@ -404,6 +371,10 @@ class PipelineSpec(YamlModel):
         min_length=1,
         description="a list with the name and Glue database of each set of lake tables",
     )
+    transforms: list[transform_spec.Transform] = Field(
+        default_factory=list,
+        description="a list of changes to captured columns: hash, MaskField, InsertField, ReplaceField",
+    )
     mode: Mode = Field(
         default="triggered",
         description="triggered (a run for each batch) or continuous (one run lands and applies until it is terminated)",
@@ -427,20 +398,21 @@ class PipelineSpec(YamlModel):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         names = [table.name for table in self.tables]
-        if repeated := _repeated(names):
-            raise self._invalid("tables", names, f"name each table once: {', '.join(repeated)} appears more than once")
+        if twice := repeated(names):
+            raise self._invalid("tables", names, f"name each table once: {', '.join(twice)} appears more than once")
         if self.source.kind == "log":
             self._require_log_fields(names)
         else:
             self._require_query_fields()
         for field in ("name", "database"):
-            if repeated := _repeated(getattr(target, field) for target in self.targets):
-                raise self._invalid("targets", repeated, f"give each target a {field} of its own")
+            if twice := repeated(getattr(target, field) for target in self.targets):
+                raise self._invalid("targets", twice, f"give each target a {field} of its own")
         if self.landing.format == "avro" and self.stream.format != "avro":
             raise self._invalid("landing", "format: avro", "use it with stream.format avro, whose schemas it stores")
         if self.landing.sink is not None and self.stream.format == "avro":
             raise self._invalid("landing", "sink", "land Avro with the land job: leave the sink out")
         self._require_landed_parquet()
+        self._require_suitable_transforms()
         taken = {
             f"{name}{suffix}"
             for name in names
@@ -463,6 +435,22 @@ class PipelineSpec(YamlModel):
                     reason = f"leave {field} out: it is for Hudi tables, and every target has format: parquet"
                     raise self._invalid("tables", f"{table.name}: {field}", reason)
 
+    def _require_suitable_transforms(self) -> None:
+        required = {table.name: [*table.key, *table.partition_by] for table in self.tables}
+        for table in self.tables:
+            if table.poll is None:
+                continue
+            required[table.name] += filter(None, (table.poll.timestamp, table.poll.incrementing))
+            kinds = {each.type for each in transform_spec.of_table(self.transforms, table.name)}
+            if "hash" in kinds:
+                reason = "hash needs source.kind log; mask the columns or exclude them"
+                raise self._invalid("transforms", None, f"{table.name}: {reason}")
+            if table.poll.sql and kinds:
+                reason = f"its SELECT decides the columns; change {table.poll.sql}, and name the tables of transforms"
+                raise self._invalid("transforms", None, f"{table.name}: {reason}")
+        if fault := transform_spec.fault(self.transforms, required):
+            raise self._invalid("transforms", None, fault)
+
     def _require_log_fields(self, names: list[str]) -> None:
         captured = self.source.tables
         if set(names) != set(captured):
@@ -477,8 +465,8 @@ class PipelineSpec(YamlModel):
     def _require_query_fields(self) -> None:
         if lacking := [table.name for table in self.tables if table.poll is None]:
             raise self._invalid("tables", lacking, f"{lacking[0]}: give poll, which source.kind query needs")
-        if repeated := _repeated(table.topic or table.name for table in self.tables):
-            raise self._invalid("tables", repeated, f"give each table a topic of its own: {', '.join(repeated)}")
+        if twice := repeated(table.topic or table.name for table in self.tables):
+            raise self._invalid("tables", twice, f"give each table a topic of its own: {', '.join(twice)}")
         if self.stream.format != "json":
             raise self._invalid("stream", "format: avro", "use format json with source.kind query")
         if self.landing.sink is not None:

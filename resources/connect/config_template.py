@@ -1,4 +1,5 @@
-"""Templates of connector configurations: JSON files with `{{name}}` where a pipeline fills in a value.
+"""Templates of connector configurations: JSON files with `{{name}}` in a setting's name or value, where a
+pipeline fills in a value.
 
 Connect's own `${provider:path:key}`, which the worker resolves, stays as it is.
 """
@@ -24,7 +25,9 @@ def placeholders(path: Path) -> frozenset[str]:
 
 def placeholders_of(path: Path) -> dict[str, frozenset[str]]:
     """Return the names of the placeholders by setting, for the settings that contain some."""
-    found = {setting: frozenset(_PLACEHOLDER.findall(value)) for setting, value in _settings(path).items()}
+    found = {
+        setting: frozenset(_PLACEHOLDER.findall(f"{setting} {value}")) for setting, value in _settings(path).items()
+    }
     return {setting: names for setting, names in found.items() if names}
 
 
@@ -42,7 +45,7 @@ def render(path: Path, values: Mapping[str, str], converters: Path | None = None
         settings = {name: value for name, value in settings.items() if not name.startswith(_CONVERTERS)}
         settings |= _settings(converters)
     require_policy(str(path), settings)
-    wanted = frozenset().union(*(_PLACEHOLDER.findall(value) for value in settings.values()))
+    wanted = frozenset().union(*(_PLACEHOLDER.findall(f"{name} {value}") for name, value in settings.items()))
     if missing := sorted(wanted - values.keys()):
         raise ConnectorConfigInvalid(
             f"Cannot render {path}: it contains placeholders without a value: {', '.join(missing)}."
@@ -53,7 +56,11 @@ def render(path: Path, values: Mapping[str, str], converters: Path | None = None
             f"Cannot render {path}: it has no placeholder for {', '.join(unused)}, so that value would have no effect."
             f" Add the placeholder to the file; it has {', '.join(sorted(wanted)) or 'none'}."
         )
-    return {key: _PLACEHOLDER.sub(lambda match: values[match[1]], value) for key, value in settings.items()}
+
+    def filled(text: str) -> str:
+        return _PLACEHOLDER.sub(lambda match: values[match[1]], text)
+
+    return {filled(name): filled(value) for name, value in settings.items()}
 
 
 def table_pattern(tables: Iterable[tuple[str, str]]) -> str:
@@ -71,7 +78,7 @@ def table_pattern(tables: Iterable[tuple[str, str]]) -> str:
 
 
 def column_pattern(columns: Iterable[tuple[str, str, str]]) -> str:
-    """Return Debezium's column.exclude.list, a list of anchored regular expressions, for (schema, table, column).
+    """Return Debezium's column.exclude.list, or another list of anchored expressions, for (schema, table, column).
 
     Debezium ignores case and splits the list at commas; the expressions match a column's name in its exact case, and
     contain no comma.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from functools import wraps
@@ -13,7 +14,7 @@ from pydantic import Field
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from resources.aws.secrets import DatabaseSecret, SecretLogin
-from resources.errors import Unreachable
+from resources.errors import ResourceError, Unreachable
 from resources.postgres import (
     grants,
     polling,
@@ -31,6 +32,8 @@ from resources.postgres.own_tables import heartbeat_table, own_table, signal_tab
 from resources.postgres.own_tables.own_table import OwnTable
 from resources.postgres.publications import PublicationChange, Table
 from resources.postgres.table_columns import ColumnInfo, TableCatalog
+
+_SALT = re.compile(r"[A-Za-z0-9_-]{16,128}")
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -66,6 +69,10 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
     capture_role: str = Field(
         default="",
         description="The role that connectors sign in as; it is granted what they need. Empty: `user`.",
+    )
+    hash_salt: str = Field(default="", repr=False, description="The salt of hashed columns; bind an EnvVar.")
+    salt_secret: DatabaseSecret | None = Field(
+        default=None, description="A secret whose password is the salt of hashed columns, instead of `hash_salt`."
     )
     hint: str = Field(default="", description="A sentence that is appended to connection errors.")
     connect_timeout_seconds: int = Field(default=5, gt=1, description="libpq rounds 1 up to 2.")
@@ -118,6 +125,23 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
             statement_timeout_seconds=self.statement_timeout_seconds,
             hint=self.hint,
         )
+
+    def salt(self) -> str:
+        """Return the salt of hashed columns.
+
+        Raises ResourceError if there is none, or if it has characters that a connector's setting cannot have, and what
+        DatabaseSecret.login() raises.
+        """
+        own = self.hash_salt.get_value() if isinstance(self.hash_salt, dg.EnvVar) else self.hash_salt
+        found = (own or "") if self.salt_secret is None else self.salt_secret.login().password
+        if not _SALT.fullmatch(found):
+            raise ResourceError(
+                "Cannot hash columns: the salt of this deployment is " + ("not valid" if found else "missing") + ".",
+                "Use 16 to 128 letters, digits, '-' and '_', such as the output of `python -c 'import secrets; "
+                "print(secrets.token_urlsafe(32))'`, in the variable CDC_LAKE_HASH_SALT, or on AWS in a secret that "
+                "CDC_LAKE_HASH_SALT_SECRET names.",
+            )
+        return found
 
     columns = _connected(table_columns.columns)
     unsupported_dates = _connected(table_columns.unsupported_dates)

@@ -13,6 +13,7 @@ from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.conditional_put import put_or_get
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.schema import column_types, evolution
+from cdc_lake.contract.schema.transforms import Masking
 
 # The fields that Debezium's flattening adds to a record, and the lake type of each. Hive's metastore folds names to
 # lower case, so the lake's names are lower case.
@@ -35,7 +36,9 @@ class Column(BaseModel):
     """One column: its name, PostgreSQL type (domains resolved, as format_type() writes it), whether NULL is allowed.
 
     `attnum` is the column's number in the catalog, which renaming and ALTER TYPE keep. `missing` is the value in rows
-    that are older than the column, in Debezium's text form; None means NULL.
+    that are older than the column, in Debezium's text form; None means NULL. The transforms of the pipeline give it
+    another `source` (its name at the source, if that differs), a `masked` value, or an `inserted` one: a constant that
+    is not in the source.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -46,6 +49,14 @@ class Column(BaseModel):
     kind: column_types.TypeKind = "base"
     attnum: int | None = None
     missing: str | None = None
+    source: str | None = None
+    masked: Masking | None = None
+    inserted: str | None = None
+
+    @property
+    def source_name(self) -> str:
+        """The column's name at the source."""
+        return self.source or self.name
 
     @property
     def base(self) -> str:
@@ -117,6 +128,11 @@ class TableSchema(BaseModel):
         published.
         """
         return all(column.streamed for column in self.omitted)
+
+    @property
+    def source_columns(self) -> tuple[Column, ...]:
+        """The columns whose values come from the source."""
+        return tuple(column for column in self.columns if column.inserted is None)
 
     def lake_columns(self) -> list[tuple[str, str]]:
         """Names and Hive types of the lake table: source columns, dropped columns, EVENT_FIELDS, and ORDER_COLUMN."""

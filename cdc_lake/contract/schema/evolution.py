@@ -182,6 +182,12 @@ def _unsupported_changes(generation: Sequence[TableSchema], seen: TableSchema) -
         for column in seen.columns
         if (was := before.get(column.name)) is not None and not is_widening(was, column)
     ]
+    faults += [
+        f"column {column.name} has other values from now on, by a transform that was added, changed or removed"
+        for column in seen.columns
+        if (was := before.get(column.name)) is not None
+        and (was.masked, was.inserted) != (column.masked, column.inserted)
+    ]
     faults += _changes_of_omission(old, seen)
     # Only the names of its fields show which version a record has.
     number_of: dict[str, int | None] = {}

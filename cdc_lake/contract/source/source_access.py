@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from cdc_lake.contract.secret_fields import SourcePassword
+from cdc_lake.contract.secret_fields import HashSalt, SourcePassword
 
 
 @dataclass(frozen=True)
 class SourceAccess:
     """The address and credentials with which executors connect to the source.
 
-    It is sent to them in a pickled function, so that it is not in plans or logs; its repr omits the password.
+    It is sent to them in a pickled function, so that it is not in plans or logs; its repr omits the password
+    and the salt.
     """
 
     host: str
@@ -19,4 +20,6 @@ class SourceAccess:
     database: str
     user: str
     password: SourcePassword = field(repr=False)
+    hash_salt: HashSalt = field(default="", repr=False)
+    """The salt of hashed columns; empty for a table without one."""
     connect_timeout_seconds: int = 10

@@ -89,7 +89,12 @@ def _object(fields: Sequence[tuple[str, str]]) -> str:
 
 
 def _field(column: Column) -> str:
-    return f"coalesce(({_template(column).replace('{0}', f'q.{quoted(column.name)}')})::text, 'null')"
+    constant = column.inserted if column.masked is None else column.masked.constant
+    if constant is not None:
+        return literal(json.dumps(constant, ensure_ascii=False))
+    if column.masked is not None:
+        raise ValueError(f"column {column.name} is hashed, which only a connector does")
+    return f"coalesce(({_template(column).replace('{0}', f'q.{quoted(column.source_name)}')})::text, 'null')"
 
 
 def _template(column: Column) -> str:

@@ -15,6 +15,7 @@ from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg
 from pyarrow import csv
 
 from cdc_lake.contract.errors import SourceUnreadableError
+from cdc_lake.contract.schema.transforms import hashed
 from cdc_lake.contract.source.source_access import SourceAccess
 from cdc_lake.jobs.verify.source_values import SelectedColumn
 from cdc_lake.jobs.verify.spec import SourceTable
@@ -93,7 +94,16 @@ class CopyReader:
                 quoted_strings_can_be_null=False,
             ),
         )
-        yield from read.to_batches(max_chunksize=_ROWS)
+        yield from map(self._hashed, read.to_batches(max_chunksize=_ROWS))
+
+    def _hashed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Replace the values of hashed columns by their hashes."""
+        for place, column in enumerate(self.columns):
+            if column.algorithm is not None:
+                salt = self.table.access.hash_salt
+                values = (hashed(one, salt, column.algorithm, column.length) for one in batch.column(place).to_pylist())
+                batch = batch.set_column(place, column.alias, pa.array(values, pa.string()))
+        return batch
 
 
 def connect(access: SourceAccess) -> Connection:

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract.schema.captured_schema import Column
 from cdc_lake.contract.schema.column_types import base
+from cdc_lake.contract.schema.transforms import Algorithm
 from cdc_lake.contract.schema.value_rules import ValueRules
 
 _FINITE = "case when isfinite({{0}}) then ({})::text else ({{0}})::text end"
@@ -47,14 +48,23 @@ _DAY = 86_400_000_000
 
 @dataclass(frozen=True)
 class SelectedColumn:
-    """A column to select: a SQL template over its name, and the alias in the result."""
+    """A column to select: a SQL template over its name, and the alias in the result.
+
+    `constant` is a text that replaces all values. With `algorithm`, the selected values are hashed where they are read:
+    the salt must not be part of a statement, which the server may log. `length` is the hash's maximum length.
+    """
 
     alias: str
     template: str
     name: str
+    constant: str | None = None
+    algorithm: Algorithm | None = None
+    length: int | None = None
 
     def sql(self) -> sql.Composed:
         """Return the SQL expression."""
+        if self.constant is not None:
+            return sql.Composed([sql.Literal(self.constant)])
         return sql.SQL(self.template).format(sql.Identifier(self.name))
 
 
@@ -65,9 +75,16 @@ def selected_column(alias: str, column: Column) -> SelectedColumn:
     text would remove trailing blanks of a character(n). An array's elements are selected as texts: JSON's numbers would
     lose trailing zeros.
     """
+    name, masked = column.source_name, column.masked
+    constant = column.inserted if masked is None else masked.constant
+    if constant is not None:
+        return SelectedColumn(alias, "{0}", name, constant)
     if column.type.endswith("[]"):
-        return SelectedColumn(alias, "array_to_json({0}::text[])::text", column.name)
-    return SelectedColumn(alias, _TEMPLATES.get(column.base, "{0}"), column.name)
+        return SelectedColumn(alias, "array_to_json({0}::text[])::text", name)
+    template = _TEMPLATES.get(column.base, "{0}")
+    if masked is None:
+        return SelectedColumn(alias, template, name)
+    return SelectedColumn(alias, template, name, None, masked.algorithm, next(iter(column.arguments), None))
 
 
 def to_lake_type(column: Column, text: SparkColumn, rules: ValueRules) -> SparkColumn:

@@ -71,8 +71,8 @@ def _result(
         metadata={
             "dagster/row_count": count_records(instance, table, kafka, state),
             "dagster/column_schema": standard_metadata.event_schema((column.name, column.type) for column in columns),
-            "dagster/column_lineage": standard_metadata.identity_lineage(
-                table.key("source"), (column.name for column in columns)
+            "dagster/column_lineage": standard_metadata.renaming_lineage(
+                table.key("source"), {each.name: each.source_name for each in columns if each.inserted is None}
             ),
             "dagster/uri": f"kafka://{kafka.servers()}/{table.topic}",
             "changes": ", ".join(changes) or standard_metadata.UNCHANGED,

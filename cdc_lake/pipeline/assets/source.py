@@ -12,7 +12,7 @@ from cdc_lake.pipeline.assets.job_metadata import warm
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.naming import TableFlow
-from cdc_lake.pipeline.source_health import omitted_columns, schema_capture
+from cdc_lake.pipeline.source_health import omitted_columns, schema_capture, transformed_columns
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
 from resources.object_store import ObjectStore
 from resources.postgres.own_tables.heartbeat_table import HEARTBEAT
@@ -77,11 +77,12 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
             metadata={
                 "dagster/row_count": database.row_count(source.schema_, table.name),
                 "dagster/column_schema": standard_metadata.schema(
-                    (each.name, each.type) for each in captured.schema.columns
+                    (each.source_name, each.type) for each in captured.schema.source_columns
                 ),
                 "dagster/uri": f"postgresql://{database.host}:{database.port}/{source.database}",
                 "changes": ", ".join(changes) or standard_metadata.UNCHANGED,
                 "schema_version": captured.schema.version,
+                **({"transforms": found} if (found := transformed_columns.described(captured.schema)) else {}),
                 **({"omitted_columns": omitted_columns.by_reason(omitted)} if omitted else {}),
                 "wal_lsn": server.lsn,
                 "system_identifier": server.system_identifier,

@@ -47,7 +47,12 @@ def event_schema(columns: Iterable[tuple[str, str]]) -> dg.TableSchema:
 
 def identity_lineage(upstream: dg.AssetKey, names: Iterable[str]) -> dg.TableColumnLineage:
     """Return the lineage of columns that come from the columns of the same name upstream."""
-    return dg.TableColumnLineage({name: [dg.TableColumnDep(upstream, name)] for name in names})
+    return renaming_lineage(upstream, {name: name for name in names})
+
+
+def renaming_lineage(upstream: dg.AssetKey, names: Mapping[str, str]) -> dg.TableColumnLineage:
+    """Return the lineage of columns, each with the name of the column upstream that it comes from."""
+    return dg.TableColumnLineage({name: [dg.TableColumnDep(upstream, before)] for name, before in names.items()})
 
 
 def last(instance: dg.DagsterInstance, key: dg.AssetKey) -> Mapping[str, dg.MetadataValue[Any]]:

@@ -266,6 +266,8 @@ class _Verification:
         name = table.polled_table if self.flow.polled else table.name
         files = point.files(source.schema_, name)
         access = polled_source.access(self.postgres)
+        if any(column.masked is not None and column.masked.algorithm for column in versions[-1].columns):
+            access = replace(access, hash_salt=self.postgres.salt())
         compared = SourceTable(access, point.snapshot_id, source.schema_, name, files.pages)
         if polled is not None:
             rows = polled_source.rows(table)
@@ -346,7 +348,8 @@ class _Verification:
         else:
             name = table.polled_table if self.flow.polled else table.name
             there = {column.name for column in self.postgres.columns(source.schema_, name)}
-        known = {column.name for column in captured.columns} | {column.name for column in captured.omitted}
+        known = {column.source_name for column in captured.source_columns}
+        known |= {column.name for column in captured.omitted}
         if there != known:
             raise SchemaUnexplainedError(
                 f"Cannot compare table {table.source_table}: its columns differ from version {captured.version} of its "

@@ -24,7 +24,7 @@ def omitted_columns(
     Raises ContractError if the table lacks a column that exclude_columns names, UnsupportedTypeError if a column of the
     key cannot be captured.
     """
-    flow, excluded = table.pipeline, table.spec.exclude_columns
+    flow, excluded = table.pipeline, table.excluded_columns
     if lacking := sorted(set(excluded) - {column.name for column in columns}):
         raise ContractError(
             f"Cannot capture table {table.source_table}: it has no column {', '.join(lacking)}, which exclude_columns "

@@ -15,6 +15,7 @@ from cdc_lake.contract.schema import captured_schema, evolution
 from cdc_lake.pipeline.naming import SourcePostgres, TableFlow
 from cdc_lake.pipeline.source_health import polled_source
 from cdc_lake.pipeline.source_health.omitted_columns import omitted_columns
+from cdc_lake.pipeline.source_health.transformed_columns import require_transformable, transformed
 from resources.postgres.table_columns import ColumnInfo, TableCatalog
 
 
@@ -69,8 +70,14 @@ def _polled(
         names = {column.name for column in omitted}
         infos = [column for column in catalog.columns if column.name not in names]
         columns = tuple(_column(column, catalog) for column in infos)
+        require_transformable(table, catalog.columns, omitted)
         storage = catalog.storage
-        found = {"columns": columns, "omitted": omitted, "oid": storage.oid, "filenode": storage.filenode}
+        found = {
+            "columns": transformed(table, columns),
+            "omitted": omitted,
+            "oid": storage.oid,
+            "filenode": storage.filenode,
+        }
         seen = seen.model_copy(update=found)
     polled_source.require_pollable(table, postgres, columns)
     return seen, infos
@@ -121,10 +128,11 @@ def _streamed(
             "SECURITY."
         )
     _require_exact_nulls(table, captured)
+    require_transformable(table, catalog.columns, omitted)
     seen = captured_schema.TableSchema(
         version=0,
         table=table.source_table,
-        columns=tuple(_column(column, catalog) for column in captured),
+        columns=transformed(table, [_column(column, catalog) for column in captured]),
         key=catalog.key,
         omitted=omitted,
         oid=catalog.storage.oid,
@@ -215,14 +223,14 @@ def _require_known_defaults(
     rewritten = seen.filenode is None or seen.filenode != old.filenode
     flow, name = table.pipeline, table.polled_table if table.pipeline.polled else table.name
     faults = []
-    for column, info in zip(seen.columns, columns, strict=True):
+    for column, info in zip(seen.source_columns, columns, strict=True):
         if column.name in before:
             continue
         if info.missing is not None and column.missing is None:
             faults.append(
                 f"the default of the new column {column.name} {column.type} cannot be reproduced without a change event"
             )
-        elif info.missing is None and rewritten and postgres.has_values(flow.spec.source.schema_, name, column.name):
+        elif info.missing is None and rewritten and postgres.has_values(flow.spec.source.schema_, name, info.name):
             faults.append(f"the new column {column.name} was filled in a rewritten table, which writes no events")
     if faults:
         raise evolution.schema_change_error(flow.name, table.source_table, faults)

@@ -39,7 +39,7 @@ attributes:
   targets:
 {targets}
   datasets: [{datasets}]
-"""
+{more}"""
 STAGES = ("source", "topic", "raw", "lake")
 # Python's datetime is limited to the years 1 to 9999.
 _AS_NUMBERS = {"timestamp": "unix_micros(`{}`)", "date": "datediff(`{}`, date'1970-01-01')"}
@@ -48,8 +48,8 @@ _AS_NUMBERS = {"timestamp": "unix_micros(`{}`)", "date": "datediff(`{}`, date'19
 class ChainPipeline:
     """A pipeline on the running stack in CDC_LAKE_HOME; `tables` has further YAML fields by table name.
 
-    `targets` are lines of YAML. `refined` has the SQL of refined tables that are partitioned by `kind`. `text` replaces
-    the whole YAML; its schema must exist already.
+    `targets` are lines of YAML. `refined` has the SQL of refined tables that are partitioned by `kind`. `more` are
+    further fields of the pipeline. `text` replaces the whole YAML; its schema must exist already.
     """
 
     def __init__(
@@ -63,6 +63,7 @@ class ChainPipeline:
         text: str | None = None,
         formats: Formats = ("json", "json"),
         refined: Mapping[str, str] | None = None,
+        more: str = "",
     ) -> None:
         (folder / name).mkdir(parents=True)
         declared = "\n".join(f"    - {{ name: {table}, key: [id]{more} }}" for table, more in tables.items())
@@ -79,6 +80,7 @@ class ChainPipeline:
             limit=limit,
             stream=", format: avro, registry: apicurio" if formats[0] == "avro" else "",
             landing=formats[1],
+            more=more,
         )
         (folder / name / "defs.yaml").write_text(yaml)
         self.flow = load(name, folder)

@@ -12,17 +12,19 @@ from cdc_lake_tests.integration.chain.chain_pipeline import ChainPipeline, Forma
 from infra.local.components import needed_components
 
 NewPipeline = Callable[..., ChainPipeline]
+HASH_SALT = "a-salt-for-tests-0123456789"
 
 
 @pytest.fixture(scope="package")
 def chain_stack() -> Iterator[None]:
-    """Run the stack; CDC_LAKE_HOME names its folder."""
+    """Run the stack; CDC_LAKE_HOME names its folder, and columns can be hashed."""
     with (
         scratch_home() as home,
         running_stack(home, needed_components(registry=True)),
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.setenv("CDC_LAKE_HOME", str(home))
+        patch.setenv("CDC_LAKE_HASH_SALT", HASH_SALT)
         try:
             yield
         finally:
@@ -43,9 +45,10 @@ def new_pipeline(chain_stack: None, tmp_path_factory: pytest.TempPathFactory) ->
         text: str | None = None,
         formats: Formats = ("json", "json"),
         refined: Mapping[str, str] | None = None,
+        more: str = "",
     ) -> ChainPipeline:
         folder = tmp_path_factory.mktemp("defs")
-        made.append(ChainPipeline(name, folder, tables, datasets, limit, targets, text, formats, refined))
+        made.append(ChainPipeline(name, folder, tables, datasets, limit, targets, text, formats, refined, more))
         return made[-1]
 
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import threading
 from collections.abc import Iterator
@@ -16,9 +17,11 @@ from hypothesis import strategies as st
 from psycopg2 import sql
 
 from cdc_lake.contract.errors import SourceUnreadableError
+from cdc_lake.contract.schema.captured_schema import Column
+from cdc_lake.contract.schema.transforms import Masking
 from cdc_lake.jobs.verify import SourceAccess, SourceTable, postgres_copy
 from cdc_lake.jobs.verify.postgres_copy import CopyReader
-from cdc_lake.jobs.verify.source_values import SelectedColumn
+from cdc_lake.jobs.verify.source_values import SelectedColumn, selected_column
 
 ACCESS = SourceAccess("nowhere", 1, "devdb", "me", "s3cret")
 TABLE = SourceTable(ACCESS, "1-1", "public", "orders", None)
@@ -165,3 +168,28 @@ def _text(composed: sql.Composed) -> str:
         elif isinstance(part, sql.Composed):
             parts.append(_text(part))
     return "".join(parts)
+
+
+def test_hashed_and_constant_values_are_as_debezium_writes_them() -> None:
+    access = replace(ACCESS, hash_salt="salt")
+    text = Column(name="a", type="character varying(12)", masked=Masking(algorithm="SHA-256"), source="Source Name")
+    whole = text.model_copy(update={"type": "text", "source": None})
+    masked = text.model_copy(update={"masked": Masking(asterisks=3)})
+    inserted = Column(name="d", type="text", inserted="it's")
+    columns = [selected_column(f"c{n}", each) for n, each in enumerate((text, whole, masked, inserted))]
+    assert columns[0].sql() == sql.SQL("{0}").format(sql.Identifier("Source Name"))
+    assert [column.sql() for column in columns[2:]] == [
+        sql.Composed([sql.Literal("***")]),
+        sql.Composed([sql.Literal("it's")]),
+    ]
+    copy_reader = CopyReader(replace(TABLE, access=access), columns, [])
+    assert "salt" not in str(copy_reader._statement(0))
+    assert "salt" not in repr(copy_reader)
+    (batch,) = copy_reader._parsed("ü,ü,***,it's\n,,***,it's\n".encode())
+    digest = hashlib.sha256("saltü".encode()).hexdigest()
+    assert batch.to_pydict() == {
+        "c0": [digest[:12], None],
+        "c1": [digest, None],
+        "c2": ["***", "***"],
+        "c3": ["it's", "it's"],
+    }

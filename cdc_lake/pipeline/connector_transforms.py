@@ -1,0 +1,82 @@
+"""The settings of a source connector that carry out a pipeline's transforms.
+
+Debezium hides values by column, in the snapshot and in the stream. Kafka Connect's own transforms rename and insert
+fields of the flattened record. Both work before a record is written to Kafka.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.schema.transforms import Masking
+from cdc_lake.pipeline.naming import Flow, SourcePostgres, TableFlow
+from resources.connect.config_template import column_pattern, render
+from resources.postgres.table_columns import ColumnInfo
+
+
+def with_transforms(
+    flow: Flow, postgres: SourcePostgres, config: Mapping[str, str], connectors: Path
+) -> dict[str, str]:
+    """Return the configuration with the settings of the pipeline's transforms, from files in `connectors`.
+
+    Raises ResourceError if a column is hashed and the deployment has no salt.
+    """
+    settings = dict(config)
+    names: list[str] = []
+    for masking, columns in _columns_by_masking(flow).items():
+        values = {"columns": column_pattern(columns)}
+        if masking.algorithm is None:
+            settings |= render(connectors / "columns" / "masked.json", values | {"asterisks": str(masking.asterisks)})
+        else:
+            values |= {"algorithm": masking.algorithm, "salt": postgres.salt()}
+            settings |= render(connectors / "columns" / "hashed.json", values)
+    for file, values in _replaced_and_inserted(flow):
+        names.append(f"table{len(names)}")
+        settings |= render(connectors / "transforms" / file, values | {"name": names[-1]})
+    for setting in ("transforms", "predicates") if names else ():
+        settings[setting] = ",".join([*([config[setting]] if setting in config else []), *names])
+    return settings
+
+
+def require_exact_nulls(table: TableFlow, columns: list[ColumnInfo]) -> None:
+    """Raise ContractError for a column in which an older worker would write the default instead of NULL.
+
+    InsertField and ReplaceField of Kafka Connect 3.7, the newest version that MSK Connect has, copy all fields of a
+    record by Struct.get(), which replaces NULL by the column's default; replace.null.with.default is of version 4.
+    """
+    replaced = [column.name for column in columns if column.nullable and column.default is not None]
+    if replaced and (table.transforms.renamed or table.transforms.inserted):
+        raise ContractError(
+            f"Cannot rename or insert columns of table {table.source_table} on MSK Connect: column {replaced[0]} has a "
+            "default and may be NULL, and Kafka Connect 3.7 would write the default instead of NULL. Make the column "
+            "NOT NULL, drop its default, exclude it, or remove the transforms InsertField and ReplaceField."
+        )
+
+
+def _columns_by_masking(flow: Flow) -> dict[Masking, list[tuple[str, str, str]]]:
+    found: dict[Masking, list[tuple[str, str, str]]] = {}
+    for table in flow.tables:
+        for name, masking in table.transforms.masked.items():
+            found.setdefault(masking, []).append((flow.spec.source.schema_, table.name, name))
+    return found
+
+
+def _replaced_and_inserted(flow: Flow) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield a file and its values for each transform, at first renames: Connect applies them in this order."""
+    inserted: dict[tuple[str, str], list[TableFlow]] = {}
+    for table in flow.tables:
+        if renamed := table.transforms.renamed:
+            renames = ",".join(f"{old}:{new}" for old, new in renamed.items())
+            yield "replace-field.json", {"renames": renames, "topics": _topics([table])}
+        for field in table.transforms.inserted.items():
+            inserted.setdefault(field, []).append(table)
+    for (name, value), tables in inserted.items():
+        yield "insert-field.json", {"field": name, "value": value, "topics": _topics(tables)}
+
+
+def _topics(tables: list[TableFlow]) -> str:
+    """Return a regular expression for the tables' topics: the transforms do not apply to heartbeats."""
+    return "|".join(re.escape(table.topic) for table in tables)

@@ -1,0 +1,133 @@
+"""Transforms on a whole stack: what is hidden is in no topic, and the lake equals the transformed source."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from cdc_lake.contract.schema import captured_schema
+from cdc_lake.contract.schema.captured_schema import EVENT_FIELDS
+from cdc_lake.jobs.poll import record_sql
+from cdc_lake.jobs.verify import VerifyReport
+from cdc_lake.pipeline.operations import verification
+from cdc_lake.profile import spark
+from cdc_lake_tests.integration.chain.chain_pipeline import ChainPipeline, Formats
+from cdc_lake_tests.integration.chain.conftest import HASH_SALT, NewPipeline
+from cdc_lake_tests.pytest_hooks.long_test_sizes import drawn
+from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
+from infra.local.stack.state_folder import find_home
+
+PEOPLE = """
+create table people (id int primary key, email text, "Login" varchar(12) not null, phone text, ssn text,
+                     district text, unset text {default}, doc text);
+"""
+TRANSFORMS = """
+  transforms:
+    - { type: hash, table: people, columns: [email, Login, doc] }
+    - { type: MaskField, table: people, columns: [phone], length: 5 }
+    - { type: ReplaceField, table: people, renames: { district: state_province, email: email_hash }, exclude: [ssn] }
+    - { type: InsertField, static: { environment: "test, ü" }, topic: message_topic }
+"""
+CLEAR = ("secret-mail", "secret-l", "secret-phone", "secret-ssn", "secret-doc")
+
+
+def digest(value: str) -> str:
+    return hashlib.sha256(f"{HASH_SALT}{value}".encode()).hexdigest()
+
+
+def insert(pipeline: ChainPipeline, row: int) -> None:
+    """Insert a row whose large text is stored out of line."""
+    pipeline.execute(
+        "insert into people values (%s, %s, %s, %s, %s, %s, null, repeat('secret-doc', 100) || "
+        "(select string_agg(md5(g::text), '') from generate_series(1, 300) g))",
+        row,
+        f"secret-mail-ü{row}",
+        f"secret-l{row}",
+        None if row == 1 else "secret-phone",
+        "secret-ssn",
+        f"district {row}",
+    )
+
+
+def verified(pipeline: ChainPipeline, salt: str = HASH_SALT) -> VerifyReport:
+    """Compare the people in the lake with the source, whose values are hashed with this salt."""
+    found = pipeline.resources
+    postgres = found["postgres"].model_copy(update={"hash_salt": salt})
+    source = pipeline.flow.source_postgres(postgres)
+    systems = verification.Systems(source, found["kafka"], found["connect"], found["store"], spark())
+    people = [pipeline.table("people")]
+    ((_, report),) = verification.verify_tables(pipeline.flow, people, systems, seconds=120)
+    return report
+
+
+def require_equal_polled_records(pipeline: ChainPipeline, streamed: Sequence[Mapping[str, object]]) -> None:
+    """Require that a poll of these rows would build records with the same values, except hashed ones."""
+    schema = captured_schema.latest(pipeline.store, pipeline.flow.name, pipeline.table("people").source_table)
+    hashes = {column.name for column in schema.columns if column.masked is not None and column.masked.algorithm}
+    columns = [column for column in schema.columns if column.name not in hashes]
+    sql = f"select {record_sql.value_sql(columns, {})} from people q where district = 'moved' order by id"
+    polled = [json.loads(text) for (text,) in pipeline.execute(sql)]
+    assert len(polled) == 2
+    left_out = {*hashes, *EVENT_FIELDS}
+    assert polled == [{name: value for name, value in row.items() if name not in left_out} for row in streamed]
+
+
+@pytest.mark.parametrize("formats", drawn((("json", "json"), ("avro", "avro")), in_ci=1), ids="-".join)
+def test_hidden_values_are_in_no_topic(new_pipeline: NewPipeline, count_trials: CountTrials, formats: Formats) -> None:
+    name = f"hiding_{formats[0]}"
+    # A second table has the inserted columns only.
+    pipeline = new_pipeline(name, {"people": "", "plain": ""}, formats=formats, more=TRANSFORMS)
+    # Apicurio's converter replaces NULL by a column's default.
+    pipeline.execute(PEOPLE.format(default="default 'default'" if formats[0] == "json" else ""))
+    pipeline.execute("create table plain (id int primary key, email text)")
+    pipeline.execute("insert into plain values (1, 'plain')")
+    for row in (1, 2, 3):
+        insert(pipeline, row)
+    shown = pipeline.materialise().metadata[f"{name}/source/people_source"]["transforms"]
+    assert "Login hashed (SHA-256)" in shown
+    assert HASH_SALT not in shown
+    insert(pipeline, 4)
+    pipeline.execute("update people set district = 'moved' where id in (1, 2); delete from people where id = 3")
+    pipeline.land_and_apply()
+    rows = pipeline.by_spark("people")
+    inserted = {"environment": "test, ü", "message_topic": f"{name}.{name}.people"}
+    for row in (1, 2, 4):
+        expected = {
+            "email_hash": digest(f"secret-mail-ü{row}"),
+            "login": digest(f"secret-l{row}")[:12],
+            "phone": "*****",
+            "state_province": f"district {row}" if row == 4 else "moved",
+            "unset": None,
+            **inserted,
+        }
+        assert {name: rows[row][name] for name in expected} == expected, row
+        assert len(rows[row]["doc"]) == 64
+    assert {"ssn", "email", "district"}.isdisjoint(dict(pipeline.types("people")))
+    assert pipeline.by_spark("plain")[1]["email"] == "plain"
+    assert pipeline.by_spark("plain")[1]["message_topic"] == f"{name}.{name}.plain"
+    assert pipeline.dead_letters() == []
+    report = verified(pipeline)
+    assert (report.clean, report.compared) == (True, 3), report
+    # Hashes by another salt are differences, in the hashed columns only.
+    other = verified(pipeline, "another-salt-0123456789")
+    assert other.different == 3
+    assert {column for one in other.differences for column in one.columns} == {"email_hash", "Login", "doc"}
+
+    messages = [message.value or b"" for message in pipeline.resources["kafka"].peek(pipeline.table("people").topic)]
+    assert len(messages) == 7
+    if formats[0] == "json":
+        require_equal_polled_records(pipeline, [json.loads(message) for message in messages if b"moved" in message])
+        fields = {"id", "email_hash", "Login", "phone", "state_province", "unset", "doc", *inserted, *EVENT_FIELDS}
+        assert all(json.loads(message).keys() == fields for message in messages)
+    assert [text for text in CLEAR if any(text.encode() in message for message in messages)] == []
+    # The heartbeats have no inserted column.
+    beats = list(pipeline.resources["kafka"].peek(pipeline.flow.heartbeat_topic))
+    assert beats
+    assert all(b"environment" not in (beat.value or b"") for beat in beats)
+    log = (find_home().path / "logs" / "connect.log").read_text()
+    assert f"cdc-lake-{name}" in log
+    assert HASH_SALT not in log
+    count_trials("records without hidden values", len(messages))
