@@ -1,4 +1,4 @@
-"""The settings of the aws profile: environment variables, which infra/aws sets for the code location.
+"""The settings of the aws profile, read from environment variables that infra/aws sets for the code location.
 
 docs/aws.md describes each variable.
 """
@@ -15,7 +15,8 @@ from resources.deployment import RECORD_BYTES
 from resources.errors import ResourceError
 
 _WORKER = "CDC_LAKE_CONNECT_WORKER_"
-"""The prefix of variables with the ARN of a connector's worker configuration; the pipeline's name in capitals follows.
+"""The prefix of the variables that contain the ARN of an MSK Connect worker configuration, one for each pipeline. The
+pipeline's name in capitals follows the prefix.
 """
 
 _MSK_CONNECT = tuple(f"CDC_LAKE_CONNECT_{name}" for name in ("ROLE", "LOG_GROUP", "SUBNETS", "GROUPS", "PLUGIN"))
@@ -39,11 +40,11 @@ def _pairs(text: object) -> object:
 
 
 Tags = Annotated[dict[str, str], BeforeValidator(_pairs)]
-"""`name=value`, separated by commas."""
+"""A dict of strings, read from text such as `name=value,name=value`."""
 
 
 class AwsSettings(BaseModel):
-    """The variables; none of them contains a secret."""
+    """The environment variables of the aws profile; none of them contains a secret."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -97,7 +98,7 @@ class AwsSettings(BaseModel):
 
     @property
     def account_id(self) -> str:
-        """The account's id, from the ARN of a role."""
+        """The id of the AWS account, taken from the ARN of the QuickSight role."""
         return self.quicksight_role.split(":")[4]
 
     @model_validator(mode="before")
@@ -118,7 +119,7 @@ class AwsSettings(BaseModel):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> AwsSettings:
-        """Read the variables. Raises ResourceError that names each variable that is missing or not valid."""
+        """Read the settings from the variables. Raises ResourceError that names each missing or invalid variable."""
         workers = {
             name.removeprefix(_WORKER).lower(): value for name, value in environment.items() if name.startswith(_WORKER)
         }

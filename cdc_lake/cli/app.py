@@ -1,4 +1,4 @@
-"""The Typer application: its commands, and how errors are printed."""
+"""The Typer application `cdc-lake`: registers all commands and prints errors."""
 
 from __future__ import annotations
 

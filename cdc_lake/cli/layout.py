@@ -1,4 +1,4 @@
-"""Layout of tables and texts: they are folded to fit a terminal, but not folded in a pipe."""
+"""Fold tables and texts to the width of a terminal; output to a pipe or file is not folded."""
 
 from __future__ import annotations
 

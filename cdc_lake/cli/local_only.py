@@ -1,4 +1,4 @@
-"""Restrict commands to the local profile, which has the local stack."""
+"""Restrict commands that manage the local stack to the local profile."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ P = ParamSpec("P")
 
 
 def profile() -> str:
-    """Return the profile that the environment sets."""
+    """Return the profile that CDC_LAKE_PROFILE sets; default: local."""
     return os.environ.get("CDC_LAKE_PROFILE", "local")
 
 
 def local_only(command: Callable[P, None], instead: str = "") -> Callable[P, None]:
-    """Wrap a command so that it fails in other profiles; `instead` is a sentence with the alternative."""
+    """Wrap a command so that it raises ResourceError in other profiles; `instead` describes the alternative."""
 
     @functools.wraps(command)
     def run_if_local(*arguments: P.args, **options: P.kwargs) -> None:

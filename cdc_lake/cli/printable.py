@@ -10,7 +10,7 @@ import json
 import re
 import sys
 
-# ASCII and Latin-1 control characters except newline and tab, writing direction controls, lone surrogates.
+# ASCII and Latin-1 control characters except newline and tab, Unicode's bidirectional controls, lone surrogates.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 

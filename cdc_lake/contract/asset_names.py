@@ -1,4 +1,4 @@
-"""The names of a table's Dagster assets and of its lake tables, for keys, and for messages of jobs and contract."""
+"""The names of a table's Dagster assets and lake tables, for asset keys, object keys and messages."""
 
 
 def asset_name(pipeline: str, stage: str, table: str, target: str = "") -> str:
@@ -10,5 +10,8 @@ def asset_name(pipeline: str, stage: str, table: str, target: str = "") -> str:
 
 
 def lake_table_name(table: str, target: str) -> str:
-    """Return a lake table's name within its pipeline, in keys of the bucket; identifiers contain no dot."""
+    """Return a lake table's name within its pipeline, as object keys contain it: `<table>` or `<target>.<table>`.
+
+    Names of targets and tables contain no dot, so the result is unique.
+    """
     return f"{target}.{table}" if target else table

@@ -1,4 +1,4 @@
-"""Errors of the contracts. Each message says what happened, to which object, and what to do."""
+"""Errors of the modules in cdc_lake/contract, and of the code that uses them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ContractError(Exception):
 
 
 class ManifestGapError(ContractError):
-    """Two manifests do not follow one another: offsets are missing or overlap."""
+    """The manifests of a topic are not contiguous, or one of them belongs to another attempt, epoch or chain."""
 
 
 class TopicRecreatedError(ContractError):
@@ -36,19 +36,19 @@ class OffsetsExpiredError(ContractError):
 
 
 class SnapshotNotAppliedError(ContractError):
-    """The lake table has not applied the snapshot that a sweep compares its rows with."""
+    """A lake table cannot be swept: it has not applied the snapshot that the sweep compares its rows with."""
 
 
 class TableIncompleteError(ContractError):
-    """The topic does not have all rows of a table yet, which is being added to a running pipeline."""
+    """A table is being added to a running pipeline, and its topic does not have all rows yet."""
 
 
 class RaceLostError(ContractError):
-    """Another attempt committed first. The caller starts again from the new end of the chain."""
+    """Another attempt wrote the object first. Nothing is lost; the caller reads the new state and tries again."""
 
 
 class ObjectConflictError(ContractError):
-    """The key that this attempt writes already has an object with other content."""
+    """An object with other content exists at the key that this attempt writes."""
 
 
 class ObjectDamagedError(ContractError):
@@ -56,7 +56,7 @@ class ObjectDamagedError(ContractError):
 
 
 class ForeignObjectError(ContractError):
-    """An object below a sink connector's prefix has another name or content than that connector writes."""
+    """An object below a sink connector's prefix has a name or content that the connector does not write."""
 
 
 class UnreadableEventError(ContractError):
@@ -88,7 +88,7 @@ class SchemaChangeError(ContractError):
 
 
 class LocalTimeError(ContractError):
-    """A Hudi table names its commits in local time, so their order is not reliable."""
+    """The instants of a Hudi table's commits are in local time, so their order is not reliable."""
 
 
 class TableAheadError(ContractError):

@@ -2,7 +2,7 @@
 
 `reached("land.before_manifest")` does nothing unless CDC_LAKE_FAILPOINTS names that place:
 `land.before_manifest=kill`. Commas separate several entries. `=kill@3` acts the third time that a process reaches the
-place. Spark's Python workers inherit the variable; each process has its own count.
+place; each process counts separately. Spark's Python workers inherit the variable.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ REGISTRY: Mapping[str, str] = {
     "reset.after_catalog": "the catalog's entries are deleted, the lake's files are not",
     "reset.after_objects": "the objects below one prefix (the lake's, then raw, then dead letters) are deleted",
 }
-"""Every failpoint by name: what is done and what is not when a process reaches it."""
+"""All failpoints by name. Each description states what is done, and what is not, when a process reaches it."""
 
 
 class Action(StrEnum):
@@ -86,7 +86,7 @@ class FailpointReached(Exception):  # noqa: N818 - not an error of the product
 
 @dataclass(frozen=True)
 class Armed:
-    """The action of a failpoint, and the pass at which it happens (1 is the first)."""
+    """The action of a failpoint, and the number of the pass (from 1) at which it is executed."""
 
     action: Action
     at_pass: int

@@ -1,6 +1,6 @@
-"""Types of dataclass fields that may hold a secret: the JSON of a spec never contains one.
+"""Types of dataclass fields that may hold a secret: a job spec's JSON contains a reference instead of the secret.
 
-More people may read a spec on its way to another machine than may read its secrets. jobs/remote/spec_json.py writes
+More people can read a spec that is sent to another machine than may read its secrets. jobs/remote/spec_json.py writes
 and reads the JSON.
 """
 
@@ -22,7 +22,7 @@ _SECRET_SETTING = re.compile(r"password|secret|jaas|credential|passphrase|privat
 
 @dataclass(frozen=True)
 class Secrets:
-    """The context for writing and reading a spec: references to secrets by name, and a function that looks one up."""
+    """The context for writing and reading a spec: references to secrets by name, and a function that reads a secret."""
 
     references: Mapping[str, str]
     look_up: Callable[[str], str]
@@ -54,22 +54,22 @@ def _without_secrets(settings: Mapping[str, str]) -> Mapping[str, str]:
 
 
 RoleKey = Annotated[str | None, PlainSerializer(lambda _: None)]
-"""Not written: the job takes credentials from its role or its environment."""
+"""Written as null: the job takes credentials from its role or its environment."""
 
 SourcePassword = Annotated[
     str, PlainSerializer(partial(_reference, SOURCE_PASSWORD)), PlainValidator(partial(_look_up, SOURCE_PASSWORD))
 ]
-"""Written as a reference to the secret, which may be empty."""
+"""Written as a reference to the secret; an empty password is written as {}."""
 
 RegistryAuthorization = Annotated[
     str,
     PlainSerializer(partial(_reference, REGISTRY_AUTHORIZATION)),
     PlainValidator(partial(_look_up, REGISTRY_AUTHORIZATION)),
 ]
-"""As SourcePassword."""
+"""Written like SourcePassword."""
 
 HashSalt = Annotated[str, PlainSerializer(partial(_reference, HASH_SALT)), PlainValidator(partial(_look_up, HASH_SALT))]
-"""As SourcePassword."""
+"""Written like SourcePassword."""
 
 OpenSettings = Annotated[Mapping[str, str], AfterValidator(_without_secrets)]
 """Settings that are written in plain text; a setting whose name suggests a secret is rejected."""

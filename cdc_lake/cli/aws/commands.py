@@ -17,7 +17,7 @@ PLUGIN_FOLDER = Path("build/plugins")
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the command group `aws` to the application."""
     smoke.register(aws)
     app.add_typer(aws, name="aws")
 

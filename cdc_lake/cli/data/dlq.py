@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cdc_lake.pipeline.naming import TableFlow
 
 _ROW = 16  # bytes in a line of the hex dump
-_SHOWN = 4096
+_SHOWN = 4096  # bytes or characters of a value that are printed without --raw
 _WIDE = 100_000  # width of a table in a pipe or file
 
 Pipeline = Annotated[str, typer.Argument(help="The pipeline's name.")]
@@ -148,16 +148,16 @@ def replay(
         ids = [each.id for each in chosen if each.topic == table.topic]
         if ids:
             owner = f"cdc-lake dlq replay {pipeline}"
-            unchanged = [each.lake_table for each in table.in_targets if not each.is_hudi]
+            parquet_tables = [each.lake_table for each in table.in_targets if not each.is_hudi]
             for each in table.hudi_targets:
-                closes = each == table.hudi_targets[-1] and not unchanged
+                closes = each == table.hudi_targets[-1] and not parquet_tables
                 spec = job.ReplaySpec(each.upsert_spec(where, owner=owner), ids, closes, registry)
                 report = spark().run(job.run, spec)
                 _print_report(each, report, as_json)
                 failed = failed or bool(report.failed)
-            if unchanged:
+            if parquet_tables:
                 typer.echo(
-                    f"The letters stay open: {', '.join(unchanged)} has format: parquet, without their changes. "
+                    f"The letters stay open: {', '.join(parquet_tables)} has format: parquet, without their changes. "
                     "Update the rows at the source, then drop the letters.",
                     err=True,
                 )
@@ -224,7 +224,7 @@ def _store(pipeline: str) -> ObjectStore:
 
 
 def _fields(letter: DeadLetter) -> dict[str, object]:
-    """Return a letter's fields, with bytes as text if they are UTF-8."""
+    """Return a letter's fields; key and headers are text if they are UTF-8, else hexadecimal digits."""
     return {
         "letter": letter.id,
         **letter.model_dump(mode="json", exclude={"key", "headers"}),
@@ -250,7 +250,7 @@ def _ended(letter: DeadLetter) -> str:
 
 
 def _value_lines(value: bytes | None) -> list[str]:
-    """Format a value: as text if it is printable, else as a hex dump; a long value is cut."""
+    """Return the lines of a value: as text if it is printable, else as a hex dump. A long value is cut to _SHOWN."""
     if not value:
         return ["(the record has no value)" if value is None else "(the value is empty)"]
     shown = value[:_SHOWN]

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from resources.athena import Athena, QueryResult
 
-# Words that begin only queries in Trino, for statements that sqlglot cannot parse.
+# In Trino, a statement that begins with one of these words is a query. Used if sqlglot cannot parse the statement.
 _QUERY_WORDS = frozenset({"SELECT", "WITH", "VALUES", "TABLE"})
-# Other first words of statements in Athena and Trino.
+# First words of the other statements of Athena and Trino, which may change something.
 _CHANGING_WORDS = """
     ALTER ANALYZE CALL COMMENT COMMIT CREATE DEALLOCATE DELETE DENY DROP EXECUTE GRANT INSERT LOAD MERGE MSCK OPTIMIZE
     PREPARE REFRESH RESET REVOKE ROLLBACK SET START TRUNCATE UNLOAD UPDATE USE VACUUM
@@ -121,7 +121,7 @@ def _athena(database: str | None) -> Athena:
 def no_statement(sql: str) -> str | None:
     """Return an error with its position if the text does not begin like an SQL statement, else None.
 
-    Athena reports errors further on, with line and column.
+    Only the first word is checked: Athena reports all other errors, with line and column.
     """
     sql = _CARRIAGE_RETURN.sub("\n", sql)
     text = _COMMENTS.sub("", sql)
@@ -154,9 +154,9 @@ def read_only_fault(sql: str) -> str | None:
 
 
 def _not_reading(sql: str) -> str | None:
-    """Return the name of the statement if it may change something, _SEVERAL for several ones; None if it is read-only.
+    """Return the statement's name if it may change something, _SEVERAL for several statements; None if it is read-only.
 
-    Text that cannot be parsed is read-only only if it begins like a query: Athena runs one statement, and reports
+    Text that cannot be parsed counts as read-only if it begins like a query and contains one statement: Athena reports
     its errors.
     """
     import sqlglot
@@ -175,7 +175,7 @@ def _not_reading(sql: str) -> str | None:
 
 
 def _changing_unparsed(text: str) -> str | None:
-    if re.search(r";\s*\S", text):  # also in a string or comment: without parsing they cannot be distinguished
+    if re.search(r";\s*\S", text):  # also true of `;` in a string or comment: the text cannot be parsed
         return _SEVERAL
     while text.startswith("("):
         text = _COMMENTS.sub("", text[1:])

@@ -28,7 +28,7 @@ _WIDE = 100_000  # width of a table in a pipe or file: lines are never folded
 
 
 def print_table(result: QueryResult) -> None:
-    """Print the rows as a table, and their number, bytes scanned and seconds on stderr."""
+    """Print the rows as a table; print their number, the bytes scanned and the seconds on stderr."""
     table = Table()
     for name, kind in result.columns:
         table.add_column(Text(printable(name)), justify="right" if kind in _NUMBERS else "left", overflow="fold")
@@ -44,9 +44,9 @@ def print_table(result: QueryResult) -> None:
 
 
 def csv_lines(result: QueryResult) -> list[str]:
-    """Return the header and a line for each row; NULL is an empty cell, an empty text is "" in quotes.
+    """Return the header and a line for each row. NULL is an empty cell; an empty string is written as "".
 
-    A text that a spreadsheet would run as a formula gets a leading apostrophe, as OWASP advises
+    A string that a spreadsheet would run as a formula gets a leading apostrophe, as OWASP advises
     (https://owasp.org/www-community/attacks/CSV_Injection), unless it is a number.
     """
     names = [name for name, _ in result.columns]
@@ -54,7 +54,9 @@ def csv_lines(result: QueryResult) -> list[str]:
 
 
 def json_text(result: QueryResult) -> str:
-    """Return a list of objects, one per line. Decimals are numbers with all their digits, dates ISO 8601 texts.
+    """Return the rows as a JSON array with one object per line.
+
+    Decimals are numbers with all their digits; dates and times are strings in ISO 8601.
 
     Control characters are escaped.
 
@@ -62,10 +64,10 @@ def json_text(result: QueryResult) -> str:
         ValueError: two columns have the same name.
     """
     names = [name for name, _ in result.columns]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
+    duplicates = sorted({name for name in names if names.count(name) > 1})
+    if duplicates:
         raise ValueError(
-            f"Cannot print JSON: more than one column is called {', '.join(twice)}. Rename columns with AS."
+            f"Cannot print JSON: more than one column is called {', '.join(duplicates)}. Rename columns with AS."
         )
     lines = (
         "{" + ", ".join(f"{_json(name)}: {_json(value)}" for name, value in zip(names, row, strict=True)) + "}"

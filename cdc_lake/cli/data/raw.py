@@ -13,7 +13,7 @@ from cdc_lake.cli.printable import for_output, json_text, printable
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
+    """Add the command group `raw` to the application."""
     raw = typer.Typer(help="The raw objects of a pipeline.", no_args_is_help=True)
     raw.command("ls")(ls)
     raw.command("cat")(cat)

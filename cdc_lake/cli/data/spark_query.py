@@ -1,4 +1,4 @@
-"""Run the SQL of `cdc-lake query` on Spark: earlier states of tables, and merge-on-read tables with their log files."""
+"""Run the SQL of `cdc-lake query` on Spark, to read earlier states of tables, or log files of merge-on-read tables."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from resources.athena import QueryResult
 
 MERGED = "_rt"
-"""The end of the names of merge-on-read tables with their log files."""
+"""The suffix of a merge-on-read table's name that includes its log files: Hudi's real-time table."""
 _SPARK_TYPES = {"string": "varchar", "int": "integer", "binary": "varbinary"}
 
 
 def needs_spark(sql: str) -> bool:
-    """Return whether a statement reads a table that the local engine of Athena's SQL, Trino, would read wrongly.
+    """Return whether a statement reads a real-time table in the local profile, whose engine, Trino, reads it wrongly.
 
-    False for a text that cannot be parsed: Trino reports its errors.
+    False for text that cannot be parsed: Trino reports its errors.
     """
     if profile() != "local" or MERGED not in sql.lower():
         return False
@@ -39,7 +39,7 @@ def needs_spark(sql: str) -> bool:
 
 
 def run(sql: str, database: str | None, as_of: str | None) -> QueryResult:
-    """Run a query in Athena's SQL on Spark, with each of its tables as of an instant or time.
+    """Run a query in Athena's SQL on Spark; its tables are read as of an instant or time, or in their newest state.
 
     Raises ContractError for a table that no pipeline has, for SQL that Spark rejects, and if the state cannot be read.
     """
@@ -55,10 +55,10 @@ def run(sql: str, database: str | None, as_of: str | None) -> QueryResult:
 def result(
     query: Callable[[], DataFrame], where: S3Location, tables: Sequence[TableFlow], as_of: str | None, started: float
 ) -> QueryResult:
-    """Run a query of the tables' state at `as_of`, which began at `started` (time.monotonic()); return its rows.
+    """Run a query of the tables' state at `as_of` and return its rows; `started` is its start by time.monotonic().
 
-    Raises ContractError if Spark rejects or fails the query, and if a clean may have deleted files of the state
-    meanwhile: rows could be missing then.
+    Raises ContractError if Spark rejects the query or fails, and if a clean may have deleted files of the state while
+    the query ran, because rows could be missing.
     """
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
@@ -79,7 +79,7 @@ def result(
 
 
 def _cause(error: PySparkException | Py4JJavaError) -> str:
-    """Return the first line of Spark's own message: that of py4j only names the Java method that was called."""
+    """Return the first line of Spark's own message; py4j's message only names the Java method that was called."""
     java = getattr(error, "java_exception", None)
     text = str(error) if java is None else str(java.getMessage() or java.toString())
     return text.strip().partition("\n")[0].rstrip(" .;")
@@ -93,7 +93,7 @@ def _require_kept(where: S3Location, tables: Sequence[TableFlow], as_of: str | N
 
 
 def _columns(found: DataFrame) -> tuple[tuple[str, str], ...]:
-    """Return the columns with Athena's names of their types, without parameters."""
+    """Return name and type of each column. Types have Athena's names, without arguments: `decimal`, `array`."""
     kinds = ((name, kind.partition("(")[0].partition("<")[0]) for name, kind in found.dtypes)
     return tuple((name, _SPARK_TYPES.get(kind, kind)) for name, kind in kinds)
 
@@ -101,7 +101,7 @@ def _columns(found: DataFrame) -> tuple[tuple[str, str], ...]:
 def _register(
     spark: SparkSession, where: S3Location, node: exp.Table, database: str | None, as_of: str | None
 ) -> TableFlow:
-    """Create a temporary view for a table of the statement, and put its name into the statement."""
+    """Create a temporary view of a table of the statement, and replace the table by the view in the statement."""
     from sqlglot import exp
 
     from cdc_lake import reading
@@ -135,7 +135,7 @@ def _parsed(sql: str) -> exp.Expr:
 
 
 def _tables(tree: exp.Expr) -> list[exp.Table]:
-    """Return the tables of a statement that are not names of its WITH clauses."""
+    """Return the tables of a statement, without the names that its WITH clauses define."""
     from sqlglot import exp
 
     own = {each.alias for each in tree.find_all(exp.CTE)}

@@ -1,4 +1,4 @@
-"""`cdc-lake table show` and `cdc-lake changes`: a lake table's history and files, and what changed in it."""
+"""`cdc-lake table show` prints a lake table's commits and files, `cdc-lake changes` its changed rows."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def show(
 
 
 def _facts(commit: Commit) -> dict[str, object]:
-    """Return a commit's facts; `what` is the last manifest that was applied."""
+    """Return the printed facts of a commit; `what` names the last manifest that it applied."""
     what = "by another program" if commit.checkpoint is None else f"manifest {commit.checkpoint.manifest}"
     numbers = ("rows_written", "inserts", "updates", "files_written", "bytes_written")
     return {"instant": commit.instant, "what": what, **{name: getattr(commit, name) for name in numbers}}

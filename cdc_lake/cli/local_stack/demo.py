@@ -54,7 +54,7 @@ def demo(
     started = time.monotonic()
     file = state_folder() / journal(pipeline)
     with exclusive(file):
-        # Created first: `--resume` after an interruption must not continue an earlier demo.
+        # Created before prepare(): after an interruption, `--resume` must not continue an earlier demo.
         steps = Journal(file, resume)
         seconds = prepare(console, registry=pipeline in avro_pipelines.names())
         name = "" if pipeline is DemoPipeline.NORTHWIND else f" {pipeline}"

@@ -1,7 +1,7 @@
 """Run a program in a separate process session, and end the session when this process gets a signal.
 
-Ctrl-C in a terminal reaches every process of the foreground group, but only `dagster dev` itself may get it: if a code
-server ends before the web server and the daemon, Dagster restarts it, waits for it and leaves it running.
+Ctrl-C in a terminal is sent to every process of the foreground group, but only `dagster dev` itself must get it: if a
+code server ends before the web server and the daemon, Dagster restarts it, waits for it and leaves it running.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 
 END_SECONDS = 150.0
-"""Dagster waits 60 s for its web server, then 60 s for its daemon, before it kills them."""
+"""Time for `dagster dev` to end: it waits 60 s for its web server, then 60 s for its daemon, before it kills them."""
 REST_SECONDS = 30.0
 """Time for the runs to record that they were interrupted."""
 _POLL_SECONDS = 0.2
@@ -56,13 +56,14 @@ def run(command: Sequence[str | Path], end_seconds: float = END_SECONDS, rest_se
 def _on_signals(stop_requested: threading.Event, kill_requested: threading.Event) -> Iterator[None]:
     """Set `stop_requested` on the first signal and `kill_requested` on the second, during the block."""
 
-    def note(_number: int, _frame: object) -> None:
+    def handle_signal(_number: int, _frame: object) -> None:
         (kill_requested if stop_requested.is_set() else stop_requested).set()
 
-    # A shell starts background programs with SIGINT ignored; a handler here resets it to the default in the program.
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup
-        before[signal.SIGHUP] = signal.signal(signal.SIGHUP, note)
+    # A shell starts background programs with SIGINT ignored, and a child process inherits that. A signal with a handler
+    # in this process has the default action in the child.
+    before = {number: signal.signal(number, handle_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup ignores SIGHUP: do not handle it
+        before[signal.SIGHUP] = signal.signal(signal.SIGHUP, handle_signal)
     try:
         yield
     finally:
@@ -71,7 +72,7 @@ def _on_signals(stop_requested: threading.Event, kill_requested: threading.Event
 
 
 def _wait(processes: Sequence[psutil.Process], seconds: float, kill_requested: threading.Event) -> list[psutil.Process]:
-    """Return the processes that still run after `seconds`, or when `kill_requested` is set."""
+    """Wait until the processes end, `seconds` pass or `kill_requested` is set; return those that still run."""
     left, waited = list(processes), 0.0
     while left and waited < seconds and not kill_requested.is_set():
         _, left = psutil.wait_procs(left, timeout=_POLL_SECONDS)

@@ -23,14 +23,14 @@ class _Worker:
     connect: KafkaConnect
     plugins: frozenset[str]
     placeholder_values: Mapping[str, str]
-    """The placeholders' values that are known: the connection to the stack's database, or nothing."""
+    """Known values of placeholders: the connection to the stack's database; empty for a worker outside of the stack."""
 
 
 connectors = typer.Typer(help="Connector configurations.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the command group `connectors` to the application."""
     app.add_typer(connectors, name="connectors")
 
 
@@ -121,7 +121,10 @@ def _local_worker() -> _Worker | None:
 
 
 def _validated(path: Path, worker: _Worker | None, settings: Settings) -> tuple[str, Sequence[str]]:
-    """Return how a file was validated, and its faults. Raises ConnectorConfigInvalid if it cannot be rendered."""
+    """Validate a file; return a phrase that says how, and the faults.
+
+    Raises ConnectorConfigInvalid if the file cannot be rendered.
+    """
     from resources.connect.config_template import placeholders, render
     from resources.connect.connector_validation import CLASS, validate_file
 

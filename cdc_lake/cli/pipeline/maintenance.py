@@ -1,4 +1,4 @@
-"""`cdc-lake purge`, `compact`, `cluster`, `clean` and `reconcile PIPELINE`: what the scheduled jobs do, now."""
+"""`cdc-lake purge`, `compact`, `cluster`, `clean` and `reconcile PIPELINE`: run a scheduled job's work immediately."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def reconcile(pipeline: Pipeline) -> None:
 
 
 def _run(pipeline: str, service: Service, nothing_to_do: str | None) -> None:
-    """Run a service for the tables that need it; print `nothing_to_do` if none does (None: every table needs it)."""
+    """Run a service for its tables of the pipeline; print `nothing_to_do` if there is no such table."""
     from cdc_lake.pipeline.bucket_location import location
     from cdc_lake.pipeline.loading import load
     from cdc_lake.pipeline.operations.polling import Systems
@@ -69,11 +69,11 @@ def _run(pipeline: str, service: Service, nothing_to_do: str | None) -> None:
     if not tables and nothing_to_do:
         typer.echo(nothing_to_do)
         return
-    bound = resolved()
+    resources = resolved()
     systems = Systems(
-        flow.source_postgres(bound["postgres"]),
-        bound["kafka"],
-        location(bound["store"]),
+        flow.source_postgres(resources["postgres"]),
+        resources["kafka"],
+        location(resources["store"]),
         spark().run,
         f"cdc-lake {service.name} {pipeline}",
     )

@@ -1,4 +1,4 @@
-"""`cdc-lake migrate PIPELINE`: set UTC in Hudi tables whose commits are named in local time."""
+"""`cdc-lake migrate PIPELINE`: switch Hudi tables whose instants are in local time to UTC."""
 
 from __future__ import annotations
 

@@ -33,17 +33,17 @@ def reset(
             "lake tables)? The source's tables are kept.",
             abort=True,
         )
-    bound = resolved()
-    store = location(bound["store"]).store()
+    resources = resolved()
+    store = location(resources["store"]).store()
     removed = start_over(
         flow,
-        flow.source_postgres(bound["postgres"]),
-        bound["kafka"],
-        bound["connect"],
-        bound["glue"],
+        flow.source_postgres(resources["postgres"]),
+        resources["kafka"],
+        resources["connect"],
+        resources["glue"],
         store,
-        bound["deployment"],
-        bound["dashboards"],
+        resources["deployment"],
+        resources["dashboards"],
     )
     count = 0
     for line in removed:

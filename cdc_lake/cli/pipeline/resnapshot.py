@@ -32,24 +32,24 @@ def resnapshot(
     from cdc_lake.profile import resolved, spark
 
     flow = load(pipeline)
-    bound = resolved()
-    where = location(bound["store"])
+    resources = resolved()
+    where = location(resources["store"])
     epochs = Epochs(where.store(), flow.name)
     current = epochs.current()
     found = None if current is None else epochs.broken(current.number)
     if not yes:
         again = f"Drop replication slot {flow.slot} and let the connector read all tables of pipeline {pipeline} again?"
         typer.confirm(f"Poll all rows of pipeline {pipeline} again?" if flow.polled else again, abort=True)
-    postgres = flow.source_postgres(bound["postgres"])
+    postgres = flow.source_postgres(resources["postgres"])
     systems = steps.Systems(
         postgres=postgres,
-        kafka=bound["kafka"],
-        connect=bound["connect"],
+        kafka=resources["kafka"],
+        connect=resources["connect"],
         location=where,
         run=spark().run,
-        config={} if flow.polled else connector_config(flow, postgres, bound["deployment"]),
-        snapshot_seconds=bound["deployment"].snapshot_seconds,
-        poll_seconds=bound["deployment"].poll_seconds,
+        config={} if flow.polled else connector_config(flow, postgres, resources["deployment"]),
+        snapshot_seconds=resources["deployment"].snapshot_seconds,
+        poll_seconds=resources["deployment"].poll_seconds,
     )
     resnapshots = repolling.repoll if flow.polled else steps.resnapshot
     for line in resnapshots(flow, systems, reason if found is None else "; ".join(found.faults)):

@@ -77,7 +77,7 @@ def verify(
 def _compared(
     pipeline: str, table: list[str] | None, apply: bool, timeout: float, limit: int
 ) -> dict[str, VerifyReport]:
-    """Verify the tables; return the report of each."""
+    """Verify the tables; return the reports by lake table. Raises ContractError for an unknown table."""
     from rich.console import Console
 
     from cdc_lake.contract.errors import ContractError
@@ -92,9 +92,13 @@ def _compared(
         raise ContractError(
             f"Cannot verify {', '.join(unknown)}: pipeline {pipeline} has only the tables {', '.join(by_name)}."
         )
-    bound = resolved()
+    resources = resolved()
     systems = Systems(
-        flow.source_postgres(bound["postgres"]), bound["kafka"], bound["connect"], bound["store"], spark()
+        flow.source_postgres(resources["postgres"]),
+        resources["kafka"],
+        resources["connect"],
+        resources["store"],
+        spark(),
     )
     progress = Console(stderr=True)
     with progress.status("starting") as status:

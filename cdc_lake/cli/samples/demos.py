@@ -1,4 +1,4 @@
-"""Run the demo of a sample pipeline from an empty database to the dashboard, for `demo` and `aws smoke`."""
+"""Run a sample pipeline from an empty database to the dashboard; used by `demo` and `aws smoke`."""
 
 from __future__ import annotations
 
@@ -35,12 +35,15 @@ def journal(pipeline: str) -> str:
 
 
 def journals(pipeline: str) -> Sequence[str]:
-    """Return the journal files of a pipeline's demos; none for a pipeline without a demo."""
+    """Return the journal files of a pipeline's demos; empty for a pipeline without a demo."""
     return _JOURNALS.get(pipeline, ())
 
 
 def succeeded(summary: Mapping[str, Any]) -> bool:
-    """Return whether no check failed, each story is ok, and each table has equal counts and equals the source."""
+    """Return whether a demo succeeded.
+
+    No check failed, each story is ok, each table has equal counts in all stages, and verified tables equal the source.
+    """
     equal = all(len(set(table["stages"].values())) == 1 for table in summary["tables"].values())
     stories = all(story["ok"] for story in summary["stories"].values())
     verified = all(found["clean"] for found in summary.get("verify", {}).values())
@@ -54,7 +57,7 @@ def run(
     journal: Any,  # noqa: ANN401 - imported late
     resume_commands: Sequence[str],
 ) -> dict[str, Any]:
-    """Run the steps with the profile's resources; print `resume_commands` if one fails."""
+    """Run the steps with the profile's resources and return the summary; print `resume_commands` if a step fails."""
     from cdc_lake.demo.demos import DEMOS
     from cdc_lake.demo.graph import Graph
     from cdc_lake.demo.steps import Demo
@@ -79,7 +82,7 @@ def run(
 
 
 class Lines:
-    """Prints one line for each step."""
+    """Print one line for each step."""
 
     def __init__(self, console: Any) -> None:  # noqa: ANN401 - rich is imported late
         self._console = console
@@ -87,7 +90,7 @@ class Lines:
     def step(self, name: str, what: str) -> None:
         self._console.print(f"  {name:<16} {what} …", end="", highlight=False)
 
-    def done(self, name: str, what: str) -> None:  # noqa: ARG002 - the line has the name already
+    def done(self, name: str, what: str) -> None:  # noqa: ARG002 - step() has printed the name
         self._console.print(f" {what}", highlight=False)
 
 
@@ -148,7 +151,7 @@ def _rows(count: int, records: int | None) -> str:
 
 
 def _sentence(name: str, story: Mapping[str, Any]) -> str:
-    """Return what a story has seen: its first value is the id of a row, and mappings are left out."""
+    """Format a story as one line: the id of its row (the first value), then its other values except mappings."""
     (key, row_id), *facts = ((key, value) for key, value in story.items() if key != "ok")
     text = ", ".join(f"{key.replace('_', ' ')} {_text(value)}" for key, value in facts if not isinstance(value, dict))
     return f"{key.removesuffix('_id')} {row_id} {name}: {text}"

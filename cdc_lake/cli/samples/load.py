@@ -23,7 +23,7 @@ from cdc_lake.samples.sample_tables import Progress as Show
 
 
 class Sample(StrEnum):
-    """The samples by name."""
+    """The samples that `cdc-lake load` can load."""
 
     NORTHWIND = "northwind"
     MOMA = "moma"
@@ -93,7 +93,7 @@ def load_command(
 
 
 def _files(given: list[str]) -> dict[str, Path]:
-    """Return the files by table. Raises typer.BadParameter."""
+    """Return the files by table. Raises typer.BadParameter for a text that is not TABLE=FILE, or a repeated table."""
     files = {}
     for each in given:
         table, separator, file = each.partition("=")
@@ -111,7 +111,7 @@ def _from_options(host: str, port: int, dbname: str, user: str) -> ConnectionPar
 
 
 def _from_profile() -> tuple[ConnectionParameters, str]:
-    """Return the connection to the profile's source database, and a hint for errors."""
+    """Return the connection to the profile's source database, and a sentence to append to errors."""
     from cdc_lake.profile import resolved
 
     postgres = resolved()["postgres"]

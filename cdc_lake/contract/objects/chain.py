@@ -1,4 +1,4 @@
-"""The manifest chain of one topic: landing's only state."""
+"""The manifest chain of one topic: the state from which landing resumes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from cdc_lake.contract.source.epochs import Epochs, Start
 class Chain:
     """The manifests 1, 2, … of one topic of one pipeline.
 
-    `bound_to` is the id of the chain if the caller has read it; without it, the first use reads the current id.
+    `bound_to` is the id of a chain that the caller has read before. If it is None, the first use reads the id of the
+    current chain, and keeps it.
     """
 
     store: ObjectStore
@@ -87,8 +88,8 @@ class Chain:
     def since(self, number: int, attempt: str | None = None) -> Iterator[Manifest]:
         """Yield the manifests after `number`, in order, each checked against its predecessor.
 
-        Raises ManifestGapError if manifest `number` belongs to another attempt: a manifest that was landed again can
-        cover other offsets than the one that the caller has applied.
+        `attempt` is the attempt of manifest `number` that the caller has applied. Raises ManifestGapError if the stored
+        manifest belongs to another attempt, because it can cover other offsets, and what check_follows() raises.
         """
         before = self.read(number) if number else None
         if before is not None and attempt is not None and before.attempt != attempt:
@@ -125,7 +126,7 @@ class Chain:
             )
 
     def records(self, head: Manifest) -> int:
-        """Return the number of records up to `head`. Counts from the stored mark, and moves the mark to `head`."""
+        """Return the number of records up to `head`. Count from the stored mark, then move the mark to `head`."""
         mark = self.mark("counted")
         if mark is not None and (mark.manifest, mark.attempt) == (head.number, head.attempt):
             return mark.records
@@ -136,7 +137,7 @@ class Chain:
         return mark.records + sum(new)
 
     def mark(self, kind: chain_marks.Kind) -> Mark | None:
-        """Return how far the chain was counted or verified; None if that is unknown."""
+        """Return the manifest up to which the chain was counted or verified; None if there is no mark."""
         return chain_marks.load(self.store, kind, self.pipeline, self.topic, self.id)
 
     def set_mark(self, kind: chain_marks.Kind, manifest: Manifest, records: int) -> None:
@@ -149,7 +150,7 @@ class Chain:
         return object_names.manifest_key(self.pipeline, self.topic, number, self.id)
 
     def _start(self, manifest: Manifest) -> Start | None:
-        """Return where the epoch that the manifest opens begins in this topic; None if it opens no epoch."""
+        """Return this topic's first offsets in the epoch that the manifest opens; None if it opens no epoch."""
         if manifest.opens is None:
             return None
         return Epochs(self.store, self.pipeline).read(manifest.epoch).starts.get(self.topic)
@@ -158,11 +159,14 @@ class Chain:
         return self.store.exists(self.key(number))
 
     def _after(self, number: int) -> Iterator[tuple[str, int]]:
-        """Yield key and number of each manifest after `number`, in order, and then those of later chains."""
+        """Yield key and number of each manifest after `number`, in order.
+
+        For the first chain, the manifests of later chains follow: their prefixes begin with the first chain's.
+        """
         prefix = object_names.manifest_prefix(self.pipeline, self.topic, self.id)
         for item in self.store.scan(prefix, after=self.key(number) if number else prefix):
             found = object_names.manifest_number(item.key)
-            if found is not None:  # the local S3 server lists the temporary file of a put for a moment
+            if found is not None:  # the local S3 server lists the temporary file of a put in progress
                 yield item.key, found
 
     def _require_none_after(self, number: int) -> None:
@@ -185,9 +189,9 @@ class Chain:
 
 
 def check_follows(before: Manifest | None, manifest: Manifest, opening: Start | None = None) -> None:
-    """Check that a manifest starts exactly where the previous one ended, in each partition.
+    """Check that a manifest starts at the offsets at which the previous one (`before`) ended, in each partition.
 
-    A manifest that opens an epoch must start where the epoch does (`opening`).
+    A manifest that opens an epoch must start at the epoch's first offsets instead (`opening`).
 
     Raises ManifestGapError for a missing number, a gap or an overlap, TopicRecreatedError for another topic id.
     """

@@ -1,8 +1,8 @@
 """The id of a pipeline's current manifest chain; each reset begins a new chain with a new id.
 
-The id is part of the keys of manifests and raw objects. A landing run reads it first and keeps it: a run that is paused
-during a reset writes below the id of the old chain, which no reader reads. The first chain of a pipeline has no id,
-because earlier releases wrote keys without an id.
+The id is part of the keys of manifests and raw objects. A landing run reads it once, at its start: if a reset begins a
+new chain meanwhile, the run writes below the id of the old chain, which no reader reads. The first chain of a pipeline
+has no id, because earlier releases wrote keys without an id.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def current(store: ObjectStore, pipeline: str) -> str:
 def renew(store: ObjectStore, pipeline: str) -> str:
     """Begin a new chain and return its id. The caller must hold the pipeline's landing leases.
 
-    Raises RaceLostError if another reset begins one at the same moment.
+    Raises RaceLostError if another reset begins a chain at the same moment.
     """
     key, chain = object_names.chain_key(pipeline), secrets.token_hex(8)
     body = _Current(chain=chain, began_at=datetime.now(UTC)).model_dump_json(indent=1).encode()

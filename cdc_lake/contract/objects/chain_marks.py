@@ -1,7 +1,7 @@
 """Stored positions in a manifest chain, so that a run reads only new manifests.
 
-The chain is authoritative, and a mark is a cache: if it is missing, unreadable or from another chain, the run takes
-longer.
+The chain is authoritative, and a mark is a cache: if it is missing, unreadable or from another chain, the run starts at
+the beginning of the chain.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Kind = Literal["counted", "verified"]
 
 
 class Mark(BaseModel):
-    """A manifest of a chain: its number and attempt; `records` counts the chain's records up to and including it."""
+    """A position in a chain: the number and attempt of a manifest, and the number of records up to and including it."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -1,4 +1,4 @@
-"""Put an object that must not exist yet, and handle the store's refusals."""
+"""Put an object that must not exist yet, with retries while S3 reports a conflict without an object."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _MAX_PUTS = 6
 
 
 class _NoObjectError(Exception):
-    """S3 answered 409 and has no object: another conditional put of this key is in progress, or was aborted."""
+    """S3 rejected the put, but has no object: another conditional put of this key is in progress, or was aborted."""
 
 
 def put_or_get(store: ObjectStore, key: str, body: bytes, metadata: Mapping[str, str] | None = None) -> StoredObject:
     """Put an object that must not exist yet. Return it, or the object that already exists.
 
-    The existing object can be the caller's own: boto3 retries a put whose response was lost, and finds the first one.
-    Raises ObjectConflictError if the store keeps rejecting the put, and has no such object.
+    The existing object can be the caller's own: boto3 retries a put whose response was lost, although it succeeded.
+    Raises ObjectConflictError if the store rejects the put six times, but has no such object.
     """
     retrying = Retrying(
         retry=retry_if_exception_type(_NoObjectError),

@@ -1,8 +1,8 @@
-"""Dead letters: unreadable records, stored whole with their origin and the reason.
+"""Dead letters: records that cannot be landed or read, stored with their position and the reason.
 
-A letter is two objects: the record's unchanged value, which is put first, and a small JSON object with the rest, so
-that listing letters reads no values. A letter is open until it is replayed or dropped; then both objects move to the
-prefix of closed letters, which keeps the history.
+A letter consists of two objects: the record's unchanged value, which is put first, and a small JSON object with all
+other fields, so that letters can be listed without reading values. A letter is open until it is replayed or dropped;
+then both objects are moved to the prefix of closed letters, where they are kept.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _VALUE = ".value"
 
 
 Outcome = Literal["replayed", "overtaken", "dropped"]
-"""How a letter ends: applied to the lake, superseded by a newer snapshot of the source, or dropped by a user."""
+"""Why a letter was closed: it was applied to the lake, superseded by a newer snapshot, or dropped by a user."""
 
 
 class Closing(BaseModel):
-    """How and when a letter was closed; `instant` is the commit that applied it."""
+    """How and when a letter was closed; `instant` is the Hudi commit that applied it, or None."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -40,10 +40,11 @@ class Closing(BaseModel):
 
 
 class DeadLetter(BaseModel):
-    """One record: its position, the reason why it is unreadable, and a description of its value.
+    """One record: its position, the reason why it cannot be landed or read, and a description of its value.
 
-    `object` is the raw object, None for a record that was never landed. `size` (bytes) and `sha256` describe the value;
-    both are None for a record without one. Landing stores Kafka's key and headers; raw objects have neither.
+    `object` is the key of its raw object, None for a record that was never landed. `size` (bytes) and `sha256` describe
+    the value; both are None for a record without a value. `key` and `headers` are Kafka's. Only landing stores them,
+    because raw objects do not contain them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64")
@@ -60,7 +61,7 @@ class DeadLetter(BaseModel):
     key: bytes | None = None
     headers: tuple[tuple[str, bytes | None], ...] = ()
     tries: int = 1
-    """How many times reading failed: when it was found, and at each replay since."""
+    """The number of failed attempts to read the record: the first one, and each failed replay."""
     tried_at: datetime | None = None
     replacement: str | None = Field(default=None, validation_alias=AliasChoices("replacement", "mended"))
     """The SHA-256 of the value that a user replaced the original with; letters of earlier versions call it `mended`."""
@@ -79,7 +80,7 @@ class DeadLetter(BaseModel):
         key: bytes | None = None,
         headers: Sequence[tuple[str, bytes | None]] = (),
     ) -> DeadLetter:
-        """Return a dead letter of a record's raw bytes, found now."""
+        """Return a dead letter for a record's raw bytes; `found_at` is the current time."""
         return cls(
             topic=topic,
             partition=partition,
@@ -100,23 +101,26 @@ class DeadLetter(BaseModel):
         return f"{self.topic}+{self.partition}+{self.offset}{f'@{self.epoch}' if self.epoch else ''}"
 
     def name(self) -> str:
-        """Return the common name of its objects below either prefix. Raises ContractError for an unsafe topic name."""
+        """Return the part of the key that its objects share, without prefix and suffix.
+
+        Raises ContractError for an unsafe topic name.
+        """
         topic = object_names.require_safe(self.topic, "topic")
         epoch = f"epoch={self.epoch}/" if self.epoch else ""
         return f"{topic}/{epoch}{topic}+{self.partition}+{self.offset:020d}"
 
 
 def put_value(store: ObjectStore, pipeline: str, letter: DeadLetter, value: bytes | None) -> None:
-    """Store a letter's value: the first of two steps. A value alone is not yet a letter."""
+    """Store a letter's value. put() must follow: a value without the JSON object is not listed as a letter."""
     if value is not None:
         _put_once(store, f"{object_names.dead_letter_prefix(pipeline)}{letter.name()}{_VALUE}", value)
 
 
 def put(store: ObjectStore, pipeline: str, letters: Sequence[DeadLetter]) -> None:
-    """Store letters whose values are stored.
+    """Store letters, after put_value() has stored their values.
 
-    Putting the same record again changes nothing: a batch that is applied twice creates one letter. Raises
-    ObjectConflictError if the key has a letter of another record.
+    A letter that exists is not changed, so that a batch that is applied twice creates one letter. Raises
+    ObjectConflictError if the existing letter is of another record.
     """
     for letter in letters:
         key = _key(pipeline, letter)
@@ -140,7 +144,7 @@ def letters(store: ObjectStore, pipeline: str, closed: bool = False) -> Iterator
     prefix = object_names.closed_letter_prefix(pipeline) if closed else object_names.dead_letter_prefix(pipeline)
     for item in store.scan(prefix):
         stored = store.get(item.key) if item.key.endswith(_LETTER) else None
-        if stored is not None:  # closed between the listing and now
+        if stored is not None:  # None: a value, or a letter that was closed after the listing
             yield DeadLetter.model_validate_json(stored.body)
 
 
@@ -160,7 +164,9 @@ def find(store: ObjectStore, pipeline: str, letter_id: str) -> DeadLetter:
 
 
 def value_of(store: ObjectStore, pipeline: str, letter: DeadLetter, original: bool = False) -> bytes | None:
-    """Return a letter's value, or its replacement; None for a record without a value.
+    """Return a letter's replacement value if there is one, else its original value; None for a record without a value.
+
+    With `original`, return the original value.
 
     Raises ObjectDamagedError if the value is missing, or differs from the letter's SHA-256.
     """
@@ -186,7 +192,10 @@ def record_failed_replay(store: ObjectStore, pipeline: str, letter: DeadLetter, 
 
 
 def replace_value(store: ObjectStore, pipeline: str, letter: DeadLetter, value: bytes) -> DeadLetter:
-    """Replace a letter's value, keep the original too, and return the changed letter."""
+    """Store a replacement for a letter's value, keep the original, and return the changed letter.
+
+    Raises ContractError if another process changed or closed the letter.
+    """
     digest = _sha256(value)
     _put_once(store, f"{object_names.dead_letter_prefix(pipeline)}{letter.name()}{_suffix(letter, digest)}", value)
     changed = letter.model_copy(update={"replacement": None if digest == letter.sha256 else digest})
@@ -200,7 +209,7 @@ def replace_value(store: ObjectStore, pipeline: str, letter: DeadLetter, value: 
 
 
 def close(store: ObjectStore, pipeline: str, letter: DeadLetter, how: Outcome, instant: str | None) -> None:
-    """Move a letter to the closed ones. A call that is interrupted leaves it open: close it again."""
+    """Move a letter to the prefix of closed letters. An interrupted call can leave the letter open: call this again."""
     opened, closed = object_names.dead_letter_prefix(pipeline), object_names.closed_letter_prefix(pipeline)
     name = letter.name()
     suffixes = [_suffix(letter, digest) for digest in dict.fromkeys((letter.sha256, letter.replacement)) if digest]
@@ -210,13 +219,13 @@ def close(store: ObjectStore, pipeline: str, letter: DeadLetter, how: Outcome, i
             _put_once(store, f"{closed}{name}{suffix}", stored.body)
     ended = letter.model_copy(update={"closed": Closing(how=how, at=datetime.now(UTC), instant=instant)})
     put_or_get(store, f"{closed}{name}{_LETTER}", _body(ended))
-    # The letter before its values, so that every listed letter has its values.
+    # Delete the letter before its values, so that every listed letter has its values.
     store.delete([f"{opened}{name}{_LETTER}"])
     store.delete([f"{opened}{name}{suffix}" for suffix in suffixes])
 
 
 def _replace(store: ObjectStore, pipeline: str, before: DeadLetter, after: DeadLetter) -> bool:
-    """Replace a letter if it is unchanged since it was read. Return whether it was replaced."""
+    """Replace a letter unless it was changed or closed since it was read. Return whether it was replaced."""
     key = _key(pipeline, before)
     stored = store.get(key)
     if stored is None or stored.body != _body(before):

@@ -1,4 +1,4 @@
-"""The manifest: what one landing batch committed."""
+"""The manifest of a landing batch: the offsets and raw objects that the batch committed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Frozen(BaseModel):
 class LastRecord(_Frozen):
     """A partition's newest committed record at the time of a batch: its offset, and the fingerprint() of its value.
 
-    A later batch that finds another record at this offset detects that the topic lost its newest records.
+    If a later batch reads another record at this offset, the topic has lost its newest records.
     """
 
     offset: int
@@ -48,10 +48,10 @@ class Span(_Frozen):
 
 
 class SinkPart(_Frozen):
-    """The lines of a sink connector's object that a manifest covers, those after `skip` lines, and their format.
+    """The part of a sink connector's object that a manifest covers: the lines after the first `skip` lines.
 
-    Other lines belong to another manifest, or repeat records of other objects after a restart. `lines` is the number of
-    lines at adoption.
+    The other lines belong to another manifest, or repeat records of other objects after a restart of the connector.
+    `framing` and `gzip` are the object's format. `lines` is the number of lines of the object at adoption.
     """
 
     framing: Framing
@@ -61,12 +61,12 @@ class SinkPart(_Frozen):
 
 
 class LandedObject(_Frozen):
-    """One raw object: its exact content.
+    """One raw object: its key, offsets, size and hash.
 
-    `runs` are pairs of first offset and record count: transaction markers take offsets too, so the offsets of an
-    object's records may have gaps. An object that a sink connector wrote has `sink`: `sha256` then covers only the
-    values of this part, one on each line, since the connector may rewrite the object with more lines; `bytes` and
-    `etag` are those of the whole object at adoption.
+    `runs` are pairs of first offset and record count: transaction markers have offsets too, so the offsets of an
+    object's records can have gaps. `sink` is set for an object that a sink connector wrote. The connector may rewrite
+    such an object with more lines, so `sha256` covers only the values of the part in `sink`, one on each line; `bytes`
+    and `etag` are those of the whole object at adoption.
     """
 
     key: str
@@ -82,7 +82,7 @@ class LandedObject(_Frozen):
 
     @model_serializer(mode="wrap")
     def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Write the objects that landing wrote as manifest version 1 does: without `sink`."""
+        """Omit `sink` from an object that landing wrote, as manifest version 1 did."""
         fields: dict[str, Any] = handler(self)
         if self.sink is None:
             fields.pop("sink", None)
@@ -122,8 +122,8 @@ class Manifest(_Frozen):
     topic_id: str
     epoch: int = 0
     opens: str | None = None
-    """Why an epoch begins here. Such a manifest has no records, and starts at the offsets of the epoch's object; any
-    other manifest starts where its predecessor ended.
+    """The reason why this manifest opens a new epoch; None for other manifests. A manifest that opens an epoch has no
+    records, and starts at the epoch's first offsets; any other manifest starts where its predecessor ended.
     """
     spans: tuple[Span, ...]
     objects: tuple[LandedObject, ...]
@@ -146,9 +146,9 @@ class Manifest(_Frozen):
                 raise ValueError(f"{item.key} is outside the manifest's offsets")
             if item.sink is not None and self.version == 1:
                 raise ValueError(f"{item.key} was written by a sink connector, which version 1 does not support")
-        # By runs: the offsets of two objects of a sink that partitions by fields can alternate.
-        every = sorted((item.partition, *run, item.key) for item in self.objects for run in item.runs)
-        for (partition, first, count, _), (following, next_first, _, key) in pairwise(every):
+        # Compare runs, not objects: the offsets of two objects of a sink that partitions by fields can alternate.
+        runs = sorted((item.partition, *run, item.key) for item in self.objects for run in item.runs)
+        for (partition, first, count, _), (following, next_first, _, key) in pairwise(runs):
             if partition == following and next_first < first + count:
                 raise ValueError(f"{key} overlaps the object before it")
         if self.opens is not None and any(span.first != span.next for span in self.spans):
@@ -170,11 +170,11 @@ class Manifest(_Frozen):
         return {span.partition: span.next for span in self.spans}
 
     def last_records(self) -> Mapping[int, LastRecord]:
-        """Return the newest committed record before the next batch, by partition, if it is known."""
+        """Return the newest committed record before the next batch, for each partition where it is known."""
         return {span.partition: span.last for span in self.spans if span.last is not None}
 
     def encode(self) -> bytes:
-        """Return the manifest as it is stored."""
+        """Return the manifest as JSON, as it is stored."""
         return self.model_dump_json(indent=1).encode()
 
     @classmethod

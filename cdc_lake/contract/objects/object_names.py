@@ -1,4 +1,8 @@
-"""The keys of all objects in the bucket. No other module builds keys."""
+"""The keys and prefixes of objects in the bucket.
+
+Other modules only append names to a prefix. The keys of sink connectors' objects are in
+cdc_lake/contract/sinks/sink_names.py.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +28,8 @@ _SAFE = re.compile(r"[A-Za-z0-9._-]+")
 class ObjectName:
     """A raw object's name: one partition, and the offsets of the first and last record.
 
-    From epoch 1 on the epoch is part of the name, since a re-created topic has the same offsets again. So is the chain,
-    except for the pipeline's first one (contract/objects/chain_id.py).
+    From epoch 1 on, the key contains the epoch, because a re-created topic has the same offsets again. It also contains
+    the chain's id, except for the pipeline's first chain (contract/objects/chain_id.py).
     """
 
     pipeline: str
@@ -66,7 +70,7 @@ class ObjectName:
 
 
 def require_safe(part: str, what: str) -> str:
-    """Return a part of a key unchanged. Raises ContractError if the key could leave its prefix."""
+    """Return a part of a key unchanged. Raises ContractError for a part that could make the key leave its prefix."""
     if not _SAFE.fullmatch(part) or part in {".", ".."}:
         raise ContractError(
             f"Cannot use {what} {part!r} in an object's key: only letters, digits, '.', '_' and '-' are allowed. "
@@ -76,7 +80,7 @@ def require_safe(part: str, what: str) -> str:
 
 
 def pipeline_prefix(pipeline: str) -> str:
-    """Return the prefix of everything that landing stores for a pipeline."""
+    """Return the prefix of a pipeline's raw objects, manifests, schema versions, epochs and stage states."""
     return f"raw/{require_safe(pipeline, 'pipeline')}/"
 
 
@@ -97,7 +101,10 @@ def partition_prefix(pipeline: str, topic: str, partition: int, epoch: int = 0, 
 
 
 def objects_from(pipeline: str, topic: str, partition: int, first: int, epoch: int = 0, chain: str = "") -> str:
-    """Return a text that sorts before the keys of a partition's objects from offset `first` on, and after others."""
+    """Return the start of a listing of a partition's objects from offset `first` on.
+
+    The text sorts before the keys of these objects, and after the keys of the partition's earlier objects.
+    """
     return f"{partition_prefix(pipeline, topic, partition, epoch, chain)}{topic}+{partition}+{first:0{_DIGITS}d}"
 
 
@@ -120,7 +127,7 @@ def manifest_number(key: str) -> int | None:
 
 
 def chain_key(pipeline: str) -> str:
-    """Return the key of the current chain's id; outside of the pipeline's prefix, so that a reset keeps it."""
+    """Return the key of the current chain's id. It is not below the pipeline's prefix, so that a reset keeps it."""
     return f"chains/{require_safe(pipeline, 'pipeline')}.json"
 
 
@@ -190,7 +197,7 @@ def pipeline_of(table_prefix: str) -> str:
 
 
 def lease_key(pipeline: str, table: str) -> str:
-    """Return the key of a table's writer lease; outside of the lake's prefix, so that a reset keeps it."""
+    """Return the key of a table's writer lease. It is not below the lake's prefix, so that a reset keeps it."""
     return f"leases/{require_safe(pipeline, 'pipeline')}/{require_safe(table, 'table')}.json"
 
 

@@ -1,7 +1,7 @@
-"""Raw objects as Parquet: typed rows, each with its position, and the record that it was decoded from.
+"""Read and write raw objects as Parquet: typed rows, each with its position and the record that it was decoded from.
 
-jobs/landing/typed_rows.py decodes the rows; this module has the columns that are not the source's, and reads and writes
-files. Readers of the lake query the typed columns; the upsert reads the records, like those of any raw object.
+jobs/landing/typed_rows.py decodes the rows. This module defines the columns that are added to the source's, and reads
+and writes files. Readers of the lake query the typed columns; the upsert reads the records, as from any raw object.
 """
 
 from __future__ import annotations
@@ -32,14 +32,16 @@ OWN_COLUMNS = {
     OFFSET: "bigint",
     RECORD: "string",
 }
-"""The columns after those of the source and Debezium, with their Hive types: the names of the columns whose value
-PostgreSQL left out because it did not change (NULL without any), the version of the captured schema, the record's
-position, and the record as JSON.
+"""The columns that follow those of the source and Debezium, with their Hive types.
+
+`__unchanged` contains the names of the columns whose value PostgreSQL omitted because it did not change, NULL if there
+are none; `__schema_version` the version of the captured schema; `__epoch`, `__partition` and `__offset` the record's
+position; `__record` the record as JSON.
 """
 
 
 def join(rows: Sequence[pa.RecordBatch], compression: Compression) -> bytes:
-    """Return the body of an object of these rows; equal for equal rows and one version of PyArrow."""
+    """Return the body of an object with these rows. Equal rows give equal bytes with the same version of PyArrow."""
     body = BytesIO()
     pq.write_table(pa.Table.from_batches(rows).combine_chunks(), body, compression=compression)
     return body.getvalue()

@@ -1,5 +1,6 @@
-"""Raw objects: as JSON lines, each of which is one record's value, as Avro (avro_container.py), or as Parquet
-(parquet_file.py).
+"""Read raw objects, and check them against their manifest.
+
+Raw objects are JSON lines with one record's value in each line, Avro (avro_container.py) or Parquet (parquet_file.py).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _ADVICE = f"Nothing was applied. Restore the object from a backup, or {_REBUILD}
 
 
 def rejection_reason(value: bytes | None, largest: int) -> str | None:
-    """Return why a record's value cannot be stored in an object, `largest` being the limit in bytes; None if it can."""
+    """Return why a record's value cannot be stored in an object, None if it can; `largest` is the limit in bytes."""
     if value is None:
         return "the record has no value"
     if not value:
@@ -30,12 +31,12 @@ def rejection_reason(value: bytes | None, largest: int) -> str | None:
 
 
 def join_lines(values: list[bytes]) -> bytes:
-    """Return the body of an object of these records."""
+    """Return the body of an object with these values as JSON lines."""
     return b"\n".join(values) + b"\n"
 
 
 def records(store: ObjectStore, item: LandedObject) -> Iterator[tuple[int, bytes]]:
-    """Return the records of an object of a manifest, as (offset, JSON).
+    """Return the records of an object that a manifest lists, as (offset, JSON).
 
     Raises ObjectDamagedError if the object is missing, or differs from its manifest in any byte.
     """
@@ -56,9 +57,10 @@ def records(store: ObjectStore, item: LandedObject) -> Iterator[tuple[int, bytes
 
 
 def body(store: ObjectStore, item: LandedObject) -> bytes:
-    """Return the body of an object of a manifest. Raises ObjectDamagedError as records() does.
+    """Return the body of an object that a manifest lists.
 
-    The body of a sink connector's object is not compared: the connector may have rewritten it.
+    Raises ObjectDamagedError if the object is missing, or its size or SHA-256 differs from its manifest. The body of a
+    sink connector's object is not compared, because the connector may have rewritten it.
     """
     stored = store.get(item.key)
     if stored is None:
@@ -80,7 +82,10 @@ def body(store: ObjectStore, item: LandedObject) -> bytes:
 
 
 def _sink_values(body: bytes, item: LandedObject, part: SinkPart) -> list[bytes]:
-    """Return a manifest's part of a sink connector's object, which the connector may have rewritten since."""
+    """Return the values of the part of a sink connector's object that a manifest covers.
+
+    Raises ObjectDamagedError if their number or SHA-256 differs: the connector may have rewritten the object.
+    """
     found = sink_lines.lines(body, item.key, part.framing, part.gzip)[part.skip : part.skip + item.records]
     values = [value for _, value in found]
     if len(values) != item.records or hashlib.sha256(join_lines(values)).hexdigest() != item.sha256:

@@ -1,11 +1,11 @@
-"""Timeouts and retries of requests to S3 by boto3. Those of Spark are in jobs/spark.properties (fs.s3a.*)."""
+"""Timeouts and retries of boto3's requests to S3. Those of Spark are in jobs/spark.properties (fs.s3a.*)."""
 
 from botocore.config import Config
 from botocore.exceptions import IncompleteReadError, ResponseStreamingError
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-# boto3 retries a request without a response, but not a response that ends in the middle of an object. Timeouts are not
-# retried here: boto3 has already retried them.
+# boto3 retries a request that gets no response, but not a response that ends in the middle of an object. Timeouts are
+# not retried here, because boto3 has retried them already.
 RETRY_TRUNCATED = Retrying(
     retry=retry_if_exception_type((IncompleteReadError, ResponseStreamingError)),
     stop=stop_after_attempt(4),

@@ -1,6 +1,7 @@
-"""Small JSON objects in which a stage stores its state, so that its next run detects that nothing is new.
+"""Read and write small JSON objects in which a stage stores its state; the next run skips work that is already done.
 
-Dagster's own records belong to one Dagster home; a run from another home, or from a shell, does not have them.
+The state is not read from Dagster's event log, because a run from another Dagster home, or from a shell, has no such
+log.
 """
 
 from __future__ import annotations

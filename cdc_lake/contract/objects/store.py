@@ -1,4 +1,4 @@
-"""The object store: whole objects, conditional puts, ordered listings."""
+"""The object store: read whole objects, put them conditionally, and list them in key order."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class S3Location:
     secret_key: RoleKey = field(default=None, repr=False)
 
     def store(self) -> S3Store:
-        """Return a store with a new client: a location can be pickled for executors, a client cannot."""
+        """Return a store with a new client. A location can be pickled for executors, a client cannot."""
         with _NEW_CLIENT:
             client = boto3.client(
                 "s3",
@@ -204,7 +204,8 @@ class S3Store:
     def _contract_error(self, error: ClientError | BotoCoreError, what: str) -> ContractError:
         endpoint = self.client.meta.endpoint_url
         local = urlsplit(endpoint).hostname in _LOOPBACK
-        cause = " ".join(str(error).split())  # one line: the driver gets the last line of an executor's error
+        # One line, because Spark's driver gets only the last line of an executor's error.
+        cause = " ".join(str(error).split())
         code = error.response.get("Error", {}).get("Code") if isinstance(error, ClientError) else None
         if code in _EXPIRED or code in _THROTTLED:
             todo = "Get new credentials" if code in _EXPIRED else "Wait until the store has fewer requests"

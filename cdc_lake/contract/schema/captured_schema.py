@@ -36,9 +36,9 @@ class Column(BaseModel):
     """One column: its name, PostgreSQL type (domains resolved, as format_type() writes it), whether NULL is allowed.
 
     `attnum` is the column's number in the catalog, which renaming and ALTER TYPE keep. `missing` is the value in rows
-    that are older than the column, in Debezium's text form; None means NULL. The transforms of the pipeline give it
-    another `source` (its name at the source, if that differs), a `masked` value, or an `inserted` one: a constant that
-    is not in the source.
+    that are older than the column, in Debezium's text form; None means NULL. The pipeline's transforms set the other
+    fields: `source` is the name at the source if that differs, `masked` is how values are hidden, and `inserted` is the
+    constant value of a column that is not in the source.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -78,11 +78,11 @@ class Column(BaseModel):
 
 
 EXCLUDED = "exclude_columns"
-"""The reason for omitting a column that the YAML names; all other reasons are found automatically."""
+"""The reason of a column that the YAML's exclude_columns omits; all other reasons are found automatically."""
 
 
 class OmittedColumn(BaseModel):
-    """A column of the source that is not captured, and why, as a short phrase.
+    """A column of the source that is not captured; `reason` is a short phrase.
 
     `streamed` is false for a generated column that PostgreSQL does not publish.
     """
@@ -96,7 +96,7 @@ class OmittedColumn(BaseModel):
 
     @property
     def excluded(self) -> bool:
-        """Whether the YAML excludes it."""
+        """Whether the YAML's exclude_columns names the column."""
         return self.reason == EXCLUDED
 
 
@@ -105,7 +105,7 @@ class TableSchema(BaseModel):
 
     `dropped` are columns of earlier versions, which the lake keeps as history. `omitted` are columns of the source that
     are not captured. `oid` and `filenode` identify the table and its file. `epoch` is the first source epoch of the
-    version: if it is greater than the previous version's, a resnapshot took place between the two.
+    version: if it is greater than that of the previous version, a resnapshot took place between the two.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -135,7 +135,7 @@ class TableSchema(BaseModel):
         return tuple(column for column in self.columns if column.inserted is None)
 
     def lake_columns(self) -> list[tuple[str, str]]:
-        """Names and Hive types of the lake table: source columns, dropped columns, EVENT_FIELDS, and ORDER_COLUMN."""
+        """Return name and Hive type of each column: columns, dropped columns, EVENT_FIELDS, and ORDER_COLUMN."""
         own = [(column.name.lower(), column.lake_type) for column in (*self.columns, *self.dropped)]
         return [*own, *((name.lower(), kind) for name, kind in EVENT_FIELDS.items()), ("__order", "string")]
 
@@ -202,7 +202,7 @@ def record(store: ObjectStore, pipeline: str, seen: TableSchema) -> tuple[TableS
 def require_valid_columns(schema: TableSchema) -> None:
     """Raise UnsupportedTypeError if the lake cannot hold a column.
 
-    It must have a mapped type, and a name that is valid in Avro (Hudi) and Hive.
+    Each column must have a type that column_types maps, and a unique name that is valid in Avro (Hudi) and Hive.
     """
     seen: set[str] = set()
     for column in schema.columns:

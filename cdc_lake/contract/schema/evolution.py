@@ -1,8 +1,8 @@
-"""Schema evolution: which changes need no new snapshot, and what a new version keeps of the previous one.
+"""Schema evolution: decide which changes need no new snapshot, and merge the previous version into a new one.
 
-A change of a table's columns writes no event to the WAL. It can be applied if the new values follow from the stored
-rows. Otherwise (the type's text form changes, the default differs for each row) only a new snapshot can apply it, and
-the change is rejected.
+PostgreSQL streams no event for a change of a table's columns. The change can be applied if the new values follow from
+the stored rows. Otherwise (the type's text form changes, the default differs for each row) only a new snapshot can
+apply it, and the change is rejected.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from cdc_lake.contract.schema.widening import is_widening
 if TYPE_CHECKING:
     from cdc_lake.contract.schema.captured_schema import Column, TableSchema
 
-# Lake types that Hudi can promote a column to when it rewrites all rows. Any other new type Hudi casts back to the old
-# one, as it does for a batch with an older schema.
+# Types to which Hudi can promote a column when it rewrites all rows, by the old type. Hudi casts any other new type
+# back to the old one, as it does for a batch with an older schema.
 _HUDI_PROMOTIONS = {
     "int": {"bigint", "float", "double", "decimal", "string"},
     "bigint": {"double", "decimal", "string"},
@@ -44,7 +44,10 @@ def match_columns(old: TableSchema, new: TableSchema) -> dict[str, Column]:
 
 
 def differs(old: TableSchema, seen: TableSchema) -> bool:
-    """Return whether `seen` differs from the newest version, ignoring `missing`, which a rewritten table loses."""
+    """Return whether `seen` differs from `old`, the newest version.
+
+    `missing` is ignored, because PostgreSQL removes it from the catalog when it rewrites the table.
+    """
     return any(_compared_fields(old)[place] != value for place, value in enumerate(_compared_fields(seen)))
 
 
@@ -57,7 +60,8 @@ def next_version(found: Sequence[TableSchema], seen: TableSchema, pipeline: str)
     """Return the version after `found`: the schema `seen`, with dropped columns and old defaults carried over.
 
     Raises SchemaChangeError for a change that cannot be applied to stored and landed data. A version that begins a new
-    epoch may have any change except of the key, since the new snapshot sends every row.
+    epoch may have other changes, because the new snapshot sends every row. The key must be unchanged even then, and
+    Hudi must be able to promote changed types.
     """
     old = found[-1]
     _require_same_key(old, seen, pipeline)
@@ -78,7 +82,7 @@ def next_version(found: Sequence[TableSchema], seen: TableSchema, pipeline: str)
 
 
 def _require_same_key(old: TableSchema, seen: TableSchema, pipeline: str) -> None:
-    """Raise SchemaChangeError if the primary key changed: not even a new snapshot can then match the stored rows."""
+    """Raise SchemaChangeError if the primary key changed: even a new snapshot cannot match the stored rows."""
     why = (
         "and the lake identifies rows by the key. The lake is unchanged. To rebuild it, run "
         f"`cdc-lake reset {pipeline}`, then materialise the pipeline."
@@ -98,43 +102,43 @@ def _require_same_key(old: TableSchema, seen: TableSchema, pipeline: str) -> Non
 
 def _require_storable(old: TableSchema, seen: TableSchema, pipeline: str) -> None:
     """Raise SchemaChangeError if a lake column's type changes to one that Hudi cannot promote it to."""
-    held = {column.name.lower(): column.lake_type for column in (*old.columns, *old.dropped)}
+    lake_types = {column.name.lower(): column.lake_type for column in (*old.columns, *old.dropped)}
     for column in seen.columns:
-        kind = held.get(column.name.lower(), column.lake_type)
-        if kind != column.lake_type and not _promotable(kind, column.lake_type):
+        old_type = lake_types.get(column.name.lower(), column.lake_type)
+        if old_type != column.lake_type and not _promotable(old_type, column.lake_type):
             raise SchemaChangeError(
-                f"Cannot change the type of column {column.name} of {seen.table}: it is {kind} in the lake, whose "
+                f"Cannot change the type of column {column.name} of {seen.table}: it is {old_type} in the lake, whose "
                 f"files cannot be changed to {column.lake_type}. Nothing was changed. Rename the column at the source, "
                 f"or rebuild the lake with `cdc-lake reset {pipeline}`."
             )
 
 
 def _promotable(old: str, new: str) -> bool:
-    one, other = old.partition("(")[0], new.partition("(")[0]
-    if one == other == "decimal":
-        (precision, scale), (wider, longer) = column_types.arguments(old), column_types.arguments(new)
-        return longer >= scale and wider - longer >= precision - scale
-    return other in _HUDI_PROMOTIONS.get(one, ())
+    old_base, new_base = old.partition("(")[0], new.partition("(")[0]
+    if old_base == new_base == "decimal":
+        (precision, scale), (new_precision, new_scale) = column_types.arguments(old), column_types.arguments(new)
+        return new_scale >= scale and new_precision - new_scale >= precision - scale
+    return new_base in _HUDI_PROMOTIONS.get(old_base, ())
 
 
 def require_one_parquet_type(old: TableSchema, seen: TableSchema, pipeline: str) -> None:
     """Raise SchemaChangeError if a column's type changes so that one table cannot read older and newer Parquet objects.
 
-    Readers convert integers to larger ones and decimals to ones with more digits before the point. A new snapshot does
-    not help: the older objects stay in the table.
+    Readers can convert int to bigint, and a decimal to one with the same scale and more digits before the point. A new
+    snapshot does not help, because the older objects stay in the table.
     """
-    held = dict(old.lake_columns())
+    lake_types = dict(old.lake_columns())
     for column in seen.columns:
-        kind = held.get(column.name.lower(), column.lake_type)
-        decimal = kind.startswith("decimal") and column.lake_type.startswith("decimal")
-        same_scale = column_types.arguments(kind)[1:] == column_types.arguments(column.lake_type)[1:]
-        longer = decimal and same_scale and _promotable(kind, column.lake_type)
-        readable = longer or (kind, column.lake_type) == ("int", "bigint")
-        if kind != column.lake_type and not readable:
+        old_type = lake_types.get(column.name.lower(), column.lake_type)
+        decimal = old_type.startswith("decimal") and column.lake_type.startswith("decimal")
+        same_scale = column_types.arguments(old_type)[1:] == column_types.arguments(column.lake_type)[1:]
+        wider_decimal = decimal and same_scale and _promotable(old_type, column.lake_type)
+        readable = wider_decimal or (old_type, column.lake_type) == ("int", "bigint")
+        if old_type != column.lake_type and not readable:
             raise SchemaChangeError(
-                f"Cannot change the type of column {column.name} of {seen.table}: it is {kind} in the landed Parquet "
-                f"objects, and a table that reads them cannot also have {column.lake_type}. Nothing was changed. "
-                f"Rename the column at the source, or rebuild the pipeline with `cdc-lake reset {pipeline}`."
+                f"Cannot change the type of column {column.name} of {seen.table}: it is {old_type} in the landed "
+                f"Parquet objects, and a table that reads them cannot also have {column.lake_type}. Nothing was "
+                f"changed. Rename the column at the source, or rebuild the pipeline with `cdc-lake reset {pipeline}`."
             )
 
 
@@ -147,7 +151,7 @@ def schema_change_error(pipeline: str, table: str, faults: Sequence[str]) -> Sch
 
 
 def describe_changes(old: TableSchema, new: TableSchema) -> list[str]:
-    """Describe the changes between two versions, one phrase for each column."""
+    """Return the changes between two versions as phrases, each about one column."""
     before = match_columns(old, new)
     kept = {column.name for column in before.values()}
     phrases = []
@@ -189,25 +193,25 @@ def _unsupported_changes(generation: Sequence[TableSchema], seen: TableSchema) -
         and (was.masked, was.inserted) != (column.masked, column.inserted)
     ]
     faults += _changes_of_omission(old, seen)
-    # Only the names of its fields show which version a record has.
-    number_of: dict[str, int | None] = {}
+    # A record has no version number: only the names of its fields show its version.
+    attnums: dict[str, int | None] = {}
     for version in generation:
-        number_of |= {column.name.lower(): column.attnum for column in version.omitted}
-        number_of |= {column.name.lower(): column.attnum for column in version.columns}
+        attnums |= {column.name.lower(): column.attnum for column in version.omitted}
+        attnums |= {column.name.lower(): column.attnum for column in version.columns}
     faults += [
         f"column {column.name} has the name of an earlier column, so that older records are ambiguous"
         for column in seen.columns
-        if None not in {column.attnum, number_of.get(column.name.lower(), column.attnum)}
-        and number_of.get(column.name.lower(), column.attnum) != column.attnum
+        if None not in {column.attnum, attnums.get(column.name.lower(), column.attnum)}
+        and attnums.get(column.name.lower(), column.attnum) != column.attnum
     ]
     return faults
 
 
 def _changes_of_omission(old: TableSchema, seen: TableSchema) -> list[str]:
-    """Return the faults of columns that are captured from now on, or not any more.
+    """Return the faults for columns that were omitted and are now captured, and the other way round.
 
-    Records contain no value of a column that was omitted. A column may only be omitted from now on if the YAML says so:
-    otherwise the lake would silently stop following it.
+    Records contain no value of a column that was omitted. A captured column may become omitted only if the YAML
+    excludes it: otherwise the lake would silently stop receiving its changes.
     """
     omitted = {column.attnum for column in old.omitted} - {None}
     captured = {column.attnum for column in old.columns} - {None}

@@ -1,9 +1,9 @@
-"""The fields of a record that contain each lake column, for each range of epochs.
+"""Map each lake column to the fields of a record that contain its value, for each range of epochs.
 
-The names of a record's fields show which columns its table had. Between two resnapshots a name means one column only
-(evolution.py ensures that), so a record of any version in between can be read: each field belongs to a known column,
-and the columns that all versions share are present. A column that is not in the record was added later: its value is
-the one that PostgreSQL shows in rows older than the column.
+The names of a record's fields show which columns its table had. Between two resnapshots, a name belongs to one column
+only (evolution.py ensures that), so records of all versions in between can be read: each field belongs to a known
+column, and the columns that all versions share are present. A column that is not in a record was added later; its value
+is the one that PostgreSQL returns for rows older than the column.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class RecordLayout:
     end: int | None
     columns: tuple[LakeColumn, ...]
     omitted: frozenset[str] = frozenset()
-    """Fields that records may have and that are not read: a connector omits a column once it has the configuration."""
+    """Fields that are ignored: the connector sends an omitted column until it has the new configuration."""
     whole_deletes: bool = True
-    """Whether a delete contains the last row, and not only its key."""
+    """Whether a delete contains the whole last row, not only its key."""
 
     def known_fields(self) -> set[str]:
         """Return all fields that a record may have."""
@@ -68,13 +68,13 @@ def record_layouts(versions: Sequence[TableSchema], epochs: Iterable[int] | None
 
 
 def _columns(generation: Sequence[TableSchema], newest: TableSchema) -> Iterable[LakeColumn]:
-    then = generation[-1]
-    before = {column.name: column for column in newest.columns} if then == newest else match_columns(then, newest)
-    fed = set()
+    last = generation[-1]
+    before = {column.name: column for column in newest.columns} if last == newest else match_columns(last, newest)
+    used_fields = set()
     for column in newest.columns:
         was = before.get(column.name)
         named = () if was is None else _under_each_name(generation, was)
-        fed |= {each.name for each in named}
+        used_fields |= {each.name for each in named}
         yield LakeColumn(
             name=column.name.lower(),
             lake_type=column.lake_type,
@@ -86,7 +86,7 @@ def _columns(generation: Sequence[TableSchema], newest: TableSchema) -> Iterable
         was = next(
             (each for each in _columns_newest_first(generation) if each.name.lower() == column.name.lower()), None
         )
-        named = () if was is None or was.name in fed else _under_each_name(generation, was)
+        named = () if was is None or was.name in used_fields else _under_each_name(generation, was)
         yield LakeColumn(
             name=column.name.lower(), lake_type=column.lake_type, fields=named, missing=None, required=False
         )

@@ -1,7 +1,7 @@
-"""What the transforms of a pipeline do to one table, as values that do not depend on who carries them out.
+"""The transforms of one table, independent of the component that applies them.
 
-A source connector gets settings for them (cdc_lake/pipeline/connector_transforms.py), and verify gets SQL and a hash
-function for the expected values (cdc_lake/jobs/verify/source_values.py).
+A source connector applies them by its settings (cdc_lake/pipeline/connector_transforms.py), a poll by SQL
+(cdc_lake/jobs/poll/record_sql.py). Verify computes the expected values (cdc_lake/jobs/verify/source_values.py).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 Algorithm = Literal["SHA-256", "SHA-384", "SHA-512"]
-"""The names of Java's MessageDigest, which Debezium uses."""
+"""The hash algorithms, by the names of Java's MessageDigest, which Debezium uses."""
 
 
 class Masking(BaseModel):
-    """How the values of a column are hidden: by a salted hash (`algorithm`), or by `asterisks` for every value."""
+    """How the values of a column are hidden: by a salted hash (`algorithm`), or by a fixed number of `asterisks`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -27,7 +27,7 @@ class Masking(BaseModel):
 
     @property
     def constant(self) -> str | None:
-        """The text that replaces every value, also NULL, as Debezium does; None for a hash."""
+        """The text that replaces every value, as Debezium does, including NULL; None for a hash."""
         return "*" * self.asterisks if self.algorithm is None else None
 
 
@@ -47,8 +47,8 @@ class TableTransforms:
 def hashed(value: str | None, salt: str, algorithm: Algorithm, length: int | None = None) -> str | None:
     """Return the hash of a value, as Debezium's `column.mask.hash.v2` does; NULL stays NULL.
 
-    It is the digest of the salt's bytes followed by the value's, both in UTF-8, in hexadecimal digits, cut to `length`,
-    the column's maximum length.
+    The hash is the digest of the salt and the value, both in UTF-8, as hexadecimal digits. It is cut to `length`, the
+    column's maximum length.
     """
     if value is None:
         return None

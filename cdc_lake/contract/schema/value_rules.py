@@ -18,14 +18,16 @@ PLACEHOLDER = "__debezium_unavailable_value"
 
 @dataclass(frozen=True)
 class ValueRules:
-    """What happens to a value that its column cannot hold: the record becomes a dead letter, the value becomes NULL, or
-    the value becomes the end of the calendar (9999-12-31, 0001-01-01).
+    """What happens to a value that the lake's type cannot hold.
+
+    dead_letter: the record becomes a dead letter; null: the value becomes NULL; max: infinity becomes 9999-12-31, and
+    -infinity 0001-01-01.
     """
 
     infinity: Infinity = "dead_letter"
-    """For dates and timestamps."""
+    """The rule for infinite dates and timestamps."""
     nan: NotANumber = "dead_letter"
-    """For numeric columns with a precision; all other numeric types keep NaN."""
+    """The rule for NaN in numeric columns with a precision; all other numeric types keep NaN."""
 
 
 STRICT = ValueRules()

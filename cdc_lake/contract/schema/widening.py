@@ -1,4 +1,4 @@
-"""Which changes of a column's type keep all stored values, and parse older and newer records alike."""
+"""Decide which changes of a column's type keep all stored values, so that older and newer records parse alike."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from cdc_lake.contract.schema.captured_schema import Column
 
 # ALTER TYPE from the left to a type on the right keeps all values, and older and newer records parse alike.
-# Lengths and precisions are compared separately. Not real to double precision: PostgreSQL turns 0.1 into
-# 0.10000000149011612, and a replay of old records would write 0.1 again. Not numeric to text: records have 0.00000015
-# as 1.5E-7, which is not the text that PostgreSQL stores.
+# Lengths and precisions are compared separately. real to double precision is not listed: PostgreSQL converts 0.1 to
+# 0.10000000149011612, and a replay of old records would write 0.1 again. numeric to text is not listed: records contain
+# 0.00000015 as 1.5E-7, which is not the text that PostgreSQL stores.
 _INTEGERS = ("smallint", "integer", "bigint")
 _DIGITS = {"smallint": 5, "integer": 10, "bigint": 19}
 _WIDENINGS = {
@@ -55,8 +55,8 @@ def _arguments_widen(old: Column, new: Column) -> bool:
 def _element_widens(old: Column, new: Column) -> bool:
     if not (old.type.endswith("[]") and new.type.endswith("[]")):
         return False
-    one, other = column_types.base(old.type[:-2]), column_types.base(new.type[:-2])
-    return one in _INTEGERS and other in _INTEGERS and _INTEGERS.index(one) <= _INTEGERS.index(other)
+    old_base, new_base = column_types.base(old.type[:-2]), column_types.base(new.type[:-2])
+    return old_base in _INTEGERS and new_base in _INTEGERS and _INTEGERS.index(old_base) <= _INTEGERS.index(new_base)
 
 
 def _numeric_widens(old: Column, new: Column) -> bool:
@@ -64,7 +64,7 @@ def _numeric_widens(old: Column, new: Column) -> bool:
         return True
     precision, scale = (*new.arguments, 0)[:2]
     if old.base in _DIGITS:
-        # As text, the value would need trailing zeros that the stored number does not have.
+        # The lake stores such a numeric as text with `scale` decimals, which the stored integers do not have.
         return new.lake_type != "string" and precision - scale >= _DIGITS[old.base]
     if not old.arguments:
         return False
@@ -75,13 +75,16 @@ def _numeric_widens(old: Column, new: Column) -> bool:
 
 
 def _length_widens(old: Column, new: Column) -> bool:
-    """Return whether the length or precision does not shrink and, for times, Debezium's unit stays the same."""
+    """Return whether the length or precision does not decrease and, for times, Debezium's unit stays the same.
+
+    Debezium sends timestamps and times without time zone in milliseconds up to precision 3, else in microseconds.
+    """
     if new.base == "character varying":
-        room = 0 if old.base == new.base else _DIGITS.get(old.base, 0) + 1
+        needed = 0 if old.base == new.base else _DIGITS.get(old.base, 0) + 1  # digits and sign of an integer
         return not new.arguments or (
-            new.arguments[0] >= (old.arguments[0] if old.arguments and old.base == new.base else room)
+            new.arguments[0] >= (old.arguments[0] if old.arguments and old.base == new.base else needed)
             and (old.base != new.base or bool(old.arguments))
         )
     before, after = (column.arguments[0] if column.arguments else 6 for column in (old, new))
-    counted = old.base in {"timestamp without time zone", "time without time zone"}
-    return after >= before and not (counted and (before <= 3) != (after <= 3))
+    has_unit = old.base in {"timestamp without time zone", "time without time zone"}
+    return after >= before and not (has_unit and (before <= 3) != (after <= 3))

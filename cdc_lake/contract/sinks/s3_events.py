@@ -56,7 +56,7 @@ class _FromEventBridge(_Part):
 
 
 def created_objects(body: str) -> Sequence[tuple[str, str]]:
-    """Return bucket and key of each created object; nothing for other events of S3.
+    """Return bucket and key of each created object; an empty list for other events of S3.
 
     Raises UnreadableEventError for a message that S3 does not send.
     """
@@ -80,7 +80,7 @@ def created_objects(body: str) -> Sequence[tuple[str, str]]:
     except ValidationError as error:
         fault = error.errors()[0]
         raise UnreadableEventError(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}") from error
-    # Some senders prefix the name with the service, as the notification's configuration does.
+    # Some senders write `s3:ObjectCreated:…`, the name that a notification's configuration has.
     return [
         (record.s3.bucket.name, unquote_plus(record.s3.object.key))
         for record in records

@@ -1,11 +1,11 @@
-"""The contents of S3 sink connectors' objects: one JSON text per line, a record's value or an envelope with it.
+"""Parse the objects of S3 sink connectors. Each line is a record's value as JSON, or an envelope that contains it.
 
     value            the record's value
     lenses_envelope  {"key":…,"value":…,"headers":…,"metadata":{"topic":…,"partition":…,"offset":…,"timestamp":…}}
     aiven_envelope   {"key":…,"value":…,"headers":…,"offset":…,"timestamp":…}, the configured members only
 
-Lenses and Confluent end each line with a line feed; Aiven writes it between lines only. Values are returned byte for
-byte, also from an envelope. Sources: JsonFormatWriter.scala and SchemalessEnvelopeTransformer.scala in
+Lenses and Confluent end each line with a line feed; Aiven writes it between lines only. Values are returned unchanged,
+byte for byte, also from an envelope. Sources: JsonFormatWriter.scala and SchemalessEnvelopeTransformer.scala in
 https://github.com/lensesio/stream-reactor (`store.envelope`), ByteArrayRecordWriterProvider.java in
 https://github.com/confluentinc/kafka-connect-storage-cloud, OutputWriter.java in
 https://github.com/Aiven-Open/cloud-storage-connectors-for-apache-kafka (`format.output.fields`).
@@ -23,13 +23,13 @@ from cdc_lake.contract.errors import ObjectDamagedError
 
 Framing = Literal["value", "lenses_envelope", "aiven_envelope"]
 Line = tuple[int | None, bytes]
-"""A record's offset, None if its line does not contain it, and its value."""
+"""A record's offset (None if the line does not contain it) and its value."""
 
 _DECODER = JSONDecoder()
 
 
 def lines(body: bytes, key: str, framing: Framing, compressed: bool) -> list[Line]:
-    """Return the records of an object, in order. Raises ObjectDamagedError if the contents do not have this format."""
+    """Return the records of an object, in order. Raises ObjectDamagedError if the object does not have this format."""
     try:
         text = gzip.decompress(body) if compressed else body
     except (OSError, EOFError, zlib.error) as error:
@@ -46,18 +46,20 @@ def _parse_envelope(line: bytes, key: str, number: int, framing: Framing) -> Lin
     """Return an envelope's offset and the bytes of its value."""
     try:
         members = _members(line.decode())
-        place = _members(members["metadata"][1])["offset"] if framing == "lenses_envelope" else members["offset"]
+        offset_member = (
+            _members(members["metadata"][1])["offset"] if framing == "lenses_envelope" else members["offset"]
+        )
         value = members["value"][1]
     except (UnicodeDecodeError, JSONDecodeError, KeyError) as error:
         raise _damaged(key, f"has no envelope with value and offset in line {number} ({error!r})") from error
-    offset = place[0]
+    offset = offset_member[0]
     if not isinstance(offset, int) or isinstance(offset, bool) or offset < 0:
-        raise _damaged(key, f"has an invalid offset in line {number}: {place[1]}")
+        raise _damaged(key, f"has an invalid offset in line {number}: {offset_member[1]}")
     return offset, value.encode()
 
 
 def _members(text: str) -> dict[str, tuple[object, str]]:
-    """Return the members of a JSON object, each decoded and as text. Raises JSONDecodeError."""
+    """Return the members of a JSON object by name, each as decoded value and as text. Raises JSONDecodeError."""
     at = _expect(text, 0, "{")
     found: dict[str, tuple[object, str]] = {}
     if text[at : at + 1] == "}":

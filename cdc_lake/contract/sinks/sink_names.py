@@ -1,4 +1,4 @@
-"""The names of S3 sink connectors' objects: they contain topic, partition and one offset.
+"""Parse the names of S3 sink connectors' objects, which contain topic, partition and one offset.
 
     lenses           <prefix>/<topic>/<partition>/<last offset>_<first time>_<last time>.json
     lenses_by_field  <prefix>/[<field>=]<value>/…/<topic>(<partition>_<last offset>).json
@@ -37,7 +37,7 @@ _NAMES: dict[Layout, re.Pattern[str]] = {
     "aiven": re.compile(rf"{_TOPIC}-(?P<partition>\d+)-(?P<offset>\d+)(?:\.(?P<ext>gz))?", re.ASCII),
 }
 _PADDED: dict[Layout, int] = {"lenses": 12, "confluent": 10}
-"""The default minimum number of the offset's digits: names sort by offset up to this number of digits."""
+"""The connector's default minimum number of digits of an offset: names sort by offset up to this number of digits."""
 
 
 @dataclass(frozen=True)
@@ -53,19 +53,19 @@ class SinkName:
 
 
 def base_prefix(layout: Layout, prefix: str) -> str:
-    """Return the connector's prefix as keys have it: all but Aiven add a slash."""
+    """Return the connector's prefix as its keys begin: with a slash at the end, except for Aiven."""
     return prefix if layout == "aiven" or not prefix else f"{prefix.rstrip('/')}/"
 
 
 def topic_prefix(layout: Layout, prefix: str, topic: str) -> str:
-    """Return the prefix of a topic's objects; other topics' objects may have it too."""
+    """Return the prefix of a topic's objects; objects of other topics can begin with it too."""
     name = require_safe(topic, "topic")
     below = {"lenses": f"{name}/", "lenses_by_field": "", "confluent": f"{name}/", "aiven": f"{name}-"}
     return f"{base_prefix(layout, prefix)}{below[layout]}"
 
 
 def partition_prefix(layout: Layout, prefix: str, topic: str, partition: int) -> str:
-    """Return the prefix of a partition's objects; other partitions' objects may have it too."""
+    """Return the prefix of a partition's objects; objects of other partitions can begin with it too."""
     below = {
         "lenses": f"{partition}/",
         "lenses_by_field": "",
@@ -78,8 +78,8 @@ def partition_prefix(layout: Layout, prefix: str, topic: str, partition: int) ->
 def key_before(layout: Layout, prefix: str, topic: str, partition: int, offset: int) -> str:
     """Return a key that sorts before all objects with this offset or a higher one; "" if names do not sort by offset.
 
-    Offsets longer than the padding sort before shorter ones: from half of the largest padded offset on, this returns
-    "", so that all objects are listed.
+    An offset with more digits than the padding can sort before smaller offsets. Therefore "" is returned from half of
+    the largest padded offset on, so that all objects are listed.
     """
     digits = _PADDED.get(layout)
     if digits is None or 2 * offset >= 10**digits:

@@ -1,4 +1,4 @@
-"""Avro records of a topic, as the JSON that Debezium's JSON converter writes of the same changes.
+"""Decode Avro records of a topic to the JSON that Debezium's JSON converter writes for the same changes.
 
 A record is a zero byte, the id of its schema in the registry (4 bytes, big-endian), and a value in Avro's binary
 encoding (https://docs.confluent.io/platform/current/schema-registry/fundamentals/serdes-develop/index.html#wire-format).
@@ -18,7 +18,7 @@ import fastavro
 import numpy as np
 
 MAGIC = b"\x00"
-"""No JSON text begins with this byte."""
+"""The first byte of an Avro record. No JSON text begins with this byte."""
 _HEADER_BYTES = 5
 
 Convert = Callable[[Any], Any]
@@ -33,11 +33,11 @@ class Schemas(Protocol):
 
 
 class UndecodableError(Exception):
-    """A record's bytes are not a value of its schema; the text is the reason of its dead letter."""
+    """A record cannot be decoded with its schema; the message is stored as the reason of its dead letter."""
 
 
 class UnknownSchemaError(UndecodableError):
-    """The registry has no schema with the id that the record names: the record, or the registry, is another one's."""
+    """The registry has no schema with the id in the record: the record was written with another registry."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class AvroDecoder:
     _known: dict[int, tuple[str, ValueDecoder]] = field(default_factory=dict)
 
     def decode(self, record: bytes) -> AvroRecord:
-        """Decode a record. Raises UndecodableError, and what the registry raises if it cannot be asked."""
+        """Decode a record. Raises UndecodableError, and the errors of Schemas.schema()."""
         if len(record) <= _HEADER_BYTES or not record.startswith(MAGIC):
             raise UndecodableError(
                 "the record is not Avro in a registry's wire format: a zero byte, a schema id of four bytes, a value"
@@ -110,7 +110,7 @@ class ValueDecoder:
 
 
 def _converter(schema: Any, named: dict[str, Convert | None]) -> Convert | None:  # noqa: ANN401 - a schema's JSON
-    """Return the function from decoded values to values for JSON; None if they are the same."""
+    """Return the function that converts decoded values to JSON values; None if they need no conversion."""
     if isinstance(schema, str):
         return named[schema] if schema in named else _PRIMITIVE[schema]
     if isinstance(schema, list):
@@ -142,8 +142,8 @@ def _converter(schema: Any, named: dict[str, Convert | None]) -> Convert | None:
 
 
 def _record(schema: Any, named: dict[str, Convert | None]) -> Convert | None:  # noqa: ANN401 - as above
-    each = [(one["name"], _converter(one["type"], named)) for one in schema["fields"]]
-    converted = [(name, convert) for name, convert in each if convert is not None]
+    fields = [(one["name"], _converter(one["type"], named)) for one in schema["fields"]]
+    converted = [(name, convert) for name, convert in fields if convert is not None]
     if not converted:
         return None
 
@@ -160,14 +160,14 @@ def _base64(value: bytes) -> str:
 
 
 def _double(value: float) -> float | str:
-    """Return a number, or the name by which Java writes one that JSON does not have."""
+    """Return a finite number unchanged, and NaN or an infinity as the text that Java writes."""
     if math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def _float(value: float) -> float | str:
-    """Return the shortest number that is the same float of 32 bits: 0.1, not 0.10000000149011612."""
+    """Return the shortest decimal number with the same 32-bit float: 0.1, not 0.10000000149011612."""
     return float(str(np.float32(value))) if math.isfinite(value) else _double(value)
 
 

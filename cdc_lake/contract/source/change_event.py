@@ -1,4 +1,4 @@
-"""The identity of a change: read from Debezium's flattened event, in plain Python."""
+"""The identity of a change, computed from Debezium's flattened event in plain Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The epochs of a pipeline's source: one for each combination of cluster, slot and snapshot that starts its stream.
+"""The epochs of a pipeline's source. An epoch is a snapshot and the changes that one slot of one cluster streams.
 
 An epoch consists of a few objects, each put once with If-None-Match:
 
@@ -38,7 +38,7 @@ class _Frozen(BaseModel):
 class Start(_Frozen):
     """The first offset of an epoch in one topic, by partition.
 
-    `jump` is the reason why landing cannot reach these offsets without a gap, None if it does.
+    `jump` is the reason why landing has to skip offsets to start here, None if there is no gap.
     """
 
     topic_id: str
@@ -65,7 +65,7 @@ class Joined(_Frozen):
 class Epoch(_Frozen):
     """The beginning of an epoch. Epoch 0 begins each topic at its first offset.
 
-    Epochs returns an epoch with its joins, which are stored separately; `starts` then has their first offsets too.
+    Epochs.read() and current() add the epoch's joins, which are stored separately, and their first offsets to `starts`.
     """
 
     version: int = 1
@@ -104,7 +104,7 @@ class Completion(_Frozen):
     swept: Mapping[str, int] = Field(default_factory=dict)
     completed_at: datetime
     retaken_ts_ms: int | None = None
-    """When the snapshot was taken, by the source's clock; None unless an interrupted attempt had read rows before.
+    """When the snapshot was taken, by the source's clock. None unless an interrupted attempt had read rows before it.
     The next lake run of each table sweeps the rows of that attempt that the snapshot does not have."""
 
 
@@ -130,7 +130,7 @@ class Epochs:
     pipeline: str
 
     def current(self) -> Epoch | None:
-        """Return the newest epoch, None before the pipeline's first one. Raises ObjectDamagedError."""
+        """Return the newest epoch, None before the pipeline's first epoch. Raises ObjectDamagedError."""
         keys = self._keys()
         numbers = [int(found[1]) for key in keys if (found := _NUMBER.search(key))]
         return self._read(max(numbers), keys) if numbers else None
@@ -154,7 +154,7 @@ class Epochs:
         for table in (each[2] for key in keys if (each := _JOINING.search(key)) and int(each[1]) == number):
             join = self._get(Join, number, f"joining.{table}")
             if join is None:
-                continue  # a reset has deleted it since
+                continue  # a reset has deleted it since the listing
             joins[join.topic] = join
             if object_names.epoch_key(self.pipeline, number, f"joined.{table}") not in keys:
                 joining.add(join.topic)
@@ -162,7 +162,7 @@ class Epochs:
         return found.model_copy(update={"starts": starts, "joins": joins, "joining": frozenset(joining)})
 
     def join(self, number: int, table: str, join: Join) -> None:
-        """Record that a table is being added during an epoch; the first record stays."""
+        """Record that a table is being added during an epoch; an existing record is kept."""
         self._put(join, number, f"joining.{table}")
 
     def complete_join(self, number: int, table: str, done: Joined) -> None:
@@ -181,7 +181,7 @@ class Epochs:
         return stored
 
     def completion(self, number: int) -> Completion | None:
-        """Return the end of an epoch's snapshot, None before it."""
+        """Return the end of an epoch's snapshot; None if the snapshot is not complete."""
         return self._get(Completion, number, "complete")
 
     def complete(self, number: int, completion: Completion) -> None:
@@ -193,7 +193,7 @@ class Epochs:
         return self._get(Swept, number, f"swept.{table}")
 
     def mark_swept(self, number: int, table: str, done: Swept) -> None:
-        """Record that a table was swept; the first record stays."""
+        """Record that a table was swept; an existing record is kept."""
         self._put(done, number, f"swept.{table}")
 
     def broken(self, number: int) -> Break | None:
@@ -201,7 +201,7 @@ class Epochs:
         return self._get(Break, number, "broken")
 
     def mark_broken(self, number: int, found: Break) -> None:
-        """Record the faults of an epoch's stream; the first record stays."""
+        """Record the faults of an epoch's stream; an existing record is kept."""
         self._put(found, number, "broken")
 
     def require_whole(self) -> None:

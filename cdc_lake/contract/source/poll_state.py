@@ -2,10 +2,10 @@
 
     raw/<pipeline>/_polls/<table>.json
 
-A poll is first stored as begun, with its number and its window, then the window is read and sent, and after the
-producer's flush the poll is stored as complete. After a kill the same window is repeated with the same number: its
-records are then in Kafka twice, and count once, because the number orders them. A window begins where the previous one
-ended. A reconciliation takes a number too, without a window (docs/decisions/0051-polling.md).
+A poll is first stored as begun, with its number and its window. Then the window is read and sent, and after the
+producer's flush the poll is stored as complete. After a kill the window is repeated with the same number. Its records
+can then be in Kafka twice; they count once, because key and number are equal. A window begins where the previous one
+ended. A reconciliation gets a number too, but no window (docs/decisions/0051-polling.md).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class _Frozen(BaseModel):
 class Bound(_Frozen):
     """A time before which every change of the source is committed and visible.
 
-    `last_id` is, for an incrementing column, an id up to which all rows that will ever exist are visible; `next_id` is
-    the largest id that the sequence had returned at `next_id_at`, a later `last_id`.
+    For an incrementing column, all rows with ids up to `last_id` are visible, and no transaction can still add one.
+    `next_id` is the largest id that the sequence had returned at `next_id_at`; it becomes `last_id` of a later bound.
     """
 
     at: datetime
@@ -44,7 +44,7 @@ class PollState(_Frozen):
     """The newest poll: its number (from 1), and its window from `lower` (None: the beginning) to `upper`.
 
     `upper` advances without a new number while no row changes. The first poll of an epoch reads all rows again; its
-    number is greater than all before, also for a poller that was paused since the previous epoch.
+    number is greater than all earlier ones, including that of a poller that was paused in the previous epoch.
     """
 
     version: int = 1
@@ -59,7 +59,7 @@ class PollState(_Frozen):
 
     @property
     def interrupted(self) -> bool:
-        """Whether the poll was begun and has to be repeated, unless a poller is working on it."""
+        """Whether the poll was begun and not completed. It has to be repeated, unless a poller is executing it."""
         return self.state == "begun" and self.kind == "window"
 
     @property
@@ -69,7 +69,7 @@ class PollState(_Frozen):
 
     @property
     def watermark(self) -> Watermark | None:
-        """The bound and the poll's number, as the watermark of the records in Kafka; None as for `reached`."""
+        """The time of `reached` and the newest complete number; None before the end of the first poll."""
         if self.reached is None:
             return None
         done = self.number if self.state == "complete" else self.number - 1
@@ -111,7 +111,7 @@ class Polls:
             ) from error
 
     def begin(self, bound: Bound, topic_id: str, epoch: int = 0) -> StoredPoll:
-        """Store the next poll as begun, or return a window that was begun before and has to be repeated.
+        """Store the next poll as begun, or return an interrupted poll, which has to be repeated.
 
         Raises SourceBrokenError if the topic is not the one of the epoch's earlier polls, RaceLostError if another
         poller changed the state.
@@ -130,7 +130,7 @@ class Polls:
     def begin_reconcile(self, topic_id: str) -> StoredPoll:
         """Store a reconciliation as begun, after a complete poll. Raises SourceBrokenError, RaceLostError.
 
-        One that was interrupted needs no repetition: its deletes are older than all later polls.
+        An interrupted reconciliation is not repeated: the number of its deletes is less than those of later polls.
         """
         last = self.read()
         if last is None or last.poll.interrupted:
@@ -179,7 +179,8 @@ class Polls:
             return StoredPoll(poll, self.store.replace(self.key, body, before.etag))
         except PreconditionFailedError as error:
             stored = self.store.get(self.key)
-            if stored is not None and stored.body == body:  # a retry of this put, whose first answer was lost
+            # boto3 retries a put whose response was lost, and the retry finds the object of the first put.
+            if stored is not None and stored.body == body:
                 return StoredPoll(poll, stored.etag)
             raise RaceLostError(
                 f"Cannot store poll {poll.number} of table {self.table} of pipeline {self.pipeline}: another poller "
@@ -188,6 +189,6 @@ class Polls:
 
 
 def not_before(bound: Bound, last: Bound) -> Bound:
-    """Return `bound` with nothing earlier than in `last`: a bound never goes back."""
+    """Return `bound` with `at` and `last_id` raised to those of `last` if they are less."""
     last_id = bound.last_id if last.last_id is None else max(bound.last_id or last.last_id, last.last_id)
     return bound.model_copy(update={"at": max(bound.at, last.at), "last_id": last_id})

@@ -1,7 +1,8 @@
 """The rows that are polled, as SQL text: the table or query, and the condition of a window.
 
 A window contains the rows whose last change is at or after its lower bound and before its upper one. Every change
-before the upper bound is committed when the window is read, so that a repeated window contains the same rows.
+before the upper bound is committed when the window is read. A repeated window therefore contains the same rows, or
+fewer: a row that has changed since is in a later window.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from cdc_lake.contract.source.poll_state import Bound
 
 
 def quoted(name: str) -> str:
-    """Return an identifier in quotes."""
+    """Return an SQL identifier in double quotes."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """Return a text as a literal, whatever standard_conforming_strings is."""
+    """Return a text as an SQL literal that is valid for both values of standard_conforming_strings."""
     escaped = text.replace("'", "''").replace("\\", "\\\\")
     return f"E'{escaped}'" if "\\" in text else f"'{escaped}'"
 
@@ -26,8 +27,9 @@ def literal(text: str) -> str:
 class PolledRows:
     """A table or query, and the columns that show the last change of a row.
 
-    `relation` is SQL for a FROM clause. `time_zone` is that of the sessions that write a `timestamp` without time zone,
-    empty for one with time zone. `divisible` is true for an ordinary table, which can be read in ranges of ctid.
+    `relation` is SQL for a FROM clause. `timestamp` and `incrementing` are names of columns, empty for none.
+    `time_zone` is that of the sessions that write a `timestamp` without time zone, empty for one with time zone.
+    `divisible` is true for an ordinary table, which can be read in ranges of ctid.
     """
 
     relation: str
@@ -39,7 +41,7 @@ class PolledRows:
     def window(self, lower: Bound | None, upper: Bound) -> str:
         """Return the condition of the rows that changed from `lower` (None: ever) to before `upper`.
 
-        With both columns, the id shows that a row is new whose timestamp is NULL until its first update.
+        If both columns are set, the timestamp of a new row may be NULL until its first update; then its id decides.
         """
         if not self.incrementing:
             return self._by_time(lower, upper)
@@ -49,7 +51,7 @@ class PolledRows:
         return f"({self._by_time(lower, upper)} or ({self._time} is null and {by_id}))"
 
     def settled(self, upper: Bound) -> str:
-        """Return the condition of the rows without a change at or after `upper`; it is never NULL."""
+        """Return the condition of the rows whose last change is before `upper`; the condition is never NULL."""
         by_time = [f"{self._time} < {self._moment(upper)}"] if self.timestamp else []
         by_id = [self._by_id(None, upper)] if self.incrementing else []
         return f"coalesce({', '.join([*by_time, *by_id])}, false)"

@@ -1,4 +1,4 @@
-"""A schema registry, read through the API of Confluent's, which Apicurio Registry has too."""
+"""Client of a schema registry with Confluent's API, which Apicurio Registry offers too."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from cdc_lake.contract.secret_fields import RegistryAuthorization
 from cdc_lake.contract.source.avro_records import MAGIC, AvroDecoder, UndecodableError
 
 SCHEMA_MISSING = 40403
-"""The error code of an unknown schema id; other responses with status 404 mean another URL."""
+"""The error code of an unknown schema id; a response with status 404 and another code means that the URL is wrong."""
 _LOGIN = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
 @dataclass(frozen=True)
 class RegistryLocation:
-    """The API's URL (Apicurio: `…/apis/ccompat/v7`), and the header `Authorization`, empty for none."""
+    """The API's URL (Apicurio: `…/apis/ccompat/v7`), and the header `Authorization`, empty for no header."""
 
     url: str
     authorization: RegistryAuthorization = field(default="", repr=False)
 
     def schemas(self) -> SchemaRegistry:
-        """Return a client, which keeps the schemas that it reads."""
+        """Return a new client, which caches the schemas that it reads."""
         return SchemaRegistry(self.url, self.authorization)
 
 
@@ -45,14 +45,14 @@ def _decoder(location: RegistryLocation) -> AvroDecoder:
 
 
 def readable(value: bytes, location: RegistryLocation | None) -> bytes:
-    """Return a record's value as JSON if it is Avro, and unchanged otherwise. Raises as AvroDecoder.decode() does."""
+    """Return a record's value as JSON if it is Avro, else unchanged. Raises what AvroDecoder.decode() raises."""
     if location is None or not value.startswith(MAGIC):
         return value
     return _decoder(location).decode(value).json
 
 
 def readable_or_bytes(value: bytes | None, location: RegistryLocation | None) -> bytes | None:
-    """Return a record's value as readable() does, or unchanged if it cannot be decoded."""
+    """Return a record's value like readable(), but unchanged if it cannot be decoded."""
     try:
         return None if value is None else readable(value, location)
     except UndecodableError:
@@ -72,18 +72,18 @@ class SchemaRegistry:
     """
 
     url: str
-    """Apicurio: `…/apis/ccompat/v7`."""
+    """The API's URL; for Apicurio `…/apis/ccompat/v7`."""
     authorization: str = field(default="", repr=False)
     """The header Authorization; empty for a registry that requires none."""
     retry_seconds: float = 30.0
-    """How long a request is repeated while the registry cannot be reached, or answers 5xx."""
+    """How long a request is retried while the registry cannot be reached, or responds with status 5xx."""
     timeout_seconds: float = 10.0
     """The timeout of one request."""
     _schemas: dict[int, str] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """The schemas that were read: the schema of an id never changes."""
+    """The cached schemas by id; the schema of an id never changes."""
 
     def schema(self, schema_id: int) -> str | None:
-        """Return the schema with this id (in records: the four bytes after the first), None if there is none."""
+        """Return the JSON text of a schema; None if the registry has no schema with this id."""
         if schema_id not in self._schemas:
             what = f"schema {schema_id}"
             answer = self._get(f"/schemas/ids/{schema_id}", what)
@@ -105,7 +105,7 @@ class SchemaRegistry:
         return [str(name) for name in self._list("/subjects", "the subjects")]
 
     def versions(self, subject: str) -> list[int]:
-        """Return the versions of a subject. Raises SchemaRegistryError also if there is no such subject."""
+        """Return the version numbers of a subject. Raises SchemaRegistryError also if there is no such subject."""
         path = f"/subjects/{quote(subject, safe='')}/versions"
         return [int(version) for version in self._list(path, f"the versions of subject {subject}")]
 
@@ -128,7 +128,7 @@ class SchemaRegistry:
         try:
             return attempts(httpx.get, url, headers=headers, timeout=self.timeout_seconds, trust_env=False)
         except httpx.LocalProtocolError:
-            # Its text contains the header.
+            # The error's text contains the header, a secret, so it must not be chained or printed.
             raise SchemaRegistryError(
                 f"Cannot read {what}: the header Authorization for the schema registry at {url} is not a valid header. "
                 "Check that it is one line of text."

@@ -11,8 +11,8 @@ from cdc_lake.contract.secret_fields import HashSalt, SourcePassword
 class SourceAccess:
     """The address and credentials with which executors connect to the source.
 
-    It is sent to them in a pickled function, so that it is not in plans or logs; its repr omits the password
-    and the salt.
+    It is sent to the executors in a pickled function, so that it is not in plans or logs; its repr omits password and
+    salt.
     """
 
     host: str

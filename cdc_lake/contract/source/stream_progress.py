@@ -1,6 +1,7 @@
-"""The progress of checking a pipeline's stream for gaps: newest heartbeat, publication, Connect's offset.
+"""The stored progress of checking a pipeline's stream for gaps: newest heartbeat, publication, Connect's offset.
 
-Each pipeline has one such object, which is replaced as the stream advances. Losing it loses no data, only the proof.
+Each pipeline has one such object, which is replaced as the stream advances. If it is lost, no data is lost: the next
+check reads the heartbeat topic from the epoch's start, but has no earlier publication or offset to compare with.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ class _Frozen(BaseModel):
 
 
 class Heartbeat(_Frozen):
-    """A heartbeat that was streamed: its counter and its LSN."""
+    """A heartbeat that was read from the topic: its counter and its LSN."""
 
     counter: int = Field(validation_alias=AliasChoices("counter", "beats"))
     lsn: int
@@ -36,7 +37,7 @@ class PublicationState(_Frozen):
 class StreamProgress(_Frozen):
     """The progress of checking an epoch's stream: the offsets read in the heartbeat topic, and the newest heartbeat.
 
-    Progress that an earlier version stored calls the heartbeat `beat` and its counter `beats`.
+    Objects that an earlier version stored contain the heartbeat as `beat` and its counter as `beats`.
     """
 
     epoch: int
@@ -49,18 +50,18 @@ class StreamProgress(_Frozen):
     """When the newest snapshot was taken, by the source's clock."""
     publication: PublicationState | None = None
     offset: bool = False
-    """Whether Connect had stored an offset of the connector: only then is a missing offset a fault."""
+    """Whether Connect has stored an offset of the connector before; only then is a missing offset a fault."""
     acknowledged: int | None = 0
-    """Without exactly-once: the LSN up to which Kafka has every record, by Connect's stored offset; 0 while that is not
-    known. With exactly-once: None, because a visible heartbeat proves it."""
+    """The LSN up to which Kafka has every record, from the offset that Connect stored; 0 while it is unknown. None with
+    exactly-once delivery, where a heartbeat is visible only after all earlier records."""
 
     def limit(self, epoch: int) -> int | None:
-        """Return `acknowledged` in an epoch: 0 if this is the progress of another one."""
+        """Return `acknowledged` for an epoch; 0 if this is the progress of another epoch."""
         return self.acknowledged if self.epoch == epoch else 0
 
 
 def load(store: ObjectStore, pipeline: str) -> StreamProgress | None:
-    """Return the stored progress, or None. Raises ObjectDamagedError."""
+    """Return the stored progress; None before the first check. Raises ObjectDamagedError."""
     key = object_names.continuity_key(pipeline)
     stored = store.get(key)
     try:
@@ -73,7 +74,7 @@ def load(store: ObjectStore, pipeline: str) -> StreamProgress | None:
 
 
 def save(store: ObjectStore, pipeline: str, seen: StreamProgress, before: StreamProgress | None) -> None:
-    """Store progress unless another process stored its own since `before` was loaded; that is equally valid."""
+    """Store progress. If another process stored its own since `before` was loaded, keep that: it is equally valid."""
     if seen == before:
         return
     key = object_names.continuity_key(pipeline)
@@ -82,7 +83,7 @@ def save(store: ObjectStore, pipeline: str, seen: StreamProgress, before: Stream
     try:
         if stored is None:
             store.put_new(key, body)
-        # Parsed, because an older version of cdc-lake wrote fewer fields.
+        # Compare parsed objects, not bytes: an older version of cdc-lake wrote fewer fields.
         elif before is not None and StreamProgress.model_validate_json(stored.body) == before:
             store.replace(key, body, stored.etag)
     except PreconditionFailedError:

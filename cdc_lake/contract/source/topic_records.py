@@ -1,7 +1,8 @@
 """The committed records of a topic: which offsets are records, and the fingerprints of their values.
 
 Transaction markers and aborted records have offsets too, but a sink connector's objects do not contain them. Only the
-topic distinguishes a missing record from a marker, and gives the offsets of lines that are stored without one.
+topic shows whether an offset that is missing in an object is a record or a marker, and which offsets the lines of an
+object without offsets have.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from typing import Protocol
 
 
 class TopicReader(Protocol):
-    """One topic."""
+    """Reads the committed records of one topic."""
 
     def records(self, partition: int, first: int, end: int) -> Iterable[tuple[int, int]] | None:
         """Return the offset and fingerprint_number() of each committed record in [first, end), ascending.
 
-        Returns None if some of them have expired. There can be many records, so their values are not kept.
+        Return None if some of them have expired. Values are not returned, because there can be many records.
         """
 
 
 class CommittedRecords:
-    """One partition's committed records before `end`; what was read from the topic is kept."""
+    """One partition's committed records before `end`; offsets and fingerprints that were read are cached."""
 
     def __init__(self, topic: TopicReader, partition: int, end: int) -> None:
         self._topic = topic
@@ -42,13 +43,13 @@ class CommittedRecords:
             if found is None:
                 return None
             self._offsets, self._prints, self._known_from = array("q"), array("Q"), first
-            for offset, print_ in found:
+            for offset, number in found:
                 self._offsets.append(offset)
-                self._prints.append(print_)
+                self._prints.append(number)
         return self._offsets[bisect_left(self._offsets, first) : bisect_left(self._offsets, end)]
 
     def has(self, offset: int, value: bytes) -> bool:
-        """Return whether the record at an offset from between() has this value; the JSON's spelling does not matter."""
+        """Return whether the record at an offset that between() returned has this value; equal JSON values match."""
         return self._prints[bisect_left(self._offsets, offset)] == fingerprint_number(value)
 
 
@@ -58,12 +59,12 @@ def fingerprint(value: bytes | None) -> str:
 
 
 def fingerprint_text(print_: int) -> str:
-    """Format a number of fingerprint_number() as 16 hexadecimal digits."""
+    """Return the result of fingerprint_number() as 16 hexadecimal digits."""
     return f"{print_:016x}"
 
 
 def fingerprint_number(value: bytes | None) -> int:
-    """Return an 8-byte hash that is equal for equal JSON values: converters spell members and numbers differently."""
+    """Return an 8-byte hash of a JSON value. It ignores formatting, because converters format JSON differently."""
     try:
         plain = json.dumps(json.loads(value or b"null"), sort_keys=True).encode()
     except (ValueError, RecursionError):

@@ -1,10 +1,13 @@
 """The order of a key's changes (docs/decisions/0005-order-column.md): source epoch, snapshot before stream, LSN.
 
-Within one epoch, a snapshot's rows are older than anything streamed: a transaction that was open across
-the snapshot can stream with a lower LSN than the snapshot's. `__source_ts_ms` alone does not order (ties).
-Rows of an incremental snapshot have no LSN. They sort after those of the epoch's first snapshot, and among themselves
-in any order: if a row changed between two reads, the change was streamed.
-The order is stored as text of fixed width: text, Hudi's ordering field and Python's tuples sort the same.
+Within one epoch, a snapshot's rows sort before all streamed changes, because a transaction that was open during the
+snapshot can be streamed with an LSN lower than the snapshot's. `__source_ts_ms` is not used, because changes can have
+equal times.
+
+Rows of an incremental snapshot have no LSN. They sort after the rows of the epoch's first snapshot. Two reads of one
+row have equal positions: if the row changed between them, the change was streamed, and sorts after both.
+
+The order is stored as text of fixed width, which sorts like Position, also as Hudi's ordering field.
 """
 
 from __future__ import annotations
@@ -13,13 +16,13 @@ from dataclasses import dataclass
 
 ORDER_COLUMN = "__order"
 INCREMENTAL = "incremental"
-"""`__snapshot` of a row that an incremental snapshot read."""
+"""The value of `__snapshot` in a row that an incremental snapshot read."""
 _EPOCH_DIGITS = 6
 _LSN_DIGITS = 20
 NO_LSN = 10**_LSN_DIGITS - 1
 """The LSN in the position of a row that an incremental snapshot read."""
 INCREMENTAL_POSITION = f"-0-{NO_LSN}"
-"""The end of that position's text."""
+"""The encoded position of a row that an incremental snapshot read, without the epoch."""
 
 
 @dataclass(frozen=True, order=True)
@@ -36,12 +39,12 @@ class Position:
         return not self.streamed and self.lsn == NO_LSN
 
     def encode(self) -> str:
-        """Return a text of 29 characters that sorts like the position."""
+        """Return the position as text of 29 characters, which sorts like the position."""
         return f"{self.epoch:0{_EPOCH_DIGITS}d}-{int(self.streamed)}-{self.lsn:0{_LSN_DIGITS}d}"
 
     @classmethod
     def decode(cls, text: str) -> Position:
-        """Return the position from encode()'s text."""
+        """Parse the text that encode() returns."""
         epoch, streamed, lsn = text.split("-")
         return cls(int(epoch), streamed == "1", int(lsn))
 
@@ -51,8 +54,8 @@ def order_sql(epoch: str, snapshot: str, operation: str, lsn: str) -> str:
 
     Debezium's `snapshot` field is "false" for a streamed change and names the snapshot's step otherwise
     (true, first, last, incremental, …): https://debezium.io/documentation/reference/stable/connectors/postgresql.html.
-    A connector that was killed in a chunk of an incremental snapshot also writes `true` for changes, until it has
-    finished its next chunk: the operation of a row that a snapshot read is `r`.
+    A connector that was killed during a chunk of an incremental snapshot also writes `true` for streamed changes, until
+    it has finished its next chunk. Therefore a row counts as a snapshot's only if its operation is `r` (read).
     """
     streamed = f"CASE WHEN coalesce({snapshot}, 'false') = 'false' OR {operation} <> 'r' THEN '1' ELSE '0' END"
     position = (
@@ -64,7 +67,10 @@ def order_sql(epoch: str, snapshot: str, operation: str, lsn: str) -> str:
 
 @dataclass(frozen=True)
 class Watermark:
-    """Commit time and LSN of a heartbeat: a stage with this watermark has all that the source committed before."""
+    """Commit time and LSN of a heartbeat: a stage with this watermark has all changes that were committed before it.
+
+    For a polled table: the end of the newest complete window, and the poll's number.
+    """
 
     source_ts_ms: int
     lsn: int

@@ -1,8 +1,8 @@
-"""Files of failed writers in a Hudi table of version 6, found by its markers and timeline, without Spark.
+"""Find and delete the files of failed commits in a Hudi table of version 6, by its markers and timeline, without Spark.
 
-The next writer rolls back a commit that was begun and not completed. A writer that was paused meanwhile may still
-write files of that commit. It cannot commit them, but they stay, and Hudi's readers treat files older than the
-timeline's oldest commit as committed. Each such file has a marker with its name.
+The next writer rolls back a commit that was begun and not completed. A writer that was paused during the rollback can
+still write files of that commit afterwards. It cannot commit them, but the files are not deleted, and Hudi's readers
+treat files older than the timeline's oldest commit as committed. Each such file has a marker with its name.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def incomplete_commits(store: ObjectStore, table_prefix: str) -> list[str]:
 def pending_compactions(store: ObjectStore, table_prefix: str) -> list[str]:
     """Return the instants of compactions that were planned and not completed, oldest first.
 
-    Nothing has to be rolled back for them: readers merge the log files of both file slices until one is executed.
+    They need no rollback: until a compaction is executed, readers merge the log files before and after it.
     """
     names = _timeline(store, table_prefix)
     planned = {match["instant"] for match in map(_PLANNED.fullmatch, names) if match}
@@ -45,29 +45,29 @@ def pending_compactions(store: ObjectStore, table_prefix: str) -> list[str]:
 
 
 def delete_rolled_back_files(store: ObjectStore, table_prefix: str) -> int:
-    """Delete the files and markers of commits that were rolled back; return the number of files.
+    """Delete the remaining files and markers of commits that were rolled back; return the number of files.
 
     Safe at any time, with or without the lease: it deletes only files of commits whose rollback is complete.
     """
     temporary = f"{table_prefix}.hoodie/.temp/"
     markers = {item.key: _MARKER.fullmatch(item.key.removeprefix(temporary)) for item in store.scan(temporary)}
-    # The timeline after the markers: a commit is in the timeline before it has a marker.
-    suspects = {match["instant"] for match in markers.values() if match}
-    if not suspects:
+    # The timeline is listed after the markers, because a commit is in the timeline before it has a marker.
+    instants = {match["instant"] for match in markers.values() if match}
+    if not instants:
         return 0
     names = _timeline(store, table_prefix)
-    suspects = {instant for instant in suspects if not any(name.startswith(f"{instant}.") for name in names)}
-    over = rolled_back(store, table_prefix, suspects, names)
-    doomed = {key: match for key, match in markers.items() if match and match["instant"] in over}
-    # The file before its marker: without the marker the file could not be found again.
-    files = [f"{table_prefix}{match['file']}" for match in doomed.values() if match["instant"] in match["file"]]
+    instants = {instant for instant in instants if not any(name.startswith(f"{instant}.") for name in names)}
+    undone = rolled_back(store, table_prefix, instants, names)
+    to_delete = {key: match for key, match in markers.items() if match and match["instant"] in undone}
+    # Delete each file before its marker: without the marker, the file could not be found after an interruption.
+    files = [f"{table_prefix}{match['file']}" for match in to_delete.values() if match["instant"] in match["file"]]
     store.delete(files)
-    store.delete(doomed)
+    store.delete(to_delete)
     return len(files)
 
 
 def rolled_back(store: ObjectStore, table_prefix: str, instants: set[str], names: list[str]) -> set[str]:
-    """Return those of the instants that a completed rollback has undone; `names` are the timeline's file names."""
+    """Return the instants that a completed rollback has undone, among `instants`; `names` are the timeline's files."""
     found: set[str] = set()
     for name in names:
         if name.endswith(".rollback") and any(name[:17] > instant for instant in instants - found):
@@ -76,10 +76,11 @@ def rolled_back(store: ObjectStore, table_prefix: str, instants: set[str], names
 
 
 def _instants_in_rollback(store: ObjectStore, table_prefix: str, rollback: str) -> set[str]:
-    """Return the instants that a rollback undoes, from its plan (`.requested`) or metadata; none if it is archived.
+    """Return the instants that a rollback undoes, from its plan (`.requested`) or metadata; empty if it is archived.
 
-    Both are Avro (Hudi's HoodieRollbackPlan.avsc, HoodieRollbackMetadata.avsc). Of a merge-on-read table they also name
-    kept commits: those of the base files that log files belong to. Raises ObjectDamagedError.
+    Both are Avro (Hudi's HoodieRollbackPlan.avsc, HoodieRollbackMetadata.avsc). Their other fields are not used: for a
+    merge-on-read table they also name commits that are kept, those of the base files that log files belong to. Raises
+    ObjectDamagedError.
     """
     key = f"{table_prefix}.hoodie/{rollback}"
     stored = store.get(key)

@@ -1,4 +1,4 @@
-"""The live files of a Hudi table of version 6: base files and their log files, found by a listing, without Spark."""
+"""Count the live and older files of a Hudi table of version 6 from a listing, without Spark."""
 
 from __future__ import annotations
 
@@ -9,18 +9,16 @@ from dataclasses import dataclass
 from cdc_lake.contract.objects.store import ObjectInfo
 
 SMALL_BYTES = 2**20
-"""A base file below this size is small: opening it costs a query more than reading it."""
+"""A base file with fewer bytes is small: for a query, opening it takes longer than reading it."""
 _BASE = re.compile(r"(?P<file>[^_/]+)_[\d-]+_(?P<instant>\d{17})\.parquet")
 _LATER = "~"
-"""Later than each instant."""
+"""A text that sorts after every instant."""
 _LOG = re.compile(r"\.(?P<file>[^_/]+)_(?P<instant>\d{17})\.log\.\d+_[\d-]+")
 
 
 @dataclass(frozen=True)
 class Files:
-    """Number and bytes of a table's files: live base files, log files beside them, and older files that are kept for
-    earlier states.
-    """
+    """Number and bytes of a table's files: live base files, their log files, and files kept for earlier states."""
 
     base_files: int
     base_bytes: int
@@ -40,9 +38,9 @@ def count(
 ) -> Files:
     """Count the files below a table's prefix.
 
-    `commits` are the instants of completed commits in the timeline, and `oldest` the first of them: a file of an older
-    instant belongs to an archived commit. Files of commits that are not completed do not count. All files of the groups
-    in `replaced` (timeline.replaced_groups()) are older ones.
+    `commits` are the instants of the completed commits in the timeline, and `oldest` is the first of them: a file with
+    an older instant belongs to an archived commit. Base files of commits that are not completed are not counted. All
+    files of the file groups in `replaced` (timeline.replaced_groups()) count as older files.
     """
     bases: dict[tuple[str, str], dict[str, int]] = {}
     logs: list[tuple[tuple[str, str], str, int]] = []
@@ -57,7 +55,7 @@ def count(
     newest = {group: _LATER if group in replaced else max(sizes) for group, sizes in bases.items()}
     live = [size for group, sizes in bases.items() for at, size in sizes.items() if at == newest[group]]
     older = [size for group, sizes in bases.items() for at, size in sizes.items() if at != newest[group]]
-    # A log file belongs to the base file of its instant, or to a compaction that is planned after it.
+    # A log file's name has the instant of its base file, or of a pending compaction after that base file.
     live_logs = [size for group, at, size in logs if at >= newest.get(group, "")]
     older += [size for group, at, size in logs if at < newest.get(group, "")]
     return Files(

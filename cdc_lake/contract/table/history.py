@@ -1,7 +1,7 @@
-"""Which states of a Hudi table can still be read, found by its timeline, without Spark.
+"""Find the states of a Hudi table that can still be read, from its timeline, without Spark.
 
-A reader of the state at a commit needs the files of that commit. A clean deletes files that only older commits need,
-and its plan and its metadata have the oldest commit whose files it keeps.
+A reader of the state at a commit needs the files of that commit. A clean deletes files that only older commits need;
+its plan and its metadata contain the oldest commit whose files it keeps.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def commits(store: ObjectStore, table_prefix: str) -> list[str]:
 def readable(store: ObjectStore, table_prefix: str) -> list[str]:
     """Return the instants of the commits whose state can be read, oldest first.
 
-    A clean that begins after this call can delete files of the first ones. Raises ObjectDamagedError if a clean's plan
-    or metadata cannot be read.
+    A clean that begins after this call can delete files of the oldest of them. Raises ObjectDamagedError if a clean's
+    plan or metadata cannot be read.
     """
     found = commits(store, table_prefix)
     cleans = [match for match in map(_CLEAN.fullmatch, _names(store, table_prefix)) if match]
@@ -42,11 +42,11 @@ def readable(store: ObjectStore, table_prefix: str) -> list[str]:
 
 
 def resolve(store: ObjectStore, table_prefix: str, when: str) -> str:
-    """Return the instant of the commit that was the newest one at a time or instant.
+    """Return the instant of the commit that was the newest one at `when`.
 
     `when` is an instant of 17 digits, or a time such as 2026-11-25T10:00:00 or 2026-11-25 10:00+01:00, in UTC unless it
-    has an offset. Raises ContractError for another text, and for a time whose state cannot be read (any more): the
-    message names the oldest instant that can.
+    has an offset. Raises ContractError for another text, for a table without a commit, and for a time whose state
+    cannot be read; the message then names the oldest instant whose state can be read.
     """
     wanted = instant(when)
     kept = readable(store, table_prefix)
@@ -62,7 +62,7 @@ def resolve(store: ObjectStore, table_prefix: str, when: str) -> str:
 
 
 def instant(when: str) -> str:
-    """Return a time as an instant of 17 digits; an instant unchanged. Raises ContractError for another text."""
+    """Return a time as an instant of 17 digits, and an instant unchanged. Raises ContractError for another text."""
     if re.fullmatch(r"\d{17}", when):
         return when
     try:
@@ -84,7 +84,8 @@ def no_commit(table_prefix: str) -> ContractError:
 def _kept_from(store: ObjectStore, table_prefix: str, name: str, place: int) -> str:
     """Return the oldest commit that a clean keeps: the instant at `place` in one of its files.
 
-    Both files are one Avro record, which has texts unchanged (Hudi's HoodieCleanerPlan.avsc, HoodieCleanMetadata.avsc).
+    Each file contains one Avro record, in which strings are stored as plain UTF-8, so that the file is not decoded
+    (Hudi's HoodieCleanerPlan.avsc, HoodieCleanMetadata.avsc). Raises ObjectDamagedError if there is no such instant.
     """
     key = f"{table_prefix}.hoodie/{name}"
     stored = store.get(key)
