@@ -25,7 +25,7 @@ def defs() -> dg.Definitions:
     # each process, and each run that a sensor launches is a process.
     tree = dg.ComponentTree.for_project(folder)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dg.BetaWarning)  # of Dagster's own components; that loader ignores it too
+        warnings.simplefilter("ignore", dg.BetaWarning)  # by Dagster's components; load_from_defs_folder ignores it too
         pipelines = tree.build_defs(folder)
     queue_sensors = []
     if QUEUE in resources:

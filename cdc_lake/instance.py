@@ -34,7 +34,7 @@ retention:
 
 
 def dagster_home(home: Path | None = None) -> Path:
-    """Return the folder for DAGSTER_HOME; create it, or update its settings, if needed."""
+    """Return the folder for DAGSTER_HOME; create it or update its settings if needed."""
     folder = state_folder(home) / "dagster"
     folder.mkdir(parents=True, exist_ok=True)
     settings = folder / "dagster.yaml"

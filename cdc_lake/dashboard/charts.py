@@ -15,14 +15,14 @@ from cdc_lake.dashboard.queries import Record
 from cdc_lake.dashboard.spec import Visual
 
 VEGA_LITE = "6.1"
-"""The version that the specifications are written for, as vl_convert names it."""
+"""The Vega-Lite version of the specifications, in the format of vl_convert's parameter `vl_version`."""
 ASSETS = Path(__file__).parent / "assets"
 
 
 def chart(visual: Visual, records: Sequence[Record], *, preview: bool = False) -> dict[str, Any]:
-    """Return the visual's specification with its rows, except those without a number that the chart needs.
+    """Return the visual's specification with its rows; omits rows with NULL in a numeric field of the chart.
 
-    The specification can use the parameter `preview`, which is true in a PNG: Vega has no canvas there.
+    The specification can use the parameter `preview`, which is true in a PNG, where Vega has no canvas.
     """
     numbers = [name for name in visual.fields() if name in visual.columns and visual.columns[name].format.numeric]
     rows = [
@@ -46,11 +46,11 @@ def config(currency: str) -> dict[str, Any]:
 
 
 def _tooltip(visual: Visual) -> list[dict[str, str]]:
-    """Return all columns with their headings and formats."""
+    """Return the tooltip: all columns except yes/no ones, with their headings and formats."""
     return [
-        {"field": name, "title": visual.heading(name)} | ({"format": of.format.d3} if of.format.numeric else {})
-        for name, of in visual.columns.items()
-        if of.format is not Format.YES_NO
+        {"field": name, "title": visual.heading(name)} | ({"format": column.format.d3} if column.format.numeric else {})
+        for name, column in visual.columns.items()
+        if column.format is not Format.YES_NO
     ]
 
 

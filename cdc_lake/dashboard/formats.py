@@ -1,4 +1,4 @@
-"""Values as text: formatted and rounded for people, or exact as the query returned them."""
+"""Convert values to text: formatted and rounded for people, or exact as the query returned them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Format(StrEnum):
 
     @property
     def d3(self) -> str:
-        """The d3-format of a numeric format, for Vega-Lite. Except for `$` it is Python's format specification too."""
+        """The d3-format of a numeric format, for Vega-Lite. Except for `$` it is also a Python format specification."""
         return _D3[self]
 
 

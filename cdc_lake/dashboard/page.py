@@ -1,4 +1,4 @@
-"""The HTML page: the charting library, the charts, their data and their SQL in one file.
+"""Write the HTML page: one file with the charting library, the charts, their data and their SQL.
 
 Structure, look and behaviour are in assets/page.html, page.css and page.js.
 """
@@ -64,7 +64,7 @@ class Panel:
 def write_page(
     spec: DashboardSpec, key_figures: Record, panels: Sequence[Panel], rendered_at: datetime, source_note: str
 ) -> str:
-    """Return the page."""
+    """Return the HTML of the page."""
     scripts = [chart_library(), _safe_script((ASSETS / "page.js").read_text(encoding="utf-8"))]
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string((ASSETS / "page.html").read_text(encoding="utf-8"))
@@ -88,11 +88,11 @@ def write_page(
 def chart_library() -> str:
     """Return Vega, Vega-Lite and vega-embed as one script that defines `vegaEmbed`; about 900 kB.
 
-    Bundling takes 1.4 s, and each run renders in its own process: the bundle is kept in the cache folder if that is
-    writable, one for each version of vl-convert.
+    Bundling takes 1.4 s, and each run renders in its own process, so the bundle is stored in the cache folder if that
+    is writable: one file for each version of vl-convert.
     """
-    made_from = f"{version('vl-convert-python')} {VEGA_LITE} {_SNIPPET}"
-    cached = cache_folder() / "charts" / f"vega-{hashlib.sha256(made_from.encode()).hexdigest()[:12]}.js"
+    cache_key = f"{version('vl-convert-python')} {VEGA_LITE} {_SNIPPET}"
+    cached = cache_folder() / "charts" / f"vega-{hashlib.sha256(cache_key.encode()).hexdigest()[:12]}.js"
     if cached.is_file():
         return _safe_script(cached.read_text(encoding="utf-8"))
     bundle = vl_convert.javascript_bundle(_SNIPPET, vl_version=VEGA_LITE)
@@ -105,7 +105,7 @@ def chart_library() -> str:
 
 
 def _safe_script(text: str) -> str:
-    """Return the script without texts that would end its element."""
+    """Return the script with `</script` and `<!--` escaped, because they would end or change its HTML element."""
     return text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 

@@ -1,4 +1,4 @@
-"""A PNG of a chart, for places that show pictures but no pages, such as Dagster's metadata."""
+"""Render a chart as PNG, for places that show images but no HTML pages, such as Dagster's metadata."""
 
 from __future__ import annotations
 

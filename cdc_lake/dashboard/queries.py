@@ -1,4 +1,4 @@
-"""Query results: the check that they match the declared columns, and a fingerprint of what a page is made from."""
+"""Run a dashboard's queries, compare the results with the declared columns, and fingerprint what a page depends on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A dashboard's QuickSight templates with its SQL, and a query that detects changed rows."""
+"""Return a dashboard's QuickSight templates with its SQL, and a checksum that detects changed rows."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from resources.quicksight.templates import DashboardTemplates, selected_columns
 
 
 def templates(spec: DashboardSpec, dashboard_id: str) -> DashboardTemplates:
-    """Return the templates. QuickSight has no default database, so the SQL's tables get theirs."""
+    """Return the templates. Their SQL names the database of each table, because QuickSight has no default one."""
     declared = _declared(spec)
     sql = qualified(declared.sql, spec.database)
     return DashboardTemplates(dashboard_id, spec.title, sql, declared.data_set, declared.definition)
 
 
 def row_checksum(spec: DashboardSpec, query: Query) -> str:
-    """Return a text that differs when a row differs: the number of rows, and a checksum of all of them.
+    """Return the number of rows and a checksum of all rows, as one text: it changes when a row changes.
 
     Athena scans the rows once and returns one row. Raises what `query` raises.
     """

@@ -112,7 +112,7 @@ class Visual(QuerySpec):
 
 
 def _texts(part: object, key: str) -> Iterator[str]:
-    """Yield each text that a key has in a specification, except in layers with their own data and in `usermeta`."""
+    """Yield each string value of a key in a specification, except in layers with their own data and in `usermeta`."""
     if isinstance(part, list):
         for each in part:
             yield from _texts(each, key)
@@ -183,7 +183,7 @@ class DashboardSpec(YamlModel):
 
 
 def load_dashboard(path: Path) -> DashboardSpec:
-    """Return the dashboard of a YAML file; files that it names are relative to its folder.
+    """Return the dashboard of a YAML file; paths in the YAML are relative to its folder.
 
     Raises DashboardError with one line for each error: the file, the field and what is allowed.
     """

@@ -25,7 +25,7 @@ def read_file(name: str, folder: Path | None) -> str:
 def check_select(sql: str, database: str, dataset: str) -> None:
     """Raise ValueError unless `sql` is one SELECT in Athena's dialect that reads only `database.dataset`.
 
-    The asset's declared lineage is complete because of this.
+    This makes the asset's declared lineage complete.
     """
     try:
         statements = [each for each in sqlglot.parse(sql, read="athena") if each is not None]

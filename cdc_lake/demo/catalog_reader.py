@@ -1,4 +1,4 @@
-"""Reads tables and views of a pipeline's first target by Athena, for the stories of demos."""
+"""Read tables and views of a pipeline's first target through Athena, for the demos' stories."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from resources.athena import Athena
 
 @dataclass(frozen=True)
 class CatalogReader:
-    """Reads the first target's database; names of other databases are given with theirs."""
+    """Reads from the database of the first target; a table of another database needs a qualified name."""
 
     athena: Athena
     scene: Scene
@@ -22,7 +22,7 @@ class CatalogReader:
         return cls(scene.observer.athena.metered(scene.flow.catalog), scene)
 
     def hudi(self, table: str) -> str:
-        """Return the view of a table in the target `lake`."""
+        """Return the qualified name of a table's view in the target `lake`."""
         found = self.scene.lake_table(table, "lake")
         return f"{found.database}.{found.view}"
 

@@ -1,4 +1,4 @@
-"""The demos by pipeline: how the sample is loaded and removed, and the stories."""
+"""The demo of each pipeline: how its sample is loaded and removed, and its stories."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PipelineDemo:
     load: Callable[[ConnectionParameters, Path | None], Mapping[str, int]]
     """Loads the sample, or the SQL scripts of a folder; returns the number of rows of each table."""
     stories: Mapping[str, tuple[str, RunStory]]
-    """Each story by name, with what happens in it."""
+    """The stories by name: a description of what happens, and the function."""
     verify: bool
     """Whether the last step compares source and lake row by row."""
     hint: Callable[[Mapping[str, Any]], str]

@@ -26,7 +26,7 @@ class Materialised:
 
 
 class Graph:
-    """A pipeline's job, run stage by stage."""
+    """Runs a pipeline's job stage by stage."""
 
     def __init__(self, pipeline: str, definitions: dg.Definitions, instance: dg.DagsterInstance) -> None:
         self.pipeline = pipeline
@@ -35,7 +35,7 @@ class Graph:
         self._keys = sorted(self._job.asset_layer.executable_asset_keys, key=lambda key: tuple(key.path))
 
     def stage(self, name: str, table: str | None = None) -> list[dg.AssetKey]:
-        """Return the assets of one stage, or those of one table."""
+        """Return the keys of a stage's assets, of all tables or of one."""
         keys = [key for key in self._keys if key.path[1] == name]
         return keys if table is None else [key for key in keys if self._table(key) == table]
 
@@ -43,11 +43,10 @@ class Graph:
         return self._job.asset_layer.asset_graph.get(key).tags.get("table")
 
     def materialise(self, *stages: str, table: str | None = None, light: bool = False) -> Materialised:
-        """Materialise stages, of all tables or of one, with all their checks; with `light` with the light ones only.
+        """Materialise stages, of all tables or of one, and run all their checks; with `light` only the light ones.
 
-        A pipeline can have no asset of a stage.
-
-        Raises ContractError with the failed step and its cause.
+        The result is empty if the pipeline has no asset of these stages. Raises ContractError with the failed step and
+        its cause.
         """
         keys: Sequence[dg.AssetKey] = [key for stage in stages for key in self.stage(stage, table)]
         if not keys:

@@ -1,8 +1,8 @@
-"""MoMA's demo: an artwork's year, and six changes of an artist, followed to both targets.
+"""MoMA's demo: change an artwork's year, make six changes to an artist, and read the results from both targets.
 
-The copy-on-write target shows each commit. Of the merge-on-read target, the catalog's `_ro` table shows the state of
-the last compaction, and `_rt` each commit. After an interruption each function can be called again: it first restores
-the sample's row.
+The copy-on-write target shows each commit. In the merge-on-read target, the catalog's `_ro` table shows the state of
+the last compaction, and `_rt` shows each commit. After an interruption each function can be called again: it first
+restores the sample's row.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def change_year(scene: Scene, run_stages: RunStages) -> Story:
 
 
 def change_artist(scene: Scene, run_stages: RunStages) -> Story:
-    """Update artist 441 five times and delete it, each change in a commit of its own; read the six states again."""
+    """Update artist 441 five times and delete it, each change in a separate commit; then read each commit's state."""
     observer = scene.observers["artists"]
     tables = {name: scene.lake_table("artists", name) for name in _TARGETS}
     instants: dict[str, list[str]] = {name: [] for name in _TARGETS}
@@ -102,5 +102,5 @@ def _expected() -> list[str]:
 
 
 def _text(row: dict[str, object]) -> str:
-    """Return the artist's values, separated by blanks, without the id."""
+    """Return the artist's values, separated by spaces, without the id."""
     return " ".join(str(row[column] or "–") for column in source_changes.ARTIST_COLUMNS[1:])  # noqa: RUF001 - a dash for NULL

@@ -1,4 +1,4 @@
-"""Northwind's demo: three changes, made at the source and followed to the dataset.
+"""Northwind's demo: make three changes at the source, and read the results from each stage up to the dataset.
 
 Each function returns the observed values and `ok`: whether they are the expected ones. After an interruption it can be
 called again.
@@ -18,7 +18,7 @@ _COUNT_ITEMS = f"SELECT count(*) FROM order_items WHERE order_id = {INSERTED}"  
 
 
 def ship(scene: Scene, run_stages: RunStages) -> Story:
-    """Ship order 11077: one event; raw contains the snapshot record and the update."""
+    """Ship order 11077, which emits one event; raw then contains the snapshot record and the update."""
     observer = scene.observer
     day = source_changes.SHIPPED_LATE
     with closing(observer.login.connect()) as connection:
@@ -40,7 +40,7 @@ def ship(scene: Scene, run_stages: RunStages) -> Story:
 
 
 def insert(scene: Scene, run_stages: RunStages) -> Story:
-    """Insert order 11075 and three lines, each in a separate transaction: four events."""
+    """Insert order 11075 and three lines, each in a separate transaction, which emits four events."""
     observer = scene.observer
     with closing(observer.login.connect()) as connection:
         source_changes.insert_order_with_lines(connection, INSERTED, resume=True)
@@ -56,7 +56,7 @@ def insert(scene: Scene, run_stages: RunStages) -> Story:
 
 
 def delete(scene: Scene, run_stages: RunStages) -> Story:
-    """Delete order 11075: the dataset no longer has it, the lake keeps it marked as deleted."""
+    """Delete order 11075: the dataset no longer contains it, and the lake marks it as deleted."""
     observer = scene.observer
     with closing(observer.login.connect()) as connection:
         source_changes.delete_order(connection, INSERTED, resume=True)

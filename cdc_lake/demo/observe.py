@@ -36,7 +36,7 @@ class Counts:
 
 
 class Observer:
-    """Reads one table of a pipeline at every stage; the lake in the first target, unless another one is named."""
+    """Reads one table of a pipeline at every stage; in the lake, that of the first target or of a named one."""
 
     def __init__(self, table: TableFlow, resources: Mapping[str, Any], store: ObjectStore) -> None:
         self.table = table

@@ -1,7 +1,7 @@
-"""Pagila's demo: changes of films, categories and actors, followed to raw files, latest rows and refined tables.
+"""Pagila's demo: change films, categories and actors, and read the raw files, the latest rows and the refined tables.
 
 The raw files keep every change. The view of latest rows and the Hudi table show the source's rows, and the refined
-tables are built again from the view. After an interruption each function can be called again.
+tables are rebuilt from the view. After an interruption each function can be called again.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ def change_category(scene: Scene, run_stages: RunStages) -> Story:
     for table in ("category", "film_category"):
         run_stages(*_TO_LAKE, table=table, light=True)
     run_stages("dataset", light=True)
-    catalog, of_film = CatalogReader.of(scene), f"film_id = {film}"
+    catalog, film_condition = CatalogReader.of(scene), f"film_id = {film}"
     seen = {
         "film_id": film,
         "new_category": catalog.values("name", "category_latest", f"category_id = {category}"),
-        "categories_in_raw": len(set(catalog.values("category_id", "film_category_raw", of_film))),
-        "categories_in_latest": catalog.values("category_id", "film_category_latest", of_film),
-        "categories_in_lake": catalog.values("category_id", catalog.hudi("film_category"), of_film),
-        "categories_in_refined": catalog.values("category", "films_by_category", of_film),
+        "categories_in_raw": len(set(catalog.values("category_id", "film_category_raw", film_condition))),
+        "categories_in_latest": catalog.values("category_id", "film_category_latest", film_condition),
+        "categories_in_lake": catalog.values("category_id", catalog.hudi("film_category"), film_condition),
+        "categories_in_refined": catalog.values("category", "films_by_category", film_condition),
     }
     name = source_changes.CATEGORY
     return {**seen, "ok": list(seen.values()) == [film, [name], 2, [category], [category], [name]]}
@@ -46,11 +46,13 @@ def update_films(scene: Scene, run_stages: RunStages) -> Story:
         source_changes.update_films(conn)
     run_stages(*_TO_LAKE, table="film", light=True)
     run_stages("dataset", light=True)
-    catalog, of_films = CatalogReader.of(scene), f"film_id IN ({', '.join(map(str, films))})"
+    catalog, films_condition = CatalogReader.of(scene), f"film_id IN ({', '.join(map(str, films))})"
     places = {"latest": "film_latest", "lake": catalog.hudi("film"), "refined": "film_refined"}
     expected = [(number, source_changes.NEW_RATING, source_changes.NEW_RATE) for number in films]
-    states = {name: catalog.values("film_id, rating, rental_rate", table, of_films) for name, table in places.items()}
-    earlier = catalog.count("film_raw", f"{of_films} AND rental_rate <> {source_changes.NEW_RATE}")
+    states = {
+        name: catalog.values("film_id, rating, rental_rate", table, films_condition) for name, table in places.items()
+    }
+    earlier = catalog.count("film_raw", f"{films_condition} AND rental_rate <> {source_changes.NEW_RATE}")
     seen = {
         "film_id": films[0],
         **{f"films_as_updated_in_{name}": len(set(found) & set(expected)) for name, found in states.items()},
@@ -60,23 +62,23 @@ def update_films(scene: Scene, run_stages: RunStages) -> Story:
 
 
 def change_key(scene: Scene, run_stages: RunStages) -> Story:
-    """Change film_id of a film_actor from 5 to 100: the old key is deleted, the new one inserted."""
+    """Change film_id of a film_actor from 5 to 100: the row of the old key is deleted, and a new row inserted."""
     with closing(_connect(scene)) as conn:
         actor = source_changes.change_film_actor_key(conn)
     run_stages(*_TO_LAKE, table="film_actor", light=True)
     old, new = source_changes.OLD_KEY_FILM, source_changes.NEW_KEY_FILM
-    catalog, of_actor = CatalogReader.of(scene), f"actor_id = {actor} AND film_id IN ({old}, {new})"
+    catalog, actor_condition = CatalogReader.of(scene), f"actor_id = {actor} AND film_id IN ({old}, {new})"
     seen = {
         "actor_id": actor,
-        "films_in_raw": sorted(set(catalog.values("film_id", "film_actor_raw", of_actor))),
-        "films_in_latest": catalog.values("film_id", "film_actor_latest", of_actor),
-        "films_in_lake": catalog.values("film_id", catalog.hudi("film_actor"), of_actor),
+        "films_in_raw": sorted(set(catalog.values("film_id", "film_actor_raw", actor_condition))),
+        "films_in_latest": catalog.values("film_id", "film_actor_latest", actor_condition),
+        "films_in_lake": catalog.values("film_id", catalog.hudi("film_actor"), actor_condition),
     }
     return {**seen, "ok": list(seen.values()) == [actor, [old, new], [new], [new]]}
 
 
 def delete_film(scene: Scene, run_stages: RunStages) -> Story:
-    """Delete a film with its actors and category: raw keeps the deleted rows, nothing else shows them."""
+    """Delete a film with its actors and category: only raw still contains the deleted rows."""
     film = source_changes.DELETED_FILM
     with closing(_connect(scene)) as conn:
         source_changes.delete_film_actor(conn)
@@ -84,15 +86,15 @@ def delete_film(scene: Scene, run_stages: RunStages) -> Story:
     for table in ("film", "film_category", "film_actor"):
         run_stages(*_TO_LAKE, table=table, light=True)
     run_stages("dataset")
-    catalog, of_film = CatalogReader.of(scene), f"film_id = {film}"
+    catalog, film_condition = CatalogReader.of(scene), f"film_id = {film}"
     seen = {
         "film_id": film,
-        "deletes_in_raw": len(set(catalog.values("film_id", "film_raw", f'{of_film} AND "__deleted"'))),
-        "in_latest": catalog.count("film_latest", of_film),
-        "actors_in_latest": catalog.count("film_actor_latest", of_film),
-        "in_lake": catalog.count(catalog.hudi("film"), of_film),
-        "in_refined": catalog.count("film_refined", of_film),
-        "in_films_by_category": catalog.count("films_by_category", of_film),
+        "deletes_in_raw": len(set(catalog.values("film_id", "film_raw", f'{film_condition} AND "__deleted"'))),
+        "in_latest": catalog.count("film_latest", film_condition),
+        "actors_in_latest": catalog.count("film_actor_latest", film_condition),
+        "in_lake": catalog.count(catalog.hudi("film"), film_condition),
+        "in_refined": catalog.count("film_refined", film_condition),
+        "in_films_by_category": catalog.count("films_by_category", film_condition),
     }
     return {**seen, "ok": list(seen.values()) == [film, 1, 0, 0, 0, 0, 0]}
 

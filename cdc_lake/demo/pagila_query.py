@@ -1,7 +1,7 @@
-"""The demo of Pagila's polled tables: changes of an address, followed to the latest rows and the refined table.
+"""The demo of Pagila's polled tables: change an address, and read the latest rows and the refined table.
 
-A poll sees the last of several changes, and no delete: the reconciliation finds those. After an interruption each
-function can be called again.
+A poll reads only the last of several changes, and no deletes; the reconciliation detects deletes. After an interruption
+each function can be called again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ def update_twice(scene: Scene, run_stages: RunStages) -> Story:
 
 
 def move(scene: Scene, run_stages: RunStages) -> Story:
-    """Insert a country with a city, and move the address there: as the exercise is printed, and as it is meant."""
+    """Insert a country with a city, and move the address there: first by a faulty statement, then by the correct one.
+
+    The exercise's printed statement sets only the phone (source_changes.move_address_as_printed()).
+    """
     with closing(_connect(scene)) as conn:
         _, city = source_changes.insert_country_and_city(conn)
         phone = source_changes.move_address_as_printed(conn, city)
@@ -68,7 +71,7 @@ def move(scene: Scene, run_stages: RunStages) -> Story:
 
 
 def rename_district(scene: Scene, run_stages: RunStages) -> Story:
-    """Rename a district, wherever it is used."""
+    """Rename a district in all addresses that use it."""
     with closing(_connect(scene)) as conn:
         source_changes.rename_district(conn)
         renamed = _ids(conn, source_changes.NEW_DISTRICT)
@@ -85,13 +88,13 @@ def rename_district(scene: Scene, run_stages: RunStages) -> Story:
 
 
 def delete(scene: Scene, run_stages: RunStages) -> Story:
-    """Delete an address: polling does not see it, verify names it, and the reconciliation deletes it."""
+    """Delete an address: polling does not detect it, verify reports it, and the reconciliation applies the delete."""
     address, table = source_changes.DELETED_ADDRESS, scene.lake_table("address", "lake")
     with closing(_connect(scene)) as conn:
         source_changes.delete_address(conn)
         _poll(scene, run_stages, conn, "address")
-    catalog, of_address = CatalogReader.of(scene), f"address_id = {address}"
-    before = catalog.count("address_latest", of_address)
+    catalog, address_condition = CatalogReader.of(scene), f"address_id = {address}"
+    before = catalog.count("address_latest", address_condition)
     found = scene.verify(table)
     extra = [key["address_id"] for key in (each.key for each in found.differences if each.kind == "extra")]
     for name in ("address", "address_with_country", "alt_address"):
@@ -102,16 +105,16 @@ def delete(scene: Scene, run_stages: RunStages) -> Story:
         "address_id": address,
         "in_latest_before": before,
         "differences_before": extra,
-        "in_latest_after": catalog.count("address_latest", of_address),
-        "in_lake_after": catalog.count(catalog.hudi("address"), of_address),
-        "in_refined_after": catalog.count("addresses_by_country", of_address),
+        "in_latest_after": catalog.count("address_latest", address_condition),
+        "in_lake_after": catalog.count(catalog.hudi("address"), address_condition),
+        "in_refined_after": catalog.count("addresses_by_country", address_condition),
         "equal_after": scene.verify(table).clean,
     }
     return {**seen, "ok": list(seen.values()) == [address, 1, [str(address)], 0, 0, 0, True]}
 
 
 def _poll(scene: Scene, run_stages: RunStages, conn: connection, table: str) -> None:
-    """Poll, land and apply a table once a poll can see what is committed."""
+    """Wait until a poll can read everything that is committed now; then poll, land and apply a table."""
     with conn, conn.cursor() as cur:
         cur.execute("SELECT clock_timestamp()")
         [committed] = cur.fetchone() or (None,)

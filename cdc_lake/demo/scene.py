@@ -1,4 +1,4 @@
-"""What a demo's story works with: readers of each table, runs of the pipeline's stages, and compaction."""
+"""The tools of a demo's story: observers of each table, and runs of stages, compaction, reconciliation and verify."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cdc_lake.pipeline.operations.polling import Systems
 AFTER_SOURCE = STAGES[1:]
 
 Story = dict[str, Any]
-"""What a story has seen: first the id of the row that it changed, last `ok`, whether that is what was expected."""
+"""The values that a story observed: first the id of the changed row, last `ok`: whether all are as expected."""
 
 
 class RunStages(Protocol):
@@ -56,7 +56,7 @@ class Scene:
         return commit.instant
 
     def row(self, table: TableFlow, row_id: int, as_of: str | None = None) -> dict[str, Any] | None:
-        """Return a row of a lake table with all its commits, or as of an instant; None if there is none."""
+        """Return the newest state of a lake table's row, or its state as of an instant; None if it does not exist."""
         session = self._spark().session()
         [key] = table.spec.key
         found = reading.rows(session, table, location(self.resources["store"]), as_of).where(f"`{key}` = {row_id}")
@@ -89,4 +89,4 @@ class Scene:
 
 
 RunStory = Callable[[Scene, RunStages], Story]
-"""A story: changes the source, runs stages, and returns what it has seen. After an interruption it is called again."""
+"""A story: changes the source, runs stages, and returns the observed values. It is called again if interrupted."""

@@ -83,25 +83,26 @@ class Demo:
         return result
 
     def _reset(self) -> list[str]:
-        bound = self._resources
+        resources = self._resources
         self._sample.prepare(self._scene.observer.login)  # the reset drops the slot in this database
         removed = list(
             reset(
                 self._flow,
-                self._flow.source_postgres(bound["postgres"]),
-                bound["kafka"],
-                bound["connect"],
-                bound["glue"],
+                self._flow.source_postgres(resources["postgres"]),
+                resources["kafka"],
+                resources["connect"],
+                resources["glue"],
                 self._store,
-                bound["deployment"],
-                bound["dashboards"],
+                resources["deployment"],
+                resources["dashboards"],
             )
         )
         self._sample.unload(self._scene.observer.login)
         return removed
 
     def _load(self) -> dict[str, int]:
-        self._sample.unload(self._scene.observer.login)  # if this step was interrupted after its commit
+        # An earlier attempt may have committed before it was interrupted.
+        self._sample.unload(self._scene.observer.login)
         return dict(self._sample.load(self._scene.observer.login, self._sql_dir))
 
     def _materialise(self, *stages: str, table: str | None = None, light: bool = False) -> dict[str, str | None]:
@@ -112,7 +113,7 @@ class Demo:
         return {name: None if passed else done.failed[name] for name, passed in done.checks.items()}
 
     def _counts(self) -> dict[str, Any]:
-        """Return the counts of each table, of each dataset, and those of all tables with the first dataset."""
+        """Return the counts of each table and dataset, and the sums over all tables with the first dataset's count."""
         found = {name: observer.counts() for name, observer in self._scene.observers.items()}
         datasets = {
             name: self._scene.observer.rows(self._flow.catalog, name)
@@ -142,7 +143,7 @@ class Demo:
 
 
 def _sums(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    """Return the sum for each stage, over tables."""
+    """Return the sum over all tables for each stage."""
     return {stage: sum(each[stage] for each in counts) for stage in counts[0]}
 
 

@@ -23,7 +23,7 @@ def verify(
 
 
 def compare(flow: Flow, resources: Mapping[str, Any], spark: SparkJobs) -> dict[str, dict[str, Any]]:
-    """Return by lake table whether it equals the source, and how many rows it has, after verify()."""
+    """Run verify(), and return for each lake table whether it equals the source, and its numbers of rows."""
     return {
         table.lake_table: {"clean": report.clean, "compared": report.compared, "source_rows": report.source_rows}
         for table, report in verify(flow, flow.lake_tables, resources, spark)

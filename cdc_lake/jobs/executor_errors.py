@@ -1,7 +1,7 @@
 """Convert exceptions of executors and the JVM to the contract's errors on the driver.
 
-Spark passes the driver a text with the executor's traceback (PythonException, or the JVM's exception if Hudi called
-the executor).
+Spark passes the executor's traceback to the driver as text (in a PythonException, or in an exception of the JVM if Hudi
+called the executor).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _RAISED = re.compile(rf"^{re.escape(errors.__name__)}\.(?P<name>\w+): (?P<messag
 
 @contextmanager
 def contract_errors() -> Iterator[None]:
-    """Raise an executor's ContractError as itself, with its user_message; convert errors of the object store."""
+    """Raise an executor's ContractError with its own class and user_message; convert errors of the object store."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:

@@ -73,11 +73,11 @@ def require_writable(store: ObjectStore, table_prefix: str, now: Clock = utc_now
             f"Run `cdc-lake migrate {object_names.pipeline_of(table_prefix)}`, which sets UTC."
         )
     moment = now()
-    late = ahead(store, table_prefix, moment)
-    if late > timedelta(0):
+    lead = ahead(store, table_prefix, moment)
+    if lead > timedelta(0):
         raise TableAheadError(
             f"Cannot write the Hudi table at {table_prefix}: its newest instant {newest(store, table_prefix)} (UTC) is "
-            f"{late.total_seconds():.1f} s later than this machine's clock ({moment:%Y-%m-%d %H:%M:%S} UTC), so that a "
+            f"{lead.total_seconds():.1f} s later than this machine's clock ({moment:%Y-%m-%d %H:%M:%S} UTC), so that a "
             "new commit would sort before it. Compare the clocks of the machines that write the table, then run this "
             "again once that time has passed."
         )

@@ -1,4 +1,4 @@
-"""The newest row of each key as one SELECT over a table of Parquet objects, in Spark's SQL.
+"""Build the SELECT, in Spark SQL, that returns the newest row of each key from a table of Parquet objects.
 
 A Parquet target's view is this SELECT in Athena's SQL (pipeline/parquet_target), and verify runs it in Spark.
 """
@@ -18,26 +18,27 @@ _ORDER = order_sql(f"cast(`{EPOCH}` AS STRING)", "`__snapshot`", "`__op`", "`__l
 
 
 def sql(versions: Sequence[TableSchema], relation: str, boundary: str, *, deleted: bool = False) -> str:
-    """Return the SELECT; its columns are those of the lake, without `__deleted` unless `deleted` rows are included.
+    """Return the SELECT. With `deleted`, it also returns deleted rows, and the column `__deleted`.
 
-    `versions` are the captured schemas, oldest first. `boundary` is the position (event_order) of the first row of the
-    newest complete snapshot: a key without a later row is not in the source. Rows that occur twice are the same change,
-    of which one is taken. A value that PostgreSQL left out is that of the newest earlier row that has it; it is NULL if
-    no row has it. Raises ContractError for a default that cannot be written in SQL.
+    `versions` are the captured schemas, oldest first; the other columns are those of the lake. `boundary` is the
+    position (event_order) of the first row of the newest complete snapshot: a key whose rows are all older is not in
+    the source. Rows that occur twice are the same change, and only one of them is used. A value that PostgreSQL left
+    out is taken from the newest earlier row that contains it; if no row contains it, it is NULL. Raises ContractError
+    for a default that cannot be written in SQL.
     """
     newest = versions[-1]
     columns = {column.name.lower(): _Fed(column, versions) for column in newest.columns}
     others = [column.name.lower() for column in newest.dropped] + [name.lower() for name in EVENT_FIELDS]
     key = ", ".join(f"`{name.lower()}`" for name in newest.key)
     order = f"PARTITION BY {key} ORDER BY `{ORDER_COLUMN}` DESC, `{OFFSET}` DESC"
-    fed = [f"{each.value} AS `{name}`" for name, each in columns.items()]
-    lacks = [f"{each.lacks} AS `{_lacks(name)}`" for name, each in columns.items() if each.can_lack(newest)]
+    values = [f"{each.value} AS `{name}`" for name, each in columns.items()]
+    flags = [f"{each.lacks} AS `{_lacks(name)}`" for name, each in columns.items() if each.can_lack(newest)]
     filled = [_filled(name, order) if each.can_lack(newest) else f"`{name}`" for name, each in columns.items()]
     kept = [f"`{name}`" for name in others]
     shown = [*columns, *(name for name in others if deleted or name != "__deleted"), ORDER_COLUMN]
     conditions = ["`__rank` = 1", f"`{ORDER_COLUMN}` >= '{boundary}'", *([] if deleted else ["NOT `__deleted`"])]
     return (
-        f"WITH events AS (SELECT {', '.join([*fed, *kept, *lacks, f'`{OFFSET}`'])}, {_ORDER} AS `{ORDER_COLUMN}` "  # noqa: S608 - checked identifiers
+        f"WITH events AS (SELECT {', '.join([*values, *kept, *flags, f'`{OFFSET}`'])}, {_ORDER} AS `{ORDER_COLUMN}` "  # noqa: S608 - checked identifiers
         f"FROM {relation} WHERE `{EPOCH}` >= {Position.decode(boundary).epoch}), "
         f"ranked AS (SELECT {', '.join([*filled, *kept])}, `{ORDER_COLUMN}`, row_number() OVER ({order}) AS `__rank` "
         "FROM events) "
@@ -50,15 +51,18 @@ def _lacks(name: str) -> str:
 
 
 def _filled(name: str, order: str) -> str:
-    """Return the expression of a column whose value PostgreSQL can leave out."""
-    # In an array, a NULL value differs from an omitted one.
+    """Return the expression that takes an omitted value from the newest earlier row that contains it."""
+    # The array distinguishes a NULL value, array(NULL), from an omitted one, NULL.
     held = f"CASE WHEN NOT `{_lacks(name)}` THEN array(`{name}`) END"
     earlier = f"first_value({held}) IGNORE NULLS OVER ({order} ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)"
     return f"CASE WHEN `{_lacks(name)}` THEN element_at({earlier}, 1) ELSE `{name}` END AS `{name}`"
 
 
 class _Fed:
-    """A column of the newest schema, as an expression over rows of all versions."""
+    """Expressions that read a column of the newest schema from rows of all versions.
+
+    `value` is the column's value. `lacks` is true for a row from which PostgreSQL left the value out.
+    """
 
     def __init__(self, column: Column, versions: Sequence[TableSchema]) -> None:
         self.column = column
@@ -81,7 +85,7 @@ class _Fed:
         self.lacks = f"coalesce({held}, false)"
 
     def can_lack(self, newest: TableSchema) -> bool:
-        """Return whether PostgreSQL can leave the value out: it can be stored out of line, and is not in the key."""
+        """Return whether PostgreSQL can leave the value out: it can be stored out of line (TOAST), not in the key."""
         kind = self.column.lake_type
         toastable = kind in {"string", "binary"} or kind.startswith("decimal")
         return toastable and self.column.name not in newest.key

@@ -1,7 +1,7 @@
 """Leases in the object store: only one writer at a time of a table, or of a topic's raw objects.
 
 A lease is an object that is replaced under If-Match; the writer that replaces it holds the lease, with a fencing token
-higher than all before. A writer renews it while it works, and checks it right before it commits
+higher than all previous ones. A writer renews it while it works, and checks it right before it commits
 (docs/decisions/0018-fencing.md).
 """
 
@@ -23,7 +23,7 @@ from cdc_lake.contract.errors import LeaseHeldError, LeaseLostError
 from cdc_lake.contract.objects.store import ObjectStore, PreconditionFailedError
 
 SECONDS = 30.0
-"""The validity of a lease without renewal; it is renewed after each third of that."""
+"""How long a lease is valid without renewal. Its holder renews it after each third of this time."""
 WAIT_SECONDS = SECONDS + 15.0
 """Longer than a lease is valid: the lease of a killed writer has expired by then."""
 
@@ -89,7 +89,7 @@ class Lease:
 
     @property
     def claim(self) -> Claim:
-        """The claim by which a job that works under this lease checks it."""
+        """The claim with which a job in another process checks that this lease is still held."""
         return Claim(self._key, self._record.owner, self._record.token)
 
     def check(self) -> None:

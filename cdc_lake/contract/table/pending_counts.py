@@ -1,7 +1,8 @@
 """Count the consecutive runs in which `equals_source` could not compare a key, because its newest change was pending.
 
-Each run skips a key that changes all the time, and also a key whose changes never reach the lake. One small object per
-lake table counts these runs by the digest of the key, for the keys that the job samples (jobs/verify/report.py).
+A key can be pending because it changes all the time, or because its changes never reach the lake; a single run cannot
+distinguish the two. One small object per lake table counts the runs by the digest of the key, for the keys that the job
+samples (jobs/verify/report.py).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ MAX_PENDING_RUNS = 5
 def count_pending_run(store: ObjectStore, pipeline: str, table: str, digests: Collection[str]) -> Mapping[str, int]:
     """Count one run in which these keys were pending; return the number of consecutive runs of each.
 
-    Other keys start again from 0. Of two concurrent runs only one counts.
+    The counts of all other keys are reset to 0. If two runs are concurrent, only one of them is counted.
     """
     key = object_names.pending_key(pipeline, table)
     before = stage_state.read(store, key).get("runs", {})

@@ -1,7 +1,7 @@
-"""What a Parquet target's table in the catalog was registered with: its counterpart of a Hudi table's newest commit.
+"""Store the last registration of a Parquet target's catalog table: the counterpart of a Hudi table's newest commit.
 
-The table's rows are the landed objects, so that nothing is committed. A registration adds partitions, columns and the
-boundary of the view; it is stored beside the raw objects, where sensors find it without asking the catalog.
+The table reads the landed objects directly, so nothing is committed to it. A registration adds partitions, columns and
+the boundary of the view to the catalog. It is stored beside the raw objects, so that sensors need no catalog request.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ class Registration(BaseModel):
 
     @property
     def commit(self) -> Commit:
-        """The registration in the form of a Hudi table's commit, which wrote no files."""
+        """The registration as a Commit that wrote no files."""
         return Commit(self.instant, self.checkpoint, 0, 0, 0, 0, 0)
 
 
 def new_instant() -> str:
-    """Return the present time in the form of Hudi's instants."""
+    """Return the current time in UTC in the format of Hudi's instants, with milliseconds."""
     return f"{datetime.now(UTC):%Y%m%d%H%M%S%f}"[:17]
 
 
 def load(store: ObjectStore, pipeline: str, lake_table: str) -> Registration | None:
-    """Return the last registration; None if there is none, or it is unreadable: the next run then registers all."""
+    """Return the last registration; None if it is missing or unreadable: the next run then registers everything."""
     try:
         return Registration.model_validate(stage_state.read(store, _key(pipeline, lake_table)))
     except ValidationError:

@@ -1,6 +1,6 @@
 """A Hudi table's checkpoint: the last applied manifest, stored in the metadata of the commit that applied it.
 
-Read from the timeline's files without Spark, so that a run with nothing to apply costs milliseconds.
+This module reads the timeline's files without Spark, so that a run with nothing to apply takes milliseconds.
 The tables are written as version 6, whose completed commits are JSON files `.hoodie/<instant>.<action>`.
 """
 

@@ -1,4 +1,4 @@
-"""adopt: add objects that a sink connector wrote to the manifest chain, as landing adds its own.
+"""adopt: append the objects of a sink connector to the manifest chain, as landing appends the objects that it writes.
 
 Later stages treat both alike (docs/decisions/0024-sink-connectors-objects.md). Records of a partition are adopted in
 order and without gaps: a record that is not written or not visible yet holds back all later ones. The job needs no
@@ -27,7 +27,7 @@ from cdc_lake.jobs.landing.land import LandReport, LandSpec
 
 _READERS = 8
 OBJECTS_PER_RUN = 2000
-"""The limit per partition. A run holds what it reads in memory: a backlog is adopted in several manifests."""
+"""The maximum per partition. A run keeps the objects in memory, so a backlog is adopted in several manifests."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +66,11 @@ def new_objects(store: ObjectStore, spec: AdoptSpec) -> list[str]:
 
 
 def run(spec: AdoptSpec, topic: TopicReader) -> AdoptReport:
-    """Adopt the records that follow the end of the chain; without new records, begin an empty chain if needed.
+    """Adopt the records that follow the end of the chain; an empty chain gets a first manifest in any case.
 
     Raises what pending(), land.require_unchanged(), place_lines(), adoptable() and Chain.append() raise,
     ForeignObjectError, LeaseLostError, ManifestGapError if a gap leaves nothing to adopt, and OffsetsExpiredError
-    for a gap that can no longer be filled, after the rest is committed. Restarts after a lost race.
+    for a gap that can no longer be filled, after the rest is committed. Starts over if another run appends first.
     """
     started = time.monotonic()
     chain = _chain(spec.landing.location.store(), spec)
@@ -116,7 +116,7 @@ def _require_unchanged(spec: AdoptSpec, topic: TopicReader, spans: Sequence[Span
 
 
 def _with_last(topic: TopicReader, span: Span, objects: Sequence[LandedObject]) -> Span:
-    """Return the span with its last record from the topic: a sink connector may spell the value differently."""
+    """Return the span with its last record as it is in the topic: a sink connector may format the value differently."""
     newest = max((item.last for item in objects if item.partition == span.partition), default=None)
     if newest is None:
         return span
@@ -136,7 +136,7 @@ def _reached(span: Span, found: Adoptable | None) -> Span:
 def _adoptable_by_partition(
     chain: Chain, spec: AdoptSpec, topic: TopicReader, head: Manifest | None, spans: Sequence[Span]
 ) -> dict[int, Adoptable]:
-    """Return what can be adopted, by partition, without partitions that have nothing new."""
+    """Return the adoptable records by partition; partitions without new records are left out."""
     listed = unadopted(chain, spec.sink, head, spans)
     found = {}
     for span in spans:
@@ -159,7 +159,7 @@ def _adoptable_by_partition(
 def _placed(
     store: ObjectStore, sink: Sink, objects: Sequence[Listed], span: Span, committed: CommittedRecords
 ) -> list[PlacedObject]:
-    """Return the objects whose lines have offsets; the records of the others are a gap."""
+    """Return the objects whose lines have known offsets; the records of the other objects count as a gap."""
 
     def lines(listed: Listed) -> list[sink_lines.Line]:
         name, _ = listed
@@ -182,7 +182,7 @@ def _placed(
 
 
 def _require_no_gap(spec: AdoptSpec, gaps: Sequence[Gap]) -> None:
-    """Raise if a gap left nothing to adopt. In a layout by fields, records of other folders may still be buffered."""
+    """Raise if a gap left nothing to adopt, except in a layout by fields: its missing records may still be buffered."""
     _require_none_expired(spec, gaps, "nothing was adopted")
     for gap in gaps:
         if spec.sink.ordered:

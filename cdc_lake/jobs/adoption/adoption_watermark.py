@@ -1,4 +1,4 @@
-"""The watermark of adopted records: a sink connector buffers records, so a run does not reach the ends that it read.
+"""Find the watermark of adopted records. A sink connector buffers records, so a run does not reach the topic's ends.
 
 Everything that the source committed before a watermark is below the topic's ends that were read with it. Each run
 stores both, and a manifest gets the newest watermark whose ends are adopted.
@@ -39,9 +39,9 @@ class _Note(BaseModel):
 def reached_watermark(
     store: ObjectStore, spec: LandSpec, head: Manifest | None, reached: Sequence[Span]
 ) -> Watermark | None:
-    """Return the newest watermark that the chain has passed at `reached`; None if `head` has it already.
+    """Return the newest watermark whose ends are adopted at `reached`; None if there is none, or `head` has it already.
 
-    Stores the run's own watermark and ends.
+    Also stores the watermark and the ends of this run, for later runs.
     """
     key = object_names.stage_state_key(spec.pipeline, "adoption", spec.topic)
     seen = _with_own(_noted(store, key, spec), spec)

@@ -1,6 +1,7 @@
 """Assign an offset to each line of a sink connector's objects, and find the first gap in the offsets.
 
-The offset is in the line's envelope; without an envelope it is that of the topic's record with the same value.
+The line's envelope contains the offset. Without an envelope, the object's name contains its first or last offset; the
+other offsets are counted from there, and each line must equal the topic's record at its offset.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class PlacedObject:
 
 @dataclass(frozen=True)
 class Gap:
-    """Offsets without an object; `expired` if the topic no longer has their records, if there were any."""
+    """Offsets that no object contains; `expired` is true if some of them have expired in the topic."""
 
     message: str
     expired: bool
@@ -60,7 +61,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class Adoptable:
-    """The records that follow a span's start without a gap, and the gap that ends them."""
+    """The records that follow a span's start without a gap, the offset after them, and the gap there, if any."""
 
     objects: tuple[LandedObject, ...]
     next: int
@@ -70,7 +71,7 @@ class Adoptable:
 def place_lines(
     name: SinkName, info: ObjectInfo, framing: Framing, lines: Sequence[Line], span: Span, committed: CommittedRecords
 ) -> PlacedObject | None:
-    """Assign offsets to an object's lines; return None if the topic no longer has the records, or not yet.
+    """Assign offsets to an object's lines; return None if some of the records have expired in the topic.
 
     Raises ObjectDamagedError for envelopes whose offsets do not increase, ObjectConflictError for a name that does not
     match the topic.
@@ -133,32 +134,36 @@ def adoptable(topic: str, placed: Sequence[PlacedObject], span: Span, committed:
 
     Lines with the same offset are one record. Raises ObjectConflictError if their values differ.
     """
-    offers = _lines_by_offset(placed, span)
+    lines_by_offset = _lines_by_offset(placed, span)
     taken: list[tuple[int, int]] = []
-    at = span.first
-    for offset in sorted(offers):
-        missing = committed.between(at, offset) if offset > at else ()
+    next_offset = span.first
+    for offset in sorted(lines_by_offset):
+        missing = committed.between(next_offset, offset) if offset > next_offset else ()
         if missing is None or missing:
-            name = placed[offers[offset][0]].name
-            at = missing[0] if missing else at
-            return Adoptable(_entries(placed, taken), at, _gap(topic, span, f"{at} to {offset - 1}", missing, name))
-        taken.append(offers[offset])
-        at = offset + 1
-    rest = committed.between(at, span.next)
+            name = placed[lines_by_offset[offset][0]].name
+            next_offset = missing[0] if missing else next_offset
+            return Adoptable(
+                _entries(placed, taken), next_offset, _gap(topic, span, f"{next_offset} to {offset - 1}", missing, name)
+            )
+        taken.append(lines_by_offset[offset])
+        next_offset = offset + 1
+    rest = committed.between(next_offset, span.next)
     if rest is None:
-        return Adoptable(_entries(placed, taken), at, _gap(topic, span, f"{at} to {span.next - 1}", None))
+        return Adoptable(
+            _entries(placed, taken), next_offset, _gap(topic, span, f"{next_offset} to {span.next - 1}", None)
+        )
     # Later records of the topic are not written yet; transaction markers are not records.
     return Adoptable(_entries(placed, taken), rest[0] if rest else span.next, None)
 
 
 def _lines_by_offset(placed: Sequence[PlacedObject], span: Span) -> dict[int, tuple[int, int]]:
     """Return for each offset the first object that has it, and the index of its placed line."""
-    offers: dict[int, tuple[int, int]] = {}
+    lines_by_offset: dict[int, tuple[int, int]] = {}
     for number, each in enumerate(placed):
         for line, offset in enumerate(each.offsets):
             if not span.first <= offset < span.next:
                 continue
-            before, line_before = offers.setdefault(offset, (number, line))
+            before, line_before = lines_by_offset.setdefault(offset, (number, line))
             if placed[before].values[line_before] != each.values[line]:
                 raise ObjectConflictError(
                     f"Cannot adopt objects {placed[before].name.key} and {each.name.key}: they have different records "
@@ -166,7 +171,7 @@ def _lines_by_offset(placed: Sequence[PlacedObject], span: Span) -> dict[int, tu
                     "the connector's converter was changed in between. Nothing was adopted. Move one of them to "
                     "another prefix."
                 )
-    return offers
+    return lines_by_offset
 
 
 def _entries(placed: Sequence[PlacedObject], taken: Iterable[tuple[int, int]]) -> tuple[LandedObject, ...]:
@@ -174,7 +179,7 @@ def _entries(placed: Sequence[PlacedObject], taken: Iterable[tuple[int, int]]) -
     lines: dict[int, list[int]] = {}
     for number, line in taken:
         lines.setdefault(number, []).append(line)
-    entries = [placed[number].part(*run) for number, those in lines.items() for run in _rows(those)]
+    entries = [placed[number].part(*run) for number, line_numbers in lines.items() for run in _rows(line_numbers)]
     return tuple(sorted(entries, key=lambda item: item.first))
 
 

@@ -53,7 +53,7 @@ class Sink:
 
     @property
     def ordered(self) -> bool:
-        """Whether a partition's objects do not overlap, except for records that are written again."""
+        """Whether a partition's objects do not overlap, except for records that the connector writes again."""
         return self.layout != "lenses_by_field"
 
 
@@ -113,7 +113,7 @@ def _scan(chain: Chain, sink: Sink, wanted: Mapping[int, Span], adopted: Adopted
     layout, prefix, topic = sink.layout, sink.prefix, chain.topic
     folders = {sink_names.topic_prefix(layout, prefix, topic): ""} if wanted and not sink.ordered else {}
     for partition, span in wanted.items() if sink.ordered else ():
-        # Named after its last record, an object with records of the span sorts at or after the span's start.
+        # A lenses object is named after its last offset, so all objects with records of the span sort at or after it.
         since = span.first if layout == "lenses" else adopted[partition][0].offset if partition in adopted else 0
         folder = sink_names.partition_prefix(layout, prefix, topic, partition)
         folders[folder] = sink_names.key_before(layout, prefix, topic, partition, since)
@@ -125,9 +125,9 @@ def _scan(chain: Chain, sink: Sink, wanted: Mapping[int, Span], adopted: Adopted
 
 
 def earlier(chain: Chain, sink: Sink, span: Span) -> list[Listed]:
-    """Return the objects written last whose names start before the span, for layouts named by the first offset only.
+    """Return the most recently written objects that start before the span, for layouts named by the first offset only.
 
-    Such an object can have records of the span although a later object was adopted: a sink connector that restarts
+    Such an object can contain records of the span although a later object was adopted: a sink connector that restarts
     writes an object again, with more records. Lists all objects of the partition.
     """
     if sink.layout not in _NAMED_BY_FIRST:
@@ -147,7 +147,8 @@ def _needed(
 ) -> list[Listed]:
     """Return the objects that can contain records of the span, by their names."""
     if sink.layout.startswith("lenses"):
-        # Lines of an object that ends after the span cannot be counted back from its end: left to the next run.
+        # Without an envelope, offsets are counted back from the last line: an object that ends after the span has to
+        # wait for the next run.
         return [each for each in objects if span.first <= each[0].offset < (inf if sink.envelope else span.next)]
     begun = [number for number, (name, _) in enumerate(objects) if name.offset <= span.first]
     later = [each for each in objects[max(begun, default=0) :] if each[0].offset < span.next]
@@ -157,7 +158,7 @@ def _needed(
 
 
 def _is_whole(listed: Listed, item: LandedObject) -> bool:
-    """Return whether an object is adopted up to its last line, and was not written again since."""
+    """Return whether an object was adopted up to its last line and was not rewritten since."""
     name, info = listed
     whole = item.sink is not None and item.sink.skip + item.records == item.sink.lines
     return whole and (name.key, info.etag) == (item.key, item.etag)

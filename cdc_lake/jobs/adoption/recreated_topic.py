@@ -14,7 +14,7 @@ from cdc_lake.jobs.adoption.listing import Sink
 def require_own_prefix(chain: Chain, sink: Sink, head: Manifest | None) -> None:
     """Raise TopicRecreatedError if objects of the previous topic of this name were adopted from this prefix.
 
-    It had the same offsets, so that its objects cannot be distinguished from the new topic's.
+    The previous topic had the same offsets, so its objects cannot be distinguished from those of the new topic.
     """
     if head is None or chain.read(1).topic_id == head.topic_id:
         return
@@ -33,7 +33,7 @@ def require_own_prefix(chain: Chain, sink: Sink, head: Manifest | None) -> None:
 
 
 def _last_of_former_topic(chain: Chain, head: Manifest) -> int:
-    """Return the number of the last manifest whose topic id differs from the newest one; the first manifest's does."""
+    """Return the number of the last manifest with another topic id than `head`; the first one must have another id."""
     low, high = 1, head.number
     while high - low > 1:
         middle = (low + high) // 2

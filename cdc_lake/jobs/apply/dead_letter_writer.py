@@ -1,8 +1,7 @@
-"""Turn the records of a batch that decode.py and fold.py could not read into dead letters.
+"""Convert the records of a batch that decode.py and fold.py could not read to dead letters.
 
-jobs/landing has a writer for records that cannot be landed.
-
-Executors store the values, so that they never reach the driver.
+Executors store the values, so that they never reach the driver. jobs/landing/dead_letter_writer.py stores records that
+cannot be landed.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 def of_batch(spark: SparkSession, bad: DataFrame, manifests: Sequence[Manifest], spec: UpsertSpec) -> list[DeadLetter]:
     """Store the values of a batch's unreadable records; return their dead letters, which the caller must put.
 
-    `bad` has RECORD_COLUMNS and REASON; all letters are of the newest epoch. Raises SchemaUnexplainedError for an
+    `bad` has RECORD_COLUMNS and REASON; all letters get the newest epoch. Raises SchemaUnexplainedError for an
     unknown field, and TooManyDeadLettersError.
     """
     epoch = max(manifest.epoch for manifest in manifests)
@@ -96,7 +95,7 @@ class _ValueWriter:
     def _letter(self, row: dict[str, object]) -> DeadLetter:
         return DeadLetter.of(
             self.topic,
-            row[PARTITION],  # type: ignore[arg-type]  # as RECORD_COLUMNS has it
+            row[PARTITION],  # type: ignore[arg-type]  # the types are those of RECORD_COLUMNS
             row[OFFSET],  # type: ignore[arg-type]
             str(row[REASON]),
             row[VALUE],  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Spark expressions that parse the JSON text in which Debezium writes a value of each PostgreSQL type."""
+"""Build Spark expressions that parse the JSON text of each PostgreSQL type, as Debezium writes it."""
 
 from __future__ import annotations
 
@@ -37,10 +37,11 @@ _UNAVAILABLE = {
 
 @dataclass(frozen=True)
 class ParsedValue:
-    """A parsed value.
+    """Expressions for a parsed value.
 
-    `value` is NULL if the text has no valid value. `refused` is a reason for rejecting it that the text alone does not
-    show. `null` is true if a rule makes it NULL, `unavailable` if PostgreSQL left it out.
+    `value` is NULL if the text is not valid. `refused` is the reason for rejecting the value, or NULL; the caller
+    rejects other invalid texts. `null` is true if a rule makes the value NULL, or if PostgreSQL left it out.
+    `unavailable` is true if PostgreSQL left it out.
     """
 
     value: SparkColumn
@@ -74,7 +75,7 @@ def _multidimensional_error(column: Column, field_text: SparkColumn) -> SparkCol
 
 def _value(column: Column, field_text: SparkColumn) -> SparkColumn:
     if column.type.endswith("[]"):
-        # Without from_json(), characters beyond the first plane stay as escapes.
+        # Without from_json(), characters outside the Basic Multilingual Plane would stay \u escapes.
         array = field_text if column.base in _BARE_ARRAYS else F.to_json(F.from_json(field_text, "array<string>"))
         return F.when(field_text.startswith("["), array)
     match column.base:

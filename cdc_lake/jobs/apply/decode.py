@@ -47,10 +47,10 @@ def decode(
     """
     known = [versions] if isinstance(versions, TableSchema) else versions
     newest = known[-1]
-    read = record_layouts(known, epochs)
-    if len(read) == 1:
-        return _decode(records, read[0], newest, rules, carried)
-    parts = (_decode(records.where(_epochs(each)), each, newest, rules, carried) for each in read)
+    layouts = record_layouts(known, epochs)
+    if len(layouts) == 1:
+        return _decode(records, layouts[0], newest, rules, carried)
+    parts = (_decode(records.where(_epochs(each)), each, newest, rules, carried) for each in layouts)
     return reduce(DataFrame.unionByName, parts)
 
 
@@ -63,7 +63,7 @@ def _decode(
     records: DataFrame, layout: RecordLayout, schema: TableSchema, rules: ValueRules, carried: Sequence[str]
 ) -> DataFrame:
     fields = [*dict.fromkeys(field.name for column in layout.columns for field in column.fields), *EVENT_FIELDS]
-    # Every field as text first: Spark's typed parsing would silently turn invalid values into NULL.
+    # Parse every field as text first: Spark's typed parsing would silently turn invalid values into NULL.
     text = records.withColumn("_text", F.col("value").cast("string"))
     parsed = text.withColumn("_fields", _parsed((*fields, _MALFORMED))).withColumn("_keys", F.json_object_keys("_text"))
     keys = {name.lower() for name in schema.key}
@@ -116,19 +116,20 @@ def _one_value(text: SparkColumn) -> SparkColumn:
 
 
 class _LakeValue:
-    """One lake column's value in a record, read from the field that the record has for the column.
+    """Expressions for one lake column: its typed value, the reason for rejecting it, and whether it was left out.
 
-    `left_out` is true for a record without the value, whatever its field contains.
+    The value is read from the field that the record has for the column; a renamed column can have several fields.
+    `left_out` is true for a record from which PostgreSQL left the value out, even if the field is present.
     """
 
     def __init__(self, column: LakeColumn, rules: ValueRules, left_out: SparkColumn | None) -> None:
         self.name = column.name
         parsed = [debezium_types.parse_value(field, _field_text(field.name), rules) for field in column.fields]
         if column.missing is None:
-            older = F.lit(None).cast(column.lake_type)
+            default = F.lit(None).cast(column.lake_type)
         else:
-            older = debezium_types.parse_value(column.missing, F.lit(column.missing.missing), rules).value
-        typed = older if not column.required else F.lit(None).cast(column.lake_type)
+            default = debezium_types.parse_value(column.missing, F.lit(column.missing.missing), rules).value
+        typed = default if not column.required else F.lit(None).cast(column.lake_type)
         for field, each in zip(reversed(column.fields), reversed(parsed), strict=True):
             value = _cast_to_current(each.value, field.lake_type, column.lake_type)
             only_field = column.required and len(parsed) == 1

@@ -23,8 +23,10 @@ NULL_PARTITIONS = ("__HIVE_DEFAULT_PARTITION__", r"\N")
 
 @dataclass(frozen=True)
 class Folded:
-    """The rows to write, one for each key; the records that cannot be applied (RECORD_COLUMNS and REASON), or None if
-    every record can; and the number of keys, or None if it was not counted.
+    """The result of fold().
+
+    `newest` has the rows to write, one for each key. `bad` has the records that cannot be applied (RECORD_COLUMNS and
+    REASON); None if every record can be applied. `keys` is the number of keys; None if it was not counted.
     """
 
     newest: DataFrame
@@ -42,17 +44,17 @@ def fold(
 ) -> Iterator[Folded]:
     """Reduce decoded records to the newest row of each key.
 
-    `stored` returns the table's rows, or None for a new table; it is called only if the batch does not suffice.
-    `applied` is the table's checkpoint, which contains the purge position. One job finds whether there is anything but
-    readable records, so that an ordinary batch needs no other one.
+    `stored` returns the table's rows, or None for a new table; it is called only if values were left out of the batch,
+    or if changes may be older than a purge. `applied` is the table's checkpoint, which contains the purge position. One
+    Spark job counts unreadable and incomplete records, so that a batch without them needs no other job.
     """
     with cached(decoded) as read:
         reason = F.coalesce(REASON, *_unpartitionable(partition_by, dict(read.dtypes)))
         left_out, refused, keys = _facts(read, reason, key)
         resolved = left_out_values.resolve(read, stored, key) if left_out else read.drop(UNAVAILABLE)
-        whole = resolved.withColumn(REASON, reason)
-        bad = whole.where(F.col(REASON).isNotNull())
-        newest = newest_per_key(whole.where(F.col(REASON).isNull()), key)
+        checked = resolved.withColumn(REASON, reason)
+        bad = checked.where(F.col(REASON).isNotNull())
+        newest = newest_per_key(checked.where(F.col(REASON).isNull()), key)
         late = None
         if applied is not None and applied.purged_to is not None:
             old = newest.where(_before_a_purge(applied.purged_to, applied.purged_before_ms) & ~F.col("__deleted"))
@@ -70,7 +72,7 @@ def fold(
 
 
 def _facts(read: DataFrame, reason: SparkColumn, key: Sequence[str]) -> tuple[int, int, int]:
-    """Return the numbers of records with a value that was left out, of refused records, and of the others' keys."""
+    """Return three counts: records with a left-out value, rejected records, and keys of the records not rejected."""
     [row] = read.agg(
         F.count_if(F.col(REASON).isNull() & (F.size(UNAVAILABLE) > 0)),
         F.count_if(reason.isNotNull()),
@@ -80,7 +82,7 @@ def _facts(read: DataFrame, reason: SparkColumn, key: Sequence[str]) -> tuple[in
 
 
 def _unpartitionable(partition_by: Sequence[str], kinds: Mapping[str, str]) -> Iterator[SparkColumn]:
-    """Yield the reasons for values that Hive stores in the partition of NULL, so that readers would return NULL."""
+    """Yield the reasons for rejecting values that Hive stores in the partition of NULL: readers would return NULL."""
     for name in partition_by:
         value = F.col(name)
         if kinds[name] == "string":
@@ -115,7 +117,7 @@ def newest_per_key(rows: DataFrame, key: Sequence[str]) -> DataFrame:
 def _before_a_purge(purged_to: str, purged_before_ms: int | None) -> SparkColumn:
     """Return whether a change may be older than a purged tombstone, by its position and its commit time.
 
-    The commit time excludes a transaction that was open during the purge: its changes have low LSNs.
+    The commit time excludes changes of a transaction that was open during the purge, although their LSNs are low.
     """
     old = F.col(ORDER_COLUMN) <= purged_to
     if purged_before_ms is None:

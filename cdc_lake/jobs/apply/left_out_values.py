@@ -1,9 +1,9 @@
 """Fill in the values that PostgreSQL omits from the WAL if the replica identity is not FULL.
 
 These are unchanged TOASTed values, and in a delete all values except the key. The stage `source` sets the identity to
-FULL unless a generated column prevents it, and a check fails while it differs. An omitted value equals the one in the
-row's previous version: the newest earlier change of the key in this batch, or else the stored row. If neither has the
-value, it is NULL in a delete, and any other record becomes a dead letter.
+FULL unless a generated column prevents it, and a check fails while it is not FULL. An omitted value equals that of the
+row's previous version: the newest earlier change of the key in this batch, or else the stored row. If neither contains
+the value, it is NULL in a delete, and any other record becomes a dead letter.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def _filled(affected: DataFrame, names: Sequence[str], key: Sequence[str]) -> Da
     known = affected
     lacks = {name: F.coalesce(F.array_contains(UNAVAILABLE, name), F.lit(False)) for name in names}
     for name in names:
-        # In a struct, a NULL value differs from an omitted one.
+        # The struct distinguishes a NULL value from an omitted one.
         value = F.when(~lacks[name], F.struct(F.col(name).alias("value")))
         known = known.withColumn(f"__known_{name}", F.last(value, ignorenulls=True).over(earlier))
-    # A record that is older than the stored row is not applied anyway.
+    # A record that is older than the stored row is not applied, so it needs no REASON.
     known = known.withColumn("__past", F.coalesce(F.max("__stored").over(later), F.lit(False)))
     reason = F.coalesce(
         *(

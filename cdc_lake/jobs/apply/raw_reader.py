@@ -32,7 +32,7 @@ def read(spark: SparkSession, location: S3Location, manifests: Sequence[Manifest
     """
     items = [(manifest.epoch, item) for manifest in manifests for item in manifest.objects]
     slices = max(1, min(len(items), spark.sparkContext.defaultParallelism * 4))
-    # The number of a slice is its only row: distributing the items themselves would be a Spark job of its own.
+    # Each Spark partition has one row, the number of its slice: distributing the items as rows would need another job.
     numbers = spark.range(0, slices, 1, slices)
     return numbers.mapInArrow(_Reader(location, [items[number::slices] for number in range(slices)]), RECORD_SCHEMA)
 

@@ -1,8 +1,8 @@
 """Migrate a lake table to the newest version of its source's schema, in a separate commit.
 
-A change of columns at the source writes no events; the new values of stored rows follow from the change. If a stored
-value or its type changes (a column was added with a default, widened or renamed), one commit replaces all files, so
-that no reader finds two types of one column. If only columns of NULLs are new, the commit has no rows.
+A change of columns at the source emits no events; the new values of stored rows are computed from the change. If a
+stored value or its type changes (a column was added with a default, widened or renamed), one commit replaces all files,
+so that no reader finds two types of one column. If only columns without a default were added, the commit has no rows.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ class Migration:
 
     def rows(self, stored: DataFrame) -> DataFrame:
         """Return the table's rows in the new version."""
-        fed = {column.name.lower(): _migrated_value(was, column) for column, was in self._columns()}
+        values = {column.name.lower(): _migrated_value(was, column) for column, was in self._columns()}
         before = dict(self.old.lake_columns())
         names = self.new.lake_columns()
         kept = {
             name: F.col(name).cast(kind) if name in before else F.lit(None).cast(kind)
             for name, kind in names
-            if name not in fed
+            if name not in values
         }
-        return stored.select(*({**kept, **fed}[name].alias(name) for name, _ in names))
+        return stored.select(*({**kept, **values}[name].alias(name) for name, _ in names))
 
     def _columns(self) -> Sequence[tuple[Column, Column | None]]:
         before = match_columns(self.old, self.new)

@@ -1,4 +1,4 @@
-"""NaN and infinity in columns that cannot hold them: the table's rules make them NULL, a date, or a dead letter.
+"""Apply a table's rules to NaN and infinity in columns that cannot store them: NULL, a date, or a dead letter.
 
 `jobs/verify/source_values.py` applies the same rules to the source's rows.
 """
@@ -13,8 +13,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 from cdc_lake.contract.schema.captured_schema import Column
 from cdc_lake.contract.schema.value_rules import ValueRules
 
-# Measured. A snapshot writes an infinite date as another number than the stream does; both are outside of PostgreSQL's
-# calendar. A timestamp(3) has the milliseconds that PostgreSQL's JDBC driver uses for infinity.
+# Measured values. For an infinite date, Debezium writes one number in a snapshot and another in the stream; both are
+# outside of PostgreSQL's calendar. For an infinite timestamp(3), it writes the number of milliseconds that PostgreSQL's
+# JDBC driver uses for infinity.
 _INFINITIES = {
     "date": (("2146033979", "-622191234"), ("-2147472691", "-625821272")),
     "timestamp without time zone": (("9223372036854775807",), ("-9223372036854775808",)),
@@ -50,12 +51,12 @@ def apply(column: Column, field_text: SparkColumn, value: SparkColumn, rules: Va
 
 
 def in_milliseconds(column: Column) -> bool:
-    """Return whether Debezium writes a time or timestamp in milliseconds, not microseconds: up to three digits."""
+    """Return whether Debezium writes a time or timestamp in milliseconds: with up to three fractional digits."""
     return bool(column.arguments) and column.arguments[0] <= 3
 
 
 def _not_a_number(column: Column, value: SparkColumn, is_nan: SparkColumn, rules: ValueRules) -> SpecialValue:
-    """Parse a value that can be NaN."""
+    """Apply the rule for NaN."""
     value = F.when(~is_nan, value)
     if rules.nan == "null":
         return SpecialValue(value, null=F.coalesce(is_nan, F.lit(False)))
@@ -69,9 +70,9 @@ def _not_a_number(column: Column, value: SparkColumn, is_nan: SparkColumn, rules
 def _infinite(
     column: Column, value: SparkColumn, up: SparkColumn, down: SparkColumn, rules: ValueRules
 ) -> SpecialValue:
-    """Parse a value that can be infinite."""
+    """Apply the rule for infinity."""
     kind = column.lake_type
-    endless = F.coalesce(up | down, F.lit(False))
+    is_infinite = F.coalesce(up | down, F.lit(False))
     if rules.infinity == "max":
         value = F.when(up, F.lit(_LAST[kind]).cast(kind)).when(down, F.lit(_FIRST[kind]).cast(kind)).otherwise(value)
         return SpecialValue(value)
@@ -80,10 +81,10 @@ def _infinite(
         F.when(down, F.lit("-infinity")).otherwise(F.lit("infinity")),
         F.lit(f" is not a valid {kind}. Set `values: {{infinity: max}}` or null in the table's YAML"),
     )
-    value = F.when(~endless, value)
+    value = F.when(~is_infinite, value)
     if rules.infinity == "null":
-        return SpecialValue(value, null=endless)
-    return SpecialValue(value, refused=F.when(endless, reason))
+        return SpecialValue(value, null=is_infinite)
+    return SpecialValue(value, refused=F.when(is_infinite, reason))
 
 
 def _temporal_kind(column: Column) -> str:

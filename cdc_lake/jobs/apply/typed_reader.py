@@ -1,4 +1,4 @@
-"""Read the typed rows of Parquet objects, as a table of the catalog over these objects has them."""
+"""Read the typed rows of Parquet objects, as a catalog table over these objects returns them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def latest_rows(
     versions: Sequence[TableSchema],
     boundary: str,
 ) -> DataFrame:
-    """Return what a Parquet target's view would show of these manifests' objects, and the deleted rows too."""
+    """Return the rows of a Parquet target's view over these manifests' objects, and the deleted rows too."""
     epoch = Position.decode(boundary).epoch
     rows = read(spark, location, [each for each in manifests if each.epoch >= epoch], versions)
     name = f"landed_rows_{uuid.uuid4().hex}"
@@ -38,7 +38,7 @@ def latest_rows(
     try:
         return spark.sql(latest.sql(versions, f"`{name}`", boundary, deleted=True))
     finally:
-        spark.catalog.dropTempView(name)  # the rows that sql() returned keep their own plan
+        spark.catalog.dropTempView(name)  # the returned DataFrame does not need the view any more
 
 
 def read(

@@ -115,7 +115,7 @@ class UpsertReport:
     seconds: float = 0.0
     schema_changes: Sequence[str] = ()
     operation: str = ""
-    """Hudi's name of the write: bulk_insert for the first load, then upsert; "" without one."""
+    """Hudi's operation for the batch: bulk_insert for the first load, then upsert; "" if no batch was applied."""
 
 
 def new_version(store: ObjectStore, spec: UpsertSpec, commit: timeline.Commit | None) -> int | None:
@@ -201,7 +201,7 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
             dead_letters.put(store, spec.pipeline, letters)
             held.check()
             failpoints.reached("upsert.before_write")
-            # Hudi refuses a bulk insert without rows.
+            # Hudi rejects a bulk insert without rows.
             bulk = previous is None and keys > 0
             operation: Operation = "bulk_insert" if bulk else "upsert"
             # A bulk insert reads the rows twice: first to find the ranges.
@@ -230,9 +230,9 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
 
 
 def _in_ranges(rows: DataFrame, count: int, columns: Sequence[str]) -> DataFrame:
-    """Return the rows of a first load in ranges of partition and key, one Spark partition for each file.
+    """Divide the rows of a first load into ranges of partition and key: one Spark partition for each file.
 
-    Later batches of neighbouring keys, such as new ones, then change few files.
+    Later batches of neighbouring keys, such as newly inserted ones, then rewrite few files.
     """
     files = max(1, math.ceil(count / ROWS_PER_FILE))
     return rows.repartitionByRange(files, *columns)

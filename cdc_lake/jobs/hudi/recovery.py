@@ -34,12 +34,13 @@ def recover(spark: SparkSession, store: ObjectStore, prefix: str, table: HudiTab
 
 
 def before_commit(store: ObjectStore, prefix: str, table: HudiTable, held: Lease) -> Callable[[], None]:
-    """Return what a writer of the table calls right before it completes a commit; it raises LeaseLostError.
+    """Return the function that a writer of the table calls right before it completes a commit.
 
-    A merge-on-read table has log files, and Hudi takes the `Last-Modified` of a commit's file as the time at which the
-    commit was completed: a log file belongs to the newest base file whose instant is not later than that of its own
-    base file's completion. If this time were before the instant, the log file would be counted to an older base file,
-    and its changes would be lost to every reader. S3 rounds this time down to a second.
+    The function renews the lease; it raises LeaseLostError. For a merge-on-read table it also waits for the store's
+    clock, and raises TableAheadError: Hudi uses the `Last-Modified` of a commit's file, which S3 rounds down to a
+    second, as the commit's completion time. It assigns a log file to the newest base file whose instant is not later
+    than the completion time of the log file's own base file. If this time were before the instant, Hudi would assign
+    the log file to an older base file, and no reader would return its changes.
     """
     if table.table_type == "cow":
         return held.secure

@@ -30,17 +30,17 @@ TableType = Literal["cow", "mor"]
 OPTIONS = files("cdc_lake.jobs.hudi").joinpath("hudi.properties")
 """Read as a resource of the package, because on EMR the package is in an archive."""
 _CALLBACK_SERVER = Lock()
-"""py4j's function would start a second server if two tables write for the first time at once."""
-# If all files are replaced, the new column types need not be readable from the old ones. Hudi's check depends on this
-# option despite the option's name; no column is dropped.
+"""Serializes the start of py4j's callback server: two tables that write for the first time at once would start two."""
+# If all files are replaced, the new column types need not be compatible with the old ones. This option, despite its
+# name, controls Hudi's check of the compatibility; no column is dropped.
 _OVERWRITE_OPTIONS = {"hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true"}
 CLEAN_SECONDS = 600.0
 """A process that commits every few seconds cleans a table at this interval: planning a clean costs two Spark jobs."""
 _NO_CLEAN = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 _cleaned: dict[str, float] = {}
-"""When this process has cleaned each table (time.monotonic()), by URI."""
+"""The time of this process's last clean of each table (time.monotonic()), by URI."""
 _FILES_MERGED = 16
-"""A clustering's file has up to this many times the bytes of a small one: small enough to be rewritten by an upsert."""
+"""A clustering writes files of up to this many times `small_bytes`: an upsert can still rewrite them."""
 _KEYGEN = "org.apache.hudi.keygen."
 KEY_COLUMN = "__key"
 """The key's values as one text, Hudi's record key. Hudi's own text for several columns is the same for
@@ -57,7 +57,7 @@ _PARTITIONED = {
 
 _TYPES: Mapping[TableType, Mapping[str, str]] = {
     "cow": {"hoodie.datasource.write.table.type": "COPY_ON_WRITE"},
-    # A compaction of its own merges the log files (jobs/maintenance/compact.py), whenever there is one.
+    # A separate job merges the log files (jobs/maintenance/compact.py); it plans a compaction for one delta commit.
     "mor": {
         "hoodie.datasource.write.table.type": "MERGE_ON_READ",
         "hoodie.compact.inline": "false",
@@ -148,7 +148,7 @@ class HudiTable:
             if hook.raised is not None:
                 raise hook.raised from error
             if store_errors.store_error(str(error)) is None:
-                check()  # raises LeaseLostError if that is why Hudi found a changed table
+                check()  # raises LeaseLostError if the write failed because another writer took the lease
             raise
         if cleans:
             _cleaned[self.uri] = started
@@ -223,7 +223,7 @@ class HudiTable:
         With `only_newest`, only the newest state is kept: Hudi finds nothing to clean by hours if the newest commit is
         older than that. Returns the number of deleted files.
         """
-        # Without the first one, Hudi cleans only after a new commit.
+        # Without this setting, Hudi cleans only after a new commit.
         settings = {"hoodie.clean.trigger.max.commits": "0"}
         if only_newest:
             settings |= {"hoodie.cleaner.policy": "KEEP_LATEST_COMMITS", "hoodie.cleaner.commits.retained": "1"}
@@ -242,7 +242,7 @@ class HudiTable:
 
     @contextmanager
     def _client(self, spark: SparkSession, settings: Mapping[str, str] | None = None) -> Iterator[Any]:
-        """Yield a client of Hudi's for this table, with these settings beside those of each write."""
+        """Yield a Hudi client for this table, with the options of each write and these settings."""
         jvm: Any = spark.sparkContext._jvm
         options = jvm.org.apache.hudi.HoodieWriterUtils.parametersWithWriteDefaults(
             jvm.PythonUtils.toScalaMap({**self.options(), **(settings or {})})
@@ -289,7 +289,7 @@ def lake_columns(rows: DataFrame) -> list[str]:
 
 
 class _CommitHook:
-    """A Java BiConsumer that calls Python and stores its exception; for Hudi the commit has failed."""
+    """A Java BiConsumer that calls a Python function; it stores and raises the exception, so that the commit fails."""
 
     class Java:
         """The interfaces for py4j."""

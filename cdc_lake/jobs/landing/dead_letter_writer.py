@@ -1,6 +1,6 @@
-"""Store a record that cannot be in a raw object as a dead letter; raw_formats.py decides.
+"""Store a record as a dead letter if it cannot be stored in a raw object; raw_formats.py finds these records.
 
-jobs/apply has a writer for records that cannot be read.
+jobs/apply/dead_letter_writer.py stores records that cannot be decoded or applied.
 """
 
 from __future__ import annotations

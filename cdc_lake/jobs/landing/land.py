@@ -205,7 +205,7 @@ def land(spec: LandSpec, write: WriteRecords) -> LandReport:
     """Land the records between the end of the chain and `spec.ends`; an empty chain gets a manifest in any case.
 
     Raises what pending(), require_unchanged() and Chain.append() raise, TooManyDeadLettersError and LeaseLostError.
-    After a lost race it starts over from the new end.
+    Starts over from the new end of the chain if another run appends a manifest first.
     """
     started = time.monotonic()
     store = spec.location.store()
@@ -237,7 +237,7 @@ def land(spec: LandSpec, write: WriteRecords) -> LandReport:
 
 
 def _delete_unlisted(chain: Chain, spec: LandSpec, claim: lease.Claim) -> None:
-    """Delete objects that no manifest lists: a catalog's table reads every object below its prefix.
+    """Delete objects that no manifest lists, because a catalog table reads every object below its prefix.
 
     Raises what pending() and commit() raise.
     """
@@ -339,7 +339,7 @@ def read_from(spec: LandSpec, span: Span) -> int:
 
 
 def _newest(rows: Iterable[str]) -> dict[int, LastRecord]:
-    """Return the newest of the records that executors report, by partition."""
+    """Return the newest record that the executors reported for each partition."""
     seen = sorted((SeenRecord.model_validate_json(row) for row in rows), key=lambda each: each.record.offset)
     return {each.partition: each.record for each in seen}
 

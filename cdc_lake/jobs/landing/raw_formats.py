@@ -1,4 +1,4 @@
-"""How a record of the topic becomes a record of a raw object: the formats of both, independent of each other."""
+"""Convert a topic's records to records of raw objects; the formats of topic and objects are independent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cdc_lake.contract.source.avro_records import AvroDecoder, AvroRecord, Schem
 StreamFormat = Literal["json", "avro"]
 LandingFormat = Literal["json", "avro", "parquet"]
 TYPED, REJECTED = "row", "rejected"
-"""The columns that jobs/landing/typed_rows.py adds to a batch: the row to store, and why a record has none."""
+"""The columns that jobs/landing/typed_rows.py adds to a batch: the row to store, and the reason for a rejection."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,10 @@ class Rejected:
 
 @dataclass(frozen=True)
 class RawRecord:
-    """A record to store. Records of one object have the same `schema`, None for JSON; `size` is in bytes.
+    """A record to store.
 
-    A typed row is a row of its batch.
+    `schema` is the id of an Avro record's schema, None for other formats; all records of an object have the same one.
+    `size` is in bytes. `typed` is a batch of typed rows, and the index of this record's row in it.
     """
 
     schema: int | None
@@ -65,12 +66,12 @@ class RecordFormat:
     def records(self, batch: pa.RecordBatch) -> Iterator[RawRecord | Rejected]:
         """Yield the record to store for each row of a batch, from its value or from its typed row.
 
-        Raises what the registry raises if it cannot be asked.
+        Raises what the registry raises if a request fails.
         """
         if self.landing != "parquet":
             yield from map(self.convert, batch.column("value").to_pylist())
             return
-        # A record without a row is not stored, so the other columns of its row do not matter.
+        # A rejected record is not stored, so the columns of its row do not matter.
         rows = pa.RecordBatch.from_struct_array(batch.column(TYPED))
         reasons = batch.column(REJECTED).to_pylist()
         sizes = rows.column(rows.schema.get_field_index(parquet_file.RECORD)).to_pylist()
@@ -80,7 +81,7 @@ class RecordFormat:
     def convert(self, value: bytes | None) -> RawRecord | Rejected:
         """Return the record to store, as JSON unless the objects are Avro.
 
-        Raises what the registry raises if it cannot be asked.
+        Raises what the registry raises if a request fails.
         """
         reason = raw_objects.rejection_reason(value, self.record_bytes)
         if value is None or reason is not None:
@@ -96,7 +97,7 @@ class RecordFormat:
         return _line(record.json)
 
     def join(self, records: Sequence[RawRecord]) -> bytes:
-        """Return the body of an object of these records."""
+        """Return the body of an object with these records."""
         if self.landing == "avro":
             return avro_container.join([record.avro for record in records if record.avro is not None])
         if self.landing == "parquet" and self.compression is not None:
@@ -111,7 +112,7 @@ def _line(value: bytes) -> RawRecord | Rejected:
 
 
 def _slices(records: Sequence[RawRecord]) -> Iterator[pa.RecordBatch]:
-    """Yield the typed rows of records, neighbours of one batch in one slice."""
+    """Yield the typed rows of records; consecutive rows of a batch are one slice."""
     places = [record.typed for record in records if record.typed is not None]
     for _, run in groupby(enumerate(places), lambda each: (id(each[1][0]), each[1][1] - each[0])):
         neighbours = [place for _, place in run]

@@ -45,7 +45,7 @@ class _Pending:
 
 @dataclass(frozen=True)
 class RawWriter:
-    """A function for mapInArrow: record batches (partition, offset, value, key, headers) to rows of WRITTEN_SCHEMA.
+    """A function for mapInArrow: converts batches (partition, offset, value, key, headers) to rows of WRITTEN_SCHEMA.
 
     For Parquet objects the batches also have the columns of typed_rows.typed().
     Each row is a LandedObject, a DeadLetter whose value is already stored, or a SeenRecord, as JSON. Records before a
@@ -69,7 +69,7 @@ class RawWriter:
     compression: Compression | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write all records; yield one row for each object, dead letter and record to compare."""
+        """Write all records; yield one row for each object, dead letter and SeenRecord."""
         rows = list(self._rows(batches))
         yield pa.RecordBatch.from_pydict(
             {"kind": [kind for kind, _ in rows], "json": [text for _, text in rows]},
@@ -82,7 +82,7 @@ class RawWriter:
         formats = RecordFormat(schemas, self.landing, self.record_bytes, self.compression)
         pending = _Pending()
         newest: dict[tuple[str, int], tuple[int, bytes | None]] = {}
-        refused = 0
+        rejected_count = 0
         for batch in batches:
             columns = (batch.column(name).to_pylist() for name in ("partition", "offset", "value"))
             rows = zip(*columns, formats.records(batch), strict=True)
@@ -93,8 +93,8 @@ class RawWriter:
                 newest["last", partition] = offset, value
                 if isinstance(record, Rejected):
                     reason = record.reason
-                    refused += 1
-                    if refused > self.dead_letter_limit:
+                    rejected_count += 1
+                    if rejected_count > self.dead_letter_limit:
                         raise dead_letter_writer.too_many(self.topic, self.dead_letter_limit, reason, partition, offset)
                     letter = dead_letter_writer.write(store, self.pipeline, self.topic, self.epoch, batch, row, reason)
                     yield "dead_letter", letter.model_dump_json()

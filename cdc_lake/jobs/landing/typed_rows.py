@@ -1,4 +1,4 @@
-"""Decode a topic's records into the typed rows of Parquet objects, with the expressions of the upsert."""
+"""Decode a topic's records to the typed rows of Parquet objects, with the decoder of the upsert."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cdc_lake.jobs.apply.decode import OFFSET, PARTITION, REASON, UNAVAILABLE, V
 from cdc_lake.jobs.landing.raw_formats import REJECTED, TYPED, RecordFormat, Rejected
 
 KAFKA_COLUMNS = ("kafka_value", "key", "headers")
-"""The columns of a record that its row does not contain; a dead letter does."""
+"""The columns of a Kafka record that its typed row does not contain, but its dead letter does."""
 _UNREADABLE = "unreadable"
 _TEXT_SCHEMA = (
     "epoch int, object string, partition int, offset bigint, value binary, kafka_value binary, key binary, "
@@ -38,7 +38,7 @@ class TypedLanding:
 
 @dataclass(frozen=True)
 class AsJson:
-    """A function for mapInArrow: Kafka's records to the columns that decode() reads, with the value as JSON.
+    """A function for mapInArrow: converts Kafka records to the columns that decode() reads, with the value as JSON.
 
     A record that cannot be stored has no value, and a reason in the column `unreadable`.
     """
@@ -81,8 +81,8 @@ def typed(
 ) -> DataFrame:
     """Return Kafka's records with the columns TYPED (the row to store) and REJECTED (why there is none), in order.
 
-    A record with a field of no captured version is rejected: the caller captures the schema after it has fixed which
-    records it lands.
+    A record with a field that is in no captured version is rejected: the caller captures the schema after it has fixed
+    the range of records to land.
     """
     text = records.mapInArrow(AsJson(epoch, record_bytes, registry), _TEXT_SCHEMA)
     decoded = decode(text, versions, landing.values, {epoch}, carried=(*KAFKA_COLUMNS, _UNREADABLE))

@@ -1,9 +1,10 @@
-"""Delete the raw objects of a topic that no manifest lists, for readers of a prefix, such as a Glue table.
+"""Delete a topic's raw objects that no manifest lists, because a Glue table would read all objects of its prefix.
 
 Called under the landing lease, before a landing. A landing that was killed, or that lost a race, leaves such objects.
-One whose offsets are committed by a manifest can never be listed. One after the chain's end could: a landing that was
-paused, and lost its lease meanwhile, may be about to append its manifest. An empty manifest takes that number first, so
-that the paused landing loses the race (docs/decisions/0050-parquet-targets.md).
+If a manifest has committed an object's offsets, no later manifest can list the object. An object after the chain's end
+can still be listed: a landing that was paused and lost its lease may be about to append its manifest. Therefore an
+empty manifest takes the next number first, so that the paused landing cannot append
+(docs/decisions/0050-parquet-targets.md).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""clean: delete the files that only states older than a table's history need, and archive their commits.
+"""clean: delete the files that only states before a table's history need, and archive their commits.
 
-Each commit does this for its table. A table that is not written any more would keep its old files forever.
+Writes clean their table too. Without this job, a table that is no longer written would keep its old files forever.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def run(spark: SparkSession, spec: CleanSpec) -> CleanReport:
         if recovery.recover(spark, store, table.prefix, table.hudi_table()) is None:
             return CleanReport(0, 0, 0, time.monotonic() - started)
         stored, commits = _data_bytes(store, table.prefix), history.commits(store, table.prefix)
-        rests = instants.time_of(commits[-1]) < instants.utc_now() - timedelta(hours=table.history_hours)
-        deleted = table.hudi_table().clean(spark, only_newest=rests)
+        only_newest = instants.time_of(commits[-1]) < instants.utc_now() - timedelta(hours=table.history_hours)
+        deleted = table.hudi_table().clean(spark, only_newest=only_newest)
         freed = stored - _data_bytes(store, table.prefix)
         archived = len(commits) - len(history.commits(store, table.prefix))
     return CleanReport(deleted, freed, archived, time.monotonic() - started)

@@ -1,7 +1,7 @@
 """cluster: merge the small files of a table into larger ones.
 
-New rows and moves to other partitions leave files of a few rows, and each query opens all of them. The commit of a
-clustering keeps the checkpoint, no row changes, and no row counts as changed in `cdc-lake changes`.
+New rows, and rows that move to other partitions, create files of a few rows, and each query opens all of them. The
+commit of a clustering keeps the checkpoint and changes no row; `cdc-lake changes` reports no row as changed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ class ClusterSpec:
 
 @dataclass(frozen=True)
 class ClusterReport:
-    """The result of one run; `commit` is None if no partition has several small files. Sizes are those of new files."""
+    """The result of one run; `commit` is None if no partition has several small files.
+
+    The sizes in the commit are those of the new files.
+    """
 
     commit: timeline.Commit | None
     seconds: float

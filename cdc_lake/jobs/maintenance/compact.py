@@ -1,7 +1,7 @@
 """compact: merge the log files of a merge-on-read table into new base files.
 
-Readers of base files only (Athena's and Trino's `<table>_ro`) see a change after the next compaction. The commit of a
-compaction keeps the checkpoint, and no row changes.
+Queries that read only base files (`<table>_ro` in Athena and Trino) return a change after the next compaction. The
+commit of a compaction keeps the checkpoint and changes no row.
 """
 
 from __future__ import annotations

@@ -43,8 +43,8 @@ class PurgeReport:
 def run(spark: SparkSession, spec: PurgeSpec) -> PurgeReport:
     """Remove the tombstones that are older than the window, in one commit.
 
-    Their age is the time up to the newest heartbeat that the table has applied. Both times are of the source's clock,
-    and a table that is behind keeps tombstones for changes that are still to be applied. Raises LeaseHeldError and
+    A tombstone's age is measured against the newest heartbeat that the table has applied. Both times are of the
+    source's clock, so a table that is behind keeps the tombstones that pending changes need. Raises LeaseHeldError and
     LeaseLostError; then nothing is committed.
     """
     started = time.monotonic()
@@ -66,8 +66,8 @@ def run(spark: SparkSession, spec: PurgeSpec) -> PurgeReport:
         after = before.model_copy(
             update={
                 "purged_to": max(found["newest"], before.purged_to or ""),
-                # Between the youngest purged tombstone and the heartbeat: tolerates clock changes of half the window.
-                # Never decreases when the window becomes longer: earlier purges stay in effect.
+                # Halfway between the horizon and the heartbeat: tolerates clock changes of half the window. Never
+                # decreases, even if the window becomes longer, because earlier purges stay in effect.
                 "purged_before_ms": max(horizon + spec.window_seconds * 500, before.purged_before_ms or 0),
             }
         )

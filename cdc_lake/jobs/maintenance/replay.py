@@ -1,9 +1,9 @@
 """replay: apply dead letters again, after the cause of their failure is fixed.
 
-They are processed like every record: decoded by the schema versions that are captured now, one row per key by the
-order of design section 5, so that an old record does not overwrite a newer one. The commit keeps the table's
-checkpoint. The letters are closed after it; if the job is interrupted in between, they are applied again, which changes
-nothing.
+They are processed like all records: decoded with the schema versions that are captured now, and reduced to the newest
+row of each key (docs/decisions/0005-order-column.md), so that an old record does not overwrite a newer one. The commit
+keeps the table's checkpoint. The letters are closed after the commit; if the job is interrupted in between, the next
+run applies them again, which changes nothing.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ReplaySpec:
     ids: Sequence[str] | None = None
     close: bool = True
     registry: RegistryLocation | None = None
-    """The registry of a topic in Avro: a record that was never landed is stored as it is in Kafka."""
+    """The registry of a topic in Avro, because a record that was never landed is stored as it is in Kafka."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def _by_epoch(
 def _apply(
     spark: SparkSession, store: ObjectStore, spec: ReplaySpec, letters: Sequence[DeadLetter], held: lease.Lease
 ) -> tuple[str | None, dict[str, str]]:
-    """Return the instant of the commit, None if no letter could be applied, and the reasons of the others by id."""
+    """Return the commit's instant (None if no letter could be applied), and the reasons of the failed letters by id."""
     table = spec.table
     before = recovery.recover(spark, store, table.prefix, table.hudi_table())
     checkpoint = None if before is None else before.checkpoint
@@ -155,15 +155,17 @@ def _apply(
             f"{versions[-1].version} yet. Materialise {asset}, then replay again."
         )
     with_value = [letter for letter in letters if letter.size or letter.replacement]
-    failed = {letter.id: letter.reason for letter in letters if letter not in with_value}  # no value: not a change
+    # A record without a value is not a change.
+    failed = {letter.id: letter.reason for letter in letters if letter not in with_value}
     if not with_value:
         return None, failed
     decoded = decode(_read(spark, spec, with_value), versions, table.values, {letter.epoch for letter in with_value})
     current = max(letter.epoch for letter in letters)
     completion = Epochs(store, table.pipeline).completion(current)
-    # An interrupted snapshot read rows that the next one may not have, because they were deleted meanwhile.
-    whole = 0 if completion is None else completion.snapshot_lsn or 0
-    boundary = Position(current, streamed=False, lsn=whole).encode()
+    # Rows before the complete snapshot's position are left out: an interrupted snapshot may have read rows that were
+    # deleted before the complete one.
+    snapshot_lsn = 0 if completion is None else completion.snapshot_lsn or 0
+    boundary = Position(current, streamed=False, lsn=snapshot_lsn).encode()
     with (
         fold(decoded, table.key, table.partition_by, lambda: table.stored(spark), checkpoint) as folded,
         cached(folded.newest.where(F.col(ORDER_COLUMN) >= boundary)) as rows,

@@ -26,8 +26,10 @@ from cdc_lake.jobs.hudi.writer import lake_columns
 
 @dataclass(frozen=True)
 class SweepSpec:
-    """The table and the snapshot that was applied to it: its epoch, the last manifest with its rows, its LSN, and its
-    time by the source's clock (milliseconds).
+    """The table and the snapshot that was applied to it.
+
+    `epoch`, `lsn` and `source_ts_ms` (milliseconds, by the source's clock) are those of the snapshot, `manifest` is the
+    last manifest with its rows.
     """
 
     table: UpsertSpec
@@ -38,13 +40,14 @@ class SweepSpec:
 
     @property
     def boundary(self) -> str:
-        """The order of the snapshot's rows: a row that sorts before it is not in the snapshot."""
+        """The position of the snapshot's rows: a row that sorts before it is not in the snapshot."""
         return Position(self.epoch, streamed=False, lsn=self.lsn).encode()
 
     @property
     def tombstone(self) -> str:
-        """The order of the tombstones: after everything older than the snapshot and before the snapshot's rows, so
-        that a snapshot row which arrives later wins.
+        """The position of the tombstones: after everything older than the snapshot, and before the snapshot's rows.
+
+        A snapshot row that arrives later then replaces the tombstone.
         """
         return Position(self.epoch, streamed=False, lsn=self.lsn - 1).encode()
 

@@ -1,4 +1,4 @@
-"""Records of deletes from rows of the lake: the inverse of jobs/apply/debezium_types.py."""
+"""Build key and value of delete records from rows of the lake; the inverse of jobs/apply/debezium_types.py."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _BARE = frozenset({"int", "bigint", "boolean"})
 
 
 def record_key(key: Sequence[str], columns: Sequence[Column]) -> SparkColumn:
-    """Return a record's key, as record_sql.key_sql() does, from the columns of the lake."""
+    """Return a record's key from the columns of the lake; the text equals that of record_sql.key_sql()."""
     by_name = {column.name: column for column in columns}
     return _object([(name, _field(by_name[name])) for name in key])
 
 
 def record_value(columns: Sequence[Column], event: Mapping[str, object], held: Collection[str]) -> SparkColumn:
-    """Return a record's value with a row's last values, and the fields of the event.
+    """Return a record's value: the row's last values, and the fields of the event.
 
-    `held` are the columns of the lake table; a column that was added since is NULL.
+    `held` are the columns of the lake table; a column that the lake table does not have yet is NULL.
     """
     own = [(each.name, _field(each) if each.name.lower() in held else F.lit("null")) for each in columns]
     return _object([*own, *((name, F.lit(json.dumps(value))) for name, value in event.items())])
@@ -64,7 +64,7 @@ def _whole(micros: SparkColumn, unit: int) -> SparkColumn:
 
 
 def _base64(value: SparkColumn) -> SparkColumn:
-    return F.regexp_replace(F.base64(value), r"\s", "")  # Spark breaks the lines
+    return F.regexp_replace(F.base64(value), r"\s", "")  # Spark inserts line breaks
 
 
 def _bits(digits: SparkColumn, length: int) -> SparkColumn:

@@ -1,8 +1,9 @@
 """poll: read the rows of a window by JDBC, and write them to a Kafka topic.
 
 PostgreSQL builds key and value of each record (record_sql.py), so that a row has the same text as in a record of
-Debezium. The caller stores the poll as begun before, and as complete after (contract/source/poll_state.py): the job
-returns when Kafka has acknowledged every record. Spark's sink writes at least once.
+Debezium. The caller stores the poll as begun before it runs the job, and as complete after the job has returned
+(contract/source/poll_state.py). The job returns after Kafka has acknowledged every record. Spark's sink writes each
+record at least once.
 """
 
 from __future__ import annotations
@@ -35,15 +36,15 @@ _DRIVER_ERROR = re.compile(r"org\.postgresql\.util\.PSQLException: (?P<message>[
 _TOO_LARGE = re.compile(r"RecordTooLargeException: (?P<message>The message is \d+ bytes[^\n]+?)\.?\n")
 _FETCHED_ROWS = 1000
 _RANGE_PAGES = 8192
-"""64 MB of rows: what one connection reads when a large table is polled for the first time."""
+"""The size of one range, 64 MB: a connection reads one range when a large table is polled for the first time."""
 
 
 @dataclass(frozen=True)
 class PollSpec:
     """The input of one poll: the window [lower, upper) of the rows, its number, and the topic.
 
-    `database` and `schema` describe the records. `kafka` are options of Spark's Kafka sink without their prefix
-    `kafka.`. `pages` divide an ordinary table into ranges; None if it is read in one.
+    `schema` describes the records. `kafka` are options of Spark's Kafka sink without their prefix `kafka.`. `pages` is
+    the number of pages of an ordinary table, which is read in ranges of pages; None to read it as one range.
     """
 
     access: SourceAccess
@@ -67,7 +68,7 @@ class PollReport:
 
 @contract_errors()
 def run(spark: SparkSession, spec: PollSpec) -> PollReport:
-    """Send the window's rows. Raises SourceUnreadableError."""
+    """Write the rows of the window to the topic. Raises SourceUnreadableError."""
     started = time.monotonic()
     event = record_sql.event_fields(
         spec.access.database, spec.schema.table, spec.number, int(spec.upper.at.timestamp() * 1000)
@@ -90,7 +91,7 @@ def run(spark: SparkSession, spec: PollSpec) -> PollReport:
 
 @contextmanager
 def source_errors(table: str) -> Iterator[None]:
-    """Raise SourceUnreadableError for an error of PostgreSQL's driver, and for a row that Kafka does not take."""
+    """Raise SourceUnreadableError for an error of PostgreSQL's driver, and for a record that is too large for Kafka."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
@@ -103,17 +104,17 @@ def source_errors(table: str) -> Iterator[None]:
 
 
 def page_ranges(pages: int | None) -> list[str]:
-    """Return conditions that divide a table of so many pages; empty if one range is enough."""
+    """Return SQL conditions that divide a table of `pages` pages into ranges; empty if one range is enough."""
     if pages is None or pages <= _RANGE_PAGES:
         return []
     starts = range(0, pages, _RANGE_PAGES)
     found = [f"{_PLACE} >= '({first},0)'::tid and {_PLACE} < '({first + _RANGE_PAGES},0)'::tid" for first in starts]
-    found[-1] = found[-1].partition(" and ")[0]  # the table can grow
+    found[-1] = found[-1].partition(" and ")[0]  # the last range has no end, because the table can grow
     return found
 
 
 def read(spark: SparkSession, access: SourceAccess, query: str, ranges: Sequence[str] = ()) -> DataFrame:
-    """Return the result of a query; each of the `ranges` is read by a connection of its own."""
+    """Return the result of a query; a separate connection reads each of the `ranges`."""
     settings = {**_options(access), "sessionInitStatement": "; ".join(record_sql.SESSION)}
     if not ranges:
         return spark.read.format("jdbc").options(**settings).option("query", query).load()

@@ -1,7 +1,7 @@
 """reconcile: find the keys of the lake that the source does not have any more, and send a delete for each.
 
-The lake is read as of a commit from before the source is read. A row that is inserted after the source was read has a
-later poll's number, so that it is newer than the delete.
+The lake is read as of a commit that was completed before the source is read. A row that is inserted after the source
+was read gets the number of a later poll, so it is newer than the delete.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from cdc_lake.jobs.poll.poll import KEY, VALUE, read, send, source_errors
 class ReconcileSpec:
     """The input of a reconciliation: the source's rows, the lake table as of `instant`, and the topic.
 
-    `number` is that of the deletes among the polls, `upper` their time. `kafka` as in PollSpec.
+    `number` is the poll number of the deletes, and `upper` their time. `kafka` has the same options as in PollSpec.
     """
 
     access: SourceAccess
@@ -46,7 +46,7 @@ class ReconcileSpec:
 
 @dataclass(frozen=True)
 class ReconcileReport:
-    """The result: keys that were read on both sides, deletes that were sent, and the duration."""
+    """The result: the numbers of keys read from lake and source, the number of deletes sent, and the duration."""
 
     lake_keys: int
     source_keys: int
@@ -56,7 +56,7 @@ class ReconcileReport:
 
 @contract_errors()
 def run(spark: SparkSession, spec: ReconcileSpec) -> ReconcileReport:
-    """Send the deletes. Raises SourceUnreadableError."""
+    """Send a delete for each key that only the lake has. Raises SourceUnreadableError."""
     started = time.monotonic()
     columns, key = spec.schema.columns, [name.lower() for name in spec.schema.key]
     lake = spark.read.format("hudi").option("as.of.instant", spec.instant).load(spec.uri)
@@ -71,19 +71,19 @@ def run(spark: SparkSession, spec: ReconcileSpec) -> ReconcileReport:
             "__op": "d",
             "__deleted": "true",
         }
-        gone = lake.join(source, key, "left_anti").select(
+        delete_records = lake.join(source, key, "left_anti").select(
             lake_records.record_key(spec.schema.key, columns).alias(KEY),
             lake_records.record_value(columns, event, lake.columns).alias(VALUE),
         )
-        gone = gone.persist()
+        delete_records = delete_records.persist()
         try:
-            deletes = gone.count()
+            deletes = delete_records.count()
             failpoints.reached("reconcile.before_deletes")
             if deletes:
-                send(spark, gone, spec.topic, spec.kafka)
+                send(spark, delete_records, spec.topic, spec.kafka)
             failpoints.reached("reconcile.after_deletes")
         finally:
-            gone.unpersist()
+            delete_records.unpersist()
             source.unpersist()
     return ReconcileReport(lake_keys, source_keys, deletes, time.monotonic() - started)
 

@@ -1,8 +1,8 @@
-"""SQL that builds a record's key and value as JSON text in PostgreSQL, in the form of Debezium's flattened JSON.
+"""Build SQL that makes PostgreSQL return a record's key and value as JSON text, as in Debezium's flattened JSON.
 
-jobs/apply/debezium_types.py reads these texts as it reads Debezium's. Spark only moves them. The text of a type must be
-the one that connectors/debezium-postgres.json makes Debezium write; integration/chain/test_types.py and
-integration/poll/test_polled_types.py decode both.
+Spark copies these texts to Kafka unchanged, and jobs/apply/debezium_types.py parses them like Debezium's. The text of
+each type must equal the one that Debezium writes with connectors/debezium-postgres.json. The tests
+integration/chain/test_types.py and integration/poll/test_polled_types.py decode both.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ SESSION = (
     "set idle_in_transaction_session_timeout to 0",
     "set row_security to off",
 )
-"""The settings of a session, on which the texts depend. With row_security off, a policy that hides rows is an error."""
-# Debezium writes the year 44 BC as -0043, as ISO 8601 does.
-# Templates have the value as {0}. Debezium writes the year 44 BC as -0043, as ISO 8601 does.
+"""The session settings that the texts depend on. With row_security off, a policy that hides rows causes an error."""
+# In the templates, {0} is the value. Debezium writes the year 44 BC as -0043, as ISO 8601 does.
 _YEAR = "extract(year from {0} at time zone 'UTC')::int"
 _ZONED = (
     "to_json(case when isfinite({0}) then"
@@ -100,11 +99,11 @@ def _field(column: Column) -> str:
 def _template(column: Column) -> str:
     if column.type.endswith("[]"):
         return _array(column.base.removesuffix("[]"))
-    thousandths = bool(column.arguments) and column.arguments[0] <= 3
-    number = f"(extract(epoch from {{0}}) * {1_000 if thousandths else 1_000_000})::bigint"
+    in_milliseconds = bool(column.arguments) and column.arguments[0] <= 3
+    number = f"(extract(epoch from {{0}}) * {1_000 if in_milliseconds else 1_000_000})::bigint"
     match column.base:
         case "timestamp without time zone":
-            up, down = _INFINITE_MILLIS if thousandths else _INFINITE_MICROS
+            up, down = _INFINITE_MILLIS if in_milliseconds else _INFINITE_MICROS
             epoch = "timestamp '1970-01-01'"
             infinite = f"when {{0}} > {epoch} then {up} when {{0}} < {epoch} then {down}"
             return f"to_json(case when isfinite({{0}}) then {number} {infinite} end)"
@@ -128,7 +127,7 @@ def _bits(length: int) -> str:
 
 
 def _array(kind: str) -> str:
-    """Return the template of an array; one with several dimensions becomes a dead letter, as Debezium's does."""
+    """Return the template of an array. An array with several dimensions becomes a dead letter, as with Debezium."""
     if kind == "timestamp with time zone":
         element = _ZONED.replace("{0}", "v")
         listed = f"select json_agg({element} order by place) from unnest({{0}}) with ordinality e(v, place)"  # noqa: S608

@@ -39,7 +39,7 @@ class RemoteJobError(Exception):
 
 
 class JobTexts:
-    """Specs, reports and errors of JOBS as texts."""
+    """Converts specs of JOBS to text, and parses reports and errors from text."""
 
     def name(self, job: Job) -> str:
         """Return the job's name for main.py. Raises ValueError for a function that is not in JOBS."""
@@ -65,7 +65,7 @@ class JobTexts:
         return spec_json.decode(get_type_hints(job)["return"], response["report"])
 
     def error(self, text: str) -> Exception | None:
-        """Return the error of a failed job: a contract error as itself, others as RemoteJobError; None for a report."""
+        """Return the error of a failed job: a ContractError, or RemoteJobError for other errors; None for a report."""
         error = _parsed(text).get("error")
         if error is None:
             return None

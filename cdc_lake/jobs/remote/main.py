@@ -67,7 +67,7 @@ def _read(uri: str, store: StoreOf) -> str:
 
 
 def _write(uri: str, text: str, store: StoreOf) -> None:
-    """Write the result; an object with the same contents from a retried put is accepted."""
+    """Write the result; accept an existing object with the same contents, which is from a retried put."""
     bucket, key = _place(uri)
     objects = store(bucket)
     try:

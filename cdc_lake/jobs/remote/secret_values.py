@@ -1,4 +1,4 @@
-"""Secrets that a spec refers to, from AWS Secrets Manager, by the role that the job runs under."""
+"""Read the secrets that a spec refers to from AWS Secrets Manager, with the job's IAM role."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Specs and reports of jobs as JSON, by the type hints of their dataclasses.
+"""Convert specs and reports of jobs to and from JSON, by the type hints of their dataclasses.
 
 A secret is left out or written as a reference (contract/secret_fields.py). The names of jobs and their errors are in
 job_call.py.
@@ -20,7 +20,7 @@ Json = Any
 
 
 def encode(value: object, secrets: Mapping[str, str] | None = None) -> Json:
-    """Return an object for json.dumps(); `secrets` are references to the secrets in `value`, by name.
+    """Return `value` as an object for json.dumps(); `secrets` are references to the secrets in `value`, by name.
 
     Raises NotPortableError, which names the field, for what decode() could not read.
     """
@@ -53,7 +53,7 @@ def _read(kind: type[T], value: Json, context: Secrets, action: str) -> T:
 
 
 def _adapter(kind: type) -> TypeAdapter[Any]:
-    # In a tuple, because a dataclass uses the configuration of the type that contains it.
+    # The type is wrapped in a tuple, because a dataclass uses the configuration of the type that contains it.
     config = ConfigDict(extra="forbid", ser_json_inf_nan="constants", hide_input_in_errors=True)
     try:
         return TypeAdapter(tuple[kind], config=config)  # type: ignore[valid-type]

@@ -25,7 +25,7 @@ def shown(column: SparkColumn, lake_type: str) -> SparkColumn:
 
 
 def differing(schema: TableSchema, left: str, right: str) -> SparkColumn:
-    """Return an array of name, left and right value of differing columns. The left struct has REFUSED."""
+    """Return an array of (name, left value, right value) of the columns that differ. The left struct has REFUSED."""
 
     def refused(name: str) -> SparkColumn:
         return F.col(f"{left}.{REFUSED}").getItem(name)

@@ -1,13 +1,13 @@
 """Compare keys that changed after the point: their lake row cannot be compared with the source's row at the point.
 
-Two comparisons replace it: the fold of the raw events that are visible at the point with the source's row at the point,
-and the fold of all applied raw events with the lake's row. The first shows that the stream contains what the source
-committed, the second that the lake contains what was streamed.
+Two other comparisons are made instead. The fold of the raw events that are visible at the point must equal the source's
+row at the point: the stream then contains what the source committed. The fold of all applied raw events must equal the
+lake's row: the lake then contains what was streamed.
 
-The events are not read from the first manifest on. `base` is a commit from before the point, and its table is the fold
-of all manifests up to it; its rows of these keys with the events of later manifests fold to the same result as the
-whole history, in any order. The whole history is read only for a key whose row in `base` is not visible at the point
-(its transaction was committed and streamed, but not yet visible).
+The events are not read from the first manifest on. `base` is a commit from before the point, whose table is the fold of
+all manifests up to it. The rows of these keys in `base`, folded with the events of later manifests in any order, have
+the same result as the whole history. The whole history is read only for a key whose row in `base` is not visible at the
+point (its transaction was committed and streamed, but not yet visible).
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def manifests_after(spec: VerifySpec, base: LakeState | None) -> list[Manifest]:
 def fold_events(spark: SparkSession, spec: VerifySpec, keys: DataFrame, base: LakeState | None) -> DataFrame:
     """Fold the rows as of `base` and the events after it, for each of these keys.
 
-    Returns AT_POINT and APPLIED, each a struct of DELETED and the values, NULL without any event, and UNKNOWN: whether
-    `base` is not enough for the state at the point.
+    Returns AT_POINT and APPLIED, each a struct of DELETED and the values, or NULL if there is no event. UNKNOWN is true
+    if the state at the point cannot be computed from `base`.
     """
     manifests = manifests_after(spec, base)
     key = key_names(spec.schema)
@@ -72,9 +72,9 @@ def verdicts(
 
     `source` and `lake` are fingerprints. A key that neither side has, or that both have with equal values, is `equal`.
     """
-    ours = source.select(*key, F.col("print").alias("sp"))
-    theirs = lake.where(~F.col(DELETED)).select(*key, F.col("print").alias("lp"))
-    joined = sums.join(ours, list(key), "left").join(theirs, list(key), "left")
+    source_prints = source.select(*key, F.col("print").alias("sp"))
+    lake_prints = lake.where(~F.col(DELETED)).select(*key, F.col("print").alias("lp"))
+    joined = sums.join(source_prints, list(key), "left").join(lake_prints, list(key), "left")
     point, applied = _fingerprint_of(AT_POINT, schema_names), _fingerprint_of(APPLIED, schema_names)
     at_point, in_lake = _compare(F.col("sp"), point), _compare(applied, F.col("lp"))
     judge = F.when((at_point == "equal") & (in_lake != "equal"), "raw events").otherwise("source")
