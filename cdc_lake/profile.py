@@ -17,7 +17,7 @@ from resources.spark.job_interface import SparkJobs
 
 
 def resources() -> dict[str, Any]:
-    """Return the resources by the names of the assets' parameters.
+    """Return the resources, keyed by the names of the assets' parameters.
 
     Secrets are referenced as environment variables, which the local profile sets for its own process. Raises
     ResourceError for a profile that does not exist, or whose settings are missing.
@@ -32,7 +32,7 @@ def resources() -> dict[str, Any]:
 
 
 def resolved() -> Mapping[str, Any]:
-    """Return the resources except Spark for use outside of a run, with the values of their environment variables."""
+    """Return the resources except Spark, with resolved environment variables, for use outside of a run."""
     return {name: _looked_up(resource) for name, resource in resources().items() if name != "spark"}
 
 
@@ -47,7 +47,7 @@ def spark() -> SparkJobs:
 def bound() -> Mapping[str, dg.ConfigurableResource[Any]]:
     """Return the resources for the code location, by the same names; each run and sensor tick resolves them again.
 
-    A code location is loaded once, often before the first `cdc-lake up`, and would keep the addresses of that time.
+    A code location is loaded once, often before the first `cdc-lake up`, so that it would keep outdated addresses.
     Dagster's pages show only the resources' names. Raises ResourceError for a profile that does not exist.
     """
     return {name: AsOfNow(name=name) for name in resources()}
@@ -75,7 +75,7 @@ def _looked_up(resource: dg.ConfigurableResource[Any]) -> dg.ConfigurableResourc
 
 
 def _local() -> dict[str, dg.ConfigurableResource[Any]]:
-    from cdc_lake import profile_local  # noqa: PLC0415 - the aws profile uses nothing of the local stack
+    from cdc_lake import profile_local  # noqa: PLC0415 - the aws profile does not use the local stack
 
     return profile_local.resources()
 

@@ -42,7 +42,7 @@ _DEBEZIUM = "io.debezium.connector.postgresql.PostgresConnector"
 
 
 def resources() -> dict[str, dg.ConfigurableResource[Any]]:
-    """Return the resources by the names of the assets' parameters.
+    """Return the resources, keyed by the names of the assets' parameters.
 
     Raises ResourceError if a variable is missing or not valid.
     """
@@ -82,8 +82,8 @@ def resources() -> dict[str, dg.ConfigurableResource[Any]]:
             profile="aws",
             source_host=settings.source_host,
             password_reference=settings.password_reference or secret.connect_reference(),
-            # Not verified: whether MSK Connect's workers accept exactly.once.source.support, and whether its brokers'
-            # IAM allows what it requires. Without it records can arrive twice, which the lake supports.
+            # Not verified: whether MSK Connect's workers accept exactly.once.source.support, and whether the brokers'
+            # IAM policies allow what it requires. Without it records can be duplicated, which the lake supports.
             exactly_once="requested",
             registry_url=settings.registry_converter_url or settings.registry_url,
             registry_authorization=settings.registry_reference or _registry_reference(settings),
@@ -200,7 +200,7 @@ def _dashboards(settings: AwsSettings) -> QuickSightDashboards:
 
 
 def _metrics(settings: AwsSettings) -> CloudWatchMetrics | NoMetrics:
-    """Return CloudWatch metrics if the environment has a name, which distinguishes its metrics from others."""
+    """Return CloudWatch metrics if the environment has a name, which is part of the metrics; otherwise NoMetrics."""
     if not settings.environment:
         return NoMetrics()
     # Short timeouts: a tick of the sensor that sends the metrics may take a minute, and the next tick sends them again.

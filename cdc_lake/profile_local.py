@@ -37,29 +37,29 @@ _CLOSED_PORT = 9  # the discard port, where nothing listens: a connection before
 
 
 def resources() -> dict[str, dg.ConfigurableResource[Any]]:
-    """Return the resources by the names of the assets' parameters.
+    """Return the resources, keyed by the names of the assets' parameters.
 
     Before the first `cdc-lake up`, each request fails with a hint to run it. Secrets are referenced as environment
     variables, which this function sets for its own process.
     """
     try:
-        at: Endpoints | None = load_endpoints()
+        endpoints: Endpoints | None = load_endpoints()
     except (StackDown, ArtifactsMissing):
-        at = None  # the definitions load nevertheless; requests fail with a hint
+        endpoints = None  # the definitions load nevertheless; requests fail with a hint
     secrets = {
-        "CDC_LAKE_POSTGRES_PASSWORD": at.postgres_password.get_secret_value() if at else _NO_CREDENTIALS,
-        "CDC_LAKE_CONNECT_PASSWORD": at.connect_password.get_secret_value() if at else _NO_CREDENTIALS,
-        "CDC_LAKE_S3_ACCESS_KEY": at.s3_access_key if at else _NO_CREDENTIALS,
-        "CDC_LAKE_S3_SECRET_KEY": at.s3_secret_key.get_secret_value() if at else _NO_CREDENTIALS,
+        "CDC_LAKE_POSTGRES_PASSWORD": endpoints.postgres_password.get_secret_value() if endpoints else _NO_CREDENTIALS,
+        "CDC_LAKE_CONNECT_PASSWORD": endpoints.connect_password.get_secret_value() if endpoints else _NO_CREDENTIALS,
+        "CDC_LAKE_S3_ACCESS_KEY": endpoints.s3_access_key if endpoints else _NO_CREDENTIALS,
+        "CDC_LAKE_S3_SECRET_KEY": endpoints.s3_secret_key.get_secret_value() if endpoints else _NO_CREDENTIALS,
     }
-    if at and at.registry_authorization:
-        secrets["CDC_LAKE_REGISTRY_AUTHORIZATION"] = at.registry_authorization.get_secret_value()
+    if endpoints and endpoints.registry_authorization:
+        secrets["CDC_LAKE_REGISTRY_AUTHORIZATION"] = endpoints.registry_authorization.get_secret_value()
     os.environ.update(secrets)
-    return dict(_made(at, find_home().path))
+    return dict(_made(endpoints, find_home().path))
 
 
 def _registry(at: Endpoints | None) -> Registry | None:
-    """Return the registry; None if no pipeline has needed it yet."""
+    """Return the registry; None if the stack has never started it."""
     if at is None or at.registry_ccompat_url is None or at.registry_authorization is None:
         return None
     return Registry(url=at.registry_ccompat_url, authorization=dg.EnvVar("CDC_LAKE_REGISTRY_AUTHORIZATION"))

@@ -6,7 +6,8 @@
     >>> reading.rows(spark, table, where, as_of="2026-11-25T10:00:00").where("nationality IS NULL").count()
     >>> reading.changes(spark, table, where, since="2026-11-25T09:00:00").show()
 
-Both types of tables are read alike: of a merge-on-read table, the log files are merged. docs/notebooks has an example.
+Both table types are read in the same way: Hudi merges the log files of a merge-on-read table. docs/notebooks has an
+example.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def session() -> tuple[SparkSession, S3Location]:
 def table(name: str) -> TableFlow:
     """Return a Hudi table of any pipeline by its name in the catalog: `database.table`, or `table` if that is unique.
 
-    `_ro`, `_rt` and `_current` may follow the name. Raises ContractError if no table, or more than one, has the name.
+    The name may end with `_ro`, `_rt` or `_current`. Raises ContractError if no table, or more than one, has the name.
     """
     tables = [each for pipeline in loading.names() for each in loading.load(pipeline).hudi_tables]
     found = [each for each in tables if name in _names(each)]
@@ -85,8 +86,8 @@ def changes(
 ) -> DataFrame:
     """Return the newest state of each key that a commit after `since` wrote, up to `until`; deleted rows included.
 
-    A key whose tombstone was purged is not in it. A commit that rewrites all rows (a column's new type) counts as a
-    change of all keys. `since` may be older than the oldest state that is kept. Raises what history.resolve() raises
-    for `until`.
+    The result lacks keys whose tombstones were purged. A commit that rewrites all rows (for a column's new type) counts
+    as a change of all keys. `since` may be older than the oldest state that is kept. Raises what history.resolve()
+    raises for `until`.
     """
     return rows(spark, table, where, until).where(F.col(COMMIT_TIME) > history.instant(since))

@@ -1,4 +1,4 @@
-"""The base model of mappings in YAML files; its errors name the field and what is allowed there.
+"""The base model of mappings in YAML files. Its errors contain the field's name and the allowed values.
 
 Pipelines (cdc_lake/pipeline/spec.py) and dashboards (cdc_lake/dashboard/spec.py) use it.
 """
@@ -28,7 +28,7 @@ class YamlModel(BaseModel):
 
     @classmethod
     def _explained(cls, details: ErrorDetails) -> InitErrorDetails:
-        """Return the error, reworded where pydantic's message does not say what is allowed."""
+        """Return the error, reworded if pydantic's message does not contain what is allowed."""
         fields = {field.alias or name: field for name, field in cls.model_fields.items()}
         loc = details["loc"]
         error: InitErrorDetails = {

@@ -1,4 +1,4 @@
-"""Get the schema registry's location for contract and jobs."""
+"""Get the schema registry's location for contract and jobs, and decode Avro values for display."""
 
 import logging
 
@@ -32,9 +32,9 @@ def _location(registry: Registry) -> RegistryLocation:
 
 
 def to_show(kafka: Kafka, value: bytes | None) -> bytes | None:
-    """Return a record's value to be shown to people: JSON of one in Avro, else the bytes that it has.
+    """Return a record's value for display: an Avro value as JSON, any other value unchanged.
 
-    A value that only looks like Avro, or whose registry does not answer, is returned unchanged with a warning.
+    Logs a warning and returns the value unchanged if it cannot be decoded, or if the registry does not answer.
     """
     if value is None or kafka.registry is None:
         return value

@@ -19,7 +19,7 @@ from cdc_lake.yaml_model import YamlModel, field_error
 
 HEARTBEAT_TABLE = "cdc_heartbeat"
 SIGNAL_TABLE, NOTIFICATIONS = "cdc_signal", "cdc_notifications"
-"""The beginning of the name of a pipeline's signal table, and the end of that of its connector's notifications."""
+"""The prefix of the name of a pipeline's signal table, and the last part of the name of its notification topic."""
 _PERIODS = {"hourly": "1h", "daily": "1d"}
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
@@ -257,7 +257,7 @@ class TableSpec(YamlModel):
 
 
 DEFAULT_TARGET = "lake"
-"""The target whose tables have names without the target."""
+"""The target whose name is not part of the names of its lake tables and assets."""
 
 
 class TargetSpec(YamlModel):
@@ -339,7 +339,7 @@ class DatasetSpec(YamlModel):
 
 
 def _view(given: object) -> object:
-    """Return the mapping that a file name stands for."""
+    """Return the mapping of a dataset that is given as a file name, which is a view."""
     return {"sql": given, "table": False} if isinstance(given, str) else given
 
 
@@ -423,7 +423,7 @@ class PipelineSpec(YamlModel):
         return self
 
     def _require_landed_parquet(self) -> None:
-        """Raise for a target of Parquet without landed Parquet, and for fields of Hudi tables without such a table."""
+        """Raise if a Parquet target has no landed Parquet, or if Hudi-only fields are set without a Hudi target."""
         parquet = [target.name for target in self.targets if target.format == "parquet"]
         if parquet and self.landing.format != "parquet":
             raise self._invalid("targets", f"{parquet[0]}: format: parquet", "use it with landing.format parquet")

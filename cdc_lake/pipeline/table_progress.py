@@ -1,8 +1,8 @@
 """A table's progress: the changes that are landed, those that are applied, and the source watermark of each stage.
 
-A heartbeat is a row of the source, and travels through the WAL like every change: a stage that has processed one
-has processed everything that the source committed before it. A stage's watermark is the newest heartbeat of which this
-is certain. It advances while the source is idle.
+A heartbeat is a row of the source and is streamed from the WAL like every change: a stage that has processed one has
+processed everything that the source committed before it. A stage's watermark is the newest heartbeat for which this is
+proven. It advances even while the source is idle.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ class Landing:
 
 
 def landing(table: TableFlow, kafka: Kafka, location: S3Location, claim: Claim | None = None) -> Landing:
-    """Read where a topic's chain ends, and then where the topic ends.
+    """Return the input of a landing run; reads the end of a topic's chain, and then the end of the topic.
 
     In this order, records that another run lands in between are not reported as lost, and no record of a topic that a
     reset deletes gets into the next chain. `claim` is the landing lease that the caller holds. Raises
-    TopicRecreatedError for another topic than the epoch's, TableIncompleteError for a table that is being added, and
-    what topic_state.now() and Chain.head() raise.
+    TopicRecreatedError if the topic is not the epoch's, TableIncompleteError if the table is being added, and what
+    topic_state.now() and Chain.head() raise.
     """
     store = location.store()
     chain = Chain(store, table.pipeline.name, table.topic)
     head = chain.head()
     state = topic_state.now(kafka, table, store)
-    # After the topic's ends: an epoch that begins later has no records before these ends that are still to be landed.
+    # Read after the topic's ends: an epoch that begins later has no pending records below these ends.
     epoch = Epochs(store, table.pipeline.name).current()
     stream_continuity.require_complete(table, epoch)
     start = None if epoch is None else epoch.starts.get(table.topic)
@@ -100,28 +100,28 @@ def barrier(
     running: Callable[[], object] = lambda: None,
     poll_seconds: float = _HEARTBEAT_SECONDS,
 ) -> Watermark:
-    """Wait until everything that the source has committed by now is in Kafka, since an epoch's start if one is given.
+    """Wait until everything that the source has committed by now is in Kafka; return the watermark.
 
-    Writes a heartbeat and waits until it, or a later one, was streamed. Heartbeats that a snapshot read do not count,
-    so this also waits for a running snapshot; the heartbeat is repeated for a stream that starts later. Without
-    exactly-once it also waits until Connect has stored the heartbeat's offset: until then another partition may lack
-    earlier changes. Calls `running` and reads Connect's offset every `poll_seconds`. Raises ContractError after
-    `seconds`, and what `running` raises.
+    Writes a heartbeat and waits until it, or a later one, is streamed; with `since`, after that start of an epoch.
+    Heartbeats that a snapshot read do not count, so this also waits for a running snapshot. The heartbeat is written
+    repeatedly, because the stream may start later. Without exactly-once it also waits until Connect has stored the
+    heartbeat's offset: until then another partition may lack earlier changes. Calls `running` and reads Connect's
+    offset every `poll_seconds`. Raises ContractError after `seconds`, and what `running` raises.
     """
     schema = flow.spec.source.schema_
     lsn = postgres.write_heartbeat(schema)
-    beaten = polled = time.monotonic()
+    written_at = polled_at = time.monotonic()
     acknowledged = stored_offset.acknowledged(flow, connect)
 
     def newest_heartbeat() -> Watermark | None:
-        nonlocal beaten, polled, acknowledged
-        if time.monotonic() - polled >= poll_seconds:
+        nonlocal written_at, polled_at, acknowledged
+        if time.monotonic() - polled_at >= poll_seconds:
             running()
             acknowledged = stored_offset.acknowledged(flow, connect)
-            polled = time.monotonic()
-        if time.monotonic() - beaten >= _HEARTBEAT_SECONDS:
+            polled_at = time.monotonic()
+        if time.monotonic() - written_at >= _HEARTBEAT_SECONDS:
             postgres.write_heartbeat(schema)
-            beaten = time.monotonic()
+            written_at = time.monotonic()
         return topic_state.newest_heartbeat(kafka, flow, since, acknowledged)
 
     waited = Retrying(
@@ -155,7 +155,7 @@ def barrier_while_running(
     poll_seconds: float,
     since: Start | None = None,
 ) -> Watermark:
-    """Wait as barrier() does. Raises what Connectors.wait_running() raises if the connector fails meanwhile."""
+    """Wait like barrier(), and raise what Connectors.wait_running() raises if the connector fails meanwhile."""
     return barrier(
         postgres,
         kafka,
@@ -220,11 +220,11 @@ def applied_watermark(
 
 
 def lake_commits(store: ObjectStore, flow: Flow) -> dict[str, str]:
-    """Return the instant of the newest commit of each lake table of the first target that has one, by table name."""
+    """Return the instant of the newest commit of each table in the first target, by table name, if it has a commit."""
     commits = ((table.name, lake_commit.newest(store, table)) for table in flow.tables)
     return {name: commit.instant for name, commit in commits if commit is not None}
 
 
 def manifests(store: ObjectStore, table: TableFlow) -> Iterator[Manifest]:
-    """Yield all manifests of the chain, each checked against the previous one."""
+    """Yield all manifests of the table's chain, each checked against the previous one."""
     return Chain(store, table.pipeline.name, table.topic).since(0)

@@ -1,7 +1,7 @@
 """The `transforms` of a pipeline's YAML, under the names of Kafka Connect's transforms.
 
-Rules between a transform and the tables of its pipeline are here too; what only the source's catalog shows is checked
-in source_health/transformed_columns.py.
+The module also checks the transforms against the tables of the YAML. source_health/transformed_columns.py checks them
+against the columns in the source's catalog.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def excluded_columns(transforms: Sequence[Transform], table: str) -> list[str]:
 
 
 def table_transforms(transforms: Sequence[Transform], table: str, topic: str) -> TableTransforms:
-    """Return what the transforms do to a table, whose records are in `topic`."""
+    """Return the combined transforms of a table, whose records are in `topic`."""
     masked: dict[str, Masking] = {}
     renamed: dict[str, str] = {}
     inserted: dict[str, str] = {}
@@ -152,15 +152,20 @@ def _fault_of_table(transforms: Sequence[Transform], required: Sequence[str]) ->
     replacing = [each for each in transforms if isinstance(each, ReplaceField)]
     renamed = [name for each in replacing for name in each.renames]
     excluded = [name for each in replacing for name in each.exclude]
-    made = [name for each in replacing for name in each.renames.values()]
+    created = [name for each in replacing for name in each.renames.values()]
     for each in transforms:
         if isinstance(each, InsertField):
-            made += [*each.static, *([each.topic] if each.topic else [])]
+            created += [*each.static, *([each.topic] if each.topic else [])]
     if named := sorted({*masked, *renamed, *excluded} & set(required)):
         return f"{', '.join(named)} is in key, partition_by or poll, whose columns cannot be transformed; name others"
     if named := sorted(set(excluded) & {*masked, *renamed}):
         return f"{', '.join(named)} is excluded, so that no other transform can apply to it; remove one of them"
-    for names, done in ((masked, "masked or hashed"), (renamed, "renamed"), (excluded, "excluded"), (made, "created")):
+    for names, done in (
+        (masked, "masked or hashed"),
+        (renamed, "renamed"),
+        (excluded, "excluded"),
+        (created, "created"),
+    ):
         if twice := [name for name, count in Counter(names).items() if count > 1]:
             return f"{', '.join(twice)} is {done} more than once; keep one of the transforms"
     return None

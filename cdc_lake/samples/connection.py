@@ -47,7 +47,7 @@ class ConnectionParameters:
 
 
 def _advice(message: str) -> str:
-    """Return what to do about a failed connection. libpq gives no error code, so the message's words decide."""
+    """Return advice for a failed connection. The message's words decide, because libpq returns no error code."""
     if "password" in message:
         return "Check the user and the password (if PGPASSWORD is set, it is used instead of a prompt)."
     if "database" in message and "does not exist" in message:

@@ -1,6 +1,6 @@
-"""Reproducible random draws for the generator.
+"""Reproducible random draws for the generated samples.
 
-Uses only `Random.random`, which Python guarantees to yield the same numbers in every version; choice, sample and
+Uses only `Random.random`, which Python guarantees to return the same numbers in every version; choice, sample and
 shuffle have no such guarantee.
 """
 

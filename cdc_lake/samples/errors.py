@@ -1,4 +1,4 @@
-"""The error of loading a sample."""
+"""The error that loading, removing or changing a sample raises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The samples by name, with what `cdc-lake load` needs of each."""
+"""The samples by name, with their properties for `cdc-lake load`."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class LoadableSample:
     database: str
     """The default database."""
     own_database: bool
-    """Whether that database is used, and created, on the profile's server too, instead of the profile's database."""
+    """Whether the load creates and uses this database on the profile's server too; otherwise the profile's database."""
     creates: str
-    """What the load creates, for people."""
+    """A phrase that lists what the load creates."""
     load: LoadSample
     schema: str | None = None
-    """The schema, if it is the sample's alone."""
+    """The schema, if it contains only the sample."""
     publication: str | None = None
     """The publication that the load creates."""
     scripts: bool = False

@@ -1,4 +1,4 @@
-"""Load the sample database into a server, and remove it again, each in one transaction."""
+"""Load the Northwind sample into a server, and remove it again, each in one transaction."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCHEMA = "datalake"
 PUBLICATION = "cdc_publication"
 OUTBOX = "cdc_events"
 MARK = "The sample database of cdc-lake"
-"""The schema's comment, without which `unload` drops nothing."""
+"""The comment on the schema that `load` creates; `unload` drops no schema without it."""
 
 OUTBOX_READS = (
     "categories", "customers", "employees", "employee_territories", "order_details", "orders", "products", "region",
@@ -41,7 +41,7 @@ class LoadReport:
     """The server's setting; changes can be captured only with `logical`."""
     seconds: float
     own_outbox: bool = False
-    """Whether the scripts created an outbox, so that the sample's was not added."""
+    """Whether the scripts created an outbox, so that the sample's outbox was not added."""
     roles: tuple[str, ...] = ()
     """The roles that were created, without login, because the scripts grant rights to them or need an owner."""
 
@@ -63,7 +63,7 @@ def load(
     """
     started = time.monotonic()
     progress = progress or no_progress
-    scripts = read_folder(sql_dir) if sql_dir else ()  # scripts are rejected before the server is used
+    scripts = read_folder(sql_dir) if sql_dir else ()  # before the connection, so that invalid scripts change nothing
     conn = parameters.connect()
     roles: list[str] = []
     try:
@@ -130,7 +130,7 @@ def _mark(cur: cursor) -> str | None:
 
 
 def _prepare(cur: cursor, parameters: ConnectionParameters) -> str:
-    """Check that the sample can be loaded; return the server's wal_level."""
+    """Return the server's wal_level. Raises LoadError if the sample cannot be loaded."""
     wal_level = server.require_supported(cur, parameters)
     mark = _mark(cur)
     if mark is not None:
@@ -184,7 +184,7 @@ def _tables(cur: cursor) -> list[str]:
 
 
 def _has_own_outbox(cur: cursor) -> bool:
-    """Return whether the scripts created an outbox. Raises LoadError if they did, but did not publish it."""
+    """Return whether the scripts created an outbox. Raises LoadError if they created one without publishing it."""
     if OUTBOX not in _tables(cur):
         return False
     cur.execute(

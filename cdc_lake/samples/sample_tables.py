@@ -62,7 +62,7 @@ def _advance_sequences(cur: cursor, schema: str, inserted: Table) -> None:
 def copy(cur: cursor, schema: str, name: str, file: Path, delimiter: str) -> None:
     """Copy a file with a header line into a table; an empty field without quotes is NULL.
 
-    Raises LoadError if the file cannot be read, its header has a name that is no column of the table, or PostgreSQL
+    Raises LoadError if the file cannot be read, its header has a name that is not a column of the table, or PostgreSQL
     rejects a line.
     """
     try:

@@ -39,7 +39,7 @@ class SchemaObject:
     """An object of a schema."""
 
     kind: str
-    """As in DROP and COMMENT ON; FUNCTION is a trigger's function, and ROUTINE any other routine."""
+    """The keyword for DROP and COMMENT ON: FUNCTION for a trigger's function, ROUTINE for any other routine."""
     label: str
     """The name in the catalog."""
     name: str
@@ -55,14 +55,14 @@ def find(cur: cursor, schema: str) -> tuple[SchemaObject, ...]:
 
 
 def mark(cur: cursor, objects: Iterable[SchemaObject], comment: str) -> None:
-    """Give each object the comment."""
+    """Set the comment of each object."""
     for each in objects:
         statement = sql.SQL(f"COMMENT ON {each.kind} {each.name} IS {{}}")  # the catalog has quoted the name
         cur.execute(statement.format(sql.Literal(comment)))
 
 
 def drop_statements(objects: Iterable[SchemaObject]) -> tuple[str, ...]:
-    """Return the statements that drop the objects, one for each kind. They fail if another object uses one of them."""
+    """Return the statements that drop the objects, one for each kind. They fail if other objects depend on these."""
     names: dict[str, list[str]] = {}
     for each in objects:
         names.setdefault(each.kind, []).append(each.name)

@@ -1,7 +1,7 @@
 """Run the scripts of a folder in the loader's transaction, in the sample's schema.
 
 Scripts may create the schema, grant rights to a role or make it an owner, set the database's search_path, and contain
-rows for COPY, as the folder data/sql of the data lake demo and dumps of pg_dump do. sql_script.py reads the scripts.
+rows for COPY: the data lake demo's scripts (data/sql) and the dumps of pg_dump do. sql_script.py reads the scripts.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def creates_schema(script: Script, schema: str) -> bool:
 
 
 def run(cur: cursor, script: Script, schema: str, progress: Progress) -> list[str]:
-    """Run a script. Returns the roles that were created because the script grants rights to them or needs an owner.
+    """Run a script; return the roles that were created because the script grants rights to them or needs an owner.
 
     A role that exists is kept: a CREATE ROLE for it is skipped. Raises LoadError, with file and line, if a statement
     fails or changes another database.
@@ -64,7 +64,7 @@ def run(cur: cursor, script: Script, schema: str, progress: Progress) -> list[st
                 f"Cannot run {script.path}, line {_line(statement, error)}: {str(error).strip()}\nNothing was loaded."
             ) from error
         if cur.connection.get_parameter_status("client_encoding") != "UTF8":
-            # A script may set another encoding, but its text is UTF-8 by now.
+            # A script may set another encoding, but its text is sent as UTF-8.
             cur.execute("SET client_encoding TO 'UTF8'")
         if done % 100 == 0 or done == total:
             progress(script.path.name, done, total)

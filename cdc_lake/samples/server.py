@@ -1,4 +1,4 @@
-"""Checks of the server that a sample is loaded into, and the creation of its database."""
+"""Check the server that a sample is loaded into, and create the sample's database."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def require_supported(cur: cursor, parameters: ConnectionParameters) -> str:
 def ensure_database(parameters: ConnectionParameters) -> bool:
     """Create the database if the server does not have it; return whether it was created.
 
-    Raises LoadError if the server cannot be reached or the user must not create a database.
+    Raises LoadError if the server cannot be reached or the user may not create databases.
     """
     with closing(replace(parameters, dbname=_MAINTENANCE_DATABASE).connect()) as conn:
         conn.autocommit = True

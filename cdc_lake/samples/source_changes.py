@@ -1,7 +1,7 @@
-"""The demo's changes at the source: ship an order; insert an order line by line; delete it.
+"""The changes that the Northwind demo makes at the source: ship an order, insert another with its lines, and delete it.
 
 Each function makes the change as an application would, and returns it, so that the caller can follow it downstream.
-They work on the generated data and on the original Northwind scripts.
+The functions work on the generated data and on data loaded from the original Northwind scripts.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class InsertedOrder:
 
     @property
     def events(self) -> int:
-        """The number of outbox events: the first has no items, and each further one has one more item."""
+        """The number of outbox events: the first contains no items, and each later event contains one item more."""
         return 1 + len(self.lines)
 
 

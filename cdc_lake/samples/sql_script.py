@@ -13,9 +13,9 @@ from pathlib import Path
 
 from cdc_lake.samples.errors import LoadError
 
-# PostgreSQL's lexical rules (manual, 4.1). A comment may contain another; a word may contain "$": a$b$c is a name.
+# PostgreSQL's lexical rules (manual, 4.1). Comments can be nested; a word may contain "$": a$b$c is a name.
 # An unterminated quoted text or comment extends to the end of the script. pg_dump encloses a script in \restrict and
-# \unrestrict, which only forbid psql to run commands of psql.
+# \unrestrict, which only disable psql's backslash commands.
 _TOKEN = re.compile(
     r"""(?P<blank> \s+ | --[^\n]* | ^\\(?:un)?restrict\b[^\n]* | /\*(?:/\*(?:(?!\*/).)*\*/|(?!/\*|\*/).)*\*/ )
       | (?P<quoted> /\*.* | [eE]'(?:[^'\\]|\\.|'')*'? | '[^']*'? | "[^"]*"?
@@ -33,7 +33,7 @@ _REFUSED = {
     ),
     r".*\\": "a psql command (\\…). Only SQL is supported. Remove the command.",
 }
-"""The reason for rejecting a statement, by a pattern of its unquoted words in upper case."""
+"""The reasons for rejecting a statement, by a pattern that its unquoted words, in upper case, match."""
 _COPY_FROM_SCRIPT = re.compile(r"COPY .*\bFROM STDIN\b")
 _END_OF_DATA = re.compile(r"^\\\.\r?$", re.MULTILINE)
 
@@ -45,7 +45,7 @@ class Statement:
     text: str
     line: int
     data: str | None = None
-    """The lines after COPY … FROM stdin, without their end, which is a line with \\. or the end of the script."""
+    """The lines after COPY … FROM stdin, without the line \\. that ends them; the script's end can end them too."""
 
 
 @dataclass(frozen=True)
@@ -119,9 +119,10 @@ def split(text: str, path: Path) -> Iterator[Statement]:
 
 
 def _copy_data(text: str, position: int, words: Sequence[str], place: str) -> tuple[str | None, int]:
-    """Return the data of a COPY … FROM stdin that ends at `position`, or None, and the position of the next statement.
+    """Return the data of the statement that ends at `position`, and the position of the next statement.
 
-    Raises LoadError if the data does not begin on the next line.
+    The data is None if the statement is not a COPY … FROM stdin. Raises LoadError if the data does not begin on the
+    line after the statement.
     """
     if not _COPY_FROM_SCRIPT.match(" ".join(words)):
         return None, position

@@ -1,6 +1,6 @@
-"""Load a sample that is a set of tables into a database of its own, and remove it again, each in one transaction.
+"""Load a sample that is a set of tables into a separate database, and remove it again, each in one transaction.
 
-MoMA and Pagila are such samples. Northwind, which has an outbox and a publication, has a loader of its own (loader.py).
+MoMA and Pagila are such samples. loader.py loads Northwind, which has an outbox and a publication.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class TableSample:
     """A sample's tables, and where its rows come from."""
 
     title: str
-    """The name, for people."""
+    """The name in messages."""
     database: str
     """The default database, which `load` creates."""
     schema: str
     tables: tuple[str, ...]
-    """The tables that the sample has, however it is loaded."""
+    """The tables that the sample always has: with generated rows, scripts or files."""
     schema_sql: Path
     """The statements that create the tables, for generated rows and for files."""
     generate: Callable[[], tuple[Table, ...]]
@@ -42,11 +42,11 @@ class TableSample:
     delimiter: str | None = None
     """The delimiter of the files that can be loaded instead of generated rows; None if files cannot be loaded."""
     scripts: bool = False
-    """Whether SQL scripts can be loaded instead, which create the tables themselves."""
+    """Whether SQL scripts, which create the tables themselves, can be loaded instead."""
 
     @property
     def mark(self) -> str:
-        """The comment on everything that `load` creates, without which `unload` drops nothing."""
+        """The comment on every object that `load` creates; `unload` drops only objects with it."""
         return f"The {self.title} sample of cdc-lake"
 
 
@@ -60,8 +60,8 @@ def load(
 ) -> LoadReport:
     """Create the database if it is missing, and the tables with generated rows, or with those of scripts or files.
 
-    `files` are by table; a table without a file then stays empty. Raises LoadError, and creates no table, if a table
-    exists, the server cannot be reached, or a script or a file cannot be loaded.
+    `files` is keyed by table; with files, a table without a file stays empty. Raises LoadError and creates no table if
+    a table exists, the server cannot be reached, or a script or a file cannot be loaded.
     """
     started = time.monotonic()
     if unknown := sorted(set(files or ()) - set(sample.tables)):
@@ -89,7 +89,7 @@ def load(
 
 
 def unload(sample: TableSample, parameters: ConnectionParameters) -> bool:
-    """Drop what `load` created, in one transaction, and keep the database; return whether there was anything.
+    """Drop what `load` created, in one transaction, and keep the database; return whether anything was dropped.
 
     Creates the database if it is missing. Raises LoadError, and drops nothing, if `load` did not create a table of the
     sample, or if another object uses one.
@@ -116,7 +116,7 @@ def unload(sample: TableSample, parameters: ConnectionParameters) -> bool:
 
 
 def _tables(sample: TableSample, objects: Sequence[SchemaObject]) -> list[SchemaObject]:
-    """Return those of the objects that have the name of a table of the sample."""
+    """Return the objects that have the name of one of the sample's tables."""
     return [
         each for each in objects if each.kind not in ("ROUTINE", "FUNCTION", "TYPE") and each.label in sample.tables
     ]

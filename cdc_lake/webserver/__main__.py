@@ -20,7 +20,7 @@ def application(*arguments: Any, **options: Any) -> Starlette:  # noqa: ANN401 -
 
 def main() -> None:
     """Run the server until the process ends."""
-    # The command creates its application with this function, and has no other place to add a middleware.
+    # The command calls this function to create its application, and offers no other way to add a middleware.
     cli.create_app_from_workspace_process_context = application  # type: ignore[attr-defined]
     cli.main()  # type: ignore[no-untyped-call]
 

@@ -1,4 +1,4 @@
-"""The command `dagster`, whose `dev` starts cdc_lake.webserver: `python -m cdc_lake.webserver.dev dev ARGUMENT…`.
+"""Run `dagster dev` with cdc_lake.webserver as its web server: `python -m cdc_lake.webserver.dev dev ARGUMENT…`.
 
 `dagster dev` starts `python -m dagster_webserver` and has no option to start another server. This module therefore
 wraps the function that starts its processes; the daemon and the code server are not changed.

@@ -1,4 +1,4 @@
-"""The ASGI middleware that rejects requests of other web pages, by Host, Origin and GraphQL's content type."""
+"""The ASGI middleware that rejects requests from other web pages, by Host, Origin and GraphQL's content type."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 _HOSTS = ("127.0.0.1", "localhost")
 _GRAPHQL_TYPES = frozenset({"application/json", "application/graphql"})
-"""A page of another origin can send neither without a CORS preflight, which Dagster does not answer."""
+"""A page of another origin can send these types only after a CORS preflight, which Dagster does not answer."""
 
 
 class OwnPagesOnly:
-    """Pass on requests of Dagster's own pages and of programs; answer others, also websockets, with 400 or 403.
+    """Pass on requests from Dagster's pages and from programs; answer others, including websockets, with 400 or 403.
 
-    - Host must be a name of the loopback interface, with any port: a page that rebinds its own name to the loopback
-      address sends that name.
+    - Host must be a name of the loopback interface, with any port. A page that rebinds its own host name to the
+      loopback address (DNS rebinding) sends that host name.
     - Origin, if present, must be this server's.
     - GraphQL must be sent by POST as JSON: a link or an image of any page can send a GET without an Origin.
     """

@@ -1,4 +1,4 @@
-"""Reconcile a polled table: deletes for the rows of the lake that the source does not have any more."""
+"""Reconcile a polled table: send deletes for the rows of the lake that the source no longer has."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from cdc_lake.pipeline.source_health import polled_source
 
 @dataclass(frozen=True)
 class Reconciled:
-    """The number of the reconciliation among the polls, and the job's report; both None without a lake table."""
+    """The reconciliation's number in the sequence of polls, and the job's report; both None without a lake table."""
 
     number: int | None
     report: ReconcileReport | None
 
 
 def reconcile(table: TableFlow, systems: Systems) -> Reconciled:
-    """Send a delete for each key that the lake has and the source has not; the next landing applies them.
+    """Send a delete record for each key that is in the lake but not in the source.
+
+    The records are landed and applied like those of a poll.
 
     Raises SourceBrokenError before the first poll, LeaseHeldError, and what the job raises.
     """

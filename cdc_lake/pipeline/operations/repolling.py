@@ -4,9 +4,9 @@ The result of each step is stored, so that an interrupted resnapshot continues w
 
 1. Land the records that can still be landed.
 2. Write the next epoch's object, which contains the offsets at which each topic continues.
-3. Append a manifest that opens the epoch to each table's chain.
+3. Append to each table's chain a manifest that opens the epoch.
 4. Poll each table from the beginning; land and apply its rows.
-5. Reconcile each table: rows that the source does not have any more become tombstones.
+5. Reconcile each table: rows that the source no longer has become tombstones.
 6. Mark the epoch complete.
 """
 
@@ -34,7 +34,7 @@ def repoll(flow: Flow, systems: Systems, reason: str) -> Iterator[str]:
     """Poll all rows again and repair the lake with them; yield a line for each step.
 
     Continues an epoch that is not complete. Raises ContractError if the pipeline was never started, LeaseHeldError if
-    another resnapshot or a writer does not end, and the resources' errors.
+    another resnapshot or a writer keeps its lease, and the resources' errors.
     """
     store = systems.location.store()
     epochs = Epochs(store, flow.name)
@@ -66,11 +66,11 @@ def repoll(flow: Flow, systems: Systems, reason: str) -> Iterator[str]:
 def _next_epoch(
     flow: Flow, systems: Systems, epochs: Epochs, current: Epoch, reason: str
 ) -> Generator[str, None, Epoch]:
-    """Steps 1 and 2; returns the epoch."""
+    """Do steps 1 and 2; return the new epoch."""
     with ExitStack() as leases:
         claims = {}
         for table in flow.tables:
-            # Also the poll lease: a poll that runs belongs to the previous epoch.
+            # The poll lease excludes polls too: records that a poll sends now belong to the previous epoch.
             for key in (
                 object_names.poll_lease_key(flow.name, table.name),
                 object_names.landing_lease_key(flow.name, table.topic),
@@ -93,17 +93,17 @@ def _next_epoch(
 
 
 def _repair(table: TableFlow, systems: Systems, epoch: Epoch) -> Generator[str, None, int]:
-    """Steps 4 and 5 of a table; returns the number of deletes."""
+    """Do steps 4 and 5 for a table; return the number of deletes."""
     owner = f"resnapshot {uuid.uuid4()}"
     polled = polling.Systems(
         systems.postgres, systems.kafka, systems.location, systems.run, owner, systems.lease_wait_seconds
     )
-    found = polling.poll(table, polled)
-    yield f"{table.name}: poll {found.poll.number} sent {found.records} records"
+    result = polling.poll(table, polled)
+    yield f"{table.name}: poll {result.poll.number} sent {result.records} records"
     _apply(table, systems, epoch, owner)
     failpoints.reached("resnapshot.before_sweep")
     deletes = 0
-    for each in table.hudi_targets[:1]:  # the topic carries the deletes to all targets
+    for each in table.hudi_targets[:1]:  # one run is enough: all targets read the deletes from the topic
         report = reconciliation.reconcile(each, polled).report
         deletes = 0 if report is None else report.deletes
     _apply(table, systems, epoch, owner)

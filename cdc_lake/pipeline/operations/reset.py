@@ -1,7 +1,8 @@
 """Reset a pipeline: delete everything that it created, in an order that is safe to interrupt.
 
 1. The connector, so that it stops writing.
-2. Its offsets, slot and topics: changes are lost if an offset outlives its topic, or a slot its connector.
+2. Its offsets, slot and topics. Changes would be lost if an offset remained after its topic was deleted, or a slot
+   after its connector.
 3. Dashboards and catalog entries, so that no reader sees a table without files.
 4. The lake, raw objects and dead letters.
 
@@ -43,12 +44,12 @@ def reset(
     dashboards: Dashboards,
     lease_wait_seconds: float = lease.WAIT_SECONDS,
 ) -> Iterator[str]:
-    """Delete everything that a pipeline created; yield a line for each deleted thing.
+    """Delete everything that a pipeline created; yield a line for each deleted item.
 
     Holds the leases of resnapshots, polls, landings and lake tables, so that nothing restarts the connector and no
     writer commits meanwhile. An interrupted reset can be run again. A landing that was paused and lost its lease cannot
-    append to the next manifest chain. Raises LeaseHeldError if a writer does not end within `lease_wait_seconds`, and
-    the resources' errors.
+    append to the next manifest chain. Raises LeaseHeldError if a writer keeps its lease longer than
+    `lease_wait_seconds`, and the resources' errors.
     """
     with ExitStack() as writers:
         landings = (object_names.landing_lease_key(flow.name, table.topic) for table in flow.tables)
@@ -70,7 +71,7 @@ def reset(
             if glue.delete_table(database, name):
                 yield f"catalog entry {database}.{name}"
         failpoints.reached("reset.after_catalog")
-        # Before the objects are deleted: a landing that is paused now writes its manifest to the old chain later.
+        # Renewed before the objects are deleted, so that a paused landing appends its manifest to the old chain.
         chain_id.renew(store, flow.name)
         for prefix in (
             object_names.refined_prefix(flow.name),
@@ -84,7 +85,7 @@ def reset(
                 yield f"{count} objects below {prefix}"
             failpoints.reached("reset.after_objects")
         for table in flow.tables:
-            # The next topic of this name starts at the same offsets, and would adopt these objects.
+            # A new topic of this name starts at the same offsets, so that its pipeline would adopt these objects.
             if count := store.delete(landing_modes.written(table, store)):
                 yield f"{count} objects that the sink connector wrote from topic {table.topic}"
 

@@ -5,9 +5,9 @@ The result of each step is stored, so that an interrupted resnapshot continues w
 1. Stop the connector; land the records that can still be landed.
 2. Delete Connect's offset and the slot, so that nothing can continue the old stream.
 3. Write the next epoch's object, which contains the offsets at which each topic continues.
-4. Append a manifest that opens the epoch to each table's chain.
+4. Append to each table's chain a manifest that opens the epoch.
 5. Start the connector: it creates the slot with its snapshot; wait for a streamed heartbeat.
-6. Land and apply all of that; rows that the snapshot lacks become tombstones.
+6. Land and apply these records; rows that the snapshot lacks become tombstones.
 7. Mark the epoch complete.
 """
 
@@ -63,7 +63,7 @@ class Systems:
     config: Mapping[str, str]
     snapshot_seconds: float
     poll_seconds: float = 1.0
-    """The interval at which the connector's state is read while waiting."""
+    """The interval, in seconds, between two reads of the connector's state during a wait."""
     lease_wait_seconds: float = lease.WAIT_SECONDS
     settle_seconds: float = topic_state.ENDS_WITHIN_SECONDS
 
@@ -72,7 +72,7 @@ def resnapshot(flow: Flow, systems: Systems, reason: str) -> Iterator[str]:
     """Take a new snapshot and repair the lake with it; yield a line for each step.
 
     Continues an epoch whose snapshot is not in the lake yet. Raises ContractError if the pipeline was never started,
-    LeaseHeldError if another resnapshot or a writer does not end, and the resources' errors.
+    LeaseHeldError if another resnapshot or a writer keeps its lease, and the resources' errors.
     """
     store = systems.location.store()
     epochs = Epochs(store, flow.name)
@@ -108,6 +108,7 @@ def resnapshot(flow: Flow, systems: Systems, reason: str) -> Iterator[str]:
 
 
 def unfinished(epochs: Epochs, epoch: Epoch) -> bool:
+    """Return whether the epoch is neither complete nor broken, so that a resnapshot can continue it."""
     return epochs.completion(epoch.number) is None and epochs.broken(epoch.number) is None
 
 
@@ -123,7 +124,7 @@ def resnapshot_lease(store: ObjectStore, flow: Flow, wait_seconds: float) -> Ite
 def _next_epoch(
     flow: Flow, systems: Systems, epochs: Epochs, current: Epoch, reason: str
 ) -> Generator[str, None, Epoch]:
-    """Steps 1 to 3; returns the epoch."""
+    """Do steps 1 to 3; return the new epoch."""
     source, store = flow.spec.source, epochs.store
     for table in flow.tables:
         schema_capture.require_snapshot_safe_dates(table, systems.postgres)
@@ -134,7 +135,7 @@ def _next_epoch(
         identity = replica_identity(table, systems.postgres)
         systems.postgres.set_replica_identity(source.schema_, table.name, identity)
     systems.postgres.ensure_own_table(source.schema_, HEARTBEAT)
-    # Before the slot is created: changes of a table that is not published by then would be lost.
+    # Published before the slot is created: changes between the slot and a later publication would be lost.
     tables = [(source.schema_, name) for name in (*source.tables, HEARTBEAT_TABLE)]
     change = systems.postgres.ensure_publication(source.publication, tables)
     if change.action != "unchanged":
@@ -171,15 +172,16 @@ def _next_epoch(
 
 
 def ensure_topic(systems: Systems, flow: Flow, topic: str) -> None:
+    """Create a topic of the pipeline if it is missing."""
     systems.kafka.ensure_topic(topic, flow.spec.stream.partitions, flow.topic_settings(systems.config))
 
 
 def land_rest(systems: Systems, table: TableFlow, claim: lease.Claim) -> tuple[Start, str]:
     """Land the records that the stopped connector left in the topic, if possible.
 
-    Returns the offsets at which the topic continues in the next epoch, and a phrase about the outcome.
+    Returns the offsets at which the topic continues in the next epoch, and a phrase that describes the outcome.
     """
-    # Records that an open transaction would still add belong to the previous epoch.
+    # Waits for open transactions, because their records belong to the previous epoch.
     start = _start(systems, table.topic)
     try:
         records = land_and_apply.land_all(
@@ -190,7 +192,7 @@ def land_rest(systems: Systems, table: TableFlow, claim: lease.Claim) -> tuple[S
             ),
             systems.snapshot_seconds,
         )
-    # A changed schema that does not fit the landed rows needs the new epoch, whose snapshot reads every row again.
+    # The new epoch resolves these errors: its snapshot reads every row again, with the current schema.
     except (
         EpochUnopenedError,
         OffsetsExpiredError,
@@ -223,13 +225,13 @@ def _snapshot(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) ->
     """Do step 5."""
     # The snapshot's position is the LSN of the heartbeat that it reads.
     systems.postgres.write_heartbeat(flow.spec.source.schema_)
-    # Stores the publication's state before the slot is created; an interrupted resnapshot detects new faults here.
+    # Stores the publication's state before the slot is created. In a continued resnapshot, detects new faults.
     stream_continuity.require_whole(flow, systems.postgres, systems.kafka, systems.connect, store)
     outcome = systems.connect.put(flow.connector, systems.config)
     yield f"connector {flow.connector} {outcome}; waiting for its snapshot"
     systems.connect.wait_running(flow.connector)
     failpoints.reached("resnapshot.after_connector")
-    # Twice, as in verification.py: a transaction is visible in all topics once a later transaction is visible in one.
+    # Twice, as in verification.py: a transaction is visible in all topics once a later one is visible in any topic.
     for _ in range(2):
         table_progress.barrier_while_running(
             systems.postgres,
@@ -279,7 +281,10 @@ def _apply(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) -> Ge
 
 
 def _head(store: ObjectStore, table: TableFlow, epoch: Epoch) -> int:
-    """Return the number of the chain's newest manifest, up to which the snapshot is landed; it must be of the epoch."""
+    """Return the number of the chain's newest manifest, up to which the snapshot is landed.
+
+    Raises SnapshotNotAppliedError if the manifest does not belong to the epoch.
+    """
     head = Chain(store, table.pipeline.name, table.topic).head()
     if head is None or head.epoch != epoch.number:
         state = "is empty" if head is None else f"ends in epoch {head.epoch}"
@@ -293,7 +298,8 @@ def _head(store: ObjectStore, table: TableFlow, epoch: Epoch) -> int:
 def upsert(systems: Systems, store: ObjectStore, table: TableFlow, spec: UpsertSpec, epoch: Epoch) -> int:
     """Apply landed records; return the number of keys.
 
-    Marks the epoch broken if no schema fits its records: another epoch has to begin.
+    If a schema change prevents this, marks the epoch broken, so that the next resnapshot begins another one, and
+    raises SchemaChangeError.
     """
     try:
         report = land_and_apply.apply(table, systems.postgres, spec, systems.run, epoch.number).report

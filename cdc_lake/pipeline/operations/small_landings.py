@@ -1,4 +1,4 @@
-"""Land few records in this process: starting a Spark job takes longer than reading and writing them."""
+"""Land small batches in this process: starting a Spark job takes longer than reading and writing a few records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ S = TypeVar("S")
 R = TypeVar("R")
 
 FEW_OFFSETS = 10_000
-"""The largest number of offsets that are landed without Spark: a client reads some 100,000 records a second."""
+"""The maximum number of offsets that are landed without Spark: a client reads about 100,000 records per second."""
 _BATCH_RECORDS = 1000
 _BATCH_BYTES = 16 * 2**20
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -56,6 +56,8 @@ class SmallLandings:
         return self.spark.run(job, spec)
 
     def _writing(self, topic: str) -> landing.WriteRecords:
+        """Return the function that reads offset ranges of the topic and passes the records to a RawWriter."""
+
         def write(writer: RawWriter, ranges: Mapping[int, tuple[int, int]]) -> Iterator[tuple[str, str]]:
             messages = (
                 message

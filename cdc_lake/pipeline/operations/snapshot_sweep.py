@@ -1,7 +1,7 @@
-"""Delete the rows that only an interrupted attempt of the first snapshot has read.
+"""Delete the rows that only an interrupted attempt at the first snapshot read.
 
-Debezium restarts an interrupted snapshot from its beginning. For a row that was deleted between two attempts there is
-an event of the first attempt, and never a delete event, because the stream had not begun.
+Debezium restarts an interrupted snapshot from its beginning. A row that was deleted at the source between two attempts
+has an event from the first attempt, but no delete event, because the stream had not begun.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def finish(
     completion = None if epoch is None else epochs.completion(epoch.number)
     if epoch is None or completion is None or completion.retaken_ts_ms is None or completion.snapshot_lsn is None:
         return None
-    # A streamed heartbeat comes after the snapshot's last row.
+    # A watermark is a streamed heartbeat, which follows the snapshot's last row.
     if (
         applied is None
         or applied.lsn < completion.snapshot_lsn

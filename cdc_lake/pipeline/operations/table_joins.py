@@ -2,13 +2,14 @@
 
 Each step can be repeated (docs/decisions/0046-add-a-table-without-a-new-epoch.md):
 
-1. Record the join beside the epoch, with the topic's first offsets.
-2. Wait until every transaction has ended that was open when the table was published: its earlier writes are not.
-3. Stop the connector, which does not capture the table. The topic asset starts it with the new configuration.
+1. Store a join record for the epoch, with the topic's first offsets.
+2. Wait until all transactions have ended that were open when the table was published: writes of the table before it
+   was published are not streamed.
+3. Stop the connector, which does not capture the table yet. The topic asset starts it with the new configuration.
 4. Send a signal for the table, and wait until the connector notifies that it has read the table.
 5. After a barrier, mark the join complete: from then on the table is landed and applied.
 
-The topic asset of any table does steps 1 to 3 for all new tables; that of a new table does the others.
+The topic asset of any table does steps 1 to 3 for all new tables; the topic asset of a new table does steps 4 and 5.
 """
 
 from __future__ import annotations
@@ -45,10 +46,10 @@ def joining(flow: Flow, epoch: Epoch) -> list[TableFlow]:
 
 
 def require_captured(flow: Flow, kafka: Kafka, config: Mapping[str, str] | None, epoch: Epoch) -> None:
-    """Raise ContractError if the connector skipped changes of a table: its name was not in the YAML for a while.
+    """Raise ContractError if the connector skipped changes of a table that was missing in the YAML for a while.
 
-    `config` is the connector's present configuration. A join that was interrupted before the connector captured the
-    table can be continued: nothing was streamed.
+    `config` is the connector's current configuration. A join that was interrupted before the connector captured the
+    table can be continued: the topic has no records after its first offsets.
     """
     skipped = [
         table.name
@@ -80,7 +81,7 @@ def begin(
 ) -> Epoch:
     """Do steps 1 to 3 for the tables that are new to the epoch, whose topics exist; return the epoch with its joins.
 
-    `settings` are those of the connector, for the topics that it needs in addition.
+    `settings` is the connector's new configuration, for the signal and notification topics that are created.
     Raises ContractError if a table needs a resnapshot, WaitTimedOut if a transaction stays open, and what the
     connector and the barrier raise.
     """
@@ -98,17 +99,17 @@ def begin(
     if config is None or all(captures(config, table) for table in tables):
         return epoch
     names = ", ".join(table.name for table in tables)
-    written = postgres.next_xid()
+    next_xid = postgres.next_xid()
     until(
         postgres.oldest_open_xid,
-        lambda oldest: oldest >= written,
+        lambda oldest: oldest >= next_xid,
         seconds=deployment.snapshot_seconds,
-        what=f"all transactions before {written} to end, which may have changed {names} before it was published",
+        what=f"all transactions before {next_xid} to end, which may have changed {names} before it was published",
         hint="End the oldest one (pg_stat_activity, pg_prepared_xacts), then materialise the topic again.",
         pause_seconds=deployment.poll_seconds,
     )
-    # Servers before 16.9, 15.13 and 14.18 decode a table as not published after such a transaction, until the reader
-    # connects again: the connector has to pass these transactions before it is restarted.
+    # After such a transaction, PostgreSQL before 16.9, 15.13 and 14.18 treats the table as unpublished until the client
+    # reconnects. The connector therefore has to read past these transactions before it is restarted.
     connect.put(flow.connector, config)  # an earlier attempt may have stopped it
     table_progress.barrier_while_running(
         postgres, kafka, connect, flow, deployment.snapshot_seconds, deployment.poll_seconds
@@ -162,15 +163,16 @@ def take_snapshot(
     join: Join,
     deployment: Deployment,
 ) -> None:
-    """Do step 4: wait until the running connector has read the table.
+    """Do step 4: request an incremental snapshot, and wait until the running connector has completed it.
 
-    Raises ContractError if Debezium gave it up, WaitTimedOut, and what Connectors.wait_running() raises.
+    Raises ContractError if Debezium aborts the snapshot, WaitTimedOut, and what Connectors.wait_running() raises.
     """
     flow, scan = table.pipeline, _Scan(table, kafka, dict(join.notifications))
     scan.read()
     known = len(scan.failures)
     if not scan.complete:
-        # An attempt has its own signal; a signal that an interrupted run has sent is not sent again.
+        # The id of the signal counts the failed attempts: a new attempt sends a new signal, but a run that is repeated
+        # after an interruption does not send the same signal twice.
         postgres.request_snapshot(flow.spec.source.schema_, flow.signal_table, f"{join.attempt}-{known}", table.name)
     failpoints.reached("join.after_signal")
 
@@ -208,14 +210,14 @@ def complete(table: TableFlow, store: ObjectStore, epoch: Epoch) -> bool:
 
 @dataclass
 class _Scan:
-    """The notifications about a table's incremental snapshots, from `offsets` on."""
+    """Reads the notifications about a table's incremental snapshots, from `offsets` on."""
 
     table: TableFlow
     kafka: Kafka
     offsets: dict[int, int]
     complete: bool = False
     failures: list[str] = field(default_factory=list)
-    """The status of each attempt that Debezium gave up."""
+    """The status of each attempt that Debezium aborted."""
 
     def read(self) -> None:
         """Read the notifications that were sent since the last call."""

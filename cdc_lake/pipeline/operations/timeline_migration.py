@@ -1,7 +1,7 @@
-"""Migrate tables whose commits are named in local time to UTC: `cdc-lake migrate`.
+"""Switch tables whose instants are in local time to UTC: `cdc-lake migrate`.
 
-A table's properties are changed as soon as its newest instant, read as UTC, is in the past, so that later commits sort
-after all earlier ones. Until then every writer rejects the table (contract/table/instants.py).
+A table's properties are changed as soon as its newest instant, interpreted as UTC, is in the past, so that new commits
+sort after all existing ones. Until then every writer rejects the table (contract/table/instants.py).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ def to_utc(
     now: instants.Clock = instants.utc_now,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[str]:
-    """Set UTC in each Hudi table of the pipeline; yield a line for each step.
+    """Set the timeline's time zone of each Hudi table of the pipeline to UTC; yield a line for each step.
 
-    Waits while a table's newest instant is in the future, at most for the time zone's offset from UTC. It can be
+    Waits while a table's newest instant is in the future, at most for the time zone's offset from UTC. Can be
     interrupted and run again at any time. Raises LeaseHeldError while another process writes a table.
     """
     for table in flow.hudi_tables:
@@ -43,10 +43,10 @@ def _migrated(
         return
     while True:
         with lease.held(store, table.lease_key, owner):
-            late = instants.ahead(store, table.lake_prefix, now())
-            if late < timedelta(0):
+            ahead = instants.ahead(store, table.lake_prefix, now())
+            if ahead < timedelta(0):
                 instants.set_utc(store, table.lake_prefix)
                 break
-        yield f"waiting until {now() + late:%Y-%m-%d %H:%M:%S} UTC, when the newest commit is in the past"
-        sleep(late.total_seconds() + 1)
+        yield f"waiting until {now() + ahead:%Y-%m-%d %H:%M:%S} UTC, when the newest commit is in the past"
+        sleep(ahead.total_seconds() + 1)
     yield "commits are named in UTC from now on"

@@ -1,18 +1,18 @@
 """Compare the lake with the source at one consistent point, while the source is being written.
 
-The point is a snapshot of PostgreSQL (resources/postgres/exported_snapshot.py), and a heartbeat is committed after it.
+The point is a PostgreSQL snapshot (resources/postgres/exported_snapshot.py). A heartbeat is committed after it.
 A transaction that is visible at the point has its commit record in the WAL before the heartbeat's. Logical decoding
-follows the order of commit records, so it streams the transaction before the heartbeat. Two barriers follow one
-another: records of one Kafka transaction can become visible in one topic before another, but when a record of a later
-transaction is visible, all earlier ones are. A lake whose watermark is at the second heartbeat has therefore applied
-everything that is visible at the point, and possibly later changes.
+follows the order of commit records, so it streams the transaction before the heartbeat. Verification waits for two
+barriers in sequence: records of one Kafka transaction can become visible in one topic before another, but when a record
+of a later transaction is visible, all earlier ones are. A lake whose watermark is at the second heartbeat has therefore
+applied everything that is visible at the point, and possibly later changes.
 
 Transaction ids (contract/source/visibility.py) identify the later changes. A lake row whose change is visible at the
 point is the newest visible one of its key, because changes of one key are committed one after another. Keys of other
 rows are compared by their raw events (jobs/verify/changed_keys.py).
 
-A polled table is compared at the end of its last poll, in the same snapshot: the source's rows without a later change,
-with the lake's rows of that poll or an earlier one. The keys of other rows are pending.
+A polled table is compared as of the end of its last poll: those rows of the PostgreSQL snapshot that did not change
+later are compared with the lake's rows of that poll or an earlier one. The keys of other rows are pending.
 """
 
 from __future__ import annotations
@@ -85,45 +85,48 @@ def verify_tables(
     Waits up to `seconds` for stream and lake to pass the point; with `apply`, lands and applies records meanwhile.
     Raises ContractError and ResourceError if the comparison is not possible.
     """
-    one = _Verification(flow, systems, show)
+    verification = _Verification(flow, systems, show)
     for table in tables:
-        stream_continuity.require_complete(table, one.current)
-    base = {table.lake_table: lake_state(one.bucket, table) for table in tables}
-    polled = {table.name: one.last_poll(table) for table in tables if flow.polled}  # before the point
-    with one.point() as point:
-        heartbeat = None if flow.polled else one.streamed(seconds)
+        stream_continuity.require_complete(table, verification.current)
+    base = {table.lake_table: lake_state(verification.bucket, table) for table in tables}
+    polled = {table.name: verification.last_poll(table) for table in tables if flow.polled}  # before the point
+    with verification.point() as point:
+        heartbeat = None if flow.polled else verification.streamed(seconds)
         for table in tables:
-            one.wait_for_lake(table, heartbeat or polled[table.name].watermark, seconds, apply)
+            verification.wait_for_lake(table, heartbeat or polled[table.name].watermark, seconds, apply)
         for table in tables:
-            state, before = lake_state(one.bucket, table), base[table.lake_table]
-            yield table, one.compare(table, point, state, before, None, limit, polled.get(table.name))
+            state, before = lake_state(verification.bucket, table), base[table.lake_table]
+            yield table, verification.compare(table, point, state, before, None, limit, polled.get(table.name))
 
 
 def verify_applied(table: TableFlow, systems: Systems, *, seconds: float, limit: int = LIMIT) -> VerifyReport:
     """Compare a table with the source; keys with records that the lake has not applied are reported as pending.
 
-    Waits up to `seconds` for the stream, and not for later runs. Raises what verify_tables() raises.
+    Waits up to `seconds` for the stream, but not for runs that land or apply its records. Raises what
+    verify_tables() raises.
     """
-    one = _Verification(table.pipeline, systems, lambda _: None)
-    stream_continuity.require_complete(table, one.current)
-    polled = one.last_poll(table) if table.pipeline.polled else None
-    # Before the point: changes that another run applies from now on count as pending.
-    state = lake_state(one.bucket, table)
-    with one.point() as point:
+    verification = _Verification(table.pipeline, systems, lambda _: None)
+    stream_continuity.require_complete(table, verification.current)
+    polled = verification.last_poll(table) if table.pipeline.polled else None
+    # Read before the point: changes that another run applies from now on are reported as pending.
+    state = lake_state(verification.bucket, table)
+    with verification.point() as point:
         if polled is None:
-            one.streamed(seconds)
-        return one.compare(table, point, state, state, one.later(table, state, seconds), limit, polled)
+            verification.streamed(seconds)
+        return verification.compare(
+            table, point, state, state, verification.later(table, state, seconds), limit, polled
+        )
 
 
 def lake_state(bucket: Bucket, table: TableFlow) -> LakeState | None:
     """Return the table's state as of its newest commit by any program; None before the first commit.
 
-    That of a Parquet target is the newest manifest.
+    The state of a Parquet target is its newest manifest.
     """
     if not table.is_hudi:
         head = Chain(bucket, table.pipeline.name, table.topic).head()
         return None if head is None else LakeState(f"manifest-{head.number}", head.number)
-    # The listing first: a commit that completes in between has a checkpoint, whose own instant is then used.
+    # Listed first: otherwise a commit that completes in between would be combined with the previous checkpoint.
     instants = completed(bucket, table)
     commit = timeline.last_commit(bucket, table.lake_prefix)
     if commit is None or commit.checkpoint is None:
@@ -139,7 +142,7 @@ def completed(bucket: Bucket, table: TableFlow) -> list[str]:
 
 @dataclass(frozen=True)
 class LastPoll:
-    """The end of a table's last complete poll, at which the table is compared, as a bound and as a watermark."""
+    """The end of a table's last complete poll, as a bound and as a watermark. The table is compared as of this end."""
 
     bound: Bound
     watermark: Watermark
@@ -211,16 +214,16 @@ class _Verification:
         doing = "landing and applying what is pending" if apply else "waiting"
         self.show(f"{doing} until lake table {table.lake_table} has passed LSN {heartbeat.lsn}")
 
-        noted = -_NOTE_OFFSET_SECONDS
+        noted_at = -_NOTE_OFFSET_SECONDS
 
         def applied_lsn() -> int:
-            nonlocal noted
-            if not self.flow.polled and time.monotonic() >= noted + _NOTE_OFFSET_SECONDS:
+            nonlocal noted_at
+            if not self.flow.polled and time.monotonic() >= noted_at + _NOTE_OFFSET_SECONDS:
                 stream_continuity.note_acknowledged(self.flow, self.systems.connect, self.bucket)
-                noted = time.monotonic()
+                noted_at = time.monotonic()
             if apply:
                 self._apply(table)
-            # The rows of a Parquet target are its landed objects.
+            # A Parquet target has no apply stage: its rows are the landed objects.
             watermark = table_progress.lake_watermark if table.is_hudi else table_progress.raw_watermark
             mark = watermark(self.bucket, table, topic_state.now(self.systems.kafka, table, self.bucket))
             return 0 if mark is None else mark.lsn
@@ -238,7 +241,7 @@ class _Verification:
         )
 
     def later(self, table: TableFlow, state: LakeState | None, seconds: float) -> KafkaRange:
-        """Return the topic's records that a state has not applied; waits for open transactions among them."""
+        """Return the offsets of the records that a lake state has not applied, after open transactions have ended."""
         chain = Chain(self.bucket, self.flow.name, table.topic)
         applied = chain.read(state.manifest).next_offsets() if state else {}
         kafka = self.systems.kafka
@@ -258,7 +261,11 @@ class _Verification:
         limit: int,
         polled: LastPoll | None,
     ) -> VerifyReport:
-        """Run the job for one table; a polled table is compared at the end of its last poll."""
+        """Run the job for one table; a polled table is compared as of the end of its last poll.
+
+        Raises SourceUnreadableError if the source table was rewritten or lake files were deleted meanwhile, and
+        SchemaUnexplainedError if the source's columns are not those of the captured schema.
+        """
         self.show(f"comparing {table.source_table} with the lake table {table.lake_table}")
         source = self.flow.spec.source
         versions = captured_schema.require_versions(self.bucket, self.flow.name, table.source_table)
@@ -284,7 +291,7 @@ class _Verification:
             source=compared,
             point=Point(
                 epoch=self.epoch,
-                # Polled rows have no transaction id: the number of the poll decides which the point contains.
+                # Polled rows have no transaction id: the number of the poll decides which rows are visible.
                 lsn=point.lsn if polled is None else polled.watermark.lsn,
                 horizon=point.horizon if polled is None else 0,
                 xmax=point.snapshot.xmax,
@@ -309,7 +316,7 @@ class _Verification:
         return self._with_never_compared(table, report)
 
     def _with_never_compared(self, table: TableFlow, report: VerifyReport) -> VerifyReport:
-        """Add the keys that stayed pending in all recent runs; a run that compares a key resets its count."""
+        """Add to the report the keys that were pending in all recent runs; comparing a key resets its count."""
         runs = pending_counts.count_pending_run(self.bucket, self.flow.name, table.lake_table, report.pending_keys)
         stayed = [key for digest, key in report.pending_keys.items() if runs[digest] >= pending_counts.MAX_PENDING_RUNS]
         return replace(report, never_compared=stayed) if stayed else report
@@ -337,21 +344,21 @@ class _Verification:
         except ManifestGapError as error:
             if landing_modes.sink(table) is None:
                 raise
-            self.show(error.user_message)  # the sink connector may still write the records: the caller waits
+            self.show(error.user_message)  # the sink connector may not have written the records yet: the caller waits
         if table.is_hudi:
             land_and_apply.apply(table, self.postgres, table.upsert_spec(self.where, owner=owner), run)
 
     def _require_explained(self, table: TableFlow, captured: captured_schema.TableSchema) -> None:
         source = self.flow.spec.source
         if self.flow.polled and table.poll.sql:
-            there = {column.name for column in self.postgres.query_columns(polled_source.query(table))}
+            actual = {column.name for column in self.postgres.query_columns(polled_source.query(table))}
         else:
             name = table.polled_table if self.flow.polled else table.name
-            there = {column.name for column in self.postgres.columns(source.schema_, name)}
+            actual = {column.name for column in self.postgres.columns(source.schema_, name)}
         known = {column.source_name for column in captured.source_columns}
         known |= {column.name for column in captured.omitted}
-        if there != known:
+        if actual != known:
             raise SchemaUnexplainedError(
                 f"Cannot compare table {table.source_table}: its columns differ from version {captured.version} of its "
-                f"schema in {', '.join(sorted(there ^ known))}. Materialise {table.asset('source')} to capture them."
+                f"schema in {', '.join(sorted(actual ^ known))}. Materialise {table.asset('source')} to capture them."
             )

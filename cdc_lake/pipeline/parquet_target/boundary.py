@@ -1,4 +1,4 @@
-"""The position from which on a Parquet target's view shows rows: the beginning of the newest complete snapshot."""
+"""The position at which the rows of a Parquet target's view begin: the start of the newest complete snapshot."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from cdc_lake.contract.table.event_order import Position, Watermark
 
 
 def boundary(store: ObjectStore, pipeline: str, landed: Watermark | None) -> str:
-    """Return the position of the first row of the newest snapshot that is complete and, by its watermark, landed.
+    """Return the position of the first row of the newest complete snapshot that is landed up to its end.
 
-    An older row whose key has no later row was deleted without an event: a snapshot after a lost stream does not have
-    it, or only an interrupted attempt at a snapshot read it.
+    `landed` is the watermark of the landed records. A row before the boundary whose key has no row after it was deleted
+    without a delete event: the snapshot after a lost stream lacks it, or only an interrupted snapshot attempt read it.
     """
     epochs = Epochs(store, pipeline)
     current = epochs.current()

@@ -62,7 +62,8 @@ def register(
         comment=f"All changes of {table.source_table}; {table.view} has the latest rows",
     )
     view = view_sql(table, versions, boundary)
-    # A view keeps the types that its table had. Its digest is stored after it was created.
+    # The digest includes the columns, because a view keeps the types that its table had when it was created. It is
+    # stored after the view, so that a run after an interruption creates the view again.
     digest = hashlib.sha256(f"{view} -- {kinds}".encode()).hexdigest()[:16]
     desired = replace(plain, parameters={**plain.parameters, _VIEW: digest})
     present = glue.get_table(table.database, table.catalog_table)

@@ -26,8 +26,10 @@ from resources.kafka.resource import Kafka
 
 @dataclass(frozen=True)
 class Registered:
-    """The result of one run: the source's schema, the newest registration (None before the first landing), and the new
-    manifests; `changed` is whether the catalog changed.
+    """The result of one run.
+
+    `schema` is the source's schema, `registration` the newest one (None before the first landing), `new` the manifests
+    that this run registered, and `changed` whether the catalog changed.
     """
 
     schema: schema_capture.Capture
@@ -37,7 +39,7 @@ class Registered:
 
     @property
     def worked(self) -> bool:
-        """Whether there was something to register."""
+        """Whether the run registered manifests or changed the catalog."""
         return bool(self.new) or self.changed
 
 
@@ -83,9 +85,9 @@ def register(
 
 
 def pending_boundary(store: ObjectStore, table: TableFlow) -> str | None:
-    """Return the boundary of the next registration if only that has changed; None if it has not.
+    """Return the boundary of the next registration if it is after the registered boundary, else None.
 
-    A resnapshot completes after its last manifest was landed.
+    It can change without a new manifest: a resnapshot completes after its last manifest was landed.
     """
     before = registration.load(store, table.pipeline.name, table.lake_table)
     head = Chain(store, table.pipeline.name, table.topic).head()

@@ -23,9 +23,9 @@ class Published:
     """A published dashboard."""
 
     changes: str
-    """What changed, in words; standard_metadata.UNCHANGED for nothing."""
+    """A phrase that describes the changes; standard_metadata.UNCHANGED if nothing changed."""
     note: Mapping[str, Any]
-    """State for the next `publish`, as JSON."""
+    """State that the next `publish` receives as `previous`; can be serialized as JSON."""
     metadata: Mapping[str, Any]
     """Metadata of the materialization."""
 
@@ -37,13 +37,13 @@ class Dashboards(Protocol):
         """Publish the lake's current data, and change nothing if it is published already.
 
         `query` runs one SELECT in the pipeline's database. `previous` is the note of the last call, or empty. Reading
-        the rows may be postponed: the note then has the time (automation/dataset_refresh.py).
+        the rows may be postponed: the note then contains the time of the refresh (automation/dataset_refresh.py).
         """
 
     def delete(self, pipeline: str, names: Sequence[str]) -> Iterator[str]:
         """Delete these dashboards of a pipeline, with everything that was created for them.
 
-        Yields a line for each thing that existed. Can be repeated after an interruption.
+        Yields a line for each item that existed. Can be repeated after an interruption.
         """
 
     def address(self, pipeline: str, name: str) -> str:

@@ -46,9 +46,9 @@ class QuickSightDashboards(dg.ConfigurableResource):  # type: ignore[type-arg]
         data_set = self.quicksight.data_set(desired, source.arn)
         note, metadata = dict(previous), dict[str, Any]()
         if self.quicksight.import_mode == SPICE:
-            # Computed before the ingestion: a change during the ingestion gives another value in the next run.
-            table = hashlib.sha256(repr((desired.sql, desired.data_set)).encode()).hexdigest()
-            rows = f"{row_checksum(declared.spec, query)} {table}"
+            # Computed before the ingestion: if rows change during it, the next run computes another checksum.
+            definition = hashlib.sha256(repr((desired.sql, desired.data_set)).encode()).hexdigest()
+            rows = f"{row_checksum(declared.spec, query)} {definition}"
             note, metadata = self._refreshed(desired.id, data_set, rows, previous)
         puts = {
             "data_source": source,

@@ -1,4 +1,4 @@
-"""Parse a heartbeat record of Kafka: a row of `cdc_heartbeat` that a snapshot read, or that was streamed."""
+"""Parse a heartbeat record from Kafka: a row of `cdc_heartbeat` that a snapshot read, or that was streamed."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ class Heartbeat:
 
 
 def heartbeat(topic: str, message: Message, registry: RegistryLocation | None = None) -> Heartbeat | None:
-    """Return the heartbeat of a record; log a record that is not a heartbeat, and return None.
+    """Return the heartbeat of a record. For a record that is not a heartbeat, log a warning and return None.
 
-    Skipping a damaged heartbeat is safe: the counter of the next one shows that it is missing.
+    Skipping a damaged heartbeat is safe: the counter of the next one shows that it is missing. Raises ContractError if
+    the registry does not have the schema of the record.
     """
     if message.value is None:
         return None
@@ -37,7 +38,8 @@ def heartbeat(topic: str, message: Message, registry: RegistryLocation | None = 
             counter=int(row["beats"]),
             lsn=int(row["__lsn"]),
             source_ts_ms=int(row["__source_ts_ms"]),
-            # A connector that was killed in a chunk of an incremental snapshot marks changes as a snapshot's, too.
+            # A connector that was killed in a chunk of an incremental snapshot also marks streamed changes as a
+            # snapshot's. Only rows that a snapshot read have the operation r.
             snapshot=row["__snapshot"] not in (None, "false") and row.get("__op", "r") == "r",
         )
     except UnknownSchemaError as error:

@@ -19,7 +19,10 @@ from resources.postgres import lsn
 def follow(
     kafka: Kafka, flow: Flow, epoch: Epoch, seen: StreamProgress | None
 ) -> tuple[StreamProgress, tuple[str, ...]]:
-    """Read the heartbeats after `seen` up to the topic's end; return the new progress, and the first fault if any."""
+    """Read the heartbeats after `seen` up to the topic's end; return the new progress, and the first fault if any.
+
+    The faults are an empty tuple, or one message.
+    """
     topic = flow.heartbeat_topic
     start = epoch.starts.get(topic)
     if seen is None:
@@ -27,8 +30,8 @@ def follow(
         seen = StreamProgress(epoch=epoch.number, topic_id=known[0], offsets=known[1])
     found = kafka.topic(topic)
     if found is None:
-        gone = () if seen.topic_id is None else (f"topic {topic}, which contains the heartbeats, was deleted",)
-        return seen, gone
+        faults = () if seen.topic_id is None else (f"topic {topic}, which contains the heartbeats, was deleted",)
+        return seen, faults
     if seen.topic_id is not None and found.topic_id != seen.topic_id:
         fault = f"topic {topic}, which contains the heartbeats, was deleted and re-created"
         return seen, (fault,)
@@ -49,7 +52,7 @@ def follow(
 
 
 def _next(seen: StreamProgress, parsed: Parsed | None) -> tuple[StreamProgress, str]:
-    """Return the progress after one more record, which may be no heartbeat, and its fault or ""."""
+    """Return the progress after one more record (None: it is not a heartbeat), and the fault that it shows or ""."""
     if parsed is None:
         return seen, ""
     if parsed.snapshot:
@@ -67,7 +70,7 @@ def _next(seen: StreamProgress, parsed: Parsed | None) -> tuple[StreamProgress, 
 
 
 def _after_snapshot_read(seen: StreamProgress, at: int, when_ms: int) -> tuple[StreamProgress, str]:
-    """Return the progress after a heartbeat that a snapshot read, and its fault or ""."""
+    """Return the progress after a heartbeat that a snapshot read, and the fault that it shows or ""."""
     if seen.heartbeat is not None:
         return seen, (
             f"the connector took a new snapshot at {lsn.to_text(at)}, after the stream had begun: Kafka Connect had "

@@ -19,7 +19,7 @@ from resources.postgres.table_columns import ColumnInfo
 def omitted_columns(
     table: TableFlow, postgres: SourcePostgres, columns: Sequence[ColumnInfo]
 ) -> tuple[OmittedColumn, ...]:
-    """Return those of the table's `columns` that are not captured, in their order.
+    """Return the columns of `columns` that are not captured, in the same order.
 
     Raises ContractError if the table lacks a column that exclude_columns names, UnsupportedTypeError if a column of the
     key cannot be captured.
@@ -49,19 +49,19 @@ def omitted_columns(
 def replica_identity(table: TableFlow, postgres: SourcePostgres) -> Literal["full", "default"]:
     """Return the replica identity that the table must have: FULL, unless a generated column is not published.
 
-    PostgreSQL 18 rejects UPDATE and DELETE of a published table if its replica identity has such a column.
+    PostgreSQL 18 rejects UPDATE and DELETE of a published table if its replica identity contains such a column.
     """
     columns = postgres.columns(table.pipeline.spec.source.schema_, table.name)
     return "default" if _unpublished(table, postgres, columns) else "full"
 
 
 def by_reason(omitted: Sequence[OmittedColumn]) -> str:
-    """Return the columns with their reasons, for people."""
+    """Return the columns, each with the reason why it is omitted, as text for messages."""
     return ", ".join(f"{column.name} ({column.reason})" for column in omitted)
 
 
 def _unpublished(table: TableFlow, postgres: SourcePostgres, columns: Sequence[ColumnInfo]) -> set[str]:
-    """Return the names of generated columns that the publication does not contain; a poll reads all of them."""
+    """Return the names of generated columns that the publication does not contain; empty for a polled table."""
     if table.pipeline.polled:
         return set()
     generated = [column for column in columns if column.generated]

@@ -22,7 +22,7 @@ def access(postgres: SourcePostgres) -> SourceAccess:
 
 
 def rows(table: TableFlow) -> PolledRows:
-    """Return the rows that are polled for a table, and their columns."""
+    """Return what is polled for a table: the relation, and its timestamp and incrementing columns."""
     poll = table.poll
     relation = f"{quoted(table.pipeline.spec.source.schema_)}.{quoted(table.polled_table)}"
     if poll.sql:
@@ -31,7 +31,10 @@ def rows(table: TableFlow) -> PolledRows:
 
 
 def finds_deletes(table: TableFlow) -> str:
-    """Return what finds the deletes of a polled table, with a verb: the reconciliation reads a Hudi table's keys."""
+    """Return a phrase, with its verb, that names the operation that finds the deletes of a polled table.
+
+    Reconciliation reads the keys of a Hudi table. Without one, only a resnapshot finds deletes.
+    """
     hudi = next(iter(table.hudi_targets), None)
     return "only a resnapshot finds" if hudi is None else f"{hudi.key('lake').path[-1]}_reconcile finds"
 
@@ -42,13 +45,14 @@ def query(table: TableFlow) -> str:
 
 
 def bound(table: TableFlow, postgres: SourcePostgres, last: Bound | None) -> Bound:
-    """Return the bound of the next window; `last` is that of the previous one.
+    """Return the bound of the next window; `last` is the bound of the previous one.
 
-    An id counts as settled when every transaction that began before the sequence had returned it has ended: rows with
-    an incrementing column are therefore polled one poll later than they are committed. Raises ContractError before the
-    first poll while a transaction is prepared, and what the resource raises.
+    The ids that a sequence has returned are settled when all transactions have ended that began before the sequence was
+    read. Rows with an incrementing column are therefore polled one poll later than they are committed. While a
+    transaction is prepared, returns `last`; before the first poll, raises ContractError. Raises what the resource
+    raises.
     """
-    # The sequence first: the transactions that have its values began before.
+    # Read before the transactions: every transaction that has one of its values began earlier.
     sequence = None
     if table.poll.incrementing:
         schema = table.pipeline.spec.source.schema_
@@ -72,7 +76,7 @@ def bound(table: TableFlow, postgres: SourcePostgres, last: Bound | None) -> Bou
 
 
 def require_pollable(table: TableFlow, postgres: SourcePostgres, columns: Sequence[Column]) -> None:
-    """Raise ContractError if the polled columns cannot show every change, or the key cannot identify a row."""
+    """Raise ContractError if the polled columns do not show every change, or if the key is not unique."""
     by_name = {column.name: column for column in columns}
     poll, schema = table.poll, table.pipeline.spec.source.schema_
     what = f"Cannot poll {poll.sql or f'table {schema}.{table.polled_table}'} for {table.name}"

@@ -1,4 +1,4 @@
-"""Capture the columns of a source table, and store a change as a new schema version.
+"""Capture the columns of a source table, and store changed columns as a new schema version.
 
 The source asset captures them when it is materialised, and the lake asset before it applies landed records, so that a
 schema version exists for all records that are applied.
@@ -31,8 +31,8 @@ class Capture:
 def capture(table: TableFlow, postgres: SourcePostgres, bucket: ObjectStore, *, epoch: int = 0) -> Capture:
     """Store the source table's schema as a new version if it changed.
 
-    `epoch` is that of the records that follow. A resnapshot passes the epoch that it begins: then every change can be
-    applied, because all rows are read again. Raises ContractError for a table that cannot be captured or does not match
+    `epoch` is the epoch of the records that follow. A resnapshot passes the epoch that it begins, which allows every
+    change, because all rows are read again. Raises ContractError for a table that cannot be captured or does not match
     its YAML, UnsupportedTypeError for a column that must be captured and cannot be, and SchemaChangeError for a change
     that needs a resnapshot.
     """
@@ -51,8 +51,7 @@ def capture(table: TableFlow, postgres: SourcePostgres, bucket: ObjectStore, *, 
 def _polled(
     table: TableFlow, postgres: SourcePostgres, epoch: int
 ) -> tuple[captured_schema.TableSchema, Sequence[ColumnInfo] | None]:
-    """Return the schema of a polled table, and its columns in the catalog; None for a query, whose columns have no
-    numbers.
+    """Return the schema of a polled table, and its columns in the catalog (None for a query).
 
     Raises what polled_source.require_pollable() raises.
     """
@@ -145,8 +144,8 @@ def _streamed(
 def require_snapshot_safe_dates(table: TableFlow, postgres: SourcePostgres) -> None:
     """Raise ContractError if the table contains dates that Debezium's snapshot would change.
 
-    Dates before the year 1 become dates after it, and dates between the Julian and the Gregorian calendar are moved by
-    ten days.
+    The snapshot turns dates before the year 1 into later ones, and moves dates in the gap between the Julian and the
+    Gregorian calendar (1582-10-05 to 1582-10-14) by ten days.
     """
     flow = table.pipeline
     schema = flow.spec.source.schema_
@@ -161,10 +160,10 @@ def require_snapshot_safe_dates(table: TableFlow, postgres: SourcePostgres) -> N
 
 
 def require_incremental(table: TableFlow, postgres: SourcePostgres) -> None:
-    """Raise ContractError if an incremental snapshot would read the table's changes wrongly.
+    """Raise ContractError if Debezium would mix up values of the table during an incremental snapshot.
 
-    It replaces Debezium's schema of the table by one without generated columns. If the publication has them, the values
-    of later columns are then taken from the wrong place.
+    The snapshot replaces Debezium's schema of the table with one that lacks generated columns. If the publication
+    contains such columns, Debezium then reads the values of later columns from the wrong positions.
     """
     source = table.pipeline.spec.source
     stored = [c.name for c in postgres.columns(source.schema_, table.name) if c.generated and not c.virtual]
@@ -179,8 +178,8 @@ def require_incremental(table: TableFlow, postgres: SourcePostgres) -> None:
 def _require_exact_nulls(table: TableFlow, columns: Sequence[ColumnInfo]) -> None:
     """Raise UnsupportedTypeError for a column in which Apicurio's converter would write the default instead of NULL.
 
-    It reads a field by Struct.get(), which replaces NULL by the default of the field's schema. Confluent's converter
-    has the option ignore.default.for.nullables.
+    The converter reads a field with Struct.get(), which replaces NULL with the default of the field's schema.
+    Confluent's converter avoids this with the option ignore.default.for.nullables.
     """
     replaced = [column.name for column in columns if column.nullable and column.default is not None]
     if table.pipeline.spec.stream.registry == "apicurio" and replaced:
@@ -211,8 +210,9 @@ def _require_known_defaults(
 ) -> None:
     """Raise SchemaChangeError if the value of a new column in older rows is not known; `columns` is None for a query.
 
-    That is the case if the table was rewritten, so that older rows have values that no event contains (for example by a
-    default that differs from row to row), or if the default cannot be written as Debezium writes it.
+    The value is not known in three cases: the columns are those of a query; the table was rewritten, so that older rows
+    have values that no event contains (for example a default that differs from row to row); or the default cannot be
+    written as Debezium writes it.
     """
     before = evolution.match_columns(old, seen)
     if columns is None:

@@ -16,7 +16,7 @@ _LSNS = ("lsn", "lsn_proc", "lsn_commit")
 
 
 def position(offset: Mapping[str, object] | None) -> int:
-    """Return the furthest LSN of a stored offset; 0 without an offset."""
+    """Return the highest LSN in a stored offset; 0 without an offset."""
     values = [offset.get(name) for name in _LSNS] if offset else []
     return max((value for value in values if isinstance(value, int)), default=0)
 
@@ -27,9 +27,9 @@ def is_exactly_once(config: Mapping[str, str]) -> bool:
 
 
 def acknowledged(flow: Flow, connect: Connectors) -> int | None:
-    """Return an LSN up to which Kafka has every committed change, by the offset that Connect has stored.
+    """Return the LSN up to which Kafka contains every committed change, according to the offset that Connect stored.
 
-    None with exactly-once, where each visible record proves this by itself. 0 if no offset is stored.
+    Returns None with exactly-once, where each visible record proves this by itself, and 0 if no offset is stored.
     """
     config = connect.get(flow.connector)
     if config is not None and is_exactly_once(config):

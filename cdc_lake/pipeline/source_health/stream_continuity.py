@@ -1,8 +1,8 @@
 """Detect gaps in the stream from the source.
 
-There are two kinds of proof. Before a connector runs, cluster, publication, slot and Connect's stored offset must
-belong together: a slot that was dropped and re-created is beyond the stored offset. After it ran, the heartbeats'
-counter must increase by one: a heartbeat that is missing in the topic shows that WAL was skipped
+There are two kinds of checks. Before a connector runs, cluster, publication, slot and Connect's stored offset must
+match: a slot that was dropped and re-created is ahead of the stored offset. While it runs, the heartbeats' counter must
+increase by one: a heartbeat that is missing in the topic shows that WAL was skipped
 (docs/decisions/0011-slot-continuity.md).
 """
 
@@ -31,7 +31,7 @@ def begin(
     store: ObjectStore,
     starts: Mapping[str, Start] | None = None,
 ) -> Epoch:
-    """Return the current epoch; before the first epoch, begin it, with the topics' current state.
+    """Return the current epoch; if there is none, begin the first one, with the topics' ids and offsets in `starts`.
 
     Raises SourceBrokenError if a slot of the pipeline's name exists that the pipeline did not create.
     """
@@ -54,7 +54,7 @@ def begin(
 
 
 def beginning(flow: Flow, postgres: SourcePostgres, number: int, reason: str) -> Epoch:
-    """Return an epoch of the source's current state, without its starts."""
+    """Return an epoch that describes the source's current state, without `starts`; it is not stored."""
     server = postgres.identity()
     return Epoch(
         number=number,
@@ -71,7 +71,7 @@ def beginning(flow: Flow, postgres: SourcePostgres, number: int, reason: str) ->
 def examine(
     flow: Flow, postgres: SourcePostgres, kafka: Kafka, connect: Connectors, store: ObjectStore
 ) -> tuple[str, ...]:
-    """Return the faults of the current epoch's stream; none if it is complete or has not begun.
+    """Return the faults of the current epoch's stream; empty if it has no gaps or has not begun.
 
     Faults are stored: the pipeline's stages fail until a resnapshot, and later calls return the same faults.
     """
@@ -83,40 +83,40 @@ def examine(
     if known is not None:
         return known.faults
     seen = load(store, flow.name)
-    mine = seen if seen is not None and seen.epoch == epoch.number else None
+    previous = seen if seen is not None and seen.epoch == epoch.number else None
     # Heartbeats are read before the slot: after one was streamed, a slot must exist. The slot is read before Connect's
     # offset, which only advances. The server's position is read last.
-    after, gaps = heartbeat_sequence.follow(kafka, flow, epoch, mine)
+    after, gaps = heartbeat_sequence.follow(kafka, flow, epoch, previous)
     streaming = after.heartbeat is not None or epochs.completion(epoch.number) is not None
-    # The state before the slot: slot and offset are consistent only while no task runs.
+    # The connector's state is read before the slot: slot and offset are consistent only while no task runs.
     config, halted = connect.get(flow.connector), _is_halted(connect.status(flow.connector))
     slot = postgres.slot(flow.slot)
     reported = connect.reports_offsets(flow.connector)
     offset = next(iter(connect.offsets(flow.connector)), None) if reported else None
-    now, changed = _publication(flow, postgres, mine)
+    publication, publication_faults = _publication(flow, postgres, previous)
     faults = (
-        *server_faults(postgres, epoch, mine, offset),
-        *changed,
+        *server_faults(postgres, epoch, previous, offset),
+        *publication_faults,
         *(_slot(flow, slot) if streaming else ()),
-        *(_offset(flow, mine, offset) if streaming and reported else ()),
+        *(_offset(flow, previous, offset) if streaming and reported else ()),
         *(_slot_against_offset(flow, slot, offset) if streaming and reported and halted else ()),
         *gaps,
         *topic_faults(kafka, flow.heartbeat_topic, epoch),
     )
     if not faults:
-        noted = {
-            "publication": now,
+        updates = {
+            "publication": publication,
             "offset": after.offset or offset is not None,
-            "acknowledged": _acknowledged(mine, config, offset, reported),
+            "acknowledged": _acknowledged(previous, config, offset, reported),
         }
-        save(store, flow.name, after.model_copy(update=noted), seen)
+        save(store, flow.name, after.model_copy(update=updates), seen)
     elif streaming or config is not None:
         epochs.mark_broken(epoch.number, Break(faults=faults, found_at=datetime.now(UTC)))
     return faults
 
 
 def note_acknowledged(flow: Flow, connect: Connectors, store: ObjectStore) -> None:
-    """Store the LSN up to which Kafka has everything, the limit of watermarks without exactly-once.
+    """Store the LSN up to which Kafka contains every change; without exactly-once it limits the watermarks.
 
     examine() stores it too.
     """
@@ -142,7 +142,7 @@ def require_topic(table: TableFlow, kafka: Kafka, store: ObjectStore) -> None:
 
 
 def require_complete(table: TableFlow, epoch: Epoch | None) -> None:
-    """Raise TableIncompleteError if the table is new to the epoch, and the topic lacks rows of it."""
+    """Raise TableIncompleteError if the table is being added during the epoch, so that its topic lacks rows."""
     if epoch is not None and not epoch.contains(table.topic):
         raise TableIncompleteError(
             f"Cannot read topic {table.topic} as a whole: table {table.name} is being added to pipeline "
@@ -152,9 +152,9 @@ def require_complete(table: TableFlow, epoch: Epoch | None) -> None:
 
 
 def require_proven(flow: Flow, kafka: Kafka, store: ObjectStore) -> None:
-    """Raise SourceBrokenError if a heartbeat is missing in Kafka, or a fault was stored before.
+    """Raise SourceBrokenError if a heartbeat is missing in Kafka, or if a fault is stored.
 
-    A polled pipeline has no heartbeats. For stages without a connection to the source.
+    For stages without a connection to the source. A polled pipeline has no heartbeats: only stored faults count.
     """
     epochs = Epochs(store, flow.name)
     epoch = epochs.current()
@@ -187,8 +187,7 @@ def require_finished(flow: Flow, epochs: Epochs, epoch: Epoch) -> None:
 def topic_faults(kafka: Kafka, topic: str, epoch: Epoch) -> Iterator[str]:
     """Yield a fault if the topic was deleted or re-created since the epoch began: its records are lost.
 
-    The topic of a table concerns this table only: its stages fail until a resnapshot, and the other tables' stages do
-    not.
+    A fault of a table's topic makes the stages of that table fail until a resnapshot, and no other stages.
     """
     start, found = epoch.starts.get(topic), kafka.topic(topic)
     if start is not None and found is None:
@@ -203,7 +202,7 @@ def server_faults(
     seen: StreamProgress | None = None,
     offset: Mapping[str, object] | None = None,
 ) -> Iterator[str]:
-    """Yield a fault if the server is not the epoch's, or lacks commits that it had."""
+    """Yield a fault if the server is not the one of the epoch, or lacks commits that were streamed."""
     server = postgres.identity()
     where = f"the server at {postgres.host}:{postgres.port}"
     if server.system_identifier != epoch.system_identifier:
@@ -217,8 +216,8 @@ def server_faults(
             f"{where} was restored from a backup or is a promoted replica (timeline {server.timeline}, before "
             f"{epoch.timeline}): it may lack commits that were streamed"
         )
-    beaten = 0 if seen is None or seen.heartbeat is None else seen.heartbeat.lsn
-    reached = max(beaten, epoch.lsn, stored_offset.position(offset))
+    heartbeat_lsn = 0 if seen is None or seen.heartbeat is None else seen.heartbeat.lsn
+    reached = max(heartbeat_lsn, epoch.lsn, stored_offset.position(offset))
     if server.timeline == epoch.timeline and server.lsn < reached:
         yield (
             f"{where} was restored to an older state: its WAL ends at {lsn_text.to_text(server.lsn)}, but changes up "
@@ -276,7 +275,7 @@ def _offset(flow: Flow, seen: StreamProgress | None, offset: Mapping[str, object
 
 
 def _slot_against_offset(flow: Flow, slot: SlotInfo | None, offset: Mapping[str, object] | None) -> Iterator[str]:
-    """Yield a fault if the slot is beyond the offset of a connector that does not run.
+    """Yield a fault if the slot is ahead of the offset of a connector that does not run.
 
     While a connector runs without exactly-once, Debezium confirms records to the slot up to one
     offset.flush.interval.ms before Connect stores their offset.
@@ -302,7 +301,7 @@ def _is_halted(status: ConnectorStatus | None) -> bool:
 def _acknowledged(
     seen: StreamProgress | None, config: Mapping[str, str] | None, offset: Mapping[str, object] | None, reported: bool
 ) -> int | None:
-    """Return the new StreamProgress.acknowledged: the previous value if there is no connector, or no known offset."""
+    """Return the next StreamProgress.acknowledged; the previous one if the connector or its offset is not known."""
     if config is None or not reported:
         return 0 if seen is None else seen.acknowledged
     return None if stored_offset.is_exactly_once(config) else stored_offset.position(offset)

@@ -1,4 +1,4 @@
-"""The state of a topic at one moment: its id and offsets, and the newest heartbeats that were streamed into Kafka."""
+"""The state of a topic at one moment: its id and offsets, and the newest heartbeats that were streamed to Kafka."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from resources.kafka.resource import Kafka
 
 _SETTLE_SECONDS = 1.0
 _HEARTBEATS = 60
-"""Ten minutes of heartbeats, or a minute of a barrier's."""
+"""How many heartbeats are read: ten minutes of regular ones, or one minute of those that a barrier writes."""
 ENDS_WITHIN_SECONDS = 90.0
-"""Longer than the transaction of a killed producer stays open: transaction.timeout.ms is a minute."""
+"""Longer than transaction.timeout.ms, one minute, after which Kafka aborts the transaction of a killed producer."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class StreamedHeartbeat:
 
 @dataclass(frozen=True)
 class TopicState:
-    """The state of a topic; `progress` and then `heartbeats`, oldest first, were read before the offsets.
+    """The state of a topic: `progress` is read first, then `heartbeats`, oldest first, then the offsets.
 
-    If it is `settled`, all records that were written before the newest heartbeat are below `ends`. Otherwise a
-    transaction that began before it is still open in a partition: its end is being written, and is visible in other
-    partitions already, or its producer was killed. Without exactly-once this holds only for acknowledged heartbeats
+    If `settled` is true, all records that were written before the newest heartbeat are below `ends`. Otherwise an
+    earlier transaction is still open in a partition: its end marker is being written and is already visible in other
+    partitions, or its producer was killed. Without exactly-once this holds only for acknowledged heartbeats
     (pipeline/source_health/stored_offset.py).
     """
 
@@ -56,7 +56,7 @@ class TopicState:
 
     @property
     def watermark(self) -> Watermark | None:
-        """The newest heartbeat, of any epoch, acknowledged or not."""
+        """The newest heartbeat of any epoch, whether or not it is acknowledged."""
         return self.heartbeats[-1].watermark if self.heartbeats else None
 
     def passed(self, flow: Flow, epoch: Epoch | None) -> Watermark | None:
@@ -81,7 +81,8 @@ def newest_heartbeat(
 ) -> Watermark | None:
     """Return the newest streamed heartbeat, or None before the first one; see TopicState.streamed().
 
-    With `since` it returns only a heartbeat of that epoch: LSNs of the previous epoch may be those of another server.
+    With `since`, returns only a heartbeat of the epoch that began there: LSNs of the previous epoch may be those of
+    another server.
     """
     return _newest(_heartbeats(kafka, flow), since, acknowledged)
 
@@ -111,13 +112,13 @@ def _heartbeats(kafka: Kafka, flow: Flow) -> tuple[StreamedHeartbeat, ...]:
 
 
 def now(kafka: Kafka, table: TableFlow, store: ObjectStore) -> TopicState:
-    """Return the topic's state; `store` has the stream's progress.
+    """Return the topic's current state; the stream's progress is read from `store`.
 
     Raises ContractError if the topic does not exist, and ObjectDamagedError.
     """
     flow = table.pipeline
     last = Polls(store, flow.name, table.name).read() if flow.polled else None
-    # First: what Connect acknowledges from here on may have records that are not below the ends.
+    # Read first: records that Connect acknowledges from here on may not be below the ends.
     progress = stream_progress.load(store, flow.name)
     heartbeats = () if flow.polled else _heartbeats(kafka, flow)
     found = kafka.topic(table.topic)
@@ -138,7 +139,7 @@ def now(kafka: Kafka, table: TableFlow, store: ObjectStore) -> TopicState:
 
 
 def require_settled(kafka: Kafka, topic: str, seconds: float = ENDS_WITHIN_SECONDS) -> Mapping[int, int]:
-    """Wait until all records that are written by now are committed or aborted; return the ends of committed records.
+    """Wait until all records that are written by now are committed or aborted; return the end offsets.
 
     Raises ContractError after `seconds`.
     """
@@ -154,9 +155,9 @@ def require_settled(kafka: Kafka, topic: str, seconds: float = ENDS_WITHIN_SECON
 
 
 def settled_ends(kafka: Kafka, topic: str, seconds: float | None = None) -> tuple[Mapping[int, int], bool]:
-    """Return the ends of committed records, and whether all records that were written at the call are below them.
+    """Return the end offsets of committed records, and whether all records written before the call are below them.
 
-    Waits up to a second for that, or `seconds`: a transaction of Connect is open while Connect sends one batch.
+    Waits for that up to `seconds`, by default one: Connect keeps a transaction open while it sends a batch.
     """
     written = kafka.written_offsets(topic)
 

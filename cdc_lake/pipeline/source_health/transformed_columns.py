@@ -15,8 +15,8 @@ from cdc_lake.pipeline.naming import TableFlow
 from resources.postgres.table_columns import ColumnInfo
 
 CHARACTER_TYPES = ("text", "character varying")
-"""The types that can be masked. Debezium masks by JDBC's type, which other character types (citext, a domain, an enum)
-do not share; a character(n) has blanks at its end that differ between snapshot and stream."""
+"""The types that can be masked. Debezium selects columns to mask by their JDBC type, which is another one for citext, a
+domain or an enum. The blanks at the end of a character(n) differ between snapshot and stream."""
 
 
 def require_transformable(table: TableFlow, columns: Sequence[ColumnInfo], omitted: Sequence[OmittedColumn]) -> None:
@@ -44,13 +44,13 @@ def require_transformable(table: TableFlow, columns: Sequence[ColumnInfo], omitt
 
 
 def transformed(table: TableFlow, columns: Sequence[Column]) -> tuple[Column, ...]:
-    """Return the columns as records have them: renamed and masked ones in their places, then the inserted ones."""
+    """Return the columns as records contain them: renamed and masked columns in place, inserted columns at the end."""
     transforms = table.transforms
     changed = []
     for column in columns:
         updates: dict[str, object] = {}
         if (masking := transforms.masked.get(column.name)) is not None:
-            # The value in older rows is in clear text; a hashed one cannot be known without the salt.
+            # `missing`, the value of older rows, is in clear text. Its hash cannot be computed here, without the salt.
             updates |= {"masked": masking, "missing": masking.constant}
         if (name := transforms.renamed.get(column.name)) is not None:
             updates |= {"name": name, "source": column.name}
@@ -64,7 +64,7 @@ def transformed(table: TableFlow, columns: Sequence[Column]) -> tuple[Column, ..
 
 
 def described(schema: TableSchema) -> str:
-    """Return what the transforms do to the columns, for people; empty without transforms."""
+    """Return a text that lists the effects of the transforms on the columns; empty without transforms."""
     phrases = []
     for column in schema.columns:
         if column.inserted is not None:
@@ -72,8 +72,8 @@ def described(schema: TableSchema) -> str:
         if column.source is not None:
             phrases.append(f"{column.source} renamed to {column.name}")
         if column.masked is not None:
-            how = "masked" if column.masked.algorithm is None else f"hashed ({column.masked.algorithm})"
-            phrases.append(f"{column.name} {how}")
+            effect = "masked" if column.masked.algorithm is None else f"hashed ({column.masked.algorithm})"
+            phrases.append(f"{column.name} {effect}")
     return ", ".join(phrases)
 
 

@@ -1,4 +1,4 @@
-"""Generate the rows of both tables; the same seed gives the same rows."""
+"""Generate the rows of MoMA's tables, artists and artworks; the same seed gives the same rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SEED = 19291107
 ARTISTS = 1000
 ARTWORKS = 2000
 
-# Shares of the museum's file of 1,000 artists, in thousandths. None: the file has no nationality.
+# Shares in the museum's file of 1,000 artists, in thousandths. The key None is for rows without a nationality.
 _NATIONALITIES: dict[str | None, int] = {
     **{"American": 356, "German": 80, "French": 50, "British": 48, "Italian": 39, "Japanese": 32, "Austrian": 22},
     **{"Nationality_Unknown": 16, "Spanish": 13, "Canadian": 12, "Swedish": 11, "Mexican": 11, "Brazilian": 10},

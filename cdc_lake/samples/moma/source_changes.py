@@ -1,4 +1,4 @@
-"""The changes that the MoMA demo makes at the source: to an artwork's year, and six to an artist.
+"""The changes that the MoMA demo makes at the source: an artwork's year, and five updates and a delete of an artist.
 
 Each function makes one change in one transaction, as an application would.
 """

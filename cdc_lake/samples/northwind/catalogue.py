@@ -1,4 +1,4 @@
-"""The categories, and the products of each with pack size and list price."""
+"""The product categories, and the products of each category with pack size and list price."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generate the rows of every table of the sample; the same seed gives the same rows."""
+"""Generate the rows of every table of Northwind; the same seed gives the same rows."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _orders(placed: list[Order], ids: list[str], customers: list[parties.Firm]) 
 
 
 def dataset(seed: int = SEED) -> tuple[Table, ...]:
-    """Return all 14 tables, parents before children. As in the original, the customer demographics are empty."""
+    """Return all 14 tables, parents before children. Customer demographics have no rows, as in the original."""
     dice = Dice(seed)
     customers, suppliers = parties.firms(dice)
     ids = parties.customer_ids(customers)

@@ -1,7 +1,8 @@
 """Generate the orders with their customers, lines and dates, with distributions like the original Northwind's.
 
-Three customers have by far the highest revenue, the top 20 have most of it, four order rarely and at high value, and
-two never ordered. Orders 10248 to 11077 without 11075 have 2,152 lines, most orders one to four.
+Three customers have by far the highest revenue, and the top 20 have most of it. Four customers place infrequent,
+high-value orders, and two have no orders. The orders are 10248 to 11077 without 11075, with 2,152 lines in total; most
+orders have one to four lines.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ NEW_PRICES = date(1997, 4, 1)
 
 LINES_OF_LAST, QUANTITY_OF_LAST = 25, 3
 LINE_COUNTS = ((6, 3), (5, 33), (4, 125), (3, 247), (2, 283), (1, 137))
-"""Pairs of a number of lines and the number of orders that have it. The last order differs: 25 lines, small amounts."""
+"""Pairs of a number of lines and the number of orders with it, except the last order: 25 lines of small quantities."""
 
 DISCOUNTS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25)
 DISCOUNT_WEIGHTS = (61, 9, 8, 7, 8, 7)
@@ -36,9 +37,9 @@ class Segment:
     quantity: int
     """The approximate quantity of a line."""
     long_orders: float = 0.0
-    """Added to the random score by which orders get many lines."""
+    """Added to the random score of an order; the orders with the highest scores get the most lines."""
     high_value: float = 0.0
-    """The probability that a line has one of the most expensive products."""
+    """The probability that a line has one of the five most expensive products, instead of any product."""
 
 
 SEGMENTS = (
@@ -78,7 +79,7 @@ class Order:
 
 
 def _order_dates(count: int) -> list[date]:
-    """Return the orders' dates, all working days; the number of orders per day doubles over the two years."""
+    """Return the orders' dates, all working days; the number of orders per day more than doubles over time."""
     span = (LAST_DAY - FIRST_DAY).days + 1
     days = [FIRST_DAY + timedelta(days=number) for number in range(span)]
     days = [day for day in days if day.weekday() < 5]
@@ -89,10 +90,10 @@ def _order_dates(count: int) -> list[date]:
 
 def _customers_of_orders(dice: Dice) -> tuple[list[int], list[Segment]]:
     """Return the customer of each order, and the segment of each customer, assigned at random."""
-    places = [(segment, orders) for segment in SEGMENTS for orders in segment.orders]
-    places = dice.shuffled(places)
-    buyers = dice.shuffled([customer for customer, (_, orders) in enumerate(places) for _ in range(orders)])
-    segments = [segment for segment, _ in places]
+    customers = [(segment, orders) for segment in SEGMENTS for orders in segment.orders]
+    customers = dice.shuffled(customers)
+    buyers = dice.shuffled([customer for customer, (_, orders) in enumerate(customers) for _ in range(orders)])
+    segments = [segment for segment, _ in customers]
     # The last order, which has 25 lines, belongs to a customer of the second segment.
     last = next(at for at in range(len(buyers) - 1, 0, -1) if segments[buyers[at]] is SEGMENTS[1])
     buyers[-1], buyers[last] = buyers[last], buyers[-1]
@@ -133,7 +134,7 @@ def orders(prices: list[float], dice: Dice) -> tuple[list[Order], list[Segment]]
     ids = [order_id for order_id in range(FIRST, LAST + 1) if order_id != LEFT_OUT]
     buyers, segments = _customers_of_orders(dice)
     counts = _line_counts(buyers, segments, dice)
-    made = []
+    placed = []
     for order_id, buyer, count, day in zip(ids, buyers, counts, _order_dates(len(ids)), strict=True):
         segment = segments[buyer] if order_id != LAST else replace(segments[buyer], quantity=QUANTITY_OF_LAST)
         lines = _lines(count, segment, day, prices, dice)
@@ -149,5 +150,5 @@ def orders(prices: list[float], dice: Dice) -> tuple[list[Order], list[Segment]]
             freight=round(0.2 + value * (0.01 + 0.08 * dice.chance()), 2),
             lines=lines,
         )
-        made.append(order if order_id != LAST else replace(order, shipped_date=None))
-    return made, segments
+        placed.append(order if order_id != LAST else replace(order, shipped_date=None))
+    return placed, segments

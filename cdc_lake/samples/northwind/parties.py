@@ -1,4 +1,4 @@
-"""Generate customers and suppliers from the names in geography.py; the list of employees and shippers."""
+"""Generate customers and suppliers from the names in geography.py; list the employees and shippers."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def firms(dice: Dice) -> tuple[list[Firm], list[Firm]]:
 
 
 def customer_ids(customers: list[Firm]) -> list[str]:
-    """Return a unique key of five letters for each customer: four letters of its name, and a later one of it."""
+    """Return a unique key of five letters for each customer: the first four letters of its name, and a later one."""
     ids: list[str] = []
     for customer in customers:
         plain = unicodedata.normalize("NFKD", customer.company_name)

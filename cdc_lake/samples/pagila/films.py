@@ -92,9 +92,9 @@ def film_categories(dice: Dice) -> Iterator[Row]:
 
 
 def copies(dice: Dice, stores: int) -> Iterator[Row]:
-    """Yield the rows of inventory: at least two copies of most films."""
-    held = sorted(dice.shuffled(range(1, FILMS + 1))[:_FILMS_WITH_COPIES])
-    numbers = [*held, *held, *(dice.pick(held) for _ in range(COPIES - 2 * len(held)))]
+    """Yield the rows of inventory: at least two copies of each of 958 films."""
+    stocked = sorted(dice.shuffled(range(1, FILMS + 1))[:_FILMS_WITH_COPIES])
+    numbers = [*stocked, *stocked, *(dice.pick(stocked) for _ in range(COPIES - 2 * len(stocked)))]
     for number, film in enumerate(sorted(numbers), start=1):
         yield (number, film, dice.between(1, stores), last_update("inventory"))
 
@@ -106,7 +106,7 @@ def names(table: str, values: Sequence[str]) -> Iterator[Row]:
 
 
 def _distinct(dice: Dice, count: int) -> set[int]:
-    """Return the numbers of as many actors."""
+    """Return the numbers of `count` random actors."""
     found: set[int] = set()
     while len(found) < count:
         found.add(dice.between(1, ACTORS))

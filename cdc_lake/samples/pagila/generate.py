@@ -18,7 +18,7 @@ CUSTOMERS = 599
 _FIRST_CUSTOMERS_ADDRESS = 2 * STORES + 1
 _PAYMENTS = 9
 _DAYS_OF_PAYMENTS = 66
-"""From the first payment to the last: three partitions."""
+"""The days from the first payment to the last, which are in three monthly partitions."""
 
 
 def _stores() -> Iterator[Row]:

@@ -25,7 +25,7 @@ _COUNTRIES = (
 )
 COUNTRIES = tuple(_COUNTRIES.split(", "))
 _LARGE = {"India": 60, "China": 53, "United States": 35, "Japan": 31, "Mexico": 30, "Brazil": 28, "Philippines": 20}
-"""Countries with many cities, as in Pagila."""
+"""The number of cities of the countries that have many, as in Pagila."""
 
 _BEGINNINGS = (
     *("Al", "Bar", "Cor", "Dun", "El", "Far", "Gran", "Hol", "Is", "Jar", "Kal", "Lor", "Mar", "Nor", "Ost", "Pel"),

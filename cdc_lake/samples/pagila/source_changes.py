@@ -1,8 +1,8 @@
 """The Pagila demos' changes at the source.
 
-Each function makes one change in one transaction, as an application would. Rows are found by key, or by name for those
-that a story has inserted, so that the functions work on the generated rows and on a dump of Pagila. A function that is
-called again after an interruption does not insert a row twice, and does not fail on a row that is gone.
+Each function makes one change in one transaction, as an application would. Rows are found by key, or by name if a demo
+inserted them, so that the functions work on the generated rows and on a dump of Pagila. A function can be called again
+after an interruption: it inserts no row twice, and does not fail if the row to delete is already deleted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CHANGED_FILMS, NEW_RATING, NEW_RATE = (1, 2, 3), "NC-17", Decimal("3.99")
 DELETED_FILM, COPIES_GO_TO = 7, 8
 """The film that is deleted, and the one that gets its copies."""
 OLD_KEY_FILM, NEW_KEY_FILM = 5, 100
-"""film_id of a film_actor whose key changes."""
+"""The film_id of a film_actor before and after its key changes."""
 
 ADDRESS = 102
 """The address that is updated, and moved to the new city."""
@@ -31,7 +31,7 @@ DELETED_ADDRESS, CUSTOMERS_MOVE_TO = 104, 105
 
 
 def insert_category(conn: connection) -> int:
-    """Insert a category; return its id."""
+    """Insert the demo's category if it is missing; return its id."""
     with conn, conn.cursor() as cur:
         return _find_or_insert(
             cur,
@@ -42,7 +42,7 @@ def insert_category(conn: connection) -> int:
 
 
 def update_films(conn: connection) -> None:
-    """Give three films another rating and rental rate. A table that is partitioned by rating moves them."""
+    """Update rating and rental rate of three films. They move to other partitions of a table partitioned by rating."""
     with conn, conn.cursor() as cur:
         cur.execute(
             "UPDATE film SET rating = %s, rental_rate = %s WHERE film_id IN %s", (NEW_RATING, NEW_RATE, CHANGED_FILMS)
@@ -58,7 +58,7 @@ def change_film_category(conn: connection, category_id: int) -> None:
 
 
 def touch_film_actors(conn: connection) -> int:
-    """Save the actors of the first film without a change, so that only last_update changes; return their number."""
+    """Update only last_update of the first film's film_actor rows; return their number."""
     with conn, conn.cursor() as cur:
         cur.execute("UPDATE film_actor SET last_update = now() WHERE film_id = %s", (CHANGED_FILMS[0],))
         _require(cur, "film_actor", CHANGED_FILMS[0])
@@ -68,7 +68,7 @@ def touch_film_actors(conn: connection) -> int:
 def change_film_actor_key(conn: connection) -> int:
     """Change film_id of a film_actor from 5 to 100; return the actor's id.
 
-    Takes the first actor of film 5 who is not in film 100. Raises LoadError if there is none.
+    Takes the first actor of film 5 who is not in film 100. Raises LoadError if there is no such actor.
     """
     with conn, conn.cursor() as cur:
         cur.execute(
@@ -134,7 +134,7 @@ def update_address(conn: connection) -> Iterator[None]:
 
 
 def insert_country_and_city(conn: connection) -> tuple[int, int]:
-    """Insert Wakanda with its city Birnin Zana; return both ids."""
+    """Insert the country Wakanda with its city Birnin Zana if they are missing; return both ids."""
     with conn, conn.cursor() as cur:
         country_id = _find_or_insert(
             cur,
@@ -152,7 +152,7 @@ def insert_country_and_city(conn: connection) -> tuple[int, int]:
 
 
 def move_address_as_printed(conn: connection, city_id: int) -> str:
-    """Run the exercise's statement as it is printed; return the phone.
+    """Run the exercise's UPDATE exactly as it is printed, with its mistake; return the phone.
 
     `SET phone = city_id = 601` sets only the phone, to the text of the comparison: 'false' before the address is in
     that city, 'true' after it.
@@ -164,14 +164,14 @@ def move_address_as_printed(conn: connection, city_id: int) -> str:
 
 
 def move_address(conn: connection, city_id: int) -> None:
-    """Move the address to the city, with another phone: what the exercise's statement means."""
+    """Move the address to the city and change its phone, as the exercise intends."""
     with conn, conn.cursor() as cur:
         cur.execute("UPDATE address SET phone = %s, city_id = %s WHERE address_id = %s", (NEW_PHONE, city_id, ADDRESS))
         _require(cur, "address", ADDRESS)
 
 
 def rename_district(conn: connection) -> int:
-    """Rename the district of the address, wherever it is used; return the number of addresses."""
+    """Rename the district of the demo's address in all addresses that have it; return the number of addresses."""
     with conn, conn.cursor() as cur:
         cur.execute(
             "UPDATE address SET district = %s WHERE district = (SELECT district FROM address WHERE address_id = %s)",

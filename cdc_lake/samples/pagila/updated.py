@@ -1,4 +1,4 @@
-"""The values of last_update: one for each table, as Pagila has them, since each table was filled in one transaction."""
+"""The values of last_update: one for each table. In Pagila too, each table was filled in one transaction."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ _FIRST = datetime(2022, 2, 15, 9, 34, 33, tzinfo=UTC)
 
 
 def last_update(table: str) -> datetime:
-    """Return last_update of the table's generated rows."""
+    """Return the last_update of the table's generated rows."""
     return _FIRST + timedelta(minutes=6 * _TABLES.index(table))
