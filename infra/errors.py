@@ -12,19 +12,19 @@ class StackError(Exception):
         return str(self)
 
 
-class StackDown(StackError):  # noqa: N818 - it names a state, as users know it
+class StackDown(StackError):  # noqa: N818 - the name is a state that users see
     """The request needs the stack or one of its components, which is not running."""
 
 
-class ArtifactsMissing(StackError):  # noqa: N818 - it names a state, as users know it
+class ArtifactsMissing(StackError):  # noqa: N818 - the name is a state that users see
     """A jar, plugin or Java of the stack is not in the cache folder."""
 
 
-class PortTaken(StackError):  # noqa: N818 - it names a state, as users know it
-    """Another process listens on a port that an environment variable sets."""
+class PortTaken(StackError):  # noqa: N818 - the name is a state that users see
+    """Another process listens on a port that an environment variable sets, or no port in the searched range is free."""
 
 
-class StartFailed(StackError):  # noqa: N818 - it names a state, as users know it
+class StartFailed(StackError):  # noqa: N818 - the name is a state that users see
     """A component's process ended, or did not answer in time, while it was starting."""
 
 

@@ -1,4 +1,4 @@
-"""Write files atomically, with the right mode from the first byte."""
+"""Writes files atomically, with their final mode from the start, so that others can never read a private file."""
 
 from __future__ import annotations
 

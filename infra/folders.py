@@ -18,13 +18,16 @@ def cache_folder() -> Path:
 
     It is CDC_LAKE_CACHE, or else `cdc-lake` in the user's cache folder (XDG_CACHE_HOME). The folder is not created.
 
-    Symbolic links are resolved, so that a cache folder that is a link to a missing folder can be created there.
+    Symbolic links are resolved, so that a caller can create the folder even if it is a link to a missing folder.
     """
     return Path(os.environ.get(CACHE_VARIABLE) or user_cache_dir("cdc-lake")).expanduser().resolve()
 
 
 def state_folder(option: Path | None = None) -> Path:
-    """Return the option, else CDC_LAKE_HOME, else `.cdc-lake` in the project of this directory. It is not created."""
+    """Return `option`, else CDC_LAKE_HOME, else `.cdc-lake` in the project of the working directory.
+
+    The folder is not created.
+    """
     chosen = option or os.environ.get(HOME_VARIABLE)
     return Path(chosen).expanduser().resolve() if chosen else project_root(Path.cwd()) / _STATE
 
@@ -39,13 +42,15 @@ def project_root(start: Path) -> Path:
 
 
 def tree_bytes(folder: Path) -> int:
-    """Return the total size of the files below the folder in bytes. Hard links count once, deleted files do not
-    count."""
+    """Return the total size of the files below the folder in bytes.
+
+    A file with several hard links counts once. A file that is deleted during the call does not count.
+    """
     seen: dict[tuple[int, int], int] = {}
     for parent, _, names in os.walk(folder):
         for name in names:
             try:
-                found = os.lstat(os.path.join(parent, name))  # noqa: PTH118 - called twice a second on big trees
+                found = os.lstat(os.path.join(parent, name))  # noqa: PTH118 - faster; called twice a second on large trees
             except FileNotFoundError:
                 continue
             seen[(found.st_dev, found.st_ino)] = found.st_size

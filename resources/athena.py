@@ -24,7 +24,7 @@ from resources.errors import ResourceError, WaitTimedOut
 CATALOG = "AwsDataCatalog"
 _TB = 10**12
 _LEAST_BILLED = 10**7
-"""Bytes per statement that is not DDL: https://aws.amazon.com/athena/pricing/."""
+"""The minimum that Athena bills for a statement other than DDL, in bytes: https://aws.amazon.com/athena/pricing/."""
 
 _ALLOW = "Allow the caller to read the table in Glue and its objects, and to write the bucket of the results."
 _ADVICE = (
@@ -71,7 +71,7 @@ class QueryResult:
     """Name and Athena type of each column; empty for statements without rows."""
     rows: tuple[tuple[Any, ...], ...]
     query_id: str
-    """Empty if another engine answered."""
+    """The id of Athena's query execution; empty if another engine ran the statement."""
     bytes_scanned: int
     seconds: float
     """From the submission to the last row."""
@@ -124,8 +124,8 @@ class Athena(AwsResource):
     def query(self, sql: str, *, reuse_minutes: int = 0) -> QueryResult:
         """Run a statement and return all of its rows.
 
-        With `reuse_minutes` (at most 10,080), Athena may return the result of the same query if it is not older than
-        that; such a result lacks later commits, so the asset graph does not use it.
+        With `reuse_minutes` (at most 10,080), Athena may return an earlier result of the same query that is not older
+        than that. Such a result does not contain later commits, so the asset graph does not reuse results.
         """
         with self._ran(sql, reuse_minutes) as (cursor, started):
             rows = tuple(tuple(each) for each in cursor.fetchall()) if cursor.description else ()
@@ -226,7 +226,7 @@ def _unwrapped() -> Iterator[None]:
 
 
 def _bounded(deadline: float) -> Callable[[object], None]:
-    """Return the function that PyAthena calls at each poll of the query's state."""
+    """Return a function for PyAthena to call at each poll, which raises _TooLate after `deadline` (monotonic time)."""
 
     def check(execution: object) -> None:
         running = isinstance(execution, AthenaQueryExecution) and execution.completion_date_time is None

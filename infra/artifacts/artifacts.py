@@ -1,8 +1,8 @@
-"""The jars and plugins that the stack and the jobs run, by module, fetched once into the cache folder.
+"""Fetches the jars and plugins of the local stack and of the Spark jobs into the cache folder, module by module.
 
-A module is one pom under connectors/maven with a lock file that has the SHA-256 sums of its files. The name of its
-cache folder contains the hash of both: after a change of either the module is fetched again, and an older checkout
-keeps its own files.
+A module is one pom under connectors/maven and a lock file with the SHA-256 sums of its files. The name of the module's
+cache folder contains a hash of both files: after a change of either file the module is fetched again, and an older
+checkout keeps using its own folder.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ MODULES = ("kafka", "debezium", "avro-converter", "s3proxy", "spark", "trino")
 REGISTRY_MODULES = ("apicurio",)
 """The modules of the schema registry, which only pipelines with Avro need."""
 AWS_MODULES = ("debezium", "avro-converter", "spark", "msk-iam")
-"""The modules that a pipeline uploads to AWS: the jars of the plugin and of the jobs."""
+"""The modules whose jars are uploaded to AWS, for the Connect plugin and the Spark jobs."""
 CONNECT_3_7 = "connect-3.7"
-"""The Connect worker on which a test runs the plugin's zip; the test fetches it."""
+"""A Kafka Connect 3.7 worker. Only the test that runs the plugin's zip on this worker uses and fetches it."""
 ALL_MODULES = (*MODULES, *REGISTRY_MODULES, "msk-iam", CONNECT_3_7)
 JAVAS = tuple(java.PACKAGED)
 AVRO_CONVERTER = "apicurio-avro-converter"
-"""The plugin folder of the converter in its module's folder, which is an entry of plugin.path."""
+"""The converter's plugin folder. It is created in the module's folder, which is an entry of plugin.path."""
 TRINO_FOLDERS = ("lib", "plugin/hive", "plugin/hudi")
 
 
@@ -64,10 +64,10 @@ def folder_of(module: str) -> Path:
 
 
 def jars(module: str) -> Path:
-    """Return the folder with the module's files: jars; plugin folders for debezium and avro-converter; lib/ and plugin/
-    for trino; the program and lib/ for apicurio.
+    """Return the cache folder with the module's files.
 
-    Raises ArtifactsMissing if they are not in the cache.
+    It contains jars; for debezium and avro-converter, plugin folders; for trino, lib/ and plugin/; for apicurio, the
+    program and lib/. Raises ArtifactsMissing if the module is not in the cache.
     """
     folder = folder_of(module)
     if not folder.is_dir():
@@ -82,10 +82,10 @@ def missing(modules: Iterable[str] = MODULES) -> list[str]:
 
 
 def ensure(modules: Iterable[str], progress: SetupProgress) -> None:
-    """Fetch the missing modules. Raises StackError that names the coordinate that cannot be fetched.
+    """Fetch the modules that are not in the cache. Raises a StackError that names the coordinate it cannot fetch.
 
-    Complete modules are kept. Maven's own repository is kept after a failure, so that the next call resumes; it is
-    removed if a file does not have the sum in the module's lock.
+    After a failure, the local Maven repository is kept so that the next call resumes. It is deleted after a success, or
+    if a file does not have the SHA-256 sum in the module's lock.
     """
     with _locked():
         wanted = missing(modules)
@@ -96,7 +96,7 @@ def ensure(modules: Iterable[str], progress: SetupProgress) -> None:
 
 
 def ensure_java(majors: Iterable[int], progress: SetupProgress) -> None:
-    """Install the Java versions that neither the system nor the cache has. Raises StackError."""
+    """Install the Java versions that are not on this machine, and create missing CDS archives. Raises StackError."""
     with _locked():
         for major in majors:
             if java.find_java(major) is None:
@@ -111,15 +111,15 @@ def _fetch(module: str, progress: SetupProgress) -> None:
     draft = folder.with_name(f"{folder.name}.tmp")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
-    before = tree_bytes(repository)
-    with _progress_of(module, lambda: tree_bytes(draft) + tree_bytes(repository) - before, progress) as done:
+    initial = tree_bytes(repository)
+    with _progress_of(module, lambda: tree_bytes(draft) + tree_bytes(repository) - initial, progress) as done:
         log = cache_folder() / "logs" / f"setup-{module}.log"
         maven.copy_dependencies(pom_of(module), draft, repository, log)
         try:
             jar_locks.verify(draft, pom_of(module))
         except StackError:
-            for folder_with_it in (draft, repository):
-                shutil.rmtree(folder_with_it, ignore_errors=True)
+            for rejected in (draft, repository):
+                shutil.rmtree(rejected, ignore_errors=True)
             raise
         if finish := FINISH.get(module):
             finish(draft)
@@ -128,7 +128,7 @@ def _fetch(module: str, progress: SetupProgress) -> None:
 
 
 def _tarball(folder: Path) -> Path:
-    [archive] = folder.glob("*.tar.gz")  # the lock of a module with an archive has one file
+    [archive] = folder.glob("*.tar.gz")  # a module that consists of an archive has no other file
     return archive
 
 

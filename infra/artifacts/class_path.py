@@ -1,7 +1,7 @@
-"""The class path of an engine, and the JVM's archive of the classes that it loads, which shortens the engine's start.
+"""The class path of an engine, and the class data sharing (CDS) archive that shortens the engine's start.
 
-Java calls the file a dynamic class data sharing archive. Java 19 and later creates it when the engine ends, and again
-after its jars or its Java have changed.
+It is a dynamic CDS archive: a file with the classes that the engine loads. Java 19 and later writes the file when the
+engine exits, and writes it again after the engine's jars or its Java have changed.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from infra.folders import cache_folder
 
 NAME = "classes"
 QUIET = ("-Xlog:cds=off", "-Xlog:class+path=off")
-"""Without these, the JVM reports in the engine's log that it ignores an archive."""
+"""Options that suppress the JVM's log lines about a CDS archive that it ignores."""
 
 
 @dataclass(frozen=True)
 class ClassPath:
-    """The home of a Java 25 and the folders of jars that one engine runs from."""
+    """The Java home (24 or newer) and the jar folders of one engine."""
 
     engine: str
     java: Path
     folders: tuple[Path, ...]
 
     def options(self) -> tuple[str, ...]:
-        """Return the JVM options that use the archive and keep it up to date.
+        """Return the JVM options that use the CDS archive and keep it up to date.
 
-        Returns no options for a Java without an archive of its own classes, which this one extends: the engine then
+        Returns an empty tuple if this Java has no base CDS archive, which the engine's archive extends. The engine then
         starts more slowly.
         """
         if not has_classes(self.java):
@@ -42,5 +42,5 @@ class ClassPath:
 
 
 def digest(texts: Iterable[str]) -> str:
-    """Return a short hash of the texts for a file's name."""
+    """Return a hash of the texts for a file name: 12 hex digits."""
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:12]

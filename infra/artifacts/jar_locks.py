@@ -1,4 +1,4 @@
-"""The SHA-256 sums that fetched jars and archives are checked against: `jars.lock` next to each module's pom.
+"""Reads, checks and writes `jars.lock`, the file next to a module's pom with the SHA-256 sums of the module's files.
 
 The format is that of `sha256sum`. `python -m infra.artifacts.jar_locks` (`make lock-jars`) fetches every module
 and writes its lock.
@@ -29,7 +29,7 @@ def sums(folder: Path) -> dict[str, str]:
 
 
 def verify(folder: Path, pom: Path) -> None:
-    """Compare the files in the folder with the module's lock. Raises StackError that names each difference."""
+    """Compare the files in the folder with the module's lock. Raises a StackError that names each difference."""
     module, expected, found = pom.parent.name, locked(pom), sums(folder)
     if faults := _faults(expected, found):
         raise StackError(
@@ -61,7 +61,7 @@ def _sum(path: Path) -> str:
 
 def main(modules: Sequence[str]) -> None:
     """Fetch the modules (all by default) into a temporary folder and write their locks."""
-    from infra.artifacts import artifacts, maven  # noqa: PLC0415 - artifacts.py verifies by this module
+    from infra.artifacts import artifacts, maven  # noqa: PLC0415 - artifacts.py imports this module
 
     with tempfile.TemporaryDirectory() as scratch:
         for module in modules or artifacts.ALL_MODULES:

@@ -1,7 +1,7 @@
-"""The Java for each engine: the system's if its version fits, else the one packaged on PyPI.
+"""Finds the Java for each engine: one of the system if its version fits, else the one packaged on PyPI.
 
-Spark 3.5 runs on Java 17, the stack's engines on 24 or newer, as Trino requires. The version is read from the
-`release` file of the JDK, without starting a process.
+Spark 3.5 and the schema registry run on Java 17. Kafka, Connect, S3 and Trino run on Java 24 or newer, which Trino
+requires. The version is read from the `release` file of the JDK, without starting a process.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SYSTEM_FOLDERS = (Path("/usr/lib/jvm"), Path("/opt"))
 
 
 def java_home(major: int) -> Path:
-    """Return the home of a Java that can run as `major` (17: exactly 17; 25: 24 or newer).
+    """Return the home of an installed Java for `major` (17: exactly Java 17; 25: Java 24 or newer).
 
     Raises ArtifactsMissing if neither the system nor the cache has one.
     """
@@ -40,7 +40,7 @@ def java_home(major: int) -> Path:
 
 
 def find_java(major: int) -> Path | None:
-    """Return the home like `java_home`, or None if no such Java is installed."""
+    """Return the same home as `java_home`, or None if no such Java is installed."""
     for home in (*_candidates(), packaged_home(major)):
         version = major_of(home)
         if version is not None and fits(version, major):
@@ -49,7 +49,7 @@ def find_java(major: int) -> Path | None:
 
 
 def fits(version: int, major: int) -> bool:
-    """Return whether a Java of this version can run as `major`."""
+    """Return whether a Java of this version can be used for `major`, as `java_home` defines it."""
     return version >= 24 if major == 25 else version == major
 
 
@@ -110,14 +110,14 @@ def install_java(major: int) -> Path:
 
 
 def has_classes(home: Path) -> bool:
-    """Return whether this Java has an archive of its own classes, which archives of programs extend."""
+    """Return whether this Java has its base CDS archive, which the CDS archives of engines extend (class_path.py)."""
     return (home / "lib" / "server" / "classes.jsa").is_file()
 
 
 def dump_classes(major: int) -> None:
-    """Create that archive for the packaged Java if it is missing: the wheels do not contain one.
+    """Create the base CDS archive of the packaged Java if it is missing; the wheels do not contain one.
 
-    If that fails, engines start without archives, more slowly.
+    A failure is ignored: engines then start without CDS archives, more slowly.
     """
     home = packaged_home(major)
     if major_of(home) is not None and not has_classes(home):

@@ -28,8 +28,8 @@ def copy_dependencies(pom: Path, into: Path, repository: Path, log: Path) -> Non
 
     `repository` is the local Maven repository, `log` is the file for Maven's output. A file whose checksum differs from
     the one that the repository publishes is rejected. A file without a published checksum is accepted, because
-    jar_locks.py checks every file against the module's lock. Raises StackError that names the coordinate that cannot be
-    fetched.
+    jar_locks.py checks every file against the module's lock. Raises a StackError that names the coordinate that cannot
+    be fetched.
     """
     maven = find_maven()
     if maven is None:

@@ -1,7 +1,8 @@
-"""Unpacks the needed files from the vendors' tarballs.
+"""Unpacks vendors' tarballs, completely or only some folders.
 
-Trino's archive stores each jar once; other plugins have hard links to it. A needed member can be a hard link to a
-member that is not needed, so the first pass finds the members with the needed bytes and the second pass reads them.
+Trino's archive stores each jar once; other plugins contain hard links to it. A wanted member can be a hard link to a
+member outside the wanted folders, so a first pass finds the members that contain the data, and a second pass unpacks
+them.
 
 `tarfile.extractall` is not used: its filters came with Python 3.11.4, and Debian 12 has 3.11.2.
 """
@@ -19,7 +20,7 @@ from infra.errors import StackError
 
 
 def unpack(archive: Path, into: Path) -> None:
-    """Unpack the archive's files. Raises StackError for links and for members outside the folder."""
+    """Unpack all files of the archive. Raises StackError for links and for members outside the folder."""
     with tarfile.open(archive) as tar:
         for member in tar:
             if member.isdir():
@@ -34,10 +35,10 @@ def unpack(archive: Path, into: Path) -> None:
 def unpack_folders(archive: Path, into: Path, folders: Sequence[str]) -> None:
     """Unpack only the files below `folders`, which are named without the archive's top folder.
 
-    A hard link becomes a file with its own name that shares its bytes with the other names. Raises StackError if one of
-    the folders is not in the archive, or a link's target is missing.
+    Hard links in the archive become hard links on disk. Raises StackError if one of the folders is not in the archive,
+    or if a link's target is missing.
     """
-    wanted, copies = _plan(archive, folders)
+    wanted, targets = _plan(archive, folders)
     written: set[str] = set()
     with tarfile.open(archive) as tar:
         for member in tar:
@@ -52,8 +53,8 @@ def unpack_folders(archive: Path, into: Path, folders: Sequence[str]) -> None:
                 other.parent.mkdir(parents=True, exist_ok=True)
                 os.link(first, other)
             written.update(names)
-    if lost := sorted(copies - written):
-        raise StackError(f"Cannot unpack {archive.name}: {lost[0]} links to a file that is not in the archive.")
+    if missing := sorted(targets - written):
+        raise StackError(f"Cannot unpack {archive.name}: {missing[0]} links to a file that is not in the archive.")
 
 
 def _plan(archive: Path, folders: Sequence[str]) -> tuple[dict[str, list[str]], set[str]]:

@@ -1,7 +1,7 @@
-"""`python -m infra.aws.app [--size NAME] [--out DIR]`: synthesizes the CDK application.
+"""Synthesizes the CDK application: `python -m infra.aws.app [--size NAME] [--out DIR]`.
 
-`cdk` runs it as cdk.json defines, with the size as context (`-c size=small`). Without `cdk` it requires no access to
-AWS, but Node.js, in which the CDK's libraries are written.
+`cdk` runs this module as cdk.json defines, with the size as context (`-c size=small`). Run without `cdk`, the module
+needs Node.js, in which the CDK's libraries are written, but no access to AWS.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _FLAGS = {
     "@aws-cdk/core:checkSecretUsage": True,  # reject secrets in properties that are not secret
     "@aws-cdk/aws-iam:minimizePolicies": True,  # merge statements with equal resources
 }
-"""Not in cdk.json, which only `cdk` reads: `make infra` has to check the same templates as are deployed."""
+"""Feature flags of the CDK. They are not in cdk.json, which only `cdk` reads, because `make infra` has to check the
+same templates that are deployed."""
 
 
 def application(folder: Path | None = None) -> App:

@@ -1,4 +1,4 @@
-"""Checks for what would prevent the stack from running, before anything is started or fetched."""
+"""Checks the machine for problems that prevent the stack from running, before anything is fetched or started."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from infra.local.stack.state_folder import StackHome
 Level = Literal["ok", "warning", "missing"]
 PYTHON = (3, 11)
 SETUP_BYTES = 3_000_000_000
-"""The peak use of `setup`: it has Trino's tarball twice, in Maven's repository and while it is unpacked."""
+"""The peak disk use of `setup`: Trino's tarball is in Maven's repository and in the folder where it is unpacked."""
 RUN_BYTES = 1_000_000_000
 MEMORY_BYTES = 4_000_000_000
 """The memory of all components and one Spark session."""

@@ -1,7 +1,7 @@
-"""Runs an engine's helper program (initdb, storage format) to its end while a component is prepared.
+"""Runs a helper program of an engine (initdb, Kafka's storage tool) during the preparation of a component.
 
-The program's environment has the same marks as a component's process: if the command that runs it is killed, the next
-`up` finds it and ends it.
+The program's environment contains the same marks as a component's process (process.py), so if the command that runs it
+is killed, the next `up` finds the program and ends it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from infra.local.stack.process import end, spawn
 
 
 def run_tool(launch: Launch, component: str, home: Path, seconds: float = 120) -> str:
-    """Run the program and return its output. Raises StackError with its last lines if it fails or takes too long."""
+    """Run the program and return its output. Raises StackError with its last lines if it fails or times out."""
     with tempfile.TemporaryDirectory(prefix="cdc-lake-tool-") as folder:
         log = Path(folder) / "output"
         process = spawn(launch, component, home, log)

@@ -31,7 +31,7 @@ def java_command(
 ) -> tuple[str, ...]:
     """Return the command that runs the class `main` from the class path with a heap of at most `heap`.
 
-    A tool does not use the engine's class archive: it would create it, with its own few classes.
+    A tool does not use the engine's CDS archive, because it would create an archive with only the tool's classes.
     """
     folders = os.pathsep.join(f"{folder}/*" for folder in path.folders)
     return (
@@ -48,8 +48,7 @@ def java_command(
 
 
 def jar_version(jars: Path, artifact: str) -> str:
-    """Return the version of an artifact from the name of its jar below the folder, or "unknown" if there is no such
-    jar."""
+    """Return the version in the name of an artifact's jar below the folder, or "unknown" without such a jar."""
     for path in sorted(jars.rglob(f"{artifact}-[0-9]*.jar")):
         return path.stem.removeprefix(f"{artifact}-").removesuffix("-jar-with-dependencies")
     return "unknown"

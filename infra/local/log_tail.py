@@ -11,10 +11,10 @@ from infra.errors import StackError
 
 
 def read_log(log: Path, count: int, *, follow: bool = False) -> Iterator[str]:
-    """Yield the last `count` lines, with their line ends; with `follow`, also what is appended, without end.
+    """Yield the last `count` lines with their line ends; with `follow`, also yield appended text, endlessly.
 
-    A log that is truncated or replaced is followed too. Raises StackError that lists the existing logs if there is no
-    such log.
+    Following continues if the log is truncated or replaced. Raises a StackError that lists the existing logs if there
+    is no such log.
     """
     if not log.exists():
         others = ", ".join(sorted(path.stem for path in log.parent.glob("*.log"))) or "none"
@@ -32,4 +32,4 @@ def read_log(log: Path, count: int, *, follow: bool = False) -> Iterator[str]:
                     file.seek(position)
                     yield file.read()
                     position = file.tell()
-        time.sleep(0.25)  # a file does not report that it grew
+        time.sleep(0.25)  # polls, because there is no event when a file grows

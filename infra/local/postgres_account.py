@@ -1,4 +1,4 @@
-"""The operating system user that PostgreSQL runs as: it refuses to run as root."""
+"""Chooses the operating system user that PostgreSQL runs as, because PostgreSQL does not run as root."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ USUAL = ("postgres", "nobody")
 
 
 def unprivileged_user() -> str | None:
-    """Return the user to run as, or None if the caller is not root and runs PostgreSQL itself.
+    """Return the user to run PostgreSQL as, or None if the caller is not root: PostgreSQL then runs as the caller.
 
     The user is CDC_LAKE_PG_USER, else `postgres`, else `nobody`. Raises StackError if there is no such user.
     """
@@ -36,7 +36,7 @@ def unprivileged_user() -> str | None:
 
 
 def require_access(user: str, paths: list[Path]) -> None:
-    """Check that `user` can reach the paths. Raises StackError that names the closed folder if not."""
+    """Check that `user` can reach the paths. Raises a StackError that names the closed folder if not."""
     account = pwd.getpwnam(user)
     for path in paths:
         reached = subprocess.run(
@@ -57,7 +57,7 @@ def require_access(user: str, paths: list[Path]) -> None:
 
 
 def first_closed(path: Path, uid: int, gid: int) -> Path | None:
-    """Return the topmost part of `path` whose mode keeps this user out, or None if all parts are open."""
+    """Return the topmost part of `path` whose mode denies this user access, or None if there is no such part."""
     for part in (*reversed(path.parents), path):
         found = part.stat()
         if found.st_uid == uid:

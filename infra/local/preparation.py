@@ -1,4 +1,4 @@
-"""The steps between a fresh checkout and a running stack: doctor, setup, up."""
+"""Runs the steps from a fresh checkout to a running stack: doctor, setup, up."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def prepare(console: Console, *, registry: bool = False) -> dict[str, float]:
 
     `registry`: with the schema registry, which pipelines with Avro need.
 
-    Raises StackError that names everything that is missing, before anything is started.
+    Raises a StackError that names all missing requirements, before anything is fetched or started.
     """
     home = find_home()
     faults = [check for check in examine(home, all_components()) if check.level == "missing"]
@@ -39,7 +39,7 @@ def fetch(console: Console, *, registry: bool = False) -> None:
 
     `registry`: the schema registry too.
 
-    Raises StackError that names what cannot be fetched.
+    Raises a StackError that names the artifact that cannot be fetched.
     """
     with ConsoleSetup(console) as progress:
         ensure_java(JAVAS, progress)

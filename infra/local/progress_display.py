@@ -1,4 +1,4 @@
-"""Shows the progress of the stack and of the set-up on the terminal: one line for each part, with its seconds.
+"""Shows the progress of the stack and of `setup` on the terminal: one line for each part, with its duration.
 
 On a terminal the lines are updated; elsewhere (a CI log) each part prints one line when it is finished.
 """
@@ -65,7 +65,7 @@ class ConsoleProgress:
 
 
 class ConsoleSetup:
-    """Shows what is being fetched, with the size so far; a context manager and a SetupProgress."""
+    """Shows the artifacts that are being fetched, with the size so far; a context manager and a SetupProgress."""
 
     def __init__(self, console: Console) -> None:
         self._progress = ConsoleProgress(console)
@@ -83,7 +83,7 @@ class ConsoleSetup:
         self._progress.__exit__(kind, error, trace)
 
     def started(self, name: str, measure: Callable[[], int]) -> None:
-        """Start a line, whose size is measured twice a second."""
+        """Start a line with the size so far, measured twice a second."""
         ended = Event()
 
         def follow() -> None:

@@ -1,4 +1,4 @@
-"""The configuration templates of the engines."""
+"""Renders the configuration templates of the engines."""
 
 from __future__ import annotations
 

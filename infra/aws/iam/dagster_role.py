@@ -1,4 +1,5 @@
-"""The permissions of Dagster's code location: the AWS calls of the `aws` profile's resources."""
+"""IAM permissions of Dagster's services: of the code location for the AWS calls of the `aws` profile's resources, and
+of the webserver for the runs' logs."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def run_log_statements(storage: StorageStack) -> list[iam.PolicyStatement]:
 
 
 def kafka_statements(stack: LakeStack, cluster: str) -> list[iam.PolicyStatement]:
-    """Return the permissions to create, alter, describe, read and delete topics; readers commit no offsets."""
+    """Return the permissions to create, alter, describe, read and delete topics. Readers do not commit offsets."""
 
     def on(names: Iterable[str], *actions: str) -> iam.PolicyStatement:
         topics = [kafka_arn(stack, cluster, "topic", name) for name in names]
@@ -59,15 +60,16 @@ def kafka_statements(stack: LakeStack, cluster: str) -> list[iam.PolicyStatement
 
 
 def connect_statements(stack: LakeStack, connect: ConnectStack, secret: str) -> list[iam.PolicyStatement]:
-    """Return the permissions on connectors. Plugins are uploaded by a person.
+    """Return the permissions to manage connectors, but not plugins, which a person uploads.
 
-    MSK Connect sets up a connector's log and network interfaces with the rights of its creator.
+    They include logs and network interfaces, because MSK Connect creates both with the rights of the connector's
+    creator.
     """
     changes = [*(f"{verb}Connector" for verb in ("Delete", "Describe", "Update")), "ListConnectorOperations"]
     changes += ["ListTagsForResource", "TagResource"]
     workers = arn(stack, "kafkaconnect", f"worker-configuration/{stack.size.prefix}-*")
     operations = arn(stack, "kafkaconnect", "connector-operation/cdc-lake-*")
-    slr = f"role/aws-service-role/kafkaconnect.{_DOMAIN}/AWSServiceRoleForKafkaConnect"
+    linked_role = f"role/aws-service-role/kafkaconnect.{_DOMAIN}/AWSServiceRoleForKafkaConnect"
     return [
         on_any("kafkaconnect:CreateConnector", "kafkaconnect:ListConnectors"),
         allow([f"kafkaconnect:{action}" for action in changes], [_connectors(stack)]),
@@ -84,14 +86,14 @@ def connect_statements(stack: LakeStack, connect: ConnectStack, secret: str) -> 
             ["ec2:CreateNetworkInterface"],
             [arn(stack, "ec2", f"{kind}/*") for kind in ("network-interface", "security-group", "subnet")],
         ),
-        allow(["iam:CreateServiceLinkedRole"], [arn(stack, "iam", slr, region="")]),
+        allow(["iam:CreateServiceLinkedRole"], [arn(stack, "iam", linked_role, region="")]),
         _passes(connect.role.role_arn, f"kafkaconnect.{_DOMAIN}"),
         reads_secret(secret),
     ]
 
 
 def restart_statement(stack: LakeStack) -> iam.PolicyStatement:
-    """Return the permission for actions that cfn-lint's list does not contain yet; boto3 has their calls."""
+    """Return the permission to restart and resume connectors: actions that boto3 has and cfn-lint does not know yet."""
     return allow(["kafkaconnect:RestartConnector", "kafkaconnect:ResumeConnector"], [_connectors(stack)])
 
 
@@ -103,7 +105,7 @@ def catalog_statements(stack: LakeStack, catalog: CatalogStack) -> list[iam.Poli
     queries = ["GetQueryExecution", "GetQueryResults", "StartQueryExecution", "StopQueryExecution"]
     return [
         allow([f"glue:{action}" for action in (*tables, *athena)], catalog.arns()),
-        # Athena's guide requires this of every caller, for any database.
+        # Athena's guide requires this permission for every caller, whichever database the query uses.
         allow(["glue:GetDatabase"], [arn(stack, "glue", each) for each in ("catalog", "database/default")]),
         allow([f"athena:{action}" for action in queries], [catalog.workgroup_arn()]),
         allow(["athena:GetDataCatalog"], [arn(stack, "athena", _CATALOG)]),

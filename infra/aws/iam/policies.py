@@ -1,4 +1,4 @@
-"""Creates statements of IAM policies and rejects those that are wider than necessary."""
+"""Creates IAM policy statements and rejects those that allow more than necessary."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ ONLY_ON_STAR: Mapping[str, str] = {
 def allow(
     actions: Sequence[str], resources: Sequence[str], conditions: Mapping[str, object] | None = None
 ) -> iam.PolicyStatement:
-    """Return a statement that allows the actions. Raises ValueError if it is wider than necessary."""
-    if families := [action for action in actions if "*" in action]:
+    """Return a statement that allows the actions. Raises ValueError for wildcards that can be avoided."""
+    if wildcards := [action for action in actions if "*" in action]:
         raise ValueError(
-            f"Cannot allow {', '.join(families)}: AWS may add actions to it. Name each action that is needed."
+            f"Cannot allow {', '.join(wildcards)}: AWS may add actions to it. Name each action that is needed."
         )
-    if "*" in resources and (narrower := [action for action in actions if action not in ONLY_ON_STAR]):
+    if "*" in resources and (avoidable := [action for action in actions if action not in ONLY_ON_STAR]):
         raise ValueError(
-            f"Cannot allow {', '.join(narrower)} on every resource. Name the resources, or the reason in ONLY_ON_STAR."
+            f"Cannot allow {', '.join(avoidable)} on every resource. Name the resources, or the reason in ONLY_ON_STAR."
         )
     return iam.PolicyStatement(actions=list(actions), resources=list(resources), conditions=conditions)
 
@@ -60,7 +60,7 @@ def on_any(*actions: str, conditions: Mapping[str, object] | None = None) -> iam
 
 
 def service(name: str, stack: Stack, *, source: str | None = None) -> iam.ServicePrincipal:
-    """Return an AWS service as a role's principal, for this account's resources only (no confused deputy)."""
+    """Return an AWS service as a role's principal, for this account's resources only (prevents a confused deputy)."""
     conditions: dict[str, object] = {"StringEquals": {"aws:SourceAccount": stack.account}}
     if source is not None:
         conditions["ArnLike"] = {"aws:SourceArn": source}

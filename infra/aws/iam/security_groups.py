@@ -1,6 +1,6 @@
-"""Security groups and their rules: which component may connect to which.
+"""Security groups and their rules, which define the components that may connect to each other.
 
-The descriptions are properties of AWS resources; changing a group's description replaces the group.
+AWS stores the descriptions; a change of a group's description replaces the group.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class SecurityGroups(Construct):
         self._allow(self.dagster, self.dagster_storage, POSTGRES, "runs, events and cursors")
 
     def _emr(self) -> None:
-        """Add the rules that EMR requires in private subnets; it checks them at its start and adds missing ones."""
+        """Add the rules that EMR requires in private subnets. EMR checks them at each start and adds missing ones."""
         self._allow(self.emr_primary, self.emr_service, _EMR_SERVICE, "EMR: the primary node asks the service")
         for nodes in (self.emr_primary, self.emr_core):
             self._allow(self.emr_service, nodes, _EMR_PRIMARY, "EMR: the service asks the nodes")

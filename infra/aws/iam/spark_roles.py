@@ -28,7 +28,10 @@ SERVICE_POLICY = "service-role/AmazonEMRServicePolicy_v2"
 
 
 class SparkRoles(Construct):
-    """`nodes` for a cluster's machines, `jobs` for EMR Serverless; both have the permissions of the jobs only."""
+    """Three roles: `nodes` for a cluster's machines, `jobs` for EMR Serverless, and `emr` for the EMR service.
+
+    `nodes` and `jobs` have only the permissions that the jobs need.
+    """
 
     def __init__(
         self,
@@ -52,7 +55,7 @@ class SparkRoles(Construct):
             grant(
                 role,
                 *reads(storage.artifacts, "spark/", *_uploaded_keys(scope.size.emr)),
-                *puts(storage.artifacts, "spark/runs/"),  # where a job writes its report
+                *puts(storage.artifacts, "spark/runs/"),  # a job writes its report there
                 *writes(storage.lake),
                 *puts(storage.work, "emr-logs/"),
                 *reads_topics(scope, scope.size, streaming.cluster_arn, groups=["spark-kafka-*"]),
@@ -70,7 +73,7 @@ class SparkRoles(Construct):
             assumed_by=service("elasticmapreduce", scope),
             managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(SERVICE_POLICY)],
         )
-        # The managed policy passes EMR_EC2_DefaultRole only.
+        # The managed policy allows iam:PassRole for EMR_EC2_DefaultRole only.
         grant(
             self.emr,
             allow(
@@ -83,5 +86,5 @@ class SparkRoles(Construct):
 
 def _uploaded_keys(emr: Emr) -> list[str]:
     """Return the keys of the objects for Spark that a person uploads to the bucket of artifacts."""
-    of_cluster: tuple[str | None, ...] = (emr.cluster.bootstrap, emr.cluster.requirements) if emr.cluster else ()
-    return [key for key in (emr.environment, *of_cluster) if key]
+    cluster_keys: tuple[str | None, ...] = (emr.cluster.bootstrap, emr.cluster.requirements) if emr.cluster else ()
+    return [key for key in (emr.environment, *cluster_keys) if key]

@@ -109,10 +109,10 @@ class Registry(Part):
     secret: Annotated[str | None, Field(pattern=_ARN_OR_NAME)] = None
     """The secret with its credentials: the complete ARN, or the name if this account owns it. None: no credentials.
 
-    A JSON object whose member `password` is the header Authorization.
+    The secret is a JSON object whose member `password` is the value of the Authorization header.
     """
     converter_member: Annotated[str, Field(pattern=r"^\w+$")] = "password"
-    """The secret's member for the converter; Confluent's takes `user:password` and not the header."""
+    """The secret's member that the converter uses. Confluent's converter takes `user:password`, not the header."""
 
     @model_validator(mode="after")
     def _member_of_a_secret(self) -> Registry:
@@ -131,9 +131,9 @@ class EmrCluster(Part):
     core_count: Count
     max_count: Count
     python: Annotated[str, Field(pattern=r"^/")] = "/opt/cdc-lake/bin/python"
-    """The interpreter on its machines that has the packages of requirements.lock."""
+    """The Python interpreter on the cluster's machines that has the packages of requirements.lock."""
     bootstrap: Annotated[str | None, Field(pattern=_KEY)] = None
-    """The key, in the bucket of artifacts, of the script that installs it on new machines (bootstrap/python.sh)."""
+    """The key, in the artifacts bucket, of the script that installs `python` on new machines (bootstrap/python.sh)."""
 
     @model_validator(mode="after")
     def _ordered(self) -> EmrCluster:
@@ -143,7 +143,7 @@ class EmrCluster(Part):
 
     @property
     def requirements(self) -> str | None:
-        """The key of requirements.lock, in the same folder as that script."""
+        """The key of requirements.lock, which is in the same folder as the script `bootstrap`."""
         return str(PurePosixPath(self.bootstrap).with_name("requirements.lock")) if self.bootstrap else None
 
 
@@ -158,7 +158,7 @@ class Emr(Part):
     writes_topics: bool = False
     """Whether Spark's jobs may write the pipelines' topics, which polling (`source.kind: query`) requires."""
     environment: Annotated[str | None, Field(pattern=_KEY)] = None
-    """The key of an archive with Python for the application's jobs (venv-pack), in the bucket of artifacts."""
+    """The key, in the artifacts bucket, of the venv-pack archive with Python for EMR Serverless jobs."""
 
 
 class Dagster(Part):

@@ -1,4 +1,4 @@
-"""Read and validate the environments in sizes.yaml."""
+"""Reads and validates the environments in sizes.yaml."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Size(BaseModel):
 
     @property
     def prefix(self) -> str:
-        """The prefix of the names of its resources."""
+        """The prefix of the names of the environment's AWS resources."""
         return f"cdc-lake-{self.name}"
 
 

@@ -25,7 +25,7 @@ _BREACHING, _FINE = cloudwatch.TreatMissingData.BREACHING, cloudwatch.TreatMissi
 
 
 class AlarmsStack(LakeStack):
-    """The topic and the alarms."""
+    """The SNS topic and the alarms of one environment."""
 
     def __init__(
         self, scope: Construct, size: Size, database: DatabaseStack, streaming: StreamingStack, events: EventsStack
@@ -51,7 +51,7 @@ class AlarmsStack(LakeStack):
         CfnOutput(self, "AlarmTopic", value=self.topic.topic_arn)
 
     def _retained_wal(self, database: DatabaseStack) -> None:
-        """Alarm on the writer's WAL. Aurora keeps it for logical replication only; without any, the value is -1."""
+        """Add an alarm on the WAL that Aurora retains for logical replication; without replication the metric is -1."""
         wal = database.cluster.metric("TransactionLogsDiskUsage", statistic="Maximum", period=_FIVE)
         self._alarm(
             "retained-wal",
@@ -70,7 +70,7 @@ class AlarmsStack(LakeStack):
         )
 
     def _connector(self, pipeline: str) -> None:
-        """Alarms on a connector's tasks, whose states MSK Connect reports only as these metrics."""
+        """Add alarms on a connector's tasks, whose states MSK Connect reports only as these metrics."""
         name = connector_name(pipeline)
         tasks = {
             metric: cloudwatch.Metric(
@@ -98,7 +98,7 @@ class AlarmsStack(LakeStack):
         )
 
     def _reported(self, pipeline: str) -> None:
-        """Alarms on the metrics that Dagster publishes for a pipeline, also on a missing watermark age."""
+        """Add alarms on the metrics that Dagster publishes for a pipeline, and on a missing watermark age."""
         limits = {WATERMARK_AGE: (self.size.freshness_seconds, _BREACHING), UNLANDED: (LAG_LIMIT, _FINE)}
         texts = {
             WATERMARK_AGE: "The newest heartbeat in the lake is too old, or Dagster does not report its age.",
@@ -120,8 +120,8 @@ class AlarmsStack(LakeStack):
             )
 
     def _consumer_lag(self, streaming: StreamingStack) -> None:
-        """Alarm on the largest lag of a consumer group, such as a vendor's sink. Spark's landing has no group."""
-        query = (  # a CloudWatch Metrics Insights query; the name is ours
+        """Add an alarm on the largest consumer group lag, such as a vendor's sink's. Spark's landing has no group."""
+        query = (  # a CloudWatch Metrics Insights query with our cluster's name
             'SELECT MAX(SumOffsetLag) FROM SCHEMA("AWS/Kafka", "Cluster Name", "Consumer Group", Topic) '  # noqa: S608
             f"WHERE \"Cluster Name\" = '{streaming.cluster_name}'"
         )
@@ -138,7 +138,10 @@ class AlarmsStack(LakeStack):
         below: bool = False,
         missing: cloudwatch.TreatMissingData = _FINE,
     ) -> None:
-        """Alarm if the metric is above (or below) the limit for three periods in a row; one can be a restart."""
+        """Add an alarm on a metric that is above the limit (with `below`: below it) for three periods in a row.
+
+        A restart can exceed the limit for one period.
+        """
         operator = cloudwatch.ComparisonOperator
         alarm = cloudwatch.Alarm(
             self,

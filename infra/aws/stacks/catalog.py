@@ -16,7 +16,7 @@ _GIB = 1024**3
 
 
 class CatalogStack(LakeStack):
-    """The databases of the pipelines, one workgroup."""
+    """The Glue databases of the pipelines, and one Athena workgroup."""
 
     def __init__(self, scope: Construct, size: Size) -> None:
         super().__init__(scope, "catalog", size, "Glue database, Athena workgroup")
@@ -50,7 +50,7 @@ class CatalogStack(LakeStack):
         CfnOutput(self, "AthenaWorkgroup", value=size.prefix)
 
     def arns(self) -> list[str]:
-        """Return the ARNs of catalog, databases and tables: Glue requires all three for any call on a table."""
+        """Return the ARNs of catalog, databases and tables: Glue requires rights on all three for a table."""
         parts = [part for name in self.size.glue_databases for part in (f"database/{name}", f"table/{name}/*")]
         return [arn(self, "glue", each) for each in ("catalog", *parts)]
 

@@ -32,7 +32,8 @@ def connector_name(pipeline: str) -> str:
 def offsets_topic(pipeline: str) -> str:
     """Return the topic of the connector's source offsets.
 
-    The name is fixed: otherwise MSK Connect creates a topic for each connector, and a re-created one would start over.
+    The name is set because MSK Connect otherwise creates a topic for each connector, and a re-created connector would
+    start without offsets.
     """
     return f"cdc-lake-connect-offsets-{pipeline}"
 
@@ -52,8 +53,8 @@ def worker_properties(pipeline: str, region: str) -> str:
             "value.converter": "org.apache.kafka.connect.json.JsonConverter",
             "value.converter.schemas.enable": "false",
             "offset.storage.topic": offsets_topic(pipeline),
-            # Without exactly-once, the maximum time for which the slot's confirmed position is ahead of the stored
-            # offset; the default is a minute (docs/decisions/0031-without-exactly-once.md).
+            # Without exactly-once, the slot's confirmed position can be ahead of the stored offset for this long; the
+            # default is one minute (docs/decisions/0031-without-exactly-once.md).
             "offset.flush.interval.ms": str(OFFSET_FLUSH_MS),
             # A connector's configuration contains ${secretsmanager:<secret>:password} instead of the password.
             "config.providers": "secretsmanager",
@@ -84,7 +85,7 @@ class ConnectStack(LakeStack):
         grant(
             self.role,
             reads_secret(database.replication_secret.secret_arn),
-            # AWS's policy for its config provider has this too.
+            # AWS's policy for its config provider includes this action.
             allow(["secretsmanager:DescribeSecret"], [database.replication_secret.secret_arn]),
             *reads_registry_secret(self, size),  # for the Avro converter
             *self._kafka(streaming.cluster_arn),
@@ -99,7 +100,8 @@ class ConnectStack(LakeStack):
         )
         for pipeline in size.pipelines:
             content = worker_properties(pipeline, size.region)
-            # A worker configuration is immutable, and its replacement is created first, so the name has to differ.
+            # A worker configuration is immutable. CloudFormation creates the replacement before it deletes the old one,
+            # so the names have to differ.
             digest = hashlib.sha256(content.encode()).hexdigest()[:8]
             configuration = kafkaconnect.CfnWorkerConfiguration(
                 self,
@@ -117,11 +119,11 @@ class ConnectStack(LakeStack):
         topics = [f"{prefix}.*" for prefix in self.size.topic_prefixes]
         topics += [f"__debezium-heartbeat.{prefix}" for prefix in self.size.topic_prefixes]
         topics += [internal, *map(offsets_topic, self.size.pipelines)]
-        use = [f"kafka-cluster:{action}" for action in (*_WRITE_TOPIC, "ReadData", "WriteData")]
+        topic_actions = [f"kafka-cluster:{action}" for action in (*_WRITE_TOPIC, "ReadData", "WriteData")]
         return [
             connects(cluster),
             allow(["kafka-cluster:WriteDataIdempotently"], [cluster]),
-            allow(use, [kafka_arn(self, cluster, "topic", topic) for topic in topics]),
+            allow(topic_actions, [kafka_arn(self, cluster, "topic", topic) for topic in topics]),
             allow(
                 ["kafka-cluster:AlterGroup", "kafka-cluster:DescribeGroup"],
                 # Workers coordinate in MSK Connect's group; a sink's group is connect-<its name>.
@@ -131,7 +133,7 @@ class ConnectStack(LakeStack):
 
 
 def retention(days: int) -> logs.RetentionDays:
-    """Return the shortest of these retentions of CloudWatch that is at least `days`."""
+    """Return the shortest of the listed CloudWatch retention periods that is at least `days`."""
     offered = {
         1: logs.RetentionDays.ONE_DAY,
         7: logs.RetentionDays.ONE_WEEK,

@@ -61,7 +61,7 @@ class DatabaseStack(LakeStack):
         """Return the parameter group. A change of `rds.logical_replication` takes effect at the writer's restart.
 
         max_slot_wal_keep_size is not set, because PostgreSQL would invalidate a slot that exceeds it, and changes would
-        be lost. An alarm on retained WAL replaces it.
+        be lost. There is an alarm on retained WAL instead (alarms.py).
         """
         return rds.ParameterGroup(
             self,

@@ -17,7 +17,7 @@ EMR_TAG = "for-use-with-amazon-emr-managed-policies"
 
 
 class NetworkStack(LakeStack):
-    """The VPC, its security groups, and the instance for people's access."""
+    """The VPC, its security groups, and the instance through which people forward ports."""
 
     def __init__(self, scope: Construct, size: Size) -> None:
         super().__init__(scope, "network", size, "VPC, endpoints, security groups, private access")
@@ -43,8 +43,8 @@ class NetworkStack(LakeStack):
     def _endpoints(self) -> None:
         """Add a gateway endpoint for S3, which is free and carries nearly all traffic, and interface endpoints.
 
-        Everything else (the APIs of MSK, EMR and Athena, logs, images) goes through NAT: it is little traffic, and each
-        interface endpoint is billed by the hour in each zone.
+        All other traffic (the APIs of MSK, EMR and Athena, logs, images) goes through NAT, because there is little of
+        it, and each interface endpoint is billed by the hour in each zone.
         """
         self.vpc.add_gateway_endpoint("S3", service=ec2.GatewayVpcEndpointAwsService.S3)
         for name, service in (

@@ -17,7 +17,8 @@ KEPT = Duration.days(14)
 def bucket_name(size: Size, kind: str) -> str:
     """Return a bucket's name, which contains account and region, since bucket names are globally unique.
 
-    It is not read from the bucket: the queue's policy contains the bucket's name, and the bucket refers to the queue.
+    The name is computed, not read from the bucket, because that would be a circular reference: the queue's policy
+    contains the bucket's name, and the bucket refers to the queue.
     """
     return f"{size.prefix}-{kind}-{Aws.ACCOUNT_ID}-{size.region}"
 

@@ -15,7 +15,7 @@ from infra.aws.stacks.storage import StorageStack
 
 _KINDS = ("Analysis", "Dashboard", "DataSet")
 _NAMES = "cdc-lake-*"
-"""Pattern of the ids of Dagster's objects; it may change no others."""
+"""Pattern of the ids of the objects that Dagster creates. Dagster may not change other objects."""
 
 
 class QuickSightStack(LakeStack):
@@ -28,7 +28,7 @@ class QuickSightStack(LakeStack):
             "DataSource",
             role_name=f"{size.prefix}-quicksight",
             description="RunAs role of the Athena data source",
-            # Without aws:SourceAccount: QuickSight's documentation does not mention that it sends it.
+            # No condition on aws:SourceAccount, which QuickSight's documentation does not mention.
             assumed_by=iam.ServicePrincipal(_SERVICE),
         )
         queries = ["GetQueryExecution", "GetQueryResults", "GetWorkGroup", "StartQueryExecution", "StopQueryExecution"]
@@ -62,13 +62,13 @@ class QuickSightStack(LakeStack):
             "UpdateDashboardPublishedVersion",
         ]
         objects = [arn(self, "quicksight", f"{kind.lower()}/{_NAMES}") for kind in _KINDS]
-        source = [f"{verb}DataSource" for verb in ("Delete", "Describe", "Pass", "Update")]
-        source += ["DescribeDataSourcePermissions", "UpdateDataSourcePermissions"]
+        source_verbs = [f"{verb}DataSource" for verb in ("Delete", "Describe", "Pass", "Update")]
+        source_verbs += ["DescribeDataSourcePermissions", "UpdateDataSourcePermissions"]
         sources = [arn(self, "quicksight", f"datasource/{_NAMES}")]
         return [
             allow([f"quicksight:{verb}" for verb in sorted(verbs)], [*objects, *sources]),
             on_any("quicksight:CreateDataSource", "quicksight:ListDataSets"),
-            allow([f"quicksight:{verb}" for verb in source], sources),
+            allow([f"quicksight:{verb}" for verb in source_verbs], sources),
             allow(["iam:PassRole"], [self.role.role_arn], {"StringEquals": {"iam:PassedToService": _SERVICE}}),
         ]
 

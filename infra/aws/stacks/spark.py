@@ -25,7 +25,8 @@ _METASTORE = {"hive.metastore.client.factory.class": GLUE_FACTORY}
 
 
 class SparkStack(LakeStack):
-    """The application costs nothing while idle; the cluster starts jobs without the application's startup time."""
+    """An EMR Serverless application, which costs nothing while it is idle, and optionally a permanent cluster, which
+    starts jobs without the application's startup time."""
 
     def __init__(
         self,
@@ -127,7 +128,10 @@ class SparkStack(LakeStack):
         return cluster
 
     def _bootstrap(self, shape: EmrCluster) -> list[emr.CfnCluster.BootstrapActionConfigProperty]:
-        """Return the action that installs Python for our jobs, which EMR's images lack. Its argument is the lock."""
+        """Return the bootstrap action that installs Python for our jobs, which EMR's images lack.
+
+        The script's argument is the path of requirements.lock.
+        """
         if shape.bootstrap is None:
             return []
         run = emr.CfnCluster.ScriptBootstrapActionConfigProperty(

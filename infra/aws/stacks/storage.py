@@ -83,9 +83,10 @@ class StorageStack(LakeStack):
         )
 
     def _notify(self, events: EventsStack) -> None:
-        """Notify the queue of new objects below raw/, also of those that a vendor's sink writes.
+        """Send events of new objects below raw/ to the queue, including objects that a vendor's sink writes.
 
-        Set as a property of the bucket: CDK's own method creates a function that may change all buckets' notifications.
+        The code sets a property of the bucket, because CDK's own method creates a Lambda function that may change the
+        notifications of all buckets.
         """
         bucket = self.lake.node.default_child
         if not isinstance(bucket, s3.CfnBucket):
@@ -103,5 +104,5 @@ class StorageStack(LakeStack):
                 )
             ]
         )
-        # S3 checks that it may send to the queue when the setting is made, so the queue's policy has to exist.
+        # S3 checks its permission to send when this property is set, so the queue's policy has to exist before.
         self.add_stack_dependency(events)

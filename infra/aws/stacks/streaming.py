@@ -14,7 +14,7 @@ from infra.aws.stacks.shared.base_stack import LakeStack
 
 
 class StreamingStack(LakeStack):
-    """One cluster."""
+    """One MSK cluster, provisioned or serverless."""
 
     def __init__(self, scope: Construct, size: Size, network: NetworkStack) -> None:
         super().__init__(scope, "streaming", size, "MSK")
@@ -25,7 +25,7 @@ class StreamingStack(LakeStack):
         CfnOutput(self, "KafkaClusterArn", value=self.cluster_arn)
 
     def _serverless(self) -> str:
-        """Create the cluster; return its ARN."""
+        """Create the serverless cluster and return its ARN."""
         cluster = msk.CfnServerlessCluster(
             self,
             "Serverless",
@@ -42,7 +42,7 @@ class StreamingStack(LakeStack):
         return arn
 
     def _provisioned(self, kafka: Kafka) -> str:
-        """Create the cluster; return its ARN."""
+        """Create the provisioned cluster and return its ARN."""
         configuration = msk.CfnConfiguration(
             self,
             "Configuration",
@@ -98,9 +98,9 @@ class StreamingStack(LakeStack):
 def broker_properties(kafka: Kafka) -> str:
     """Return the brokers' server.properties.
 
-    Topics are created automatically by default. Set `auto_create_topics: false` to turn this off: with it on, a
-    misspelled name silently creates a topic with the defaults below, without the pipeline's retention. Dagster and
-    Connect create their topics with their own settings and do not need it.
+    Unless `auto_create_topics` is false, brokers create missing topics, so a misspelled name silently creates a topic
+    with the defaults below, without the pipeline's retention. Dagster and Connect do not need automatic creation: they
+    create their topics with their own settings.
     """
     lines = {
         "auto.create.topics.enable": str(kafka.auto_create_topics).lower(),
@@ -110,7 +110,7 @@ def broker_properties(kafka: Kafka) -> str:
         "transaction.state.log.replication.factor": kafka.replicas,
         "transaction.state.log.min.isr": kafka.min_insync_replicas,
         "num.partitions": 1,
-        # The default replay window of a pipeline; Dagster creates topics with at least the pipeline's own.
+        # The default replay window of a pipeline. Dagster creates topics with the pipeline's window or a longer one.
         "log.retention.hours": 168,
         "message.max.bytes": 16_777_216,
         "unclean.leader.election.enable": "false",

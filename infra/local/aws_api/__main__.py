@@ -1,4 +1,4 @@
-"""The process of the local AWS API: `python -m infra.local.aws_api --port N --trino-url … --s3-endpoint … --state DIR`.
+"""Runs the local AWS API: `python -m infra.local.aws_api --port N --trino-url … --s3-endpoint … --state DIR`.
 
 The S3 keys and Trino's token come from the environment (S3_ACCESS_KEY, S3_SECRET_KEY, TRINO_TOKEN), so that `ps` does
 not show them.

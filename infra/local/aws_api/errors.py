@@ -39,7 +39,7 @@ class AwsError(Exception):
 
 
 def unknown_operation(service: str, operation: str, offered: Collection[str]) -> AwsError:
-    """Log that an operation was refused, and return the error for it."""
+    """Log that an operation was rejected, and return the error for its caller."""
     log.info("Refused %s:%s.", service, operation)
     return AwsError(
         "UnknownOperationException",

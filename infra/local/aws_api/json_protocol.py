@@ -18,10 +18,10 @@ Operation = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class JsonService:
-    """A WSGI application that answers one service by its operations."""
+    """A WSGI application that serves the operations of one AWS service."""
 
     def __init__(self, service: str, operations: Mapping[str, Operation]) -> None:
-        """`service` is the name of botocore's model; `operations` are by their names in that model."""
+        """`service` is the name of a botocore service model; `operations` maps operation names of that model."""
         self._service = service
         self._operations = operations
         self._model = botocore.session.get_session().get_service_model(service)

@@ -19,7 +19,7 @@ from infra.local.aws_api.signatures import SigningKeys
 
 LOOPBACK = "127.0.0.1"
 HOSTS = (LOOPBACK, "localhost")
-"""The accepted host names. A web page that rebinds its own name to the loopback interface sends that name."""
+"""The accepted Host headers. A web page that attacks by DNS rebinding sends its own host name."""
 
 Environ = dict[str, Any]
 
@@ -38,7 +38,7 @@ _SCOPE = re.compile(r"Credential=[^/,\s]+/\d{8}/(?P<region>[^/,\s]+)/(?P<service
 
 
 def make_aws_server(port: int, services: Mapping[str, Application], region: str, keys: SigningKeys) -> BaseWSGIServer:
-    """Return a server on the loopback interface; `services` are by the names that requests are signed for.
+    """Return a server on the loopback interface; `services` maps signed service names to applications.
 
     With port 0 the system chooses a port (`server_port`).
     """
@@ -70,7 +70,7 @@ class AwsServices:
                 f"Send it from a program, to http://{LOOPBACK}:{environ['SERVER_PORT']}.",
                 status=403,
             )
-        # moto has a control API under this path, which deletes all data.
+        # Under this path moto has a control API, with which a caller could delete all data.
         if scope is None or environ.get("PATH_INFO", "").startswith("/moto-api"):
             raise AwsError("MissingAuthenticationTokenException", "Missing Authentication Token", status=403)
         if scope["service"] not in self._services:

@@ -22,11 +22,11 @@ class AwsComponent:
 
     name = "aws"
     port_names: tuple[str, ...] = ("aws",)
-    # It calls Trino and S3 for queries only.
+    # No dependencies: it calls Trino and S3 only for queries.
     needs: tuple[str, ...] = ()
 
     def version(self) -> str:
-        """Return the version of moto, which has the Glue catalog."""
+        """Return the version of moto, which implements the Glue catalog."""
         return f"moto {version('moto')}"
 
     def prepare(self, context: StackContext) -> None:
@@ -52,7 +52,7 @@ class AwsComponent:
         )
 
     def probe(self, context: StackContext) -> None:
-        """Return when Glue answers."""
+        """Check that Glue answers."""
         _glue(context).get_databases()
 
     def after_ready(self, context: StackContext) -> None:

@@ -1,4 +1,4 @@
-"""The Kafka Connect worker in distributed mode, with its plugins: Debezium's PostgreSQL connector, Avro's converter."""
+"""The Kafka Connect worker in distributed mode, with Debezium's PostgreSQL connector and the Avro converter."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ _JAAS = "jaas.conf"
 _LATEST = "kafka"
 _POLICIES = {_LATEST: "Allowlist"}
 """The policy for client settings in connector configurations; `Allowlist` permits those that worker.properties lists.
-Kafka before 4.2, which tests run, does not have it, and our connectors override the request size, so it gets `All`."""
+Kafka before 4.2, which tests run, does not have `Allowlist`. It gets `All`, because our connectors override the request
+size."""
 
 
 def secrets_file(home: Path) -> Path:
     """Return the properties file from which connectors read `postgres.password`, through the worker's config provider.
 
-    It contains the password of Debezium's role. A client that may configure connectors can read what the worker can
-    read.
+    It contains the password of Debezium's role. A client that may configure connectors can read all files that the
+    worker can read.
     """
     return home / "connect" / SECRETS_FOLDER / SECRETS_FILE
 
@@ -41,18 +42,18 @@ def secrets_file(home: Path) -> Path:
 class ConnectComponent:
     """One worker; the pipelines create its connectors.
 
-    `plugins` is its plugin.path; the folders of Debezium and of the Avro converter if None. `module` contains the
-    worker's own jars. `discovery` is its plugin.discovery: `service_load` reads manifests, which are written into the
-    plugin folders.
+    `plugins` is the worker's plugin.path; None: the folders of Debezium and of the Avro converter. `module` is the
+    module of infra/artifacts with the worker's jars. `discovery` is the worker's plugin.discovery; with `service_load`,
+    the worker reads manifests, which `prepare` writes into the plugin folders.
     """
 
     name = "connect"
     port_names: tuple[str, ...] = ("connect",)
     needs: tuple[str, ...] = ("kafka", "postgres")
-    """PostgreSQL too: a connector that cannot connect to its database at the worker's start fails and is not
-    restarted."""
+    """PostgreSQL is included because a connector that cannot connect to its database at the worker's start fails and is
+    not restarted."""
     after: tuple[str, ...] = ("registry",)
-    """For the same reason: a converter whose registry does not answer fails the connector's task."""
+    """The registry, for the same reason: a connector's task fails if the registry does not answer its converter."""
 
     def __init__(self, plugins: Path | None = None, module: str = _LATEST, discovery: str = MANIFESTS) -> None:
         self._given = plugins
@@ -64,12 +65,12 @@ class ConnectComponent:
         return (self._given,) if self._given else (jars("debezium"), jars("avro-converter"))
 
     def version(self) -> str:
-        """Return the versions of the worker and of its plugin."""
+        """Return the versions of the worker and of Debezium."""
         debezium = jar_version(self._plugins[0], "debezium-connector-postgres")
         return f"{jar_version(jars(self._module), 'connect-runtime')}, Debezium {debezium}"
 
     def prepare(self, context: StackContext) -> None:
-        """Write configuration and secrets; create the plugin's manifests if they are missing."""
+        """Write configuration and secrets; create the plugins' manifests if they are missing."""
         folder = context.folder(self.name)
         context.temporary(self.name)
         secrets = secrets_file(context.home)
@@ -118,13 +119,13 @@ class ConnectComponent:
         return Launch(java_command(self.class_path(), main, arguments, HEAP, options))
 
     def class_path(self) -> ClassPath:
-        """Return the worker's jars. The plugin has its own class loader, whose classes Java does not archive."""
+        """Return the worker's jars, without plugins: a CDS archive cannot contain classes of their class loaders."""
         return ClassPath(self.name, java_home(25), (jars(self._module),))
 
     def probe(self, context: StackContext) -> None:
         """Check that the worker has joined its group, has read its configuration, and rejects requests without a
         password."""
-        import httpx  # noqa: PLC0415 - `status` loads this module and needs none of it
+        import httpx  # noqa: PLC0415 - `status` loads this module and does not need httpx
 
         url = f"http://{LOOPBACK}:{context.ports['connect']}/health"
         login = (CONNECT_USER, context.secrets.connect_password)

@@ -50,7 +50,7 @@ class KafkaComponent:
         write_atomic(folder / "log4j2.properties", render("kafka/log4j2.properties", {}))
         formatted = folder / "formatted"
         if not formatted.exists():
-            shutil.rmtree(folder / "data", ignore_errors=True)  # no broker has run on it
+            shutil.rmtree(folder / "data", ignore_errors=True)  # an incomplete format, which no broker has used
             cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
             arguments = ("format", "--cluster-id", f"c{cluster[1:]}", "--config", str(folder / "server.properties"))
             command = self._command(folder, "kafka.tools.StorageTool", arguments, tool=True)

@@ -117,7 +117,7 @@ class PostgresComponent:
             return
 
     def after_ready(self, context: StackContext) -> None:
-        """Create the database, and the role that connectors sign in as."""
+        """Create the database, and the role that connectors log in as."""
         with closing(_connect(context)) as connection:
             connection.autocommit = True
             _ensure_capture_role(connection, context.secrets.debezium_password)
@@ -153,7 +153,7 @@ def _connect(context: StackContext) -> psycopg2.extensions.connection:
 
 
 def _drop_stale_pid(path: Path) -> None:
-    """Remove a crashed server's pid file if no running PostgreSQL server has that pid.
+    """Delete a crashed server's pid file if no running PostgreSQL server has that pid.
 
     With such a file the server assumes that it already runs, and refuses to start. A zombie counts as crashed: a killed
     server keeps its pid and name until its parent waits for it.

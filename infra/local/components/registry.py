@@ -1,7 +1,7 @@
-"""Apicurio Registry, the schema registry of pipelines with Avro. Its schemas are in an H2 file.
+"""Apicurio Registry, the schema registry of pipelines with Avro. It stores its schemas in an H2 file.
 
-It accepts one token, which is created at the first start, with the public key that verifies it. The private key is not
-stored, so that no other token can be made.
+It accepts one token, which is created at the first start together with the public key that verifies it. The private key
+is not stored, so that no other token can be created.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ARTIFACT = "apicurio-registry-app"
 _CREDENTIALS = "credentials.json"
 _SUBJECT = "cdc-lake"
 _EXPIRES = 4_102_444_800
-"""2100-01-01: Apicurio rejects tokens without an expiry. Deleting the credentials makes a token invalid."""
+"""2100-01-01: Apicurio rejects tokens without an expiry. To invalidate a token, delete the credentials file."""
 _PROTECTED = (f"{CCOMPAT_API}/subjects", f"{CORE_API}/search/artifacts", "/ui/")
 
 
@@ -41,7 +41,7 @@ class _Credentials(BaseModel):
 
 
 def authorization(home: Path) -> str | None:
-    """Return the header Authorization for the registry's requests, None if the registry was never started.
+    """Return the Authorization header for requests to the registry, or None if the registry was never started.
 
     Raises StackError if the file with the token is damaged.
     """
@@ -50,7 +50,7 @@ def authorization(home: Path) -> str | None:
 
 
 class RegistryComponent:
-    """One server. It answers requests without its token with 401, except for /health."""
+    """One server. It rejects requests without its token (status 401), except for /health."""
 
     name = NAME
     port_names: tuple[str, ...] = (NAME,)
@@ -61,7 +61,7 @@ class RegistryComponent:
         return jar_version(jars("apicurio"), _ARTIFACT).removesuffix("-runner")
 
     def prepare(self, context: StackContext) -> None:
-        """Write the configuration, and the header for the worker's converters; create the token if there is none."""
+        """Write the configuration and the Authorization header for converters; create the token if it is missing."""
         folder = context.folder(self.name)
         context.temporary(self.name)
         file = _credentials_file(context.home)
@@ -98,7 +98,7 @@ class RegistryComponent:
 
     def probe(self, context: StackContext) -> None:
         """Check that the registry accepts its token, and rejects requests without a token."""
-        import httpx  # noqa: PLC0415 - `status` loads this module and needs none of it
+        import httpx  # noqa: PLC0415 - `status` loads this module and does not need httpx
 
         url = f"http://{LOOPBACK}:{context.ports[self.name]}"
         header = {"Authorization": authorization(context.home) or ""}

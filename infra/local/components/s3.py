@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 HEAP = "1g"
-"""s3proxy buffers a signed single put in memory, up to 128 MB each."""
+"""s3proxy buffers each signed put that is not multipart in memory, up to 128 MB."""
 DIGEST = "user.user.content-md5"
 """The extended attribute that s3proxy sets on an object when its put is complete."""
 UNFINISHED = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
@@ -42,7 +42,7 @@ class S3Component:
         return jar_version(jars("s3proxy"), "s3proxy")
 
     def prepare(self, context: StackContext) -> None:
-        """Write the configuration; delete the files of puts that a kill interrupted."""
+        """Write the configuration; delete incomplete files of puts that a kill interrupted."""
         folder = context.folder(self.name)
         context.temporary(self.name)
         data = folder / "data"
@@ -72,7 +72,7 @@ class S3Component:
 
     def probe(self, context: StackContext) -> None:
         """Check that the server answers: it rejects an unsigned request with 403."""
-        import httpx  # noqa: PLC0415 - `status` loads this module and needs none of it
+        import httpx  # noqa: PLC0415 - `status` loads this module and does not need httpx
 
         answer = httpx.get(f"http://{LOOPBACK}:{context.ports['s3']}/", timeout=5, trust_env=False)
         if answer.status_code != 403:

@@ -21,7 +21,8 @@ _CONFIG = Path(__file__).with_name("trino")
 USER = "athena"
 """The only user of the server."""
 FORWARDED = {"X-Forwarded-Proto": "https"}
-"""Trino accepts tokens over HTTPS, or from a proxy that terminates it; here both ends are on the loopback interface."""
+"""The header of a proxy that terminates TLS. Trino accepts tokens only over HTTPS or behind such a proxy; here client
+and server are both on the loopback interface."""
 _JVM = (
     "-Xmx1g",
     # One user on few cores: this collector and compiler start sooner and need less memory.
@@ -57,9 +58,9 @@ class TrinoComponent:
         return match[1]
 
     def prepare(self, context: StackContext) -> None:
-        """Create the folder for temporary files and the key file for tokens, which Trino reads from a file only.
+        """Create the folder for temporary files, and the file with the key that verifies tokens.
 
-        The rest of the configuration is used in place, and Trino keeps no data.
+        Trino accepts that key only as a file. Other configuration files are used in place, and Trino stores no data.
         """
         context.temporary(self.name)
         key = base64.b64encode(_derived(context.secrets, "trino-token")).decode()
@@ -99,14 +100,14 @@ class TrinoComponent:
     def class_path(self) -> ClassPath:
         """Return the server's jars, for the JVM and its class archive.
 
-        Plugins are not part of it: they have their own class loaders, whose classes Java does not archive.
+        Plugins are not included: a CDS archive cannot contain classes of their class loaders.
         """
         return ClassPath(self.name, java_home(25), (jars("trino") / "lib",))
 
     def probe(self, context: StackContext) -> None:
-        """Return when the server accepts queries with this stack's token.
+        """Check that the server accepts queries with this stack's token.
 
-        Another stack's server, which has taken the port meanwhile, rejects the token.
+        Another stack's server that has taken the port in the meantime rejects the token.
         """
         import httpx  # noqa: PLC0415 - `status` loads this module but does not need httpx
 

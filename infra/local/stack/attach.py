@@ -1,4 +1,4 @@
-"""The addresses of a stack's engines, for all code outside the stack."""
+"""Returns the addresses and credentials of a stack's engines, for code outside infra/local/stack."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from infra.local.stack.state_folder import find_home
 
 
 def load_endpoints(home: Path | None = None) -> Endpoints:
-    """Return the addresses and credentials of the stack in `home` (default: CDC_LAKE_HOME, `.cdc-lake`).
+    """Return the addresses and credentials of the stack in `home` (default: CDC_LAKE_HOME, else `.cdc-lake`).
 
-    They stay the same over `down` and `up`. This does not check that anything runs; `require_running` does.
+    They stay the same after `down` and `up`, unless another process takes a port in between. This function does not
+    check that the components run; `require_running` does.
 
     Raises StackDown if the stack was never started, or only by an earlier version; ArtifactsMissing before `setup`.
     """
@@ -57,7 +58,7 @@ def load_endpoints(home: Path | None = None) -> Endpoints:
 
 
 def require_running(names: Collection[str], home: Path | None = None) -> None:
-    """Check that the processes of these components are alive. Raises StackDown that names those that are not."""
+    """Check that the processes of these components are alive. Raises a StackDown that names the others."""
     found = find_home(home)
     processes = StateFile(found.state_file).read().processes
     down = [name for name in names if recorded(processes.get(name)) is None]

@@ -21,7 +21,7 @@ class Secrets:
     postgres_password: str
     """The password of the superuser."""
     debezium_password: str
-    """The password of the role that connectors sign in as."""
+    """The password of the role that connectors log in as."""
     connect_password: str
     """The password of Connect's REST interface."""
     s3_access_key: str
@@ -30,7 +30,7 @@ class Secrets:
 
 @dataclass(frozen=True)
 class StackContext:
-    """What a component knows about its stack."""
+    """The state folder, the ports and the secrets of the stack, for its components."""
 
     home: Path
     ports: Mapping[str, int]
@@ -44,7 +44,7 @@ class StackContext:
         return path
 
     def temporary(self, component: str) -> Path:
-        """Return the folder for the component's temporary files, emptied of what a killed process left."""
+        """Return the empty folder for the component's temporary files; delete the files of an earlier process."""
         path = self.folder(component) / TEMPORARY
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir(mode=PRIVATE_FOLDER)
@@ -80,7 +80,7 @@ class Component(Protocol):
         """Return the process to start."""
 
     def probe(self, context: StackContext) -> None:
-        """Return when the component serves requests; raise any exception while it does not."""
+        """Check that the component serves requests. Raises any exception if it does not."""
 
     def after_ready(self, context: StackContext) -> None:
         """Create what the stack provides inside the running component (a bucket, a database); idempotent."""
@@ -88,7 +88,7 @@ class Component(Protocol):
 
 @runtime_checkable
 class StartsAfter(Protocol):
-    """A component that starts after others and stops before them, if they are started at all."""
+    """A component that starts after the components in `after`, if they are started, and stops before them."""
 
     after: tuple[str, ...]
 

@@ -30,7 +30,7 @@ class ComponentStatus:
 
 
 def component_status(component: Component, state: StackState) -> ComponentStatus:
-    """Return the component's status by the recorded state of its stack."""
+    """Return the component's status, based on the recorded state of its stack."""
     port = state.ports.get(component.port_names[0])
     note = state.processes.get(component.name)
     process = recorded(note)

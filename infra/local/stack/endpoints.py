@@ -18,7 +18,7 @@ CORE_API = "/apis/registry/v2"
 REGISTRY_PROPERTIES = "registry.properties"
 
 CAPTURE_ROLE = "debezium"
-"""The role that connectors sign in to PostgreSQL as. It is not a superuser; `source` assets grant it SELECT."""
+"""The role that connectors log in to PostgreSQL as. It is not a superuser; `source` assets grant it SELECT."""
 
 
 class Endpoints(BaseModel):
@@ -43,7 +43,7 @@ class Endpoints(BaseModel):
     registry_url: str | None = None
     """The URL of the schema registry without a path; None if the stack was started by a version without it."""
     registry_authorization: SecretStr | None = None
-    """The header Authorization for the registry; None if it was never started."""
+    """The Authorization header for requests to the registry; None if it was never started."""
     s3_endpoint: str
     s3_access_key: str
     s3_secret_key: SecretStr
@@ -69,9 +69,9 @@ class Endpoints(BaseModel):
 
     @property
     def registry_secrets_file(self) -> Path:
-        """Return a file like `connect_secrets_file`; its `registry.authorization` is the header for converters.
+        """Return the properties file whose `registry.authorization` is the Authorization header for converters.
 
-        The registry's first start creates it.
+        It is in the same folder as `connect_secrets_file`. The registry's first start creates it.
         """
         return self.connect_secrets_file.with_name(REGISTRY_PROPERTIES)
 

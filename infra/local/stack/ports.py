@@ -1,8 +1,8 @@
 """Chooses the ports of one stack, so that several stacks can run on one machine.
 
-A port that `CDC_LAKE_PORT_<NAME>` fixes is used or causes an error. Otherwise the stack keeps its earlier port, else
-takes the preferred one, else the next free one. A port that another stack of this user has chosen counts as taken, also
-while that stack is down.
+If `CDC_LAKE_PORT_<NAME>` sets a port, the stack uses that port or fails. Otherwise it uses its previous port, else the
+preferred one, else the next free one. A port that another stack of this user has chosen counts as taken, also while
+that stack is down.
 """
 
 from __future__ import annotations
@@ -51,8 +51,10 @@ def is_free(port: int) -> bool:
 
 
 def holder(port: int) -> str:
-    """Return the name and pid of the process that listens on the port, for an error message, if this user may see
-    them."""
+    """Return the name and pid of the process that listens on the port, for an error message.
+
+    Returns "another process" if this user may not see them.
+    """
     with suppress(psutil.AccessDenied):
         for connection in psutil.net_connections(kind="tcp"):
             here = connection.status == psutil.CONN_LISTEN and tuple(connection.laddr)[1:] == (port,)
@@ -85,9 +87,9 @@ class PortBook:
     ) -> dict[str, int]:
         """Choose a port for each name of `wanted`, and record it for this home.
 
-        `ours` are the names whose saved port is in use by this stack's own running process. `keep` writes the choice
-        into the home's state before another stack can choose: without that state the record would count as that of a
-        removed home. Raises PortTaken if another process has a port that the environment fixes.
+        `ours` are the names whose saved port is in use by this stack's own running process. `keep` writes the choice to
+        the home's state file; it is called before another stack can choose, because the book drops homes without that
+        file. Raises PortTaken if another process has a port that the environment sets, or no port is free.
         """
         with self._lock:
             book = self._read()
@@ -103,7 +105,7 @@ class PortBook:
             return chosen
 
     def _read(self) -> dict[str, list[int]]:
-        """Return the recorded ports of every stack whose state still exists."""
+        """Return the recorded ports of every stack whose state file still exists, by the path of its home."""
         with suppress(FileNotFoundError, json.JSONDecodeError):
             book: dict[str, list[int]] = json.loads(self._file.read_text(encoding="utf-8"))
             return {home: ports for home, ports in book.items() if (Path(home) / "stack.json").exists()}
@@ -126,10 +128,10 @@ def _choose_one(
     reserved = {port for other, port in PREFERRED.items() if other != name}
     for port in range(first, first + SEARCHED):
         if port not in used and port not in reserved and is_free(port):
-            before = saved or first
-            if port != before:
-                by = "belongs to another stack of yours" if before in used else "is taken"
-                say(f"port {before} for {name} {by}: using {port} (set {variable(name)} to fix one)")
+            expected = saved or first
+            if port != expected:
+                by = "belongs to another stack of yours" if expected in used else "is taken"
+                say(f"port {expected} for {name} {by}: using {port} (set {variable(name)} to fix one)")
             return port
     raise PortTaken(
         f"Cannot start {name}: no port between {first} and {first + SEARCHED - 1} is free. Set {variable(name)} to a "

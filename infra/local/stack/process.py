@@ -1,8 +1,9 @@
 """Starts, finds and ends the stack's processes.
 
-Every process is started in its own session, with its stack and component in its environment (marks). So it outlives the
-command that started it, and is found even if that command died before it recorded the pid. A recorded pid is valid only
-with its start time, because pids are reused. stack.py decides what to start, and in which order.
+Every process is started in its own session, with its stack and component in its environment (marks). A process
+therefore survives the command that started it, and is found even if that command died before it recorded the pid. A
+recorded pid is valid only with its start time, because pids are reused. stack.py decides which components to start, and
+in which order.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from infra.local.stack.stack_state import ProcessRecord
 HOME_MARK = "CDC_LAKE_STACK_HOME"
 COMPONENT_MARK = "CDC_LAKE_STACK_COMPONENT"
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "XDG_CACHE_HOME")
-"""What engines inherit of the caller's environment: no credentials, no JAVA_TOOL_OPTIONS. CDC_LAKE_* are added."""
+"""Variables of the caller that engines inherit, in addition to CDC_LAKE_*. Credentials and JAVA_TOOL_OPTIONS are not
+inherited."""
 LOG_LIMIT = 32 * 1024 * 1024
 GONE = (psutil.NoSuchProcess, psutil.ZombieProcess)
 
@@ -38,8 +40,7 @@ class Found:
     component: str
     process: psutil.Process
     main: bool
-    """Whether it is the process that was spawned; else it is a helper (a PostgreSQL worker), which ends with that
-    process."""
+    """True for the process that was spawned; False for a helper (a PostgreSQL worker), which ends with that process."""
 
 
 def spawn(launch: Launch, component: str, home: Path, log: Path) -> psutil.Popen:
@@ -71,10 +72,10 @@ def spawn(launch: Launch, component: str, home: Path, log: Path) -> psutil.Popen
 
 
 def _answer_signals() -> None:
-    """Reset ignored signals, which nohup, a script's `&` and some CI runners set.
+    """Restore the default handling of SIGTERM and SIGINT; nohup, a script's `&` and some CI runners ignore them.
 
-    Children inherit ignored signals, and a JVM keeps a signal ignored that is ignored at its start: `down` would have
-    to wait until it sends SIGKILL.
+    Child processes inherit ignored signals, and a JVM continues to ignore a signal that is ignored at its start: `down`
+    would have to wait until it sends SIGKILL.
     """
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
@@ -109,9 +110,9 @@ def recorded(note: ProcessRecord | None) -> psutil.Process | None:
 def find(home: Path, component: str | None = None) -> list[Found]:
     """Return the live processes of the stack in `home` (of one component, if named), oldest first.
 
-    They are found by the marks in their environment. PostgreSQL's workers overwrite theirs; they are found by a working
-    folder inside the stack together with an empty environment, which no shell or tool of a user has. A worker that has
-    just been forked still has the marks; it is recognized by its parent.
+    They are found by the marks in their environment. PostgreSQL's workers overwrite their environment; they are found
+    by an empty environment and a working folder inside the stack, a combination that no shell or tool of a user has. A
+    worker that has just been forked still has the marks; it is recognized by its parent.
     """
     found = [f for f in _all_found(home) if component is None or f.component == component]
     return sorted(found, key=lambda f: (f.process.create_time(), f.process.pid))
@@ -145,7 +146,7 @@ def _component_of_folder(home: Path, folder: Path) -> str | None:
 
 
 def end(processes: Iterable[psutil.Process], first: signal.Signals, seconds: float) -> None:
-    """End the processes and their groups: send `first`, then SIGKILL to those that are left after `seconds`.
+    """End the processes and their groups: send `first`, then SIGKILL to those that are alive after `seconds`.
 
     Returns when all have ended. Raises StackError if one survives SIGKILL (it hangs in the kernel).
     """
@@ -177,7 +178,7 @@ def is_alive(process: psutil.Process) -> bool:
 
 
 def listening(process: psutil.Process) -> set[int]:
-    """Return the TCP ports that the process listens on; none if it has ended."""
+    """Return the TCP ports that the process listens on; an empty set if it has ended."""
     with suppress(*GONE):
         found = process.net_connections(kind="tcp")
         return {connection.laddr[1] for connection in found if connection.status == psutil.CONN_LISTEN}
@@ -185,7 +186,7 @@ def listening(process: psutil.Process) -> set[int]:
 
 
 def _group(process: psutil.Process) -> list[psutil.Process]:
-    """Return the descendants of the process that are in its group; none if it does not lead a group."""
+    """Return the descendants of the process that are in its group; an empty list if it leads no group."""
     with suppress(*GONE, ProcessLookupError):
         if os.getpgid(process.pid) == process.pid:
             return [child for child in process.children(recursive=True) if _leader(child) == process.pid]

@@ -46,8 +46,8 @@ class Stack:
     def up(self, only: Collection[str] | None = None, progress: StackProgress | None = None) -> list[ComponentStatus]:
         """Start the components that do not run, and return the status of all.
 
-        `only` names the components, whose needs start too; None: all but the optional ones
-        (`infra.local.components.needed_components`), which start only if they were started since the last `down`.
+        `only` names the components to start; the components that they need start too. None: all components except
+        optional ones (`infra.local.components.OPTIONAL`) that were not started since the last `down`.
 
         Raises StackError if another process has a port, artifacts are missing, or a component does not start.
         """
@@ -55,7 +55,7 @@ class Stack:
         self.home.make()
         with self.home.locked(), _relayed(progress):
             chosen = with_needs(self.components, [c.name for c in self._used()] if only is None else only)
-            # Another program may take a port between its choice and its use: then another port is chosen.
+            # Another program may take a port after it is chosen and before it is used; then ports are chosen again.
             Retrying(retry=retry_if_exception_type(PortLost), stop=stop_after_attempt(_PORT_CHOICES), reraise=True)(
                 self._start, chosen, progress
             )
@@ -73,10 +73,13 @@ class Stack:
         )
 
     def _context(self, starter: Starter) -> StackContext:
-        """Return the context with the ports of all components, also of those that are not started now."""
+        """Return the context with the ports of all components, also of those that are not started now.
+
+        Ends processes without a record, and components that use an address that has changed.
+        """
         saved = self.state.read()
         alive = {c.name for c in self.components if recorded(saved.processes.get(c.name)) is not None}
-        # The ports of a process without a record are unknown: it is ended before ports are chosen.
+        # The ports of a process without a record are unknown, so it is ended before ports are chosen.
         for name in {f.component for f in find(self.home.path)} - alive:
             starter.end(name, self._component(name), find(self.home.path, name))
         ours = {port for c in self.components if c.name in alive for port in c.port_names}

@@ -30,8 +30,8 @@ class _SecretsFile(BaseModel):
 def load_or_make(path: Path) -> Secrets:
     """Return the secrets in `path`; create and write what is missing (mode 0600). The caller holds the home's lock.
 
-    Raises StackError if the file exists and cannot be read: PostgreSQL's password cannot be recovered. The data itself
-    is not encrypted.
+    Raises StackError if the file exists but is not valid. It is not replaced, because PostgreSQL's password cannot be
+    recovered. The data itself is not encrypted.
     """
     if not path.exists():
         created = _SecretsFile(
@@ -48,8 +48,10 @@ def load_or_make(path: Path) -> Secrets:
 
 
 def load(path: Path) -> Secrets:
-    """Return the secrets in `path`. Raises StackError as load_or_make does, StackDown if an earlier version wrote the
-    file."""
+    """Return the secrets in `path`.
+
+    Raises StackError if the file is not valid, StackDown if an earlier version wrote it and it lacks secrets.
+    """
     read = _read(path)
     if missing := sorted(_SecretsFile.model_fields.keys() - read.model_fields_set):
         raise StackDown(

@@ -44,7 +44,7 @@ class StateFile:
     def read(self) -> StackState:
         """Return the recorded state; an empty one if the file is missing or damaged.
 
-        A damaged file loses nothing: processes are found without it, and ports are chosen again.
+        A damaged file causes no loss: processes are found without it, and ports are chosen again.
         """
         try:
             return StackState.model_validate_json(self._path.read_text(encoding="utf-8"))

@@ -11,7 +11,10 @@ from infra.local.stack.component import Component, StartsAfter
 
 
 def with_needs(components: Sequence[Component], names: Collection[str]) -> list[Component]:
-    """Return the named components and their needs, in the given order. Raises StackError for an unknown name."""
+    """Return the named components and all components that they need, in the order of `components`.
+
+    Raises StackError for an unknown name.
+    """
     by_name = {component.name: component for component in components}
     wanted: set[str] = set()
     queue = list(names)
@@ -26,17 +29,17 @@ def with_needs(components: Sequence[Component], names: Collection[str]) -> list[
 
 
 def waits_for(component: Component) -> tuple[str, ...]:
-    """Return the components that start before this one: its needs, and those that it can work without."""
+    """Return the components that start before this one: those in `needs`, and those in `after` (optional)."""
     return (*component.needs, *(component.after if isinstance(component, StartsAfter) else ()))
 
 
 def dependents(components: Sequence[Component], names: Collection[str]) -> set[str]:
-    """Return the components that need one of `names`, directly or through others; without `names`."""
+    """Return the components that need one of `names`, directly or indirectly, without `names` themselves."""
     return _reached(names, {component.name: component.needs for component in components})
 
 
 def started_after(components: Sequence[Component], names: Collection[str]) -> set[str]:
-    """Return the components that start after one of `names`, directly or through others; without `names`."""
+    """Return the components that start after one of `names`, directly or indirectly, without `names` themselves."""
     return _reached(names, {component.name: waits_for(component) for component in components})
 
 
@@ -76,7 +79,7 @@ def in_order(order: Mapping[str, Collection[str]], work: Callable[[str], None], 
                     for others in left.values():
                         others.discard(name)
         except BaseException:
-            stop.set()  # Ctrl-C: the threads check it, the pool waits for them
+            stop.set()  # Ctrl-C: the threads check the event, and the pool waits for them
             raise
     if failure is not None:
         raise failure

@@ -1,4 +1,4 @@
-"""Starts one component until it serves requests, and ends one."""
+"""Starts a component and waits until it serves requests; ends a component."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ class Starter:
         """Start the component; return when it serves requests and `after_ready` is finished.
 
         Raises StartFailed with the end of its log if its process ends or does not answer in time; PortLost if another
-        process has taken its port meanwhile.
+        process has taken its port in the meantime.
         """
         began = monotonic()
         process = recorded(self.state.read().processes.get(component.name))
-        how = "was running" if process and self._still_serves(component, context, process) else "running"
-        if how == "running":
+        result = "was running" if process and self._still_serves(component, context, process) else "running"
+        if result == "running":
             self._restart(component, context)
         component.after_ready(context)
         port = context.ports[component.port_names[0]]
-        self.progress.done(component.name, f"{how} on port {port}", monotonic() - began)
+        self.progress.done(component.name, f"{result} on port {port}", monotonic() - began)
 
     def _still_serves(self, component: Component, context: StackContext, process: psutil.Process) -> bool:
-        """Return whether a process that was started earlier answers; False if it ends meanwhile."""
+        """Return whether a process that was started earlier answers; False if it ends in the meantime."""
         self.progress.doing(component.name, "looking whether it answers")
         try:
             self._wait(component, context, process, log_from=0)
@@ -121,8 +121,8 @@ class Starter:
         chosen = component.stop_signal if isinstance(component, StopsBySignal) else signal.SIGTERM
         main = [f.process for f in found if f.main]
         end(main, chosen, STOP_SECONDS)
-        # The workers of a killed PostgreSQL notice its end by themselves; its shared memory is free only after they
-        # end.
+        # The workers of a killed PostgreSQL end shortly after it. Its shared memory is released only when they have
+        # ended.
         end([f.process for f in found if not f.main], signal.SIGTERM, STOP_SECONDS)
         self.state.forget_process(name)
 

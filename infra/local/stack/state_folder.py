@@ -1,4 +1,4 @@
-"""The state folder of one local stack, and the lock that lets one command at a time change it."""
+"""The state folder of one local stack, and the lock that allows only one command at a time to change it."""
 
 from __future__ import annotations
 
@@ -39,8 +39,10 @@ class StackHome:
         return self.path / "logs" / f"{component}.log"
 
     def make(self) -> None:
-        """Create the folder, private to its owner. Root's folder can be traversed by others: PostgreSQL's user must do
-        so."""
+        """Create the folder, private to its owner.
+
+        Other users may traverse the folder if its owner is root, because PostgreSQL's user must do so.
+        """
         self.path.mkdir(parents=True, exist_ok=True)
         self.path.chmod(0o711 if os.geteuid() == 0 else 0o700)
         for folder in ("logs", "dagster", "dashboards"):
@@ -65,5 +67,5 @@ class StackHome:
 
 
 def find_home(option: Path | None = None) -> StackHome:
-    """Return the home in folders.state_folder()."""
+    """Return the StackHome in the folder that infra.folders.state_folder(option) returns."""
     return StackHome(state_folder(option))

@@ -11,11 +11,12 @@ from infra.aws.stacks.spark import CLUSTER_PARAMETER
 from resources.aws.secrets import DatabaseSecret
 
 SERVERLESS_RECORD_BYTES = 8 * 2**20
-"""The maximum of `max.message.bytes`: https://docs.aws.amazon.com/msk/latest/developerguide/serverless-config.html."""
+"""The maximum of `max.message.bytes` on MSK Serverless:
+https://docs.aws.amazon.com/msk/latest/developerguide/serverless-config.html."""
 
 
 def settings(stack: LakeStack, stacks: StackSet) -> dict[str, str]:
-    """Return the task's variables."""
+    """Return the environment variables of the code location's task."""
     size, groups = stack.size, stacks.network.groups
     variables = {
         **instance_settings(stack, stacks),
@@ -41,7 +42,7 @@ def settings(stack: LakeStack, stacks: StackSet) -> dict[str, str]:
         "CDC_LAKE_ATHENA_WORKGROUP": size.prefix,
         "CDC_LAKE_QUICKSIGHT_ROLE": stacks.quicksight.role.role_arn,
     }
-    # One for each pipeline: each connector has its own offsets topic, and so its own worker configuration.
+    # Each connector has its own offsets topic and therefore its own worker configuration.
     variables |= {
         f"CDC_LAKE_CONNECT_WORKER_{pipeline.upper()}": shared_value(stack, stacks.connect, worker_parameter(pipeline))
         for pipeline in size.pipelines
@@ -50,7 +51,7 @@ def settings(stack: LakeStack, stacks: StackSet) -> dict[str, str]:
 
 
 def instance_settings(stack: LakeStack, stacks: StackSet) -> dict[str, str]:
-    """Return the variables that image/dagster.yaml uses, except the storage's; each service reads that file."""
+    """Return the variables in image/dagster.yaml, which each service reads, except those of the PostgreSQL storage."""
     region = stack.size.region
     return {
         "AWS_REGION": region,

@@ -60,8 +60,8 @@ class DagsterStack(LakeStack):
         )
         self._cluster.add_default_cloud_map_namespace(name=self.domain, type=servicediscovery.NamespaceType.DNS_PRIVATE)
         self.role = self._role()
-        # Only the code location calls AWS; the other two use it and the instance's storage. The webserver also reads
-        # the logs of runs.
+        # The code location makes the AWS calls. The webserver only reads the logs of runs from S3, and the daemon makes
+        # no calls; both use the code location and the instance's storage.
         self._service("code", CODE_LOCATION, self.role)
         self._service("webserver", WEBSERVER, self._webserver_role())
         self._service("daemon", None, None)
@@ -106,7 +106,7 @@ class DagsterStack(LakeStack):
         return role
 
     def _restarts(self, role: iam.Role) -> None:
-        """Add a separate policy for actions that cfn-lint's list lacks; the tests compare them with boto3's calls."""
+        """Add a separate policy for actions that cfn-lint does not know; the tests compare them with boto3's calls."""
         policy = iam.Policy(self, "Restarts", roles=[role], statements=[dagster_role.restart_statement(self)])
         found = policy.node.default_child
         if not isinstance(found, iam.CfnPolicy):
@@ -122,7 +122,8 @@ class DagsterStack(LakeStack):
             name,
             image=ecs.ContainerImage.from_ecr_repository(self._stacks.storage.image, size.image_tag),
             command=list(COMMANDS[name]),
-            # A fixed host name for all tasks of the service: runs of a replaced task have ended with it.
+            # All tasks of the service record runs under one host name, so that a new task reports the runs of the
+            # replaced task as failed (cdc_lake/pipeline/automation/orphaned_runs.py).
             environment={**settings(self, self._stacks), "CDC_LAKE_RUN_HOST": f"code.{self.domain}"}
             if name == "code"
             else {"CDC_LAKE_CODE_HOST": f"code.{self.domain}", **instance_settings(self, self._stacks)},
@@ -138,7 +139,7 @@ class DagsterStack(LakeStack):
             cluster=self._cluster,
             task_definition=task,
             desired_count=1,
-            # Two daemons would launch each run twice, and two code locations would share the sensors' work.
+            # Two daemons would launch each run twice; two code locations would share the sensors' ticks.
             min_healthy_percent=0,
             max_healthy_percent=100,
             circuit_breaker=ecs.DeploymentCircuitBreaker(enable=True, rollback=True),
@@ -155,7 +156,7 @@ def _health(name: str) -> ecs.HealthCheck | None:
         return None
     return ecs.HealthCheck(
         command=["CMD", "dagster", "api", "grpc-health-check", "-p", str(CODE_LOCATION)],
-        # The probe imports Dagster, on a fraction of a CPU that it shares with runs.
+        # The probe is slow: it imports Dagster, on a fraction of a CPU that it shares with runs.
         interval=Duration.seconds(60),
         timeout=Duration.seconds(30),
         retries=5,

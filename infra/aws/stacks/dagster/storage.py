@@ -17,7 +17,7 @@ _FIELDS = (
     ("DAGSTER_POSTGRES_PASSWORD", "password"),
     ("DAGSTER_POSTGRES_DB", "dbname"),
 )
-"""The variables in image/dagster.yaml and their fields of the secret."""
+"""Pairs of a variable in image/dagster.yaml and the secret's field with its value."""
 
 
 class DagsterStorage(Construct):

@@ -1,4 +1,4 @@
-"""Access for people: ports forwarded by Session Manager through an instance that accepts no connections."""
+"""The instance through which people forward ports by Session Manager. It accepts no inbound connections."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ class PrivateAccess(Construct):
         CfnOutput(scope, "AccessInstance", value=self.instance.instance_id, description="Target of ssm start-session")
 
     def _role(self, stack: LakeStack) -> iam.Role:
-        """Return a role for the agent's calls; AmazonSSMManagedInstanceCore also allows patching and parameters."""
+        """Return the role of Session Manager's agent.
+
+        The managed policy AmazonSSMManagedInstanceCore would also allow patching and reading of parameters.
+        """
         role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"))
         role.add_to_policy(
             on_any(

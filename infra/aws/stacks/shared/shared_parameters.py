@@ -1,4 +1,8 @@
-"""Values that one stack passes to another through SSM parameters, because they change when a resource is replaced."""
+"""Passes values from one stack to another through SSM parameters.
+
+These values change when a resource is replaced. CloudFormation rejects such a change of an exported value
+that another stack imports.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +21,8 @@ def share(stack: LakeStack, name: str, value: str) -> None:
 def shared_value(stack: LakeStack, by: LakeStack, name: str) -> str:
     """Return a reference to a value that the stack `by` shares, and make this stack depend on it.
 
-    CloudFormation resolves the reference at each deployment of this stack. Several calls for a name use one parameter
-    of the template.
+    CloudFormation resolves the reference at each deployment of this stack. Several calls with the same name add one
+    parameter to the template.
     """
     stack.add_stack_dependency(by)
     found: str = ssm.StringParameter.value_for_string_parameter(stack, _path(stack, name))

@@ -1,7 +1,7 @@
-"""Query executions: ids, states with times and reasons (QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED), and threads.
+"""Runs queries in threads and keeps their executions: id, state, times and the reason for a failure.
 
-The newest executions of this process are kept. After a restart earlier ones are unknown (AWS keeps them for 45 days);
-their objects on S3 stay.
+The states are QUEUED, RUNNING, SUCCEEDED, FAILED and CANCELLED. Only the newest executions of this process are kept
+(AWS keeps executions for 45 days). Result objects on S3 are not deleted.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Execution:
 
     @property
     def header(self) -> Row | None:
-        """The row of column names that precedes a SELECT's rows."""
+        """The row of column names that precedes the rows of a SELECT; None for other statements."""
         return [each.name for each in self.columns] if self.statement.has_header else None
 
 
@@ -177,7 +177,7 @@ class Executions:
             return translated.sql, self._codecs.get(table)
 
     def _reuse_result(self, execution: Execution) -> bool:
-        """Take the newest result of the same SELECT that is young enough; return whether there was one."""
+        """Reuse the newest result of the same SELECT that is recent enough; return whether there was one."""
         wanted = (execution.query, execution.database, "SELECT")
         with self._lock:
             for each in reversed(self._all.values()):

@@ -1,17 +1,17 @@
-"""Athena's operations for running a query, with the members that botocore's model of the service has.
+"""Athena's operations for running a query; requests and responses have the members of botocore's service model.
 
-There is one workgroup, `primary`. What differs from Athena, because Trino answers:
+There is one workgroup, `primary`. Differences from Athena, because Trino runs the statements:
 
 - DDL is Trino's: CREATE TABLE AS, CREATE [OR REPLACE] VIEW, CREATE SCHEMA, DROP. Hive's CREATE EXTERNAL TABLE, MSCK
   REPAIR and ALTER TABLE are not supported; tables are created by CTAS or through the Glue API.
-- CREATE TABLE AS takes `format`, `external_location`, `partitioned_by`, `bucketed_by`, `bucket_count` and
+- CREATE TABLE AS accepts `format`, `external_location`, `partitioned_by`, `bucketed_by`, `bucket_count` and
   `write_compression`, `parquet_compression` or `orc_compression` as Athena does (table_properties.py), but not
   `table_type` and `is_external`. Without `external_location` the data is written below the database's location, not
   below the output location, and is deleted with the table (Athena leaves it). INSERT INTO writes with the table's codec
   only if this process created the table, otherwise with GZIP.
 - A statement that would write more than 100 partitions fails as in Athena. It leaves no files (Athena leaves them).
-- A syntax error makes the execution FAIL; Athena often refuses to start it.
-- SHOW and DESCRIBE answer with Trino's columns. Results are reused only within one process. Nothing is encrypted.
+- A syntax error makes the execution FAILED; Athena often rejects the request.
+- SHOW and DESCRIBE return Trino's columns. Results are reused only within one process. Nothing is encrypted.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def athena_service(executions: Executions) -> JsonService:
 
 
 class AthenaOperations:
-    """The offered operations: `by_name` maps their names to functions."""
+    """The supported operations: `by_name` maps their names to functions."""
 
     def __init__(self, executions: Executions) -> None:
         self._executions = executions
@@ -109,7 +109,7 @@ class AthenaOperations:
 
 
 def _reuse_seconds(request: dict[str, Any]) -> float:
-    """Return the maximum age of a result to reuse; 60 minutes by default, as in the service's model."""
+    """Return the maximum age of a result to reuse in seconds, 0 without reuse; default: 60 minutes, as in Athena."""
     reuse = (request.get("ResultReuseConfiguration") or {}).get("ResultReuseByAgeConfiguration") or {}
     minutes = int(reuse.get("MaxAgeInMinutes", 60)) if reuse.get("Enabled") else 0
     if not 0 <= minutes <= MAX_REUSE_MINUTES:

@@ -1,4 +1,4 @@
-"""Trino's columns and values as Athena's GetQueryResults and CSV files have them: ColumnInfo and the text of a cell."""
+"""Converts Trino's columns to Athena's ColumnInfo, and Trino's values to the text of a cell in Athena's results."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Column:
     def info(self) -> dict[str, Any]:
         """Return Athena's ColumnInfo."""
         raw = self.signature["rawType"]
-        # Athena's results call Trino's real a float, without a precision in the name.
+        # Athena reports type names without a precision, and reports Trino's real as float.
         kind = "float" if raw == "real" else raw
         precision, scale = _SIZES.get(kind, (0, 0))
         numbers = [each["value"] for each in self.signature["arguments"] if each["kind"] == "LONG"]

@@ -1,6 +1,7 @@
-"""The rows of finished queries: a local file that GetQueryResults pages through, and the object at the output location.
+"""Stores the rows of a query in a local file for GetQueryResults, and in an object at the output location.
 
-A large result is never in memory. Athena's binary `.metadata` and `-manifest.csv` objects are not written.
+Rows are streamed, so that a large result is never in memory as a whole. Athena's binary `.metadata` and `-manifest.csv`
+objects are not written.
 """
 
 from __future__ import annotations
@@ -44,14 +45,14 @@ class S3Location:
 
 
 class ResultFiles:
-    """Results in a folder, which is emptied at the start: they are kept as long as the process runs."""
+    """Result files in one folder. The folder is emptied at the start: results are kept while the process runs."""
 
     def __init__(self, folder: Path, s3: S3Client) -> None:
         self._folder = folder
         self._s3 = s3
         folder.mkdir(parents=True, exist_ok=True)
-        for left in folder.iterdir():
-            left.unlink()
+        for stale in folder.iterdir():
+            stale.unlink()
 
     def check_bucket(self, location: S3Location) -> None:
         """Check that the bucket exists.
@@ -75,7 +76,7 @@ class ResultFiles:
         return count
 
     def publish(self, execution_id: str, header: Row | None, target: S3Location) -> None:
-        """Put the result at the output location: quoted CSV if the key ends in `.csv`, else tab-separated."""
+        """Upload the result to the output location: quoted CSV if the key ends in `.csv`, else tab-separated."""
         line = _csv_line if target.key.endswith(".csv") else _text_line
         body = self._folder / f"{execution_id}.body"
         with body.open("w", encoding="utf-8", newline="") as file:
@@ -104,7 +105,7 @@ class ResultFiles:
         return rows, str(offset) if offset < path.stat().st_size else None
 
     def share(self, execution_id: str, other_id: str) -> None:
-        """Give another execution the same rows; either file can be deleted before the other."""
+        """Link the rows of an execution to another one. Either of the two files can be deleted first."""
         self._pages(other_id).hardlink_to(self._pages(execution_id))
 
     def delete(self, execution_id: str) -> None:

@@ -1,6 +1,6 @@
-"""The kind of a SQL statement, as Athena reports it, by its first words; other statements are rejected.
+"""Determines the kind of a SQL statement from its first words, and rejects statements that are not supported.
 
-Trino reports syntax errors after the first words: the execution becomes FAILED, while Athena would reject the request.
+Trino detects syntax errors after the first words: the execution becomes FAILED, while Athena would reject the request.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Statement:
     """A statement that Trino may run."""
 
     sql: str
-    """The text without comments before it and a semicolon after it."""
+    """The text without leading comments and without the final semicolon."""
     kind: Literal["DDL", "DML", "UTILITY"]
     form: str
     """Athena's SubstatementType."""
@@ -51,7 +51,7 @@ class Statement:
 
     @property
     def writes_rows(self) -> bool:
-        """Whether the outcome is a count of rows rather than rows."""
+        """Whether the result is the number of written rows instead of rows."""
         return self.form in {"INSERT", "CREATE_TABLE_AS_SELECT"}
 
 
@@ -59,8 +59,8 @@ def classify(sql: str) -> Statement:
     """Return the statement with its kind.
 
     Raises:
-        AwsError: InvalidRequestException if the text is empty, is not a statement of the local Athena, or names a
-            catalog that Athena does not have.
+        AwsError: InvalidRequestException if the text is empty, is not a supported statement, or names a catalog that
+            Athena does not have.
     """
     text = _COMMENTS.sub("", sql).rstrip().removesuffix(";").rstrip()
     if not text:
@@ -76,7 +76,7 @@ def classify(sql: str) -> Statement:
 
 
 def _refuse_other_catalogs(text: str) -> None:
-    """Reject Trino's internal catalogs, which Athena does not have."""
+    """Reject a statement that names a catalog that Athena does not have, such as Trino's internal ones."""
     try:
         tables = list(sqlglot.parse_one(text, dialect="athena").find_all(exp.Table))
     except SqlglotError:

@@ -1,4 +1,4 @@
-"""Translate the properties of Athena's CREATE TABLE AS to Trino's, which sets the compression in the session.
+"""Translates Athena's CREATE TABLE AS for Trino, where compression is a session property, not a table property.
 
 `write_compression`, and the older `parquet_compression` and `orc_compression`, name the codec. INSERT INTO has no
 properties: Athena writes with the table's codec.
@@ -28,7 +28,7 @@ _PROPERTY = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>.*?)\s*", re.DOTALL)
 
 @dataclass(frozen=True)
 class Translated:
-    """A statement for Trino, and Trino's name of the codec that it names; None if it names none."""
+    """A statement without compression properties, and the codec that they set, by Trino's name; None if not set."""
 
     sql: str
     codec: str | None
@@ -38,7 +38,8 @@ def translate(sql: str) -> Translated:
     """Translate a CREATE TABLE AS; other text is returned unchanged.
 
     Raises:
-        AwsError: InvalidRequestException for an unknown codec, two of them, or one that does not fit the format.
+        AwsError: InvalidRequestException for an unknown codec, two compression properties, or one that does not fit
+            the format.
     """
     found = _BEFORE.match(sql)
     if found is None:
@@ -79,17 +80,17 @@ def target(sql: str, database: str | None) -> str | None:
 
 
 def _parts(sql: str, start: int) -> Iterator[str]:
-    """Yield the texts between commas from `start` up to the parenthesis that closes the clause."""
+    """Yield the comma-separated parts of the clause from `start` to its closing parenthesis."""
     depth, quoted, begin = 0, False, start
-    for place in range(start, len(sql)):
-        letter = sql[place]
-        if letter == "'":
+    for index in range(start, len(sql)):
+        char = sql[index]
+        if char == "'":
             quoted = not quoted
         if quoted:
             continue
-        if depth == 0 and letter in ",)":
-            yield sql[begin:place]
-            begin = place + 1
-            if letter == ")":
+        if depth == 0 and char in ",)":
+            yield sql[begin:index]
+            begin = index + 1
+            if char == ")":
                 return
-        depth += (letter in "([") - (letter in ")]")
+        depth += (char in "([") - (char in ")]")

@@ -1,4 +1,4 @@
-"""Run a statement on Trino over its HTTP API, report its progress, cancel it, and translate failures into Athena's.
+"""Runs a statement on Trino over its HTTP API, reports its progress, cancels it, and translates failures for Athena.
 
 executions.py has the states and ids of query executions.
 """
@@ -109,7 +109,7 @@ class Trino:
 
         Raises:
             QueryStopped: `stopped` returned true (also while the rows are read).
-            QueryFailed: Trino refused the statement, failed, or cannot be reached (also while the rows are read).
+            QueryFailed: Trino rejected the statement, failed, or cannot be reached (also while the rows are read).
         """
         retrying = Retrying(
             retry=retry_if_exception(lambda error: isinstance(error, QueryFailed) and str(error).startswith(NO_WORKER)),

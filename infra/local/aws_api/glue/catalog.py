@@ -1,7 +1,7 @@
 """The Glue service: databases, tables and partitions of moto's catalog, saved after each change (catalog_file.py).
 
 Crawlers, jobs, schemas, connections and column statistics are rejected. Unlike AWS, the service lists everything in one
-page, keeps no old table versions across a restart, and does not fold names to lower case: callers send lower case.
+page, loses old table versions at a restart, and does not convert names to lower case: callers send lower case.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ OFFERED = _READS | _CHANGES | _NO_STATISTICS.keys()
 
 
 def glue_service(file: CatalogFile) -> Application:
-    """Return the Glue service with the catalog of the file.
+    """Return the Glue service, with the catalog restored from the file.
 
     Raises:
         ValueError: The file is not a catalog.
@@ -54,7 +54,7 @@ def glue_service(file: CatalogFile) -> Application:
     lock = RLock()
 
     class DurableGlueResponse(GlueResponse):
-        """Answers one request at a time, so that the file contains exactly what the answered requests changed."""
+        """Handles one request at a time, so that the file contains exactly the changes of the answered requests."""
 
         def call_action(self) -> TYPE_RESPONSE:
             action = self._get_action()
@@ -64,7 +64,7 @@ def glue_service(file: CatalogFile) -> Application:
                 return 200, self.response_headers, _NO_STATISTICS[action]
             with lock:
                 answer = super().call_action()
-                # A batch that failed in part is answered with 200 and has changed the catalog.
+                # A batch that fails for some items returns 200 and has changed the catalog.
                 if action in _CHANGES and int(answer[0]) < 300:
                     try:
                         file.save()

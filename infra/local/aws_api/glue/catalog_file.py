@@ -1,7 +1,7 @@
 """The Glue catalog on disk: one JSON file with databases, tables and partitions, replaced as a whole.
 
-The file contains the current version of each table and its number, and no older versions. catalog.py decides when to
-save.
+For each table the file contains the current version with its number, but no older versions. catalog.py decides when
+to save.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class CatalogFile:
         write_atomic(self._path, json.dumps(document, indent=1))
 
     def restore(self) -> None:
-        """Replace the catalog in memory by the file's; without a file it is empty.
+        """Replace the catalog in memory with the catalog in the file; with an empty one if there is no file.
 
         Raises:
             ValueError: The file is not a catalog of this format.
