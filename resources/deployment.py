@@ -1,4 +1,4 @@
-"""Settings of one deployment that belong to no single system."""
+"""Settings of a deployment that do not belong to one external system."""
 
 from __future__ import annotations
 
@@ -33,6 +33,6 @@ class Deployment(dg.ConfigurableResource):  # type: ignore[type-arg]
     snapshot_seconds: float = 1800.0
     """The maximum duration of an initial snapshot."""
     poll_seconds: float = 1.0
-    """The pause between two requests for a connector's state during that time."""
+    """The pause between two requests for a connector's state during an initial snapshot."""
     stream_seconds: float = 300.0
-    """How long a check waits until a committed change has come through the stream."""
+    """How long a check waits until a committed change has passed through the stream."""

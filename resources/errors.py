@@ -1,4 +1,4 @@
-"""The exceptions of the resources, named after what happened."""
+"""The exceptions of the resources, named after the failure."""
 
 # ruff: noqa: N818 - names such as SlotBusy need no suffix "Error"
 
@@ -70,11 +70,11 @@ class TopicContractBroken(ResourceError):
 
 
 class OffsetsExpired(ResourceError):
-    """Requested offsets are no longer in the topic (retention), or not yet."""
+    """Requested offsets are no longer in the topic (retention), or have not been written yet."""
 
 
 class KafkaRequestFailed(ResourceError):
-    """A Kafka broker rejected a request for another reason."""
+    """A Kafka broker rejected a request, for a reason that has no exception of its own."""
 
 
 class ConnectRequestFailed(ResourceError):
@@ -82,7 +82,7 @@ class ConnectRequestFailed(ResourceError):
 
 
 class ConnectorConfigInvalid(ResourceError):
-    """A connector's configuration was rejected, by setting, or is incomplete."""
+    """A connector's configuration was rejected or is incomplete."""
 
 
 class ConnectorMissing(ResourceError):
@@ -94,4 +94,4 @@ class ConnectorFailed(ResourceError):
 
 
 class JobFailed(ResourceError):
-    """A remote Spark job ended without a report."""
+    """A remote Spark job failed or was cancelled, or its cancellation failed."""

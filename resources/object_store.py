@@ -8,7 +8,7 @@ from dagster_aws.s3 import S3Resource
 from pydantic import Field, model_validator
 
 _CLIENT_ONLY = ("profile_name", "aws_session_token", "use_unsigned_session", "verify")
-"""Fields of S3Resource that only the boto3 client uses. With them, Spark's jobs and assets would differ in access."""
+"""Fields of S3Resource that only the boto3 client uses. With them, assets would have other access than Spark's jobs."""
 
 
 class ObjectStore(S3Resource):
@@ -45,7 +45,7 @@ class ObjectStore(S3Resource):
     def hadoop_secrets(self) -> dict[str, str]:
         """Return the Hadoop properties with the access keys; empty on AWS.
 
-        Set them inside the JVM, because command lines are world-readable.
+        Set them inside the JVM, because every user of the machine can read command lines.
         """
         if self.endpoint_url is None:
             return {}
@@ -55,7 +55,7 @@ class ObjectStore(S3Resource):
         }
 
     def spark_options(self) -> dict[str, str]:
-        """Return the settings, except the keys, that Spark needs for s3a:// URIs in the bucket; empty on AWS."""
+        """Return Spark's settings for s3a:// URIs in the bucket, without the access keys; empty on AWS."""
         if self.endpoint_url is None:
             return {}
         prefix = "spark.hadoop.fs.s3a."

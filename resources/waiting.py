@@ -27,8 +27,8 @@ def until(
         read: returns the current state.
         done: whether that state is the expected one.
         seconds: the timeout.
-        what: completes "waited 30 s for …" in the error.
-        hint: a sentence to append to it.
+        what: completes "Waited 30 s for …" in the error.
+        hint: a sentence that is appended to the error.
         pause_seconds: the pause between two calls.
 
     Raises:

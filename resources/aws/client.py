@@ -1,7 +1,7 @@
 """The base class of the resources that call AWS APIs: endpoint, credentials, retries, errors.
 
 A resource for another service is a module in `resources/aws`, or a package in `resources`, whose class extends
-AwsResource. `cdc_lake/profile_aws.py` gives it its name in Dagster.
+AwsResource. `cdc_lake/profile_aws.py` registers it under its Dagster resource key.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from resources.aws.errors import AwsRequestFailed
 __all__ = ["AwsRequestFailed", "AwsResource"]
 
 _MODELS = create_loader()
-"""Shared by all sessions, so that a process parses each service model once."""
+"""The loader of boto3's service models. All sessions share it, so that a process parses each model once."""
 _MAKING = threading.Lock()
-"""Threads may share sessions and clients but must not create them concurrently."""
+"""Held while a session or client is created: threads may share them but must not create them concurrently."""
 _THIS_MACHINE = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
@@ -53,12 +53,12 @@ class AwsResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     _clients: dict[tuple[str, str | None, int], Any] = PrivateAttr(default_factory=dict)
 
     def session(self) -> boto3.Session:
-        """Return the boto3 session with the resource's region and credentials; later calls return the same one."""
+        """Return the boto3 session with the resource's region and credentials; it is created once."""
         with _MAKING:
             return self._made_session()
 
     def client(self, service: str, endpoint_url: str | None = None, attempts: int | None = None) -> Any:  # noqa: ANN401 - as boto3's
-        """Return the boto3 client of a service; later calls return the same one, since its creation is slow.
+        """Return the boto3 client of a service. Clients are cached, because their creation is slow.
 
         `endpoint_url` and `attempts` default to the resource's.
         """
@@ -69,7 +69,7 @@ class AwsResource(dg.ConfigurableResource):  # type: ignore[type-arg]
                 config = self.client_config(address).merge(
                     Config(
                         retries={"mode": "standard", "total_max_attempts": key[2]},
-                        # Endpoints other than AWS's have no host name for each bucket.
+                        # Only AWS's endpoint has a host name for each bucket.
                         s3={"addressing_style": "path" if address else "auto"},
                     )
                 )
@@ -94,7 +94,7 @@ class AwsResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         return self._session
 
     def client_config(self, endpoint_url: str | None = None) -> Config:
-        """Return a client's settings: timeouts, retries with backoff and jitter, no proxy for this machine.
+        """Return a client's settings: timeouts, retries with backoff and jitter, no proxy for local endpoints.
 
         `endpoint_url` is the client's endpoint if it differs from the resource's.
         """

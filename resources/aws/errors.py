@@ -50,7 +50,7 @@ _WITHOUT_IDENTITY = (
 )
 
 
-class AwsRequestFailed(ResourceError):  # noqa: N818 - named as all exceptions in resources/errors.py
+class AwsRequestFailed(ResourceError):  # noqa: N818 - named like the exceptions in resources/errors.py
     """An AWS service rejected a request."""
 
     def __init__(self, message: str, code: str, aws_message: str, hint: str = "") -> None:
@@ -66,8 +66,8 @@ def converted(
     """Return the ResourceError for an error of boto3.
 
     Args:
-        error: what boto3 raised.
-        action: the operation and its object: the start of the message.
+        error: the error that boto3 raised.
+        action: the operation and its object; the message starts with it.
         place: the endpoint, or the region.
         attempts: how often the call was tried.
         hint: what to do if the endpoint does not answer.

@@ -1,4 +1,4 @@
-"""The identity of this process's AWS credentials, as a Dagster resource: boto3 `sts`."""
+"""The identity of this process's AWS credentials, as a Dagster resource that calls AWS STS."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Sts(AwsResource):
     """AWS STS. Methods raise Unreachable, AccessRefused or AwsRequestFailed."""
 
     def identity(self) -> Identity:
-        """Return the identity of the credentials; the call needs no permission."""
+        """Return the identity of the credentials. The call needs no IAM permission."""
         with self.explained("Reading the identity of the AWS credentials (sts get-caller-identity)"):
             found = self.client("sts").get_caller_identity()
         return Identity(account=found["Account"], arn=found["Arn"])

@@ -13,21 +13,21 @@ from resources.aws.client import AwsResource
 NAMESPACE = "cdc-lake"
 WATERMARK_AGE, UNLANDED = "WatermarkAgeSeconds", "UnlandedOffsets"
 UNITS: Mapping[str, str] = {WATERMARK_AGE: "Seconds", UNLANDED: "Count"}
-"""All metrics; each has the dimensions `Environment` and `Pipeline`."""
+"""The unit of each metric. Every metric has the dimensions `Environment` and `Pipeline`."""
 
 
 class Metrics(Protocol):
     """Publishes metrics."""
 
     def put(self, pipeline: str, values: Mapping[str, float]) -> None:
-        """Publish the current values of a pipeline's metrics; the names are those of UNITS."""
+        """Publish the current values of a pipeline's metrics, by the metric names in UNITS."""
 
 
 class NoMetrics(dg.ConfigurableResource):  # type: ignore[type-arg]
     """Publishes nothing (implements Metrics): in the local profile, Dagster's asset checks are the alarms."""
 
     def put(self, pipeline: str, values: Mapping[str, float]) -> None:
-        """See Metrics."""
+        """Do nothing."""
 
 
 class CloudWatchMetrics(AwsResource):
@@ -37,7 +37,7 @@ class CloudWatchMetrics(AwsResource):
     environment: str = Field(min_length=1, description="The dimension that distinguishes deployments in one account.")
 
     def put(self, pipeline: str, values: Mapping[str, float]) -> None:
-        """See Metrics. Raises Unreachable, AccessRefused or AwsRequestFailed."""
+        """Publish the values, if there are any. Raises Unreachable, AccessRefused or AwsRequestFailed."""
         if not values:
             return
         dimensions = [{"Name": "Environment", "Value": self.environment}, {"Name": "Pipeline", "Value": pipeline}]

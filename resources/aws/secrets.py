@@ -18,20 +18,20 @@ from resources.errors import AccessRefused, ResourceError
 Used = TypeVar("Used")
 
 
-class SecretUnusable(ResourceError):  # noqa: N818 - named as all exceptions in resources/errors.py
+class SecretUnusable(ResourceError):  # noqa: N818 - named like the exceptions in resources/errors.py
     """A secret does not exist, or has no password."""
 
 
 @dataclass(frozen=True)
 class SecretLogin:
-    """The login in a secret; a secret that is a bare password has no user name."""
+    """The login that a secret contains. `username` is None if the secret is a bare password."""
 
     username: str | None
     password: str = field(repr=False)
 
 
 class _Kept:
-    """The logins that this process has read, by endpoint, region and secret."""
+    """The process's cache of logins, by endpoint, region and secret ID."""
 
     lock = Lock()
     logins: ClassVar[dict[tuple[str | None, str, str], SecretLogin]] = {}
@@ -47,28 +47,28 @@ class DatabaseSecret(AwsResource):
     secret_id: str = Field(description="The secret's ARN, or its name.")
 
     def login(self) -> SecretLogin:
-        """Return the login; reads the secret unless this process has read it before."""
+        """Return the login. Reads the secret unless the process has cached it."""
         with _Kept.lock:
             found = _Kept.logins.get(self._key)
         return found or self._read()
 
     def use_login(self, use: Callable[[SecretLogin], Used]) -> Used:
-        """Return the result of `use` with the login.
+        """Call `use` with the login and return its result.
 
-        If `use` raises AccessRefused and the secret has changed since it was read, `use` is called once more. Raises
-        what `use` raises; AccessRefused names the secret if its current login is rejected.
+        If `use` raises AccessRefused and the secret has changed since it was cached, `use` is called once more with the
+        new login. Raises what `use` raises; AccessRefused names the secret if its current login is rejected.
         """
         with _Kept.lock:
-            kept = _Kept.logins.get(self._key)
-        found = kept or self._read()
+            cached = _Kept.logins.get(self._key)
+        login = cached or self._read()
         try:
-            return use(found)
+            return use(login)
         except AccessRefused as error:
-            now = self._read() if kept is not None else found
-            if now == found:
+            current = self._read() if cached is not None else login
+            if current == login:
                 raise self._refused(error) from error
         try:
-            return use(now)
+            return use(current)
         except AccessRefused as error:
             raise self._refused(error) from error
 

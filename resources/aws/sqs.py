@@ -15,12 +15,12 @@ from pydantic import Field
 
 from resources.aws.client import AwsResource
 
-_BATCH = 10  # the maximum of one call
+_BATCH = 10  # messages in one request, SQS's maximum
 
 
 @dataclass(frozen=True)
 class Message:
-    """A received message; `handle` identifies this receipt, `receipts` is the number of deliveries."""
+    """A received message. `handle` is its receipt handle, `receipts` the number of its deliveries so far."""
 
     id: str
     handle: str
@@ -30,7 +30,7 @@ class Message:
 
 @dataclass(frozen=True)
 class DeadLetterQueue:
-    """A dead-letter queue: its ARN, the maxReceiveCount, and the approximate number of messages in it."""
+    """A dead-letter queue. `after` is the maxReceiveCount, `messages` the approximate number of messages in it."""
 
     arn: str
     after: int
@@ -50,7 +50,7 @@ class Sqs(AwsResource):
     )
 
     def receive(self, limit: int = 100) -> list[Message]:
-        """Return up to about `limit` messages without duplicates; waits only if the queue is empty."""
+        """Return available messages, at most `limit` + 9, each of them once. Waits only if the queue is empty."""
         found: dict[str, Message] = {}
         wait = self.wait_seconds
         while len(found) < limit:
@@ -62,20 +62,20 @@ class Sqs(AwsResource):
         return list(found.values())
 
     def delete(self, handles: Sequence[str]) -> list[str]:
-        """Delete messages by receipt handle; return AWS's error for each message that it could not delete.
+        """Delete messages by receipt handle; return AWS's error for each message that was not deleted.
 
-        Those messages are delivered again, as are messages whose receipt handle has expired.
+        SQS delivers those messages again, and also messages whose receipt handle has expired.
         """
-        refused = []
+        errors = []
         for batch in _batches(handles):
             entries = [{"Id": str(number), "ReceiptHandle": handle} for number, handle in enumerate(batch)]
             with self.explained(f"Deleting {len(batch)} messages of {self.queue_url}"):
-                answer = self.client("sqs").delete_message_batch(QueueUrl=self.queue_url, Entries=entries)
-            refused += [f"{fault['Code']}: {fault.get('Message', '')}" for fault in answer.get("Failed", [])]
-        return refused
+                response = self.client("sqs").delete_message_batch(QueueUrl=self.queue_url, Entries=entries)
+            errors += [f"{fault['Code']}: {fault.get('Message', '')}" for fault in response.get("Failed", [])]
+        return errors
 
     def dead_letters(self) -> DeadLetterQueue | None:
-        """Return the dead-letter queue and its number of messages, None if no dead-letter queue is configured."""
+        """Return the queue's dead-letter queue, None if none is configured."""
         policy = self._attributes(self.queue_url, "RedrivePolicy").get("RedrivePolicy")
         if policy is None:
             return None
@@ -84,18 +84,18 @@ class Sqs(AwsResource):
         account, name = arn.split(":")[4:6]
         with self.explained(f"Looking up {arn}"):
             url = self.client("sqs").get_queue_url(QueueName=name, QueueOwnerAWSAccountId=account)["QueueUrl"]
-        held = self._attributes(url, "ApproximateNumberOfMessages")["ApproximateNumberOfMessages"]
-        return DeadLetterQueue(arn, int(redrive["maxReceiveCount"]), int(held))
+        count = self._attributes(url, "ApproximateNumberOfMessages")["ApproximateNumberOfMessages"]
+        return DeadLetterQueue(arn, int(redrive["maxReceiveCount"]), int(count))
 
     def _receive(self, wait: int) -> list[Message]:
-        hidden = {} if self.visibility_seconds is None else {"VisibilityTimeout": self.visibility_seconds}
+        visibility = {} if self.visibility_seconds is None else {"VisibilityTimeout": self.visibility_seconds}
         with self.explained(f"Receiving from {self.queue_url}"):
-            answer = self.client("sqs").receive_message(
+            response = self.client("sqs").receive_message(
                 QueueUrl=self.queue_url,
                 MaxNumberOfMessages=_BATCH,
                 WaitTimeSeconds=wait,
                 MessageSystemAttributeNames=["ApproximateReceiveCount"],
-                **hidden,
+                **visibility,
             )
         return [
             Message(
@@ -104,7 +104,7 @@ class Sqs(AwsResource):
                 each["Body"],
                 int(each.get("Attributes", {}).get("ApproximateReceiveCount", 1)),
             )
-            for each in answer.get("Messages", [])
+            for each in response.get("Messages", [])
         ]
 
     def _attributes(self, url: str, name: str) -> dict[str, str]:

@@ -1,7 +1,7 @@
-"""Templates of connector configurations: JSON files with `{{name}}` in a setting's name or value, where a
-pipeline fills in a value.
+"""Templates of connector configurations: JSON files with `{{name}}` placeholders.
 
-Connect's own `${provider:path:key}`, which the worker resolves, stays as it is.
+A placeholder can be in a setting's name or value. Connect's own `${provider:path:key}` is not changed, since the
+Connect worker resolves it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def placeholders(path: Path) -> frozenset[str]:
 
 
 def placeholders_of(path: Path) -> dict[str, frozenset[str]]:
-    """Return the names of the placeholders by setting, for the settings that contain some."""
+    """Return the names of the placeholders in each setting; settings without placeholders are left out."""
     found = {
         setting: frozenset(_PLACEHOLDER.findall(f"{setting} {value}")) for setting, value in _settings(path).items()
     }
@@ -34,7 +34,7 @@ def placeholders_of(path: Path) -> dict[str, frozenset[str]]:
 def render(path: Path, values: Mapping[str, str], converters: Path | None = None) -> dict[str, str]:
     """Return the file's settings with the placeholders filled; values are inserted unchanged.
 
-    `converters` is a file whose settings replace those of key.converter and value.converter.
+    `converters` is a file; its settings replace those whose names begin with key.converter or value.converter.
 
     Raises:
         ConnectorConfigInvalid: a placeholder has no value, a value has no placeholder, the file is not an object of
@@ -45,16 +45,16 @@ def render(path: Path, values: Mapping[str, str], converters: Path | None = None
         settings = {name: value for name, value in settings.items() if not name.startswith(_CONVERTERS)}
         settings |= _settings(converters)
     require_policy(str(path), settings)
-    wanted = frozenset().union(*(_PLACEHOLDER.findall(f"{name} {value}") for name, value in settings.items()))
-    if missing := sorted(wanted - values.keys()):
+    used = frozenset().union(*(_PLACEHOLDER.findall(f"{name} {value}") for name, value in settings.items()))
+    if missing := sorted(used - values.keys()):
         raise ConnectorConfigInvalid(
             f"Cannot render {path}: it contains placeholders without a value: {', '.join(missing)}."
             " Give them a value, or remove them from the file."
         )
-    if unused := sorted(values.keys() - wanted):
+    if unused := sorted(values.keys() - used):
         raise ConnectorConfigInvalid(
             f"Cannot render {path}: it has no placeholder for {', '.join(unused)}, so that value would have no effect."
-            f" Add the placeholder to the file; it has {', '.join(sorted(wanted)) or 'none'}."
+            f" Add the placeholder to the file; it has {', '.join(sorted(used)) or 'none'}."
         )
 
     def filled(text: str) -> str:
@@ -78,10 +78,10 @@ def table_pattern(tables: Iterable[tuple[str, str]]) -> str:
 
 
 def column_pattern(columns: Iterable[tuple[str, str, str]]) -> str:
-    """Return Debezium's column.exclude.list, or another list of anchored expressions, for (schema, table, column).
+    """Return Debezium's column.exclude.list, or another list of column patterns, for (schema, table, column).
 
-    Debezium ignores case and splits the list at commas; the expressions match a column's name in its exact case, and
-    contain no comma.
+    Debezium matches without regard to case and splits the list at commas. These expressions match a column's name in
+    its exact case and contain no comma.
     """
     return ",".join(
         f"{re.escape(schema)}[.]{re.escape(table)}[.](?-i:{re.escape(column)})".replace(",", r"\x2C")

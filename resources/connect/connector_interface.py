@@ -19,7 +19,7 @@ def _last_cause(trace: str | None) -> str:
     # A cause's message can have several lines; lines that begin with `at` are stack frames.
     message = " ".join(line for line in lines if not line.startswith("at "))
     cause = causes[-1] if causes else message or "no trace"
-    # Debezium's message contains its whole state.
+    # Debezium's messages can contain its whole state, so long ones are shortened.
     return (
         cause if len(cause) <= CAUSE_LENGTH else f"{cause[: CAUSE_LENGTH // 2]} … {cause[-CAUSE_LENGTH // 2 :]}"
     ).rstrip(".")
@@ -51,7 +51,7 @@ class ConnectorStatus:
     tasks: tuple[TaskStatus, ...]
     trace: str | None = None
     tasks_known: bool = True
-    """Whether `tasks` are known: MSK Connect reports them only as metrics, some minutes late."""
+    """Whether `tasks` is known: MSK Connect reports tasks only as metrics, some minutes late."""
 
     @property
     def failed_tasks(self) -> tuple[TaskStatus, ...]:
@@ -78,25 +78,25 @@ class Connectors(Protocol):
     """Runs connectors."""
 
     def put(self, name: str, config: Mapping[str, str]) -> PutOutcome:
-        """Make the connector run with `config`; makes no change if it already does."""
+        """Create, update or resume the connector so that it runs with `config`; changes nothing if it already does."""
 
     def get(self, name: str) -> dict[str, str] | None:
         """Return the connector's configuration, None if there is no connector of that name."""
 
     def delete(self, name: str, *, offsets: bool = True) -> bool:
-        """Delete the connector and, with `offsets`, its source offsets; return whether there was one."""
+        """Delete the connector and, with `offsets`, its source offsets; return whether anything was deleted."""
 
     def halt(self, name: str, config: Mapping[str, str]) -> None:
-        """Stop the connector so that its offsets can be read and deleted.
+        """Stop the connector, so that its offsets can be read and deleted. put() starts it again.
 
-        If this requires that the connector exists, it is created with `config`; put() starts it.
+        Self-managed Connect first creates a missing connector with `config`. MSK Connect deletes the connector.
         """
 
     def reports_offsets(self, name: str) -> bool:
         """Return whether offsets() can report the connector's offsets; self-managed Connect requires that it exists."""
 
     def offsets(self, name: str) -> tuple[dict[str, object], ...]:
-        """Return the connector's stored source offsets, by source partition."""
+        """Return the connector's stored source offsets, one for each source partition."""
 
     def delete_offsets(self, name: str) -> None:
         """Delete the stored offsets of a stopped connector, which then starts with a snapshot."""
@@ -105,10 +105,10 @@ class Connectors(Protocol):
         """Return the state of the connector, None if there is no connector of that name."""
 
     def can_restart(self, status: ConnectorStatus) -> bool:
-        """Return whether restart_failed() works in this state; if not, put() re-creates the connector."""
+        """Return whether restart_failed() works in this state; if it does not, put() re-creates the connector."""
 
     def restart_failed(self, name: str) -> tuple[int, ...]:
-        """Restart what is FAILED; return the ids of the restarted tasks."""
+        """Restart the connector if it is FAILED, and its FAILED tasks; return the ids of those tasks."""
 
     def wait_running(self, name: str, tasks: int = 1, timeout_seconds: float = 120.0) -> ConnectorStatus:
         """Wait until the connector and its tasks are RUNNING.

@@ -1,6 +1,6 @@
-"""Checks connector files against known settings of the connector class, without the plugin.
+"""Checks connector files against the known settings of their connector class, without the plugin.
 
-The known settings are in `connectors/settings/*.yaml`: one file for each class, and one for Connect's own settings.
+The folder `connectors/settings` contains a YAML file for each class, and one for Connect's own settings.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ class Known(BaseModel):
 
 @dataclass(frozen=True)
 class Settings:
-    """All known settings, by class."""
+    """The known settings of Connect and of each connector class."""
 
     connect: Known
     classes: Mapping[str, Known]
 
     @classmethod
     def read(cls, folder: Path) -> Settings:
-        """Read the YAML files of a folder."""
+        """Return the settings in the YAML files of a folder."""
         found = {
             path.name: Known.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
             for path in sorted(folder.glob("*.yaml"))
@@ -67,7 +67,7 @@ class Settings:
         return cls(connect, {known.connector_class: known for known in found.values()})
 
     def faults(self, config: Mapping[str, str]) -> Iterator[str]:
-        """Yield a sentence for each fault of a configuration; nothing for an unknown class."""
+        """Yield a sentence for each error in a configuration; nothing if its class is unknown."""
         known = self.classes.get(config.get(_CLASS, ""))
         if known is None:
             return

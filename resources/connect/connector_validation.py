@@ -1,8 +1,8 @@
-"""Validates connector files by their own plugin on a Connect worker, with the placeholders filled.
+"""Validates connector files with the plugins of a Connect worker.
 
-Errors of a setting whose placeholder has a made-up value are ignored, since they do not concern the file. If a database
-setting has one, the errors of all database settings are ignored: Debezium reports any failure to connect at
-`database.hostname`.
+Placeholders without a known value get a made-up one. The errors of settings with made-up values are ignored, since the
+file does not cause them. If a database setting has a made-up value, the errors of all database settings are ignored:
+Debezium reports a failed connection as an error of `database.hostname`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from resources.connect.config_template import placeholders, placeholders_of, ren
 from resources.connect.kafka_connect import KafkaConnect
 
 CLASS = "connector.class"
-# Nothing listens on port 1, so a connection is refused at once.
+# Nothing listens on port 1, so that connections fail at once.
 _MADE_UP = {
     "host": "127.0.0.1",
     "port": "1",
@@ -43,15 +43,16 @@ class ValidationResult:
     """The plugin's validation of a file."""
 
     faults: tuple[str, ...]
-    """One sentence each."""
+    """One sentence for each error."""
     unchecked: tuple[str, ...]
     """Settings with made-up values whose errors are ignored."""
     undefined: tuple[str, ...] = ()
-    """Settings that the plugin does not define and that resemble none that it does; a plugin may read more settings."""
+    """Settings that the plugin does not define and that do not resemble a defined one. They are not errors, since a
+    plugin can read settings that it does not define."""
 
 
 def validate_file(connect: KafkaConnect, path: Path, known: Mapping[str, str]) -> ValidationResult:
-    """Validate the file by the plugin on the worker; placeholders that are not in `known` get made-up values.
+    """Validate the file with the worker's plugin; placeholders that are not in `known` get made-up values.
 
     Raises:
         ConnectorConfigInvalid: the file is not a connector configuration, or violates the error policy.
@@ -67,9 +68,9 @@ def validate_file(connect: KafkaConnect, path: Path, known: Mapping[str, str]) -
         f"{setting}: {error.rstrip('.')}"
         for setting, errors in found.errors.items()
         if setting not in made_up
-        for error in dict.fromkeys(errors)  # Debezium repeats some
+        for error in dict.fromkeys(errors)  # Debezium repeats some errors
     ]
-    # A defined name can be a pattern after a literal prefix, or the prefix of all names that begin with it and a dot.
+    # A defined name can be a literal prefix with a pattern in parentheses, or a prefix of names before a dot.
     families = tuple(name.partition("(")[0] if "(" in name else f"{name}." for name in found.defined)
     undefined = []
     for setting in sorted(config.keys() - found.defined - found.errors.keys()):

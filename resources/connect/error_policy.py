@@ -1,7 +1,7 @@
 """The error policy of connectors: retry within a bound, then stop; never skip a record.
 
-A configuration has to set it explicitly (docs/decisions/0012-bad-records.md): Connect retries nothing by default, and
-some connectors skip by default what they cannot process.
+Each configuration has to set the policy explicitly (docs/decisions/0012-bad-records.md): by default, Connect does not
+retry, and some connectors skip records that they cannot process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SKIPS_RECORDS = {
     "connect.s3.error.policy": {"noop"},
     "behavior.on.error": {"ignore", "log"},
 }
-# Settings whose defaults are not to retry, to retry for ever, or to skip.
+# Settings whose default is no retry, endless retries or skipped records.
 _REQUIRED_FOR_DEBEZIUM = (
     "errors.retry.timeout",
     "errors.retry.delay.max.ms",
@@ -34,7 +34,7 @@ def require_policy(where: str, settings: Mapping[str, str]) -> None:
     """Raise unless a connector's settings comply with the error policy.
 
     Raises:
-        ConnectorConfigInvalid: a setting skips records, retries for ever, or is left at its default.
+        ConnectorConfigInvalid: a setting skips records or retries for ever, or a required setting is missing.
     """
     if faults := list(_faults(settings)):
         raise ConnectorConfigInvalid(
@@ -48,7 +48,7 @@ def _faults(settings: Mapping[str, str]) -> Iterator[str]:
         if settings.get(name, "").lower() in values:
             yield f"{name}={settings[name]} skips records that cannot be processed"
     if settings.get("errors.tolerance") == "all" and not settings.get(_QUEUE):
-        # Source connectors have no dead-letter queue: records that they tolerate are lost.
+        # Without a dead-letter queue, the records that a connector tolerates are lost.
         yield f"errors.tolerance=all skips records without {_QUEUE}, which would keep them"
     if not settings.get("connector.class", "").startswith(_DEBEZIUM):
         return

@@ -15,7 +15,7 @@ from resources.connect.rest_responses import OffsetsResponse, Plugin, StatusResp
 from resources.errors import ConnectorFailed, ConnectorMissing
 from resources.waiting import until
 
-# Right after an update, the status can still be that of the previous tasks, so FAILED has to last this long.
+# FAILED has to last this long to count: right after an update, the status can still be that of the previous tasks.
 SETTLE_SECONDS = 3.0
 
 
@@ -66,16 +66,16 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
         return self._rest.config(name)
 
     def put(self, name: str, config: Mapping[str, str]) -> PutOutcome:
-        """Make the connector run with `config`.
+        """Create, update or resume the connector so that it runs with `config`.
 
-        Makes no change if it already does. Resumes a stopped or paused connector, which counts as an update.
+        Changes nothing if it already does. Resuming a stopped or paused connector counts as an update.
 
         Raises:
             ConnectorConfigInvalid: the connector rejects the configuration.
         """
         wanted = {"name": name, **config}
         current = self.get(name)
-        # Read before the update, after which a stopped connector is UNASSIGNED for a moment.
+        # Read the status before the update: after it, a stopped connector is UNASSIGNED for a moment.
         status = self.status(name) if current is not None else None
         idle = status is not None and status.state in ("STOPPED", "PAUSED")
         if current != wanted:
@@ -135,7 +135,7 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
         )
 
     def can_restart(self, status: ConnectorStatus) -> bool:  # noqa: ARG002
-        """Return True: a worker restarts connectors in any state."""
+        """Return True: Connect can restart a connector in any state."""
         return True
 
     def restart_failed(self, name: str) -> tuple[int, ...]:
@@ -155,11 +155,11 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
         return self.get(name) is not None
 
     def offsets(self, name: str) -> tuple[dict[str, object], ...]:
-        """Return the connector's stored source offsets, by source partition."""
+        """Return the connector's stored source offsets, one for each source partition."""
         return OffsetsResponse.model_validate(self._rest.offsets(name)).stored()
 
     def halt(self, name: str, config: Mapping[str, str]) -> None:
-        """Create the connector if it does not exist, and stop it: its offsets can then be read and deleted.
+        """Create the connector if it does not exist, and stop it, so that its offsets can be read and deleted.
 
         Raises:
             ConnectorConfigInvalid: the connector does not exist and the plugin rejects the configuration.

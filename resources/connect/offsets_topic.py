@@ -17,7 +17,7 @@ from resources.kafka.resource import Kafka
 _NEWEST = 100
 
 
-class OffsetsUnreadable(ResourceError):  # noqa: N818 - named as all exceptions in resources/errors.py
+class OffsetsUnreadable(ResourceError):  # noqa: N818 - named like the exceptions in resources/errors.py
     """A record of an offsets topic does not have Connect's format."""
 
 
@@ -32,18 +32,19 @@ class _Stored:
 class StoredOffsets:
     """The offsets in one topic, which the connectors of several workers may share.
 
-    Methods raise what reading the topic raises, and OffsetsUnreadable. A missing topic counts as empty: the first
-    worker creates it.
+    Methods raise the errors of Kafka.tail(), Kafka.peek() and Kafka.end_keys(), and OffsetsUnreadable. A missing topic
+    counts as empty, since the first worker creates it.
     """
 
     kafka: Kafka
     topic: str
 
     def of(self, connector: str) -> tuple[dict[str, object], ...]:
-        """Return the connector's offsets by source partition: those in the newest records, or else in the whole topic.
+        """Return the connector's offsets, one for each source partition.
 
-        A running worker writes one every `offset.flush.interval.ms`, and the topic's active segment, which Kafka does
-        not compact, can contain the records of a week.
+        Reads the newest records, and the whole topic only if these contain no offset of the connector. A running worker
+        writes an offset every `offset.flush.interval.ms`, and Kafka does not compact the topic's active segment, so the
+        topic can contain the records of a week.
         """
         try:
             newest = self._stored(connector, self.kafka.tail(self.topic, _NEWEST))
@@ -70,7 +71,7 @@ class StoredOffsets:
 
     def _records(self) -> Iterator[Message]:
         try:
-            # Records are in order within a partition, and a key is always in the same partition.
+            # All records of a key are in one partition, so they arrive in the order in which they were written.
             yield from self.kafka.peek(self.topic)
         except TopicMissing:
             return

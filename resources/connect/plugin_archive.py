@@ -17,7 +17,7 @@ from typing import IO
 from resources.errors import ResourceError
 
 CONFIG_PROVIDER = "com.amazonaws.kafka.config.providers.SecretsManagerConfigProvider"
-"""The config provider for Secrets Manager, in https://github.com/aws-samples/msk-config-providers (releases only)."""
+"""The config provider for Secrets Manager. Source: releases of https://github.com/aws-samples/msk-config-providers."""
 _HASHED = 12
 _BLOCK = 2**20
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date in the zip format
@@ -26,8 +26,8 @@ _VERSIONED = re.compile(r"(?P<artifact>.+?)-(?P<version>\d.*)\.jar")
 _SHIM = "connect-plugin-path-shim"
 
 
-class PluginInvalid(ResourceError):  # noqa: N818 - named as all exceptions in resources/errors.py
-    """The given files do not make a working plugin."""
+class PluginInvalid(ResourceError):  # noqa: N818 - named like the exceptions in resources/errors.py
+    """The files cannot be packed into a working plugin."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class PluginArchive:
     """SHA-256 of the zip, in hex; the same jars result in the same digest."""
     jars: tuple[str, ...]
     several: tuple[str, ...]
-    """Artifacts in more than one version: the plugin's class loader picks one of them arbitrarily."""
+    """Artifacts that the zip contains in more than one version; the class loader uses one of them arbitrarily."""
 
     @property
     def name(self) -> str:
@@ -77,16 +77,16 @@ def build(
 
     Args:
         name: lower case letters, digits and hyphens: MSK Connect allows no underscore.
-        folder: a plugin's folder, as on a worker's plugin.path; None: only the sources.
-        sources: more jars; folders, such as that of the Avro converter, and vendors' zips, whose jars are taken from
-            any of their subfolders.
+        folder: a plugin's folder, as on a worker's plugin.path; None: pack only `sources`.
+        sources: more jars; folders, such as that of the Avro converter; and vendors' zips. The jars in subfolders of
+            folders and zips are included.
         out: the folder for the zip, created if it is missing.
-        provider: the class of the config provider in the worker configuration, which a jar has to contain; None: the
+        provider: the class of the worker configuration's config provider; one of the jars has to contain it. None: the
             worker configuration has no provider.
 
     Raises:
-        PluginInvalid: there is no jar; a source is not a jar, zip or folder, or has no jar; two different jars have one
-            name; no jar has `provider`.
+        PluginInvalid: there is no jar; a source is not a jar, zip or folder, or has no jar; two different jars have
+            the same name; no jar contains `provider`.
     """
     if not re.fullmatch(r"[a-z0-9](-?[a-z0-9])*", name):
         raise PluginInvalid(
@@ -109,11 +109,11 @@ def build(
         )
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out) as draft:
-        made = Path(draft) / "plugin.zip"
-        _pack(jars, made)
-        with made.open("rb") as file:
+        draft_zip = Path(draft) / "plugin.zip"
+        _pack(jars, draft_zip)
+        with draft_zip.open("rb") as file:
             digest = _sha256(file)
-        path = made.rename(out / f"{name}-{digest[:_HASHED]}.zip")
+        path = draft_zip.rename(out / f"{name}-{digest[:_HASHED]}.zip")
     names = tuple(jar.name for jar in jars)
     return PluginArchive(path, digest, names, _several(names))
 
@@ -151,10 +151,10 @@ def _in_source(source: Path) -> list[_Jar]:
 def _chosen(jars: Iterable[_Jar]) -> list[_Jar]:
     chosen: dict[str, _Jar] = {}
     for jar in jars:
-        same = chosen.setdefault(jar.name, jar)
-        if same is not jar and same.digest() != jar.digest():
+        first = chosen.setdefault(jar.name, jar)
+        if first is not jar and first.digest() != jar.digest():
             raise PluginInvalid(
-                f"Cannot build the plugin: {jar.name} of {jar.source} differs from that of {same.source}.",
+                f"Cannot build the plugin: {jar.name} of {jar.source} differs from that of {first.source}.",
                 "A zip has one file of each name at its root. Build a separate plugin from each source.",
             )
     return [chosen[name] for name in sorted(chosen)]
@@ -170,7 +170,7 @@ def _has_class(jar: _Jar, name: str) -> bool:
 
 
 def _pack(jars: Iterable[_Jar], path: Path) -> None:
-    """Write the zip, whose bytes depend on the jars only; jars are compressed already."""
+    """Write the jars to a zip, uncompressed because jars are compressed. Its bytes depend on the jars only."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         for jar in jars:
             entry = zipfile.ZipInfo(jar.name, _EPOCH)

@@ -58,7 +58,7 @@ class Rest:
         return list(self._request("GET", "/connector-plugins").json())
 
     def validate(self, plugin: str, config: Mapping[str, str]) -> object:
-        """Return the response to a validation."""
+        """Return the plugin's validation of a configuration."""
         return self._request("PUT", f"/connector-plugins/{quote(plugin)}/config/validate", body=config).json()
 
     def status(self, name: str) -> object | None:
@@ -87,13 +87,13 @@ class Rest:
         self._request("POST", f"{_path(name)}/restart?includeTasks=true&onlyFailed=true")
 
     def delete(self, name: str) -> None:
-        """Delete a connector; a missing one is not an error, since a response may have been lost."""
+        """Delete a connector. A missing one is not an error, since an earlier response may have been lost."""
         self._request("DELETE", _path(name), HTTPStatus.NOT_FOUND)
 
     def _request(
         self, method: str, path: str, *accepted: HTTPStatus, body: Mapping[str, object] | None = None
     ) -> httpx.Response:
-        """Return the response if its status is a success or in `accepted`.
+        """Send a request; return the response if its status is a success or in `accepted`.
 
         Every request is idempotent, so it is sent again if its response is lost.
         """
@@ -140,7 +140,7 @@ class Rest:
 
 
 def _rebalances(answer: httpx.Response) -> bool:
-    """Return whether the worker is rebalancing; for some requests it answers 500 with a message that says so."""
+    """Return whether the worker is rebalancing; it reports this with status 409, 503 or, for some requests, 500."""
     if _exists(answer):
         return False
     rebalancing = answer.status_code == HTTPStatus.INTERNAL_SERVER_ERROR and "rebalance" in _message(answer)

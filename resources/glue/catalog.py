@@ -1,4 +1,4 @@
-"""The Glue Data Catalog as a Dagster resource: the databases and tables that Athena sees."""
+"""The Glue Data Catalog as a Dagster resource: the databases and tables that Athena queries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["GlueCatalog", "GlueColumn", "TableDefinition", "hudi_table", "merge_
 
 _MISSING = "EntityNotFoundException"
 _EXISTS = "AlreadyExistsException"
-_PARTITIONS_A_CALL = 100  # the maximum of BatchCreatePartition and BatchUpdatePartition
+_PARTITIONS_A_CALL = 100  # the maximum of one BatchCreatePartition or BatchUpdatePartition request
 
 
 class GlueCatalog(AwsResource):
@@ -30,7 +30,7 @@ class GlueCatalog(AwsResource):
         """Create the database if it does not exist.
 
         Args:
-            name: in lower case.
+            name: the database's name in lower case.
             location: the s3:// prefix for tables that CREATE TABLE AS creates without a location.
 
         Returns:
@@ -38,7 +38,7 @@ class GlueCatalog(AwsResource):
         """
         wanted = {"Name": name, "LocationUri": location} if location else {"Name": name}
         client = self.client("glue")
-        # Read first: most callers may read the catalog but need no permission to create databases.
+        # Read first, so that callers whose database exists need no permission to create databases.
         with self.explained(f"Creating the Glue database {name}"):
             try:
                 client.get_database(Name=name)
@@ -49,7 +49,7 @@ class GlueCatalog(AwsResource):
         return False
 
     def tables(self, database: str) -> tuple[TableDefinition, ...]:
-        """Return a database's tables and views, sorted by name; none if the database does not exist."""
+        """Return a database's tables and views, sorted by name; empty if the database does not exist."""
         try:
             with self.explained(f"Listing the tables of the Glue database {database}"):
                 pages = self.client("glue").get_paginator("get_tables").paginate(DatabaseName=database)
@@ -100,9 +100,9 @@ class GlueCatalog(AwsResource):
 
         Args:
             definition: the table, which exists in the catalog.
-            folders: the partitions' Hive-style folders below the table, `a=1/b=2`, with the keys in their order; or a
-                mapping of such names to locations elsewhere.
-            update: give the existing ones among these partitions the table's columns.
+            folders: the Hive-style folder of each partition below the table's location, such as `a=1/b=2`, in the order
+                of the partition keys; or a mapping of such folders to other locations.
+            update: also set the table's columns on those of the partitions that exist.
 
         Returns:
             The number of created partitions.
@@ -115,12 +115,12 @@ class GlueCatalog(AwsResource):
             for start in range(0, len(missing), _PARTITIONS_A_CALL):
                 part = missing[start : start + _PARTITIONS_A_CALL]
                 wanted = [definition.partition_input(each, locations.get(each)) for each in part]
-                answer = client.batch_create_partition(
+                response = client.batch_create_partition(
                     DatabaseName=definition.database,
                     TableName=definition.name,
                     PartitionInputList=wanted,
                 )
-                for fault in answer.get("Errors", []):
+                for fault in response.get("Errors", []):
                     _refuse_unless_there(definition, fault)
             if update:
                 _update(client, definition, [each for each in wanted_folders if each not in missing], locations)
@@ -143,12 +143,12 @@ class GlueCatalog(AwsResource):
 
 
 def _present(client: Any, definition: TableDefinition, values: list[list[str]]) -> set[tuple[str, ...]]:  # noqa: ANN401 - boto3's
-    """Return those of the partitions that exist: requested by name if they fit one call, else from a full list."""
-    of = {"DatabaseName": definition.database, "TableName": definition.name}
+    """Return the values of existing partitions: those among `values` if they fit into one request, otherwise all."""
+    table = {"DatabaseName": definition.database, "TableName": definition.name}
     if len(values) <= _PARTITIONS_A_CALL:
-        found = client.batch_get_partition(**of, PartitionsToGet=[{"Values": each} for each in values])
+        found = client.batch_get_partition(**table, PartitionsToGet=[{"Values": each} for each in values])
         return {tuple(each["Values"]) for each in found["Partitions"]}
-    pages = client.get_paginator("get_partitions").paginate(**of)
+    pages = client.get_paginator("get_partitions").paginate(**table)
     return {tuple(each["Values"]) for page in pages for each in page["Partitions"]}
 
 
@@ -158,17 +158,17 @@ def _update(
     folders: list[str],
     locations: Mapping[str, str],
 ) -> None:
-    """Give existing partitions the columns of their table: Athena compares both."""
+    """Set the table's columns on existing partitions: Athena compares a partition's columns with the table's."""
     for start in range(0, len(folders), _PARTITIONS_A_CALL):
         entries = [
             {"PartitionValueList": partition_values(each), "PartitionInput": definition.partition_input(each, place)}
             for each in folders[start : start + _PARTITIONS_A_CALL]
             for place in (locations.get(each),)
         ]
-        answer = client.batch_update_partition(
+        response = client.batch_update_partition(
             DatabaseName=definition.database, TableName=definition.name, Entries=entries
         )
-        for fault in answer.get("Errors", []):
+        for fault in response.get("Errors", []):
             detail = fault.get("ErrorDetail", {})
             reason = detail.get("ErrorMessage", "")
             values = ", ".join(fault.get("PartitionValueList", []))

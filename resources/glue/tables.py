@@ -1,4 +1,4 @@
-"""Table definitions of the Glue catalog, as values that can be compared."""
+"""Table definitions of the Glue catalog, as dataclasses that are compared by value."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class GlueColumn:
 
 @dataclass(frozen=True)
 class TableDefinition:
-    """A table of the catalog. Every engine reads tables with equal definitions in the same way.
+    """A table of the catalog.
 
     Raises:
         ValueError: a database or table name that is empty or that Glue would change, or a duplicate column.
@@ -58,7 +58,7 @@ class TableDefinition:
     table_type: str = "EXTERNAL_TABLE"
 
     def __post_init__(self) -> None:
-        """Raise ValueError if Glue would store the definition differently."""
+        """Raise ValueError for an invalid name or a duplicate column."""
         for what, name in (("database", self.database), ("table", self.name)):
             if not name:
                 raise ValueError(f"Cannot define table {self.full_name!r}: the name of the {what} is empty. Set it.")
@@ -126,7 +126,7 @@ class TableDefinition:
 
 
 def partition_values(folder: str) -> list[str]:
-    """Return the values in a Hive-style folder name: `1` and `x/y` for `a=1/b=x%2Fy`."""
+    """Return the partition values in a Hive-style folder name: `1` and `x/y` for `a=1/b=x%2Fy`."""
     return [unquote(part.partition("=")[2]) for part in folder.split("/")]
 
 
@@ -142,10 +142,10 @@ def hudi_table(
 ) -> TableDefinition:
     """Return the definition of a copy-on-write Hudi table, as Hudi's own catalog sync writes it.
 
-    merge_on_read() derives the two tables of a merge-on-read table from it.
+    merge_on_read() derives the two tables of a merge-on-read table from the result.
 
-    Athena, Trino and Hive read it by its input and output formats, Spark by `spark.sql.sources.*`. Hudi's five meta
-    columns precede `columns`, which are in the order of the table's schema and without the partition keys.
+    Athena, Trino and Hive use the input and output formats, Spark uses the parameters `spark.sql.sources.*`. Hudi's
+    five meta columns precede `columns`, which are in the order of the table's schema and without the partition keys.
 
     Args:
         database: the Glue database, in lower case.
@@ -153,7 +153,7 @@ def hudi_table(
         location: the base path; an s3a:// URI is written as s3://, which all engines support.
         columns: name, Hive type and comment of each column.
         partition_keys: the columns whose values are folder names.
-        spark_schema: the table's schema as Spark's JSON, all columns in order, for Spark with this catalog.
+        spark_schema: the table's schema as Spark's JSON with all columns in order, for Spark with this catalog.
         comment: a description of the table.
     """
     parameters = {"EXTERNAL": "TRUE", "spark.sql.sources.provider": "hudi"}
@@ -189,7 +189,7 @@ def parquet_table(
     partition_keys: Sequence[GlueColumn] = (),
     comment: str = "",
 ) -> TableDefinition:
-    """Return the definition of an external table of Parquet files, whose columns readers find by name."""
+    """Return the definition of an external table of Parquet files; readers match its columns by name."""
     return TableDefinition(
         database=database,
         name=name,

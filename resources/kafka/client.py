@@ -38,8 +38,8 @@ _DOWN = {
     KafkaError._RESOLVE,
     KafkaError.REQUEST_TIMED_OUT,
 }
-# Brokers and clients learn at different times that a topic was created or moves. Kafka's protocol marks all of these as
-# retriable (https://kafka.apache.org/protocol.html#protocol_error_codes).
+# Errors while brokers and clients do not yet agree on a new topic or on a partition's leader. Kafka's protocol marks
+# all of these as retriable (https://kafka.apache.org/protocol.html#protocol_error_codes).
 _MOVING = {
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -57,7 +57,7 @@ _REFUSED = {
 }
 _RANGE = {KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET}
 
-# librdkafka repeats "connection refused" on stderr as long as a client lives; the raised errors contain it once.
+# librdkafka repeats "connection refused" on stderr as long as a client exists; the raised errors contain it once.
 _log = logging.getLogger("resources.kafka.resource")
 _log.setLevel(logging.CRITICAL)
 
@@ -71,14 +71,14 @@ class Broker:
     timeout_seconds: float = 10.0
     hint: str = ""
     tokens: TokenSource | None = field(default=None, repr=False)
-    """The source of the tokens that clients authenticate with; None: no authentication, or by `settings`."""
+    """Creates the tokens that clients authenticate with. None: clients authenticate by `settings`, or not at all."""
 
     def admin(self) -> AdminClient:
         """Return a new admin client."""
         return AdminClient({**self._common(), "log_level": 0}, logger=_log)
 
     def consumer(self, *, read_committed: bool = True) -> Consumer:
-        """Return a new consumer, to be assigned partitions at explicit offsets; it commits no offsets."""
+        """Return a new consumer that commits no offsets; the caller assigns partitions at explicit offsets."""
         return Consumer(
             {
                 **self._common(),
@@ -87,10 +87,10 @@ class Broker:
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
                 "enable.partition.eof": True,
-                # A missing offset is an error; the consumer must not continue elsewhere.
+                # A missing offset is an error: the consumer must not continue at another offset.
                 "auto.offset.reset": "error",
                 "isolation.level": "read_committed" if read_committed else "read_uncommitted",
-                # At the end of a range the broker would wait so long for a record that is not read.
+                # At the end of a range, the broker waits this long for new records, which are not read.
                 "fetch.wait.max.ms": 5,
             },
             logger=_log,
@@ -106,7 +106,7 @@ class Broker:
         Without this check, librdkafka retries a refused connection until the request's timeout.
 
         Raises:
-            Unreachable: no address does within a few attempts.
+            Unreachable: no address accepts a connection in three attempts.
         """
         attempts = Retrying(
             stop=stop_after_attempt(3), wait=wait_fixed(0.3), retry=retry_if_exception_type(OSError), reraise=True
@@ -125,7 +125,7 @@ class Broker:
     def _common(self) -> dict[str, Any]:
         signing: dict[str, Any] = {}
         if self.tokens is not None:
-            # An error in librdkafka's callback becomes a timeout without a cause, so the token is requested here first.
+            # librdkafka turns an error in its callback into a timeout without a cause. This call raises the error.
             self.tokens("")
             signing = {**msk_iam.CLIENT, "oauth_cb": self.tokens}
         return {

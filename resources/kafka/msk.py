@@ -11,7 +11,7 @@ from resources.aws.client import AwsRequestFailed, AwsResource
 from resources.errors import ResourceError
 
 Access = Literal["iam", "scram", "tls", "plaintext"]
-"""A client's authentication method; each has a listener of its own."""
+"""A client's authentication method; each method has its own listener."""
 _LISTENERS: dict[Access, str] = {
     "iam": "BootstrapBrokerStringSaslIam",
     "scram": "BootstrapBrokerStringSaslScram",
@@ -21,12 +21,12 @@ _LISTENERS: dict[Access, str] = {
 _WRONG_ARN = frozenset({"BadRequestException", "NotFoundException"})
 
 
-class ClusterMissing(ResourceError):  # noqa: N818 - named as all exceptions in resources/errors.py
+class ClusterMissing(ResourceError):  # noqa: N818 - named like the exceptions in resources/errors.py
     """There is no cluster with this ARN in the region."""
 
 
-class ListenerMissing(ResourceError):  # noqa: N818 - named as all exceptions in resources/errors.py
-    """A cluster has no listener for an authentication method, or not yet."""
+class ListenerMissing(ResourceError):  # noqa: N818 - named like the exceptions in resources/errors.py
+    """A cluster has no listener for an authentication method, or has no brokers yet."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Msk(AwsResource):
     def bootstrap(self, access: Access = "iam") -> str:
         """Return Kafka's `bootstrap.servers` for clients with this authentication method.
 
-        Raises ListenerMissing, with the listeners that the cluster has.
+        Raises ListenerMissing; the error names the listeners that the cluster has.
         """
         found = self._call("get_bootstrap_brokers", "Reading the bootstrap brokers of")
         brokers = found.get(_LISTENERS[access])

@@ -24,7 +24,7 @@ HINT = (
     " policy allows kafka-cluster:Connect on the cluster, and that the cluster's security group allows port 9098."
 )
 CLIENT = {"security.protocol": "SASL_SSL", "sasl.mechanisms": "OAUTHBEARER"}
-"""librdkafka's settings other than the token."""
+"""librdkafka's settings for IAM, except the token."""
 JAVA_CLIENT = {
     "security.protocol": "SASL_SSL",
     "sasl.mechanism": "AWS_MSK_IAM",
@@ -58,10 +58,10 @@ class IamTokens:
         request = AWSRequest("GET", f"https://kafka.{self._region}.amazonaws.com/", params={"Action": _ACTION})
         SigV4QueryAuth(frozen, "kafka-cluster", self._region, expires=_TOKEN_SECONDS).add_auth(request)
         signed = str(request.url)
-        made = datetime.strptime(parse_qs(urlsplit(signed).query)["X-Amz-Date"][0], "%Y%m%dT%H%M%S%z")
+        signed_at = datetime.strptime(parse_qs(urlsplit(signed).query)["X-Amz-Date"][0], "%Y%m%dT%H%M%S%z")
         # Brokers log the user agent; it is not signed.
         token = base64.urlsafe_b64encode(f"{signed}&User-Agent={_AGENT}".encode()).decode().rstrip("=")
-        return token, made.timestamp() + _TOKEN_SECONDS
+        return token, signed_at.timestamp() + _TOKEN_SECONDS
 
     def _boto(self) -> boto3.Session:
         # One session for all tokens: it caches and renews a role's temporary credentials.

@@ -1,4 +1,4 @@
-"""The first and last offsets of a topic's partitions."""
+"""The begin and end offsets of a topic's partitions."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def begin_offsets(broker: Broker, admin: AdminClient, topic: str) -> dict[int, i
 def end_offsets(broker: Broker, admin: AdminClient, topic: str) -> dict[int, int]:
     """Return the last stable offset by partition; raise TopicMissing.
 
-    All transactions with records before it are committed or aborted; open transactions start at or after it.
+    All transactions with records below it are committed or aborted; open transactions start at or above it.
     """
     return _offsets(broker, admin, topic, _LATEST)
 
 
 def written_offsets(broker: Broker, admin: AdminClient, topic: str) -> dict[int, int]:
-    """Return the offset after the last record by partition, including open transactions; raise TopicMissing.
+    """Return the offset after the last record by partition, also of open transactions; raise TopicMissing.
 
-    A transaction's end is written to each partition separately, so a transaction can be committed in one partition and
-    still open in another. Once end_offsets() has reached these offsets, all earlier transactions are complete.
+    Kafka writes a transaction's end to each partition separately, so a transaction can be committed in one partition
+    and still be open in another. Once end_offsets() has reached these offsets, all earlier transactions are complete.
     """
     return _offsets(broker, admin, topic, _LATEST, IsolationLevel.READ_UNCOMMITTED)
 

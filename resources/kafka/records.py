@@ -1,4 +1,4 @@
-"""Reads records of a topic by explicit offsets, up to an end that is fixed before reading begins."""
+"""Reads a topic's records in fixed ranges of offsets."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from resources.errors import WaitTimedOut
 from resources.kafka.client import Broker
 
 Ranges = Mapping[int, tuple[int, int]]
-"""First and next offset by partition."""
+"""By partition: the first offset, and the offset after the last."""
 
 BATCH = 1000
 _TIMEOUT_SECONDS = 0.01
-"""A batch that is not full is returned after this time; each read ends with one."""
+"""The wait for a batch to fill up. The last batch of a read is usually not full, so each read waits this long once."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def read(broker: Broker, topic: str, ranges: Ranges, *, read_committed: bool = T
     """Yield the committed records of the ranges, in order within a partition, without transaction markers.
 
     Raises:
-        OffsetsExpired: a first offset is not in the topic.
+        OffsetsExpired: the topic does not contain a range's first offset.
         WaitTimedOut: no record arrived for longer than the broker's timeout.
     """
     for message in _raw(broker, topic, ranges, read_committed=read_committed):
@@ -55,7 +55,7 @@ def read(broker: Broker, topic: str, ranges: Ranges, *, read_committed: bool = T
 
 
 def count(broker: Broker, topic: str, ranges: Ranges) -> int:
-    """Count the committed records of the ranges by reading them."""
+    """Return the number of committed records in the ranges; reads them all."""
     return sum(1 for _ in _raw(broker, topic, ranges, read_committed=True))
 
 
@@ -70,15 +70,15 @@ def tail(broker: Broker, topic: str, ranges: Ranges, limit: int) -> list[Message
 
 def _partition_tail(broker: Broker, topic: str, partition: int, bounds: tuple[int, int], limit: int) -> list[Message]:
     first, end = bounds
-    # Any number of the offsets before the end can be transaction markers and aborted records: step back further until
-    # there are enough records.
-    reach = 2 * limit
+    # Any number of the last offsets can belong to transaction markers and aborted records, so read from further back
+    # until there are enough records.
+    distance = 2 * limit
     while first < end:
-        start = max(first, end - reach)
+        start = max(first, end - distance)
         found = list(read(broker, topic, {partition: (start, end)}))
         if len(found) >= limit or start == first:
             return found[-limit:]
-        reach *= 4
+        distance *= 4
     return []
 
 
@@ -107,8 +107,8 @@ def _raw(broker: Broker, topic: str, ranges: Ranges, *, read_committed: bool) ->
                     raise broker.explained(error, f"read topic {topic}")
                 if error is None and offset < end:
                     yield message
-                # Only markers can follow the last record; then the consumer reports the end of the committed records,
-                # or returns a record after the range.
+                # The last offsets can belong to transaction markers, which the consumer does not return. The range is
+                # then complete when the consumer reports the partition's end, or returns a record after the range.
                 if offset >= (end if error else end - 1):
                     ends.pop(partition, None)
 

@@ -16,5 +16,5 @@ class Registry(dg.ConfigurableResource):  # type: ignore[type-arg]
     )
 
     def header(self) -> str:
-        """Return the header Authorization, empty for none. Raises what DatabaseSecret.login() does."""
+        """Return the Authorization header, empty if there is none. Raises what DatabaseSecret.login() raises."""
         return (self.secret.login().password if self.secret is not None else self.authorization).strip()

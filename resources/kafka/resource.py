@@ -1,6 +1,6 @@
-"""A Kafka cluster as a Dagster resource; its methods are functions of the other modules in this folder.
+"""A Kafka cluster as a Dagster resource; most of its methods are functions of the other modules in this folder.
 
-It writes no events: Kafka Connect does.
+The resource writes no change events: Kafka Connect writes them.
 """
 
 from __future__ import annotations
@@ -63,7 +63,10 @@ class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
     _found: str = PrivateAttr(default="")
 
     def servers(self) -> str:
-        """Return the bootstrap brokers; for an MSK cluster, MSK's first answer. Raises what Msk.bootstrap() does."""
+        """Return the bootstrap brokers. Those of an MSK cluster are requested once and cached.
+
+        Raises what Msk.bootstrap() raises.
+        """
         if self.bootstrap:
             return self.bootstrap
         if not self._found:
@@ -79,7 +82,7 @@ class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
         """Return the options that Spark's Kafka source needs for the cluster, without the prefix `kafka.`.
 
         For IAM, the `all` jar of software.amazon.msk:aws-msk-iam-auth has to be on Spark's class path. `settings` are
-        librdkafka's and not included.
+        not included, since they are librdkafka's.
         """
         return {"bootstrap.servers": self.servers(), **(msk_iam.JAVA_CLIENT if self.security == "iam" else {})}
 
@@ -109,7 +112,7 @@ class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
     written_offsets = _answered(partition_offsets.written_offsets)
 
     def ranges(self, topic: str, partition: int | None = None) -> dict[int, tuple[int, int]]:
-        """Return the first and the next offset of the committed records by partition (one, or all if None)."""
+        """Return the first and the end offset of the committed records, by partition (one, or all if None)."""
         begins, ends = self.begin_offsets(topic), self.end_offsets(topic)
         if partition is not None and partition not in ends:
             raise TopicMissing(
@@ -160,8 +163,9 @@ class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
         return tombstones.write(self._broker, topic, keys)
 
     def count_records(self, topic: str, ranges: Ranges | None = None) -> int:
-        """Count committed records by reading them, in `ranges` ({partition: (first, next)}) or in the whole topic.
+        """Return the number of committed records in `ranges` ({partition: (first, end)}) or in the whole topic.
 
-        For small topics: it reads about 100,000 records a second. Offsets give no count, since markers use some.
+        It reads the records, about 100,000 a second, so use it for small topics. The difference of two offsets is not
+        the number of records, since transaction markers and aborted records use offsets too.
         """
         return records.count(self._broker, topic, self.ranges(topic) if ranges is None else ranges)

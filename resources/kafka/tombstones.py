@@ -11,9 +11,9 @@ from resources.kafka.client import Broker
 
 
 def write(broker: Broker, topic: str, keys: Iterable[tuple[int, bytes]]) -> int:
-    """Write a tombstone for each key, in the key's partition; return how many, once all replicas have them.
+    """Write a tombstone for each (partition, key); return their number when all in-sync replicas have them.
 
-    Raises TopicMissing, Unreachable, AccessRefused or KafkaRequestFailed if the broker rejects one, or WaitTimedOut.
+    Raises TopicMissing, Unreachable, AccessRefused or KafkaRequestFailed if a write fails, or WaitTimedOut.
     """
     failed: list[KafkaError] = []
 
@@ -27,12 +27,12 @@ def write(broker: Broker, topic: str, keys: Iterable[tuple[int, bytes]]) -> int:
         for partition, key in keys:
             producer.produce(topic, key=key, value=None, partition=partition, on_delivery=on_delivery)
             count += 1
-        left = producer.flush(broker.timeout_seconds)
+        pending = producer.flush(broker.timeout_seconds)
         if failed:
             raise KafkaException(failed[0])
-    if left:
+    if pending:
         raise WaitTimedOut(
-            f"Cannot {about}: Kafka did not acknowledge {left} of {count} within {broker.timeout_seconds:.0f} s.",
+            f"Cannot {about}: Kafka did not acknowledge {pending} of {count} within {broker.timeout_seconds:.0f} s.",
             broker.hint,
         )
     return count

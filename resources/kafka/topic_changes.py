@@ -38,10 +38,10 @@ def ensure(
 ) -> TopicChange:
     """Create the topic with cleanup.policy=delete and `config`, or check the existing one.
 
-    Retention and maximum record size of an existing topic are raised to those of `config`, never lowered.
+    An existing topic gets the settings in `config`, but its retention and maximum record size are never lowered.
 
     Raises:
-        TopicContractBroken: it has another number of partitions, or another cleanup policy.
+        TopicContractBroken: the existing topic has another number of partitions, or another cleanup policy.
     """
     wanted = {"cleanup.policy": "delete", **(config or {})}
     found = describe(broker, admin, name)
@@ -79,7 +79,7 @@ def _is_change(key: str, current: str | None, wanted: str) -> bool:
     if key == "max.message.bytes" and current is not None:
         return int(wanted) > int(current)
     if key in ("retention.ms", "retention.bytes") and current is not None:
-        # Only raise them: a larger value may have been set on purpose.
+        # Never lower them: an operator may have set a larger value on purpose.
         return int(current) != UNLIMITED and (int(wanted) == UNLIMITED or int(wanted) > int(current))
     return current != wanted
 

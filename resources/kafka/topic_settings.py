@@ -1,4 +1,4 @@
-"""Describes topics: partitions and the settings that matter to a pipeline."""
+"""Reads topics' partitions and settings."""
 
 from __future__ import annotations
 

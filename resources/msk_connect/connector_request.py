@@ -1,4 +1,4 @@
-"""Requests of MSK Connect for a connector, and their comparison with the running connector."""
+"""Builds MSK Connect's request for a connector, and compares it with the running connector."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from resources.errors import ConnectorConfigInvalid
 
 Request = dict[str, Any]
 IN_PLACE = ("capacity", "plugins", "workerConfiguration")
-"""Settings that UpdateConnector accepts only in a request without the configuration."""
+"""Settings that UpdateConnector changes, but not in the same request as the connector's configuration."""
 _CLUSTER = "kafkaCluster"
 _FIXED = (_CLUSTER, "kafkaClusterClientAuthentication", "kafkaClusterEncryptionInTransit", "kafkaConnectVersion")
 _FIXED_TOO = ("serviceExecutionRoleArn", "logDelivery")
@@ -62,7 +62,7 @@ class ConnectSettings(dg.Config):
 def wanted(settings: ConnectSettings, name: str, config: Mapping[str, str], bootstrap_servers: str) -> Request:
     """Return the parameters of CreateConnector.
 
-    Raises ConnectorConfigInvalid if no plugin has the connector's class, or it has no worker configuration.
+    Raises ConnectorConfigInvalid if no plugin has the connector's class, or the connector has no worker configuration.
     """
     kind = config.get(_CLASS, "")
     plugin = next((each for each in settings.plugins if each.connector_class == kind), None)
@@ -73,7 +73,7 @@ def wanted(settings: ConnectSettings, name: str, config: Mapping[str, str], boot
         )
     worker = worker_of(settings, name)
     cluster = {"securityGroups": settings.security_groups, "subnets": settings.subnets}
-    made: Request = {
+    request: Request = {
         "connectorName": name,
         "connectorConfiguration": dict(config),
         "capacity": _capacity(settings),
@@ -86,7 +86,7 @@ def wanted(settings: ConnectSettings, name: str, config: Mapping[str, str], boot
         "serviceExecutionRoleArn": settings.role_arn,
         "workerConfiguration": {"workerConfigurationArn": worker.arn, "revision": worker.revision},
     }
-    return {**made, "tags": settings.tags} if settings.tags else made
+    return {**request, "tags": settings.tags} if settings.tags else request
 
 
 def worker_of(settings: ConnectSettings, name: str) -> WorkerConfiguration:
@@ -101,7 +101,7 @@ def worker_of(settings: ConnectSettings, name: str) -> WorkerConfiguration:
 
 
 def offsets_topic(arn: str, properties: str) -> str:
-    """Return a worker configuration's offsets topic. Raises ConnectorConfigInvalid if it sets none."""
+    """Return the offsets topic in a worker configuration. Raises ConnectorConfigInvalid if it does not set one."""
     lines = (line.partition("=") for line in properties.splitlines())
     found = next((value.strip() for name, _, value in lines if name.strip() == "offset.storage.topic"), "")
     if not found:
@@ -128,7 +128,7 @@ def _capacity(settings: ConnectSettings) -> Request:
 
 
 def unchangeable_differences(wanted: Request, actual: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of the differences that UpdateConnector cannot change."""
+    """Return the names of the settings that differ and that UpdateConnector cannot change."""
     differ = [name for name in (*_FIXED, *_FIXED_TOO) if not matches(wanted[name], actual.get(name))]
     if _CLUSTER in differ and _is_one_cluster(wanted[_CLUSTER], actual.get(_CLUSTER)):
         differ.remove(_CLUSTER)
@@ -137,13 +137,13 @@ def unchangeable_differences(wanted: Request, actual: Mapping[str, Any]) -> tupl
 
 
 def _is_one_cluster(wanted: Mapping[str, Any], actual: Mapping[str, Any] | None) -> bool:
-    """Return whether both have the same cluster and network.
+    """Return whether both name the same cluster and network.
 
-    For a cluster with more brokers, MSK returns three of them, not always the same.
+    One common broker is enough: of a cluster with more than three brokers, MSK returns three, not always the same.
     """
-    ours, theirs = (dict((each or {}).get("apacheKafkaCluster", {})) for each in (wanted, actual))
-    brokers = [set(str(each.pop("bootstrapServers", "")).split(",")) - {""} for each in (ours, theirs)]
-    return matches(ours, theirs) and bool(brokers[0] & brokers[1])
+    desired, running = (dict((each or {}).get("apacheKafkaCluster", {})) for each in (wanted, actual))
+    brokers = [set(str(each.pop("bootstrapServers", "")).split(",")) - {""} for each in (desired, running)]
+    return matches(desired, running) and bool(brokers[0] & brokers[1])
 
 
 def worker_changes(wanted: Request, actual: Mapping[str, Any]) -> Request:

@@ -1,7 +1,7 @@
 """Task states of a connector on MSK Connect, which reports them only as CloudWatch metrics.
 
-A connector can stay RUNNING although its task has failed. Metrics come once a minute, some minutes late; counts from
-before the connector's last change are ignored. Source of the names:
+A connector can stay RUNNING although its task has failed. CloudWatch gets a count every minute, some minutes late.
+Counts from before the connector's last change are ignored. Source of the names:
 https://docs.aws.amazon.com/msk/latest/developerguide/msk-connect-cloudwatch-metrics.html
 """
 
@@ -21,13 +21,13 @@ _PERIOD_SECONDS = 60
 
 
 def tasks(cloudwatch: Any, connector: str, since: datetime, log_group: str) -> tuple[TaskStatus, ...] | None:  # noqa: ANN401
-    """Return the connector's tasks by the newest counts after `since`; None if CloudWatch has no counts.
+    """Return the connector's tasks according to the newest counts after `since`; None if there are no counts.
 
     Ids are consecutive numbers, since the metrics contain no task ids. In the minute in which a task fails, it can also
     be counted as running. Raises what boto3 raises.
     """
     now = datetime.now(UTC)
-    # CloudWatch's times are whole seconds; the first whole minute can contain an earlier count.
+    # CloudWatch rounds the start down to a whole minute, so its result can contain a count from before `since`.
     start = max(since.replace(microsecond=0) + timedelta(seconds=1), now - _WINDOW)
     metrics = cloudwatch.get_metric_data(
         StartTime=start,

@@ -1,4 +1,4 @@
-"""Custom plugins of MSK Connect as a Dagster resource: uploads a built zip to S3 and creates the plugin."""
+"""Custom plugins of MSK Connect as a Dagster resource: uploads a plugin's zip to S3 and creates the plugin."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ABSENT = frozenset({"404", "NoSuchKey", "NotFound"})
 _UNDER_WAY = frozenset({"CREATING", "UPDATING", "DELETING"})
 
 
-class PluginFailed(ResourceError):  # noqa: N818 - named as all exceptions in resources/errors.py
+class PluginFailed(ResourceError):  # noqa: N818 - named like the exceptions in resources/errors.py
     """MSK Connect could not create a plugin from an archive."""
 
 
@@ -35,7 +35,7 @@ class MskPlugins(AwsResource):
     change_seconds: float = Field(default=900.0, gt=0, description="How long the creation of a plugin may take.")
 
     def ensure(self, archive: Path) -> str:
-        """Return the ARN of the ACTIVE plugin with the archive's name; uploads and creates what is missing.
+        """Return the ARN of the ACTIVE plugin with the archive's name; uploads the archive and creates it if missing.
 
         Raises:
             PluginFailed: MSK Connect could not create it, with its reason; the failed plugin is kept for inspection.
@@ -52,16 +52,16 @@ class MskPlugins(AwsResource):
         return str(found["customPluginArn"])
 
     def _upload(self, archive: Path, key: str) -> None:
-        # The key contains the content's hash, and S3 shows only complete objects: an existing one stays as it is.
+        # The key contains the content's hash, and S3 shows only complete objects, so an existing object is kept.
         with self.explained(f"Uploading {archive} to s3://{self.bucket}/{key}"):
             client = self.client("s3", self.s3_endpoint_url)
             try:
-                there = client.head_object(Bucket=self.bucket, Key=key)["ContentLength"]
+                stored_size = client.head_object(Bucket=self.bucket, Key=key)["ContentLength"]
             except ClientError as error:
                 if error.response.get("Error", {}).get("Code") not in _ABSENT:
                     raise
-                there = None
-            if there != archive.stat().st_size:
+                stored_size = None
+            if stored_size != archive.stat().st_size:
                 client.upload_file(str(archive), self.bucket, key)
 
     def _made(self, name: str, key: str) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""Amazon MSK Connect as a Dagster resource: connectors by boto3 `kafkaconnect`."""
+"""Amazon MSK Connect as a Dagster resource that runs connectors."""
 
 from __future__ import annotations
 
@@ -42,14 +42,15 @@ class MskConnect(AwsResource):
         return None if found is None else dict(found["connectorConfiguration"])
 
     def put(self, name: str, config: Mapping[str, str]) -> PutOutcome:
-        """Make the connector run with `config` and the resource's settings; makes no change if it already does.
+        """Create, update or resume the connector so that it runs with `config` and the resource's settings.
 
-        The connector is updated in place where MSK Connect supports that. Otherwise, and if it is FAILED, it is deleted
-        and re-created under its name; its offsets stay. Waits for the end of an update, but not for a new connector.
+        Changes nothing if it already does. Updates the connector in place where MSK Connect supports that. Otherwise,
+        and if it is FAILED, deletes it and re-creates it under its name; its offsets stay. Waits for the end of an
+        update, but not for a new connector.
 
         Raises:
-            ConnectorConfigInvalid: no plugin has the connector's class.
-            ConnectorFailed: MSK Connect rolled a change back, with its reason.
+            ConnectorConfigInvalid: no plugin has the connector's class, or it has no worker configuration.
+            ConnectorFailed: a change failed or was rolled back; the message contains MSK Connect's reason.
         """
         wanted = connector_request.wanted(self.settings, name, config, self.kafka.servers())
         found = self._settled(name)
@@ -70,15 +71,15 @@ class MskConnect(AwsResource):
         if worker := connector_request.worker_changes(wanted, found):
             changes.append(worker)
         for change in changes:
-            now = self._present(name)
-            at = {"connectorArn": now["connectorArn"], "currentVersion": now["currentVersion"]}
-            self._change(name, "update_connector", **at, **change)
+            current = self._present(name)
+            version = {"connectorArn": current["connectorArn"], "currentVersion": current["currentVersion"]}
+            self._change(name, "update_connector", **version, **change)
         return "updated" if changes or resumed or tagged else "unchanged"
 
     def status(self, name: str) -> ConnectorStatus | None:
-        """Return the connector's state and why it FAILED, None if there is no connector of that name.
+        """Return the connector's state, with the reason if it is FAILED; None if there is no connector of that name.
 
-        It contains the tasks if the connector is RUNNING and CloudWatch has counted them since its last change.
+        The status contains the tasks if the connector is RUNNING and CloudWatch has counted them since its last change.
         """
         found = self._describe(name)
         if found is None:
@@ -89,11 +90,12 @@ class MskConnect(AwsResource):
         return ConnectorStatus(name, found["connectorState"], tasks or (), reason, tasks_known=tasks is not None)
 
     def wait_running(self, name: str, tasks: int = 1, timeout_seconds: float = 1800.0) -> ConnectorStatus:  # noqa: ARG002
-        """Wait until the connector is RUNNING, and its tasks too once they are known.
+        """Wait until the connector is RUNNING, and its tasks if CloudWatch has counted them; `tasks` is ignored.
 
         Raises:
             ConnectorMissing: there is no connector of that name.
-            ConnectorFailed: the connector is FAILED, or CloudWatch has counted a failed task; with the cause.
+            ConnectorFailed: the connector is FAILED, or CloudWatch has counted a failed task.
+            WaitTimedOut: they are not RUNNING in time.
         """
 
         def current() -> ConnectorStatus:
@@ -117,16 +119,16 @@ class MskConnect(AwsResource):
         )
 
     def can_restart(self, status: ConnectorStatus) -> bool:
-        """Return whether the connector is RUNNING: MSK Connect restarts no other one.
+        """Return whether the connector is RUNNING: MSK Connect cannot restart a connector in another state.
 
         https://docs.aws.amazon.com/msk/latest/developerguide/mkc-restart-connector.html
         """
         return status.state == RUNNING
 
     def restart_failed(self, name: str) -> tuple[int, ...]:
-        """Restart the FAILED tasks of a RUNNING connector; return a number for each.
+        """Restart the FAILED tasks of a RUNNING connector; return their numbers (see connector_tasks.tasks()).
 
-        It does not wait: the operation takes minutes, and status() shows the result later.
+        Does not wait: the operation takes minutes, and status() shows the result later.
         """
         found = self._present(name)
         failed = tuple(task.id for task in self._tasks(found) or () if task.state == FAILED)
@@ -148,7 +150,7 @@ class MskConnect(AwsResource):
         return True
 
     def offsets(self, name: str) -> tuple[dict[str, object], ...]:
-        """Return the source offsets that the connector's workers have stored, by source partition."""
+        """Return the source offsets that the connector's workers have stored, one for each source partition."""
         return self._offsets(name).of(name)
 
     def delete_offsets(self, name: str) -> None:
@@ -168,13 +170,13 @@ class MskConnect(AwsResource):
             arn = connector_request.worker_of(self.settings, name).arn
             with self.explained(f"Describing the worker configuration {arn}"):
                 found = self.client("kafkaconnect").describe_worker_configuration(workerConfigurationArn=arn)
-            # Configurations have one revision only so far.
+            # MSK Connect creates only one revision of a worker configuration so far.
             properties = b64decode(found["latestRevision"]["propertiesFileContent"]).decode()
             self._topics[name] = connector_request.offsets_topic(arn, properties)
         return StoredOffsets(self.kafka, self._topics[name])
 
     def _tasks(self, found: Mapping[str, Any]) -> tuple[TaskStatus, ...] | None:
-        """Return a RUNNING connector's tasks, counted after its last change or restart; None: not known yet."""
+        """Return a RUNNING connector's tasks, counted after its last change or restart; None if not known yet."""
         if found["connectorState"] != RUNNING:
             return None
         name, arn = found["connectorName"], found["connectorArn"]
@@ -248,7 +250,7 @@ class MskConnect(AwsResource):
         )
 
     def _change(self, name: str, call: str, **parameters: object) -> None:
-        """Make a call that starts an operation, and wait for its end. Raises ConnectorFailed if it failed."""
+        """Call a method that starts an operation, and wait for its end. Raises ConnectorFailed if that fails."""
         client = self.client("kafkaconnect")
         with self.explained(f"Calling {call} for the connector {name}"):
             arn = getattr(client, call)(**parameters)["connectorOperationArn"]

@@ -49,7 +49,7 @@ def open_connection(login: Login, database: str) -> Connection:
 
 
 def _explained(error: psycopg2.OperationalError, login: Login, database: str) -> ResourceError:
-    # A failed connection has no SQLSTATE, so the cause is recognised by libpq's text.
+    # A failed connection has no SQLSTATE, so the cause is recognized by libpq's message.
     text = str(error).strip()
     reason = text.splitlines()[0] if text else "no reason given"
     server = f"PostgreSQL at {login.host}:{login.port}"

@@ -26,12 +26,12 @@ _ARGUMENTS = re.compile(r"\((\d+)[^)]*\)")
 
 
 def debezium_text(connection: Connection, type_name: str, text: str) -> str | None:
-    """Return the value's text in a record; None for types and values whose text in Debezium is not known here.
+    """Return the value's text in a record; None for types and values that this module does not convert.
 
     Args:
         connection: to any database that has the type.
         type_name: with its modifier, domains resolved, such as `timestamp(3) without time zone` or `integer[]`.
-        text: the value as PostgreSQL writes it.
+        text: the value in PostgreSQL's text format.
     """
     bare = re.sub(r"\([^)]*\)", "", type_name)
     if bare in _UNSUPPORTED or text in {"infinity", "-infinity"}:
@@ -46,7 +46,7 @@ def debezium_text(connection: Connection, type_name: str, text: str) -> str | No
     unit = 1000 if found and int(found[1]) <= 3 else 1_000_000
     with connection.cursor() as cursor:
         cursor.execute("set timezone to 'UTC'")
-        # The type's name is the result of PostgreSQL's format_type(), which quotes it.
+        # The type's name is safe as SQL: it is the result of PostgreSQL's format_type(), which quotes it.
         statement = sql.SQL("select {} from (select {}::{} as v) c").format(
             sql.SQL(expression.replace("{unit}", str(unit))), sql.Literal(text), sql.SQL(type_name)
         )

@@ -20,7 +20,7 @@ from resources.postgres import lsn, slots
 from resources.postgres.resource import Postgres
 from resources.postgres.table_files import TableFiles, table_files
 
-# The snapshot is held while others read, which can take longer than the server's usual timeouts.
+# Other connections read while the snapshot is held, which can take longer than the server's usual timeouts.
 _NO_LIMITS = """
 select set_config(name, '0', false) from pg_settings
  where name in ('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout',
@@ -33,11 +33,11 @@ class Snapshot:
     """The result of pg_current_snapshot(), in 64-bit ids of top-level transactions."""
 
     xmin: int
-    """All transactions below have ended."""
+    """All transactions with a lower id had ended."""
     xmax: int
-    """No transaction from here on had ended."""
+    """No transaction with this id or a higher one had ended."""
     in_progress: frozenset[int]
-    """The transactions between the two that had not ended."""
+    """The transactions from xmin to below xmax that had not ended."""
 
     @classmethod
     def parse(cls, text: str) -> Snapshot:
@@ -60,13 +60,13 @@ class ConsistentPoint:
     """For `SET TRANSACTION SNAPSHOT`."""
     snapshot: Snapshot
     lsn: int
-    """The end of the WAL after the snapshot was taken; transactions that the snapshot sees committed before this."""
+    """The end of the WAL after the snapshot was taken; all transactions that it sees were committed before this LSN."""
     horizon: int
     """The slot's restart_lsn before the snapshot was taken; 0 without a slot."""
     connection: Connection = field(repr=False)
 
     def files(self, schema: str, table: str) -> TableFiles:
-        """Return the table's files at this moment, not at the point. Raises TableMissing."""
+        """Return the table's current files, not those at the snapshot. Raises TableMissing."""
         return table_files(self.connection, schema, table)
 
 
@@ -90,7 +90,7 @@ def consistent_point(postgres: Postgres, slot: str) -> Iterator[ConsistentPoint]
 
 
 def _take(connection: Connection, slot: str) -> ConsistentPoint:
-    # Read before the snapshot: a slot's restart_lsn only advances, and only past transactions that have ended.
+    # Read restart_lsn before the snapshot: it only advances, and only past transactions that have ended.
     found = slots.slot(connection, slot)
     with connection.cursor() as cursor:
         cursor.execute("select pg_is_in_recovery()")

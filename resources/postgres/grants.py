@@ -16,7 +16,7 @@ Privilege = Literal["select", "insert", "update", "delete"]
 def grant(
     connection: Connection, role: str, tables: Iterable[tuple[str, str]], privileges: Sequence[Privilege]
 ) -> None:
-    """Grant the role missing privileges on the tables (schema and name), and usage of their schemas.
+    """Grant the role those privileges on the tables (schema and name) that it lacks, and USAGE on their schemas.
 
     Raises:
         AccessRefused: there is no such role, or the user may not grant this.
@@ -31,7 +31,7 @@ def grant(
                     cursor.execute(sql.SQL("grant usage on schema {} to {}").format(*parts))
             for table in wanted:
                 for privilege in privileges:
-                    # Existing privileges are not granted again: each grant is a change of the catalog.
+                    # Existing privileges are not granted again, because each GRANT writes to the catalog.
                     cursor.execute(
                         "select has_table_privilege(%s, format('%%I.%%I', %s, %s), %s)", (role, *table, privilege)
                     )

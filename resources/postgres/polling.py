@@ -1,4 +1,4 @@
-"""What polling needs to know of a server: the bound of its transactions, sequences, indexes, and columns of queries."""
+"""Queries for polled tables: the bound of transactions, sequences, indexes, time zones, columns of a SELECT, rows."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from resources.postgres.table_columns import KINDS, TypeKind
 from resources.postgres.table_queries import table_oid
 
 MARGIN_SECONDS = 1
-"""A session reads its clock, which now() returns, an instant before others see its xact_start. The bound is at most the
-time this long ago, so that a session may be interrupted in between for as long."""
-# Autovacuum and senders of WAL write no rows.
+"""The bound is at least this long before the current time. A session sets its transaction's start, which now() returns,
+shortly before other sessions see it as xact_start. The margin covers an interruption of this length in between."""
+# Autovacuum workers and walsenders write no rows.
 _ACTIVITY = """
 select statement_timestamp() - make_interval(secs => %(margin)s), min(xact_start),
        (array_agg(pid order by xact_start))[1], bool_or(state = 'disabled')
@@ -30,10 +30,10 @@ _PREPARED = "select gid from pg_prepared_xacts where database = current_database
 
 @dataclass(frozen=True)
 class TransactionsBound:
-    """A time; every transaction of the database that began before is visible, or is prepared.
+    """A time `at`: every transaction of the database that began earlier has ended or is prepared.
 
-    `oldest_pid` is the session whose transaction holds the bound back, `prepared` the id of a prepared transaction,
-    whose start is not known.
+    `oldest_pid` is the session whose open transaction sets the bound, None if there is no such session. `prepared` is
+    the id of a prepared transaction, whose start is unknown.
     """
 
     at: datetime
@@ -43,7 +43,7 @@ class TransactionsBound:
 
 @dataclass(frozen=True)
 class SequenceState:
-    """The sequence of a column: its name, the largest value that it has returned, and when that was read.
+    """The sequence of a column: its name, the last value that it has returned, and when that was read.
 
     `ordered` is false if a session can get a smaller value later: CACHE over 1, CYCLE, or a negative increment.
     """
@@ -56,21 +56,22 @@ class SequenceState:
 
 @dataclass(frozen=True)
 class QueryColumn:
-    """A column of a query's result; domains are resolved, as in the protocol. `kind` is that of an array's elements."""
+    """A column of a query's result; domains are resolved, as in PostgreSQL's protocol."""
 
     name: str
     type: str
     kind: TypeKind
+    """The kind of the type, or of an array's elements."""
 
 
 def transactions_bound(connection: Connection) -> TransactionsBound:
     """Return the bound of the transactions of the connection's database.
 
-    The connection must be in autocommit. Sessions are read before prepared transactions: one that prepares its
-    transaction in between is in both.
+    The connection must be in autocommit. Sessions are read before prepared transactions, so that a transaction that is
+    prepared in between is in both results.
 
     Raises:
-        AccessRefused: the user does not see the transactions of other users.
+        AccessRefused: the user cannot see the transactions of other users.
         ResourceError: the server is a standby, or a session does not report its transactions.
     """
     with connection.cursor() as cursor:
@@ -127,7 +128,7 @@ def sequence(connection: Connection, schema: str, table: str, column: str) -> Se
 
 
 def has_index(connection: Connection, schema: str, table: str, column: str) -> bool:
-    """Return whether a valid index of all rows begins with the column."""
+    """Return whether a valid index that is not partial begins with the column."""
     return _exists(
         connection,
         "select from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]"
@@ -138,7 +139,7 @@ def has_index(connection: Connection, schema: str, table: str, column: str) -> b
 
 
 def has_unique_key(connection: Connection, schema: str, table: str, key: Collection[str]) -> bool:
-    """Return whether two rows never have the same values in these columns, by a primary key or unique index."""
+    """Return whether a primary key or unique index prevents two rows with the same values in these columns."""
     return _exists(
         connection,
         "select from pg_index i where i.indrelid = %s and i.indisunique and i.indisvalid and i.indpred is null"
@@ -151,7 +152,10 @@ def has_unique_key(connection: Connection, schema: str, table: str, key: Collect
 
 
 def has_offset_changes(connection: Connection, zone: str) -> bool:
-    """Return whether a time zone's offset from UTC changes within eleven years. Raises ResourceError for no zone."""
+    """Return whether a time zone's offset from UTC changes between one year ago and ten years from now.
+
+    Raises ResourceError if the server has no such time zone.
+    """
     with connection.cursor() as cursor:
         cursor.execute("select exists (select from pg_timezone_names where name = %s)", (zone,))
         if cursor.fetchone() != (True,):
@@ -165,7 +169,7 @@ def has_offset_changes(connection: Connection, zone: str) -> bool:
 
 
 def query_columns(connection: Connection, query: str) -> tuple[QueryColumn, ...]:
-    """Return the columns of a SELECT in their order, without running it. Raises ResourceError for an invalid query."""
+    """Return the columns of a SELECT in their order; reads no rows. Raises psycopg2.Error for an invalid query."""
     found = []
     with connection.cursor() as cursor:
         cursor.execute(sql.SQL("select * from ({}) q limit 0").format(sql.SQL(query.replace("%", "%%"))), ())
@@ -179,27 +183,27 @@ def query_columns(connection: Connection, query: str) -> tuple[QueryColumn, ...]
                 " left join pg_type e on a.listed and e.oid = t.typelem where t.oid = %(oid)s",
                 {"oid": column.type_code, "modifier": _modifier(column.internal_size, column.precision, column.scale)},
             )
-            kind, category = cursor.fetchone() or ("unknown", "p")
-            found.append(QueryColumn(column.name, kind, KINDS[category]))
+            type_name, typtype = cursor.fetchone() or ("unknown", "p")
+            found.append(QueryColumn(column.name, type_name, KINDS[typtype]))
     return tuple(found)
 
 
 def _modifier(size: int | None, precision: int | None, scale: int | None) -> int:
-    """Return the type modifier that libpq reports: psycopg2 subtracts the length word of 4 bytes from it."""
+    """Return libpq's type modifier, from which psycopg2 has subtracted the length word of 4 bytes."""
     if precision is not None and 0 < precision <= 1000:
         return ((precision << 16) | (scale or 0)) + 4
     return size + 4 if precision is None and size is not None and size > 0 else -1
 
 
 def finds_row(connection: Connection, relation: str, condition: str) -> bool:
-    """Return whether a table or query (SQL for FROM, with the alias q) has a row that meets a condition."""
+    """Return whether a row of a table or query (SQL for FROM; its alias is q) meets the condition."""
     return _exists(connection, f"select from {relation} q where {condition}".replace("%", "%%"))
 
 
 def count(connection: Connection, relation: str) -> int:
-    """Return the number of rows of a table or query (SQL for FROM, with the alias q)."""
+    """Return the number of rows of a table or query (SQL for FROM; its alias is q)."""
     with connection.cursor() as cursor:
-        cursor.execute(f"select count(*) from {relation} q")  # noqa: S608 - SQL of ours
+        cursor.execute(f"select count(*) from {relation} q")  # noqa: S608 - trusted SQL
         row = cursor.fetchone()
     return int(row[0]) if row else 0
 

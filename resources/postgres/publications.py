@@ -24,7 +24,7 @@ class PublicationInfo:
     tables: tuple[Table, ...]
     all_tables: bool
     unpublished: tuple[str, ...]
-    """Those of insert, update and delete that it does not publish."""
+    """Which of insert, update and delete it does not publish."""
     filtered: tuple[Table, ...]
     """Tables with a row filter or a column list."""
 
@@ -46,7 +46,7 @@ def publication(connection: Connection, name: str) -> PublicationInfo | None:
         row = cursor.fetchone()
         if row is None:
             return None
-        # Through to_jsonb, because the columns for row filters and column lists exist from PostgreSQL 15 on.
+        # to_jsonb, because the columns for row filters and column lists exist only from PostgreSQL 15 on.
         cursor.execute(
             "select t.schemaname::text, t.tablename::text,"
             " exists (select from pg_publication p join pg_publication_rel r on r.prpubid = p.oid"
@@ -72,7 +72,7 @@ def ensure_publication(connection: Connection, name: str, tables: Iterable[Table
 
     Raises:
         TableMissing: one of the tables does not exist.
-        PublicationConflict: the publication exists and does not publish all operations, rows and columns of them.
+        PublicationConflict: the publication exists and does not publish all operations, rows and columns of the tables.
     """
     wanted = tuple(dict.fromkeys(tables))
     for schema, table in wanted:

@@ -1,4 +1,4 @@
-"""PostgreSQL as a Dagster resource; its methods are functions of the other modules in this folder."""
+"""PostgreSQL as a Dagster resource; most of its methods are functions of the other modules in this folder."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
                     yield connection
 
     def login(self) -> Login:
-        """Return the current login, for callers that connect themselves. Raises what DatabaseSecret.login() raises."""
+        """Return the current login, for callers that open connections. Raises what DatabaseSecret.login() raises."""
         return self._login(None if self.secret is None else self.secret.login())
 
     def _login(self, found: SecretLogin | None = None) -> Login:
@@ -118,7 +118,7 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
         return Login(
             host=self.host,
             port=self.port,
-            # With rotation between two users, the secret contains the current user.
+            # If Secrets Manager rotates between two users, the secret contains the current one.
             user=self.user if found is None else found.username or self.user,
             password=(password or "") if found is None else found.password,
             connect_timeout_seconds=self.connect_timeout_seconds,
@@ -129,8 +129,8 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
     def salt(self) -> str:
         """Return the salt of hashed columns.
 
-        Raises ResourceError if there is none, or if it has characters that a connector's setting cannot have, and what
-        DatabaseSecret.login() raises.
+        Raises ResourceError if it is missing, too short or too long, or has characters that a connector's setting
+        cannot contain. Raises what DatabaseSecret.login() raises.
         """
         own = self.hash_salt.get_value() if isinstance(self.hash_salt, dg.EnvVar) else self.hash_salt
         found = (own or "") if self.salt_secret is None else self.salt_secret.login().password
@@ -180,12 +180,12 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
         return self.identity().lsn
 
     def columns_by_table(self, schema: str, tables: Iterable[str]) -> dict[str, tuple[ColumnInfo, ...]]:
-        """Return the columns of several tables by one connection; raise TableMissing if one does not exist."""
+        """Return the columns of several tables over one connection; raise TableMissing if one does not exist."""
         with self.connect() as connection:
             return {table: table_columns.columns(connection, schema, table) for table in tables}
 
     def catalog(self, schema: str, table: str) -> TableCatalog:
-        """Return columns, key and storage of the table as of one moment; raise TableMissing if it does not exist."""
+        """Return a consistent description of the table from the catalog; raise TableMissing if it does not exist."""
         with self.connect(autocommit=False) as connection:
             connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
             return table_columns.catalog(connection, schema, table)
@@ -200,6 +200,6 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
         return change
 
     def ensure_own_table(self, schema: str, table: OwnTable) -> bool:
-        """Create a table of the pipeline's own if it is missing, and let the capture role use it; return if it was."""
+        """Create a pipeline's table, and grant the capture role its privileges; return whether it was missing."""
         with self.connect(autocommit=False) as connection:
             return own_table.ensure(connection, schema, table, self.capture_role)

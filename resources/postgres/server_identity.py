@@ -1,4 +1,4 @@
-"""Identities of a server and of a publication, to detect that one was replaced or re-created."""
+"""Identities of a server and of a publication, to detect a replaced server or a re-created publication."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ServerIdentity:
     system_identifier: str
     """The number that initdb gave it; base backups and replicas have the same one."""
     timeline: int
-    """Increases whenever a server starts to write after a recovery: point-in-time recovery, promotion."""
+    """Increases each time that a server becomes writable after a recovery: point-in-time recovery, promotion."""
     lsn: int
     """The end of its WAL."""
 
@@ -28,9 +28,9 @@ class PublicationIdentity:
 
     oid: int
     version: str
-    """The transaction that wrote the publication's row (xmin); it differs after any change of the settings."""
+    """The transaction that wrote the publication's row (xmin); it changes with every change of the settings."""
     tables: Mapping[str, int]
-    """The oid of each table's membership, by `schema.table`; 0 if all tables are published."""
+    """By `schema.table`: the oid of the table's row in pg_publication_rel; 0 for a table that is not listed by name."""
 
 
 def server(connection: Connection) -> ServerIdentity:

@@ -29,10 +29,10 @@ class SlotInfo:
     wal_status: str | None
     """reserved, extended, unreserved or lost (pg_replication_slots)."""
     invalidation_reason: str | None
-    """Why the server invalidated it, which is final."""
+    """Why the server invalidated it; an invalidated slot cannot be used again."""
 
 
-# Through to_jsonb: the column invalidation_reason exists from PostgreSQL 17 on. Before, only wal_status shows it.
+# to_jsonb, because the column invalidation_reason exists only from PostgreSQL 17 on; before, only wal_status shows it.
 _SLOT = """
 select s.slot_name::text, s.plugin::text, s.database::text, s.active, s.restart_lsn::text,
        s.confirmed_flush_lsn::text, pg_wal_lsn_diff(pg_current_wal_lsn(), s.restart_lsn)::bigint, s.wal_status,
@@ -73,7 +73,7 @@ def drop_slot(connection: Connection, name: str, timeout_seconds: float = 30.0) 
     attempts = Retrying(
         stop=stop_after_delay(timeout_seconds),
         wait=wait_fixed(0.1),
-        # Between the walsender's end and the drop, a consumer may have reconnected: retry until the timeout.
+        # A consumer can reconnect between the end of its walsender and the drop, so both are retried until the timeout.
         retry=retry_if_exception_type(pg_errors.ObjectInUse) | retry_if_result(lambda done: not done),
     )
     try:

@@ -26,8 +26,8 @@ KINDS: dict[str, TypeKind] = {
 
 # Resolves domains, also nested ones, to their base type, and arrays to their element type. Domains below an array are
 # not resolved, since Debezium writes such elements in another format. The modifier nearest to the column applies.
-# An array type is one that its element type names in typarray, which excludes int2vector. A numeric's modifier is
-# decoded as in numerictypmodin() of PostgreSQL's numeric.c.
+# A type is an array type if its element type's typarray refers to it, which excludes int2vector. A numeric's modifier
+# is decoded as in numerictypmodin() of PostgreSQL's numeric.c.
 _COLUMNS = """
 with recursive chain as (
     select a.attnum, a.atttypid as oid, a.atttypmod as typmod, 0 as depth, false as listed
@@ -90,16 +90,16 @@ class ColumnInfo:
     """The default's expression in SQL; None for a generated column."""
     kind: TypeKind
     generated: bool
-    """Stored generated columns are published if the publication has that option (PostgreSQL 18), virtual ones never."""
+    """Whether it is a generated column. A publication can include stored ones (PostgreSQL 18), but no virtual ones."""
     resolved_type: str | None = None
-    """The type with its modifier, domains above arrays resolved, as `numeric(6,2)` or `integer[]`; None: type_name."""
+    """The type with its modifier and with domains above arrays resolved, such as `integer[]`; None: as type_name."""
     element_kind: TypeKind = "base"
     """The kind of the type below domains and arrays."""
     virtual: bool = False
-    """Whether it is computed when it is read, and not stored."""
+    """Whether it is a generated column that is computed when it is read, and not stored."""
     missing: str | None = None
-    """The value in rows that are older than the column, as PostgreSQL's text: ALTER TABLE … ADD COLUMN … DEFAULT stores
-    it in the catalog and rewrites no row. None where it is NULL, and where the table was rewritten since."""
+    """The value in rows that are older than the column, in PostgreSQL's text format: ALTER TABLE … ADD COLUMN … DEFAULT
+    stores it in the catalog and rewrites no row. None if it is NULL, or if the table was rewritten later."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class TableCatalog:
     """The primary key's columns; empty if there is no primary key."""
     storage: Storage
     missing: Mapping[str, str] = field(default_factory=dict)
-    """By column: the value in rows that are older than it, as Debezium's text, where that text is known."""
+    """By column: the value in rows that are older than the column, in Debezium's format; without unknown values."""
     children: tuple[str, ...] = ()
     """Partitions and inheriting tables, which contain rows of this one."""
     deferrable: bool = False
@@ -171,7 +171,7 @@ def storage(connection: Connection, schema: str, table: str) -> Storage:
 
 
 def catalog(connection: Connection, schema: str, table: str) -> TableCatalog:
-    """Return the table's description, of one moment if the connection is in a REPEATABLE READ transaction.
+    """Return the table's description, which is consistent if the connection is in a REPEATABLE READ transaction.
 
     Raises TableMissing if there is no such table.
     """
@@ -211,7 +211,8 @@ def _children(connection: Connection, schema: str, table: str) -> tuple[str, ...
 def unsupported_dates(connection: Connection, schema: str, table: str) -> tuple[str, ...]:
     """Return the columns of type date that contain days which Debezium's snapshot writes as other days.
 
-    These are days before the year 1, except infinity, and the days that Java's old calendar omits. Scans the table.
+    These are days before the year 1, except -infinity, and 5 to 14 October 1582, which Java's calendar omits. Scans the
+    table.
     """
     names = [column.name for column in columns(connection, schema, table) if column.base_type == "date"]
     if not names:
@@ -220,13 +221,13 @@ def unsupported_dates(connection: Connection, schema: str, table: str) -> tuple[
     with connection.cursor() as cursor:
         cursor.execute(sql.SQL("select {} from {}").format(expressions, sql.Identifier(schema, table)))
         row = cursor.fetchone() or ()
-    return tuple(name for name, early in zip(names, row, strict=True) if early)
+    return tuple(name for name, affected in zip(names, row, strict=True) if affected)
 
 
 def publishes_generated(connection: Connection, publication: str) -> bool:
     """Return whether the publication contains the values of stored generated columns (PostgreSQL 18)."""
     with connection.cursor() as cursor:
-        # The catalog's column exists from PostgreSQL 18 on.
+        # to_jsonb, because the column pubgencols exists only from PostgreSQL 18 on.
         cursor.execute(
             "select coalesce(to_jsonb(p) ->> 'pubgencols' = 's', false) from pg_publication p where pubname = %s",
             (publication,),
@@ -236,7 +237,7 @@ def publishes_generated(connection: Connection, publication: str) -> bool:
 
 
 def has_values(connection: Connection, schema: str, table: str, column: str) -> bool:
-    """Return whether any row has a value in the column; scans the table if no row has."""
+    """Return whether any row has a value in the column; scans the table if no row has one."""
     with connection.cursor() as cursor:
         cursor.execute(
             sql.SQL("select exists (select from {} where {} is not null)").format(

@@ -8,7 +8,7 @@ from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg
 
 from resources.postgres.table_queries import table_oid
 
-# The files of the table and of its partitions, and the size of a table that has one file of rows.
+# The filenodes of the table and of its partitions, and the number of pages if one heap contains all rows.
 _FILES = """
 select array(select pg_relation_filenode(relid)::bigint from pg_partition_tree(%(oid)s::regclass)
               where isleaf order by relid),
@@ -19,12 +19,12 @@ select array(select pg_relation_filenode(relid)::bigint from pg_partition_tree(%
  where c.oid = %(oid)s
 """
 _TID_RANGES_FROM = 140000
-"""The first server_version_num that reads a range of ctid without reading the rest of the table."""
+"""The first server_version_num with TID range scans, which read a range of ctid and not the rest of the table."""
 
 
 @dataclass(frozen=True)
 class TableFiles:
-    """A table's files. A statement that rewrites or truncates the table changes `nodes`."""
+    """A table's files. `nodes` are their filenodes; a statement that rewrites or truncates the table changes them."""
 
     nodes: tuple[int, ...]
     pages: int | None

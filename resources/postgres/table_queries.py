@@ -51,8 +51,8 @@ def primary_key(connection: Connection, schema: str, table: str) -> tuple[str, .
 def key_is_deferrable(connection: Connection, schema: str, table: str) -> bool:
     """Return whether the primary key is checked only at the end of a statement or transaction.
 
-    With such a key, a statement can give a row the key that another row still has (`set id = id + 1`). The changes of a
-    key then end with the delete of its previous row, although the key exists.
+    With such a key, a statement can give a row the key that another row still has (`set id = id + 1`). The last
+    change event of a key can then be the delete of its previous row, although a row with that key exists.
     """
     with connection.cursor() as cursor:
         cursor.execute(
@@ -64,7 +64,7 @@ def key_is_deferrable(connection: Connection, schema: str, table: str) -> bool:
 
 
 def row_count(connection: Connection, schema: str, table: str) -> int:
-    """Count the table's rows with a scan; the statistics only have an estimate."""
+    """Return the table's number of rows by a scan, because the statistics contain only an estimate."""
     table_oid(connection, schema, table)
     with connection.cursor() as cursor:
         cursor.execute(sql.SQL("select count(*) from {}").format(sql.Identifier(schema, table)))
@@ -87,7 +87,7 @@ def replica_identity(connection: Connection, schema: str, table: str) -> Replica
 def set_replica_identity(
     connection: Connection, schema: str, table: str, identity: Literal["default", "nothing", "full"]
 ) -> bool:
-    """Set the replica identity; return whether that was a change."""
+    """Set the replica identity; return whether it changed."""
     if replica_identity(connection, schema, table) == identity:
         return False
     with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""Transactions that write: which have ended."""
+"""Bounds of the ids of transactions that write, to wait until earlier transactions have ended."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg
 
 
 def next_xid(connection: Connection) -> int:
-    """Return an id that every transaction which has written by now is below; prepared transactions count."""
+    """Return the id after the newest transaction that has ended (xmax); an open transaction can have a higher id."""
     return _bounds(connection)[1]
 
 
 def oldest_open_xid(connection: Connection) -> int:
-    """Return the id below which all transactions of the server have ended, in any of its databases."""
+    """Return the id below which all transactions in all databases of the server have ended (xmin)."""
     return _bounds(connection)[0]
 
 

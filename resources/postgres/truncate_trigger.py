@@ -25,7 +25,7 @@ begin
 end
 $body$
 """
-# A partition can be truncated by its own name, which does not fire its parent's trigger.
+# TRUNCATE of a partition by its own name does not fire its parent's trigger, so each partition needs the trigger.
 _MEMBERS = """
 with recursive member(oid) as (
     select %s::oid union select i.inhrelid from pg_inherits i join member m on i.inhparent = m.oid
@@ -40,7 +40,7 @@ order by n.nspname, c.relname
 
 
 def truncatable(connection: Connection, schema: str, table: str) -> list[tuple[str, str]]:
-    """Return schema and name of those of the table and its partitions that do not reject TRUNCATE."""
+    """Return schema and name of each table that does not reject TRUNCATE, among the table and its partitions."""
     with connection.cursor() as cursor:
         cursor.execute(_MEMBERS, (table_oid(connection, schema, table), TRIGGER))
         return [(schema_name, name) for schema_name, name, guarded in cursor if not guarded]

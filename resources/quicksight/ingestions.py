@@ -1,4 +1,4 @@
-"""Ingestions: QuickSight reads a data set's rows into SPICE. The caller decides when."""
+"""Starts ingestions, which read a data set's rows into SPICE, and waits for their end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from resources.waiting import until
 
 FINAL = frozenset({"COMPLETED", "FAILED", "CANCELLED"})
 ROWS_DROPPED = "ROWS_DROPPED"
-"""Our error type for an ingestion that QuickSight calls COMPLETED although it dropped rows."""
+"""This module's error type for an ingestion that is COMPLETED although it dropped rows."""
 _ADVICE = {
     "SQL_EXCEPTION": "Run the data set's SQL in Athena, correct it in the dashboard's YAML, then materialise again.",
     "SQL_TABLE_NOT_FOUND": "Materialise the dataset that the SQL reads, then materialise the dashboard again.",
@@ -22,8 +22,8 @@ _ADVICE = {
 }
 
 
-class IngestionFailed(ResourceError):  # noqa: N818 - named as all exceptions in resources/errors.py
-    """An ingestion FAILED, was CANCELLED or dropped rows; after the first two, readers see the previous rows."""
+class IngestionFailed(ResourceError):  # noqa: N818 - named like the exceptions in resources/errors.py
+    """An ingestion FAILED, was CANCELLED or dropped rows. In the first two cases, readers see the previous rows."""
 
     def __init__(self, data_set_arn: str, ingestion_id: str, state: str, kind: str, message: str) -> None:
         """`kind` is QuickSight's error type."""
@@ -58,7 +58,7 @@ class LastIngestion:
 
 
 def last(api: Api, data_set: str) -> LastIngestion | None:
-    """Return the newest ingestion, None before the first one; it is on the first page of QuickSight's list."""
+    """Return the newest ingestion, None before the first one. QuickSight lists the newest on the first page."""
     ingestions = api.call("list_ingestions", DATA_SET, data_set)["Ingestions"]
     if not ingestions:
         return None
@@ -68,7 +68,7 @@ def last(api: Api, data_set: str) -> LastIngestion | None:
 
 
 def start(api: Api, data_set: str, ingestion_id: str) -> None:
-    """Start a full refresh. Raises AwsRequestFailed, also if the account's quota is used up."""
+    """Start a full refresh. Raises AwsRequestFailed, for example if the account's quota is used up."""
     api.call("create_ingestion", DATA_SET, data_set, IngestionId=ingestion_id, IngestionType="FULL_REFRESH")
 
 

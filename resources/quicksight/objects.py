@@ -22,7 +22,7 @@ ADVICE: Mapping[str, str] = {
 }
 
 
-class QuickSightFailed(ResourceError):  # noqa: N818 - named as all exceptions in resources/errors.py
+class QuickSightFailed(ResourceError):  # noqa: N818 - named like the exceptions in resources/errors.py
     """QuickSight could not create or change an object, for the reasons in the message."""
 
 
@@ -52,7 +52,7 @@ class Kind:
 
     @property
     def id(self) -> str:
-        """The parameter with its id: `DataSourceId`."""
+        """The name of the request parameter for its id: `DataSourceId`."""
         return f"{self.member}Id"
 
     @property
@@ -75,7 +75,7 @@ DASHBOARD = Kind("Dashboard", ("ListDashboardVersions", "QueryDashboard", "Updat
 
 @dataclass(frozen=True)
 class Api:
-    """The API in one account. Errors of AWS are raised as `explained` words them."""
+    """The API in one account. `explained` converts boto3's errors."""
 
     client: Any  # boto3's stubs for QuickSight are not a dependency
     account_id: str
@@ -120,7 +120,7 @@ class Api:
         return actual
 
     def succeeded(self, kind: Kind, id: str, **parameters: object) -> dict[str, Any]:
-        """Wait for the end of a change; return the description. Raises QuickSightFailed if it failed, WaitTimedOut."""
+        """Wait until a change has ended; return the description. Raises WaitTimedOut and QuickSightFailed."""
         actual = self.settled(kind, id, **parameters)
         arn = self.arn(kind, id)
         if actual is None:
@@ -166,7 +166,7 @@ class Api:
 
 
 def grants(kind: Kind, principal: str) -> list[dict[str, Any]]:
-    """Return an owner's permissions as requests take them."""
+    """Return an owner's permissions in the format of requests."""
     return [{"Principal": principal, "Actions": list(kind.actions)}]
 
 

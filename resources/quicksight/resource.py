@@ -1,9 +1,10 @@
 """QuickSight as a Dagster resource: creates, updates, refreshes and deletes the objects of a dashboard.
 
-Every object is described first, and a call that changes something is made only where the description differs.
-QuickSight returns a definition with members of its own, so definitions cannot be compared. A fingerprint of the
-requested definition is stored where a description returns it: in a dashboard's version description, and in the id of an
-analysis's sheet. The QuickSight subscription, users and groups belong to the account.
+Each method describes the object first, and changes it only if the description differs from the request. QuickSight
+adds members to definitions, so definitions cannot be compared. A fingerprint of the requested definition is stored
+where a description returns it: in a dashboard's version description, and in the id of an analysis's sheet.
+
+The QuickSight subscription, users and groups belong to the account.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _TYPE = "ATHENA"
 
 @dataclass(frozen=True)
 class Put:
-    """An object that is now as requested."""
+    """The result of creating or updating an object, which is now as requested."""
 
     arn: str
     outcome: PutOutcome
@@ -78,11 +79,11 @@ class QuickSight(AwsResource):
     ingestion_seconds: float = Field(default=3600.0, gt=0, description="How long an ingestion may take.")
 
     def check(self, templates: DashboardTemplates) -> None:
-        """Raise ValueError, with file and field, for what QuickSight's service model does not allow; makes no call."""
+        """Raise ValueError, with file and field, for what QuickSight's service model does not allow; sends nothing."""
         templates.check_model(self._api().client.meta.service_model)
 
     def data_source(self) -> Put:
-        """Put the data source: Athena in the workgroup, shared by all dashboards."""
+        """Create or update the data source: Athena in the workgroup, shared by all dashboards."""
         api, id_ = self._api(), f"{self.id_prefix}athena"
         role = {"RoleArn": self.role_arn} if self.role_arn else {}
         parameters = {"AthenaParameters": {"WorkGroup": self.workgroup, **role}}
@@ -104,7 +105,7 @@ class QuickSight(AwsResource):
         return self._granted(api, DATA_SOURCE, id_, "created" if actual is None else "unchanged")
 
     def data_set(self, templates: DashboardTemplates, data_source_arn: str) -> Put:
-        """Put the data set of a dashboard in the resource's import mode."""
+        """Create or update the data set of a dashboard, in the resource's import mode."""
         api, id_ = self._api(), self._id(templates.id)
         desired = {"ImportMode": self.import_mode, **templates.data_set_request(data_source_arn)}
         actual = api.settled(DATA_SET, id_)
@@ -136,7 +137,7 @@ class QuickSight(AwsResource):
         return ingestions.last(self._api(), self._id(dashboard_id))
 
     def analysis(self, templates: DashboardTemplates, data_set_arn: str) -> Put:
-        """Put the analysis. Manual changes in QuickSight stay until the template changes."""
+        """Create or update the analysis. Manual changes in QuickSight stay until the template changes."""
         api, id_ = self._api(), self._id(templates.id)
         sheet = f"{id_}-{_fingerprint(templates, data_set_arn)[:16]}"
         desired = {"Name": templates.title, "Definition": templates.definition_of(data_set_arn, sheet)}
@@ -153,7 +154,7 @@ class QuickSight(AwsResource):
         return self._granted(api, ANALYSIS, id_, "updated")
 
     def dashboard(self, templates: DashboardTemplates, data_set_arn: str) -> Put:
-        """Put the dashboard; a change creates a new version, which is published when its creation has succeeded."""
+        """Create or update the dashboard. An update creates a version, which is published after it has succeeded."""
         api, id_ = self._api(), self._id(templates.id)
         description = f"{self.id_prefix}{_fingerprint(templates, data_set_arn)}"
         desired = {
@@ -179,14 +180,14 @@ class QuickSight(AwsResource):
     def delete(self, dashboard_id: str) -> Iterator[str]:
         """Delete the dashboard, its analysis and its data set; yield each that existed, with its ARN."""
         api, id_ = self._api(), self._id(dashboard_id)
-        # Objects that read others are deleted first. With recovery, an analysis would occupy its id for 30 days.
+        # Delete objects before the objects that they read. With recovery, an analysis would reserve its id for 30 days.
         without_recovery = {"ForceDeleteWithoutRecovery": True}
         for kind, parameters in ((DASHBOARD, {}), (ANALYSIS, without_recovery), (DATA_SET, {})):
             if api.delete(kind, id_, **parameters):
                 yield f"{kind.words} {api.arn(kind, id_)}"
 
     def delete_data_source(self) -> Iterator[str]:
-        """Delete the data source unless a data set with our prefix exists, which may read from it."""
+        """Delete the data source unless a data set with `id_prefix` exists, since it may read from the data source."""
         api, id_ = self._api(), f"{self.id_prefix}athena"
         with self.explained(f"Listing the data sets of QuickSight's account {self.account_id}"):
             pages = api.client.get_paginator("list_data_sets").paginate(AwsAccountId=self.account_id)
@@ -200,7 +201,7 @@ class QuickSight(AwsResource):
 
     @contextmanager
     def explained(self, action: str) -> Iterator[None]:
-        """See AwsResource; errors of QuickSight also get QuickSight's advice."""
+        """Convert boto3's errors as AwsResource does; add the advice for QuickSight's error code."""
         try:
             with super().explained(action):
                 yield
@@ -245,7 +246,7 @@ class QuickSight(AwsResource):
         ingestion_id: str | None = None,
         version: int | None = None,
     ) -> Put:
-        """Return the outcome, after the owner has an owner's permissions."""
+        """Grant the owner missing permissions; return the result of the put."""
         changed = outcome != "created" and api.grant(kind, id_, self._owner())
         return Put(api.arn(kind, id_), "updated" if changed else outcome, ingestion_id, version)
 

@@ -1,4 +1,4 @@
-"""JSON templates of QuickSight's own requests, with `{{name}}` where a value is filled in.
+"""JSON templates of QuickSight's requests, with `{{name}}` placeholders.
 
 A data set template has the members of
 https://docs.aws.amazon.com/quicksight/latest/APIReference/API_CreateDataSet.html, a definition template those of
@@ -34,7 +34,7 @@ class Template:
         return dict(_filled(self.content, values))
 
     def check(self, allowed: set[str]) -> None:
-        """Raise ValueError unless the content is an object that uses all of these placeholders and no others."""
+        """Raise ValueError unless the content is an object with these placeholders and no others; title is optional."""
         if not isinstance(self.content, dict):
             raise ValueError(f"{self.file} is not a JSON object")  # noqa: TRY004 - pydantic reports ValueErrors
         used: set[str] = set()
@@ -50,13 +50,13 @@ class Template:
 
 @dataclass(frozen=True)
 class DashboardTemplates:
-    """The templates of a dashboard with the values that are the same in every account."""
+    """The templates of a dashboard, and those of their values that are the same in every account."""
 
     id: str
     """Letters, digits, `-` and `_`."""
     title: str
     sql: str
-    """One SELECT in Athena's dialect, its tables with their database."""
+    """One SELECT in Athena's dialect; it names tables with their database."""
     data_set: Template
     definition: Template
 
@@ -109,7 +109,7 @@ def selected_columns(data_set: Template) -> list[str]:
 
 
 def request_errors(model: ServiceModel, operation: str, request: Mapping[str, Any]) -> list[str]:
-    """Return what the service model does not allow in a request, also the limits that boto3 does not check."""
+    """Return the errors of a request according to the service model, including limits that boto3 does not check."""
     shape = cast("Shape", model.operation_model(operation).input_shape)
     report = ParamValidator().validate(request, shape)
     if report.has_errors():

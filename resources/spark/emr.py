@@ -1,4 +1,4 @@
-"""Spark jobs as steps of a running EMR cluster, as a Dagster resource: boto3 `emr`."""
+"""Runs Spark jobs as steps of an EMR cluster that is already running, as a Dagster resource."""
 
 from dataclasses import replace
 from typing import Any
@@ -15,7 +15,7 @@ _FINAL = frozenset({"COMPLETED", "CANCELLED", "FAILED", "INTERRUPTED"})
 
 
 _UNCERTAIN = frozenset({"InternalFailure", "InternalServerError", "InternalServerException", "ServiceUnavailable"})
-"""Error codes after which a step may have been added."""
+"""Error codes after which EMR may have added the step."""
 
 
 class EmrSteps(EmrJobs):
@@ -93,7 +93,7 @@ class EmrSteps(EmrJobs):
                 ClusterId=self.cluster_id, StepIds=[run.id], StepCancellationOption="TERMINATE_PROCESS"
             )
         for step in response["CancelStepsInfoList"]:
-            if step["Status"] == "FAILED":  # not an error response
+            if step["Status"] == "FAILED":  # in a response that is not an error
                 raise JobFailed(f"Cannot cancel {self._label(run)}: {step.get('Reason', 'EMR gives no reason')}")
 
     def _is_final(self, state: str) -> bool:
@@ -109,9 +109,9 @@ class EmrSteps(EmrJobs):
         """Return the folder in which the cluster writes the logs of all steps."""
         if self._logs is None:
             cluster = self.with_retries(self._cluster)
-            at = str(cluster.get("LogUri") or "").replace("s3n://", "s3://", 1).rstrip("/")
+            uri = str(cluster.get("LogUri") or "").replace("s3n://", "s3://", 1).rstrip("/")
             self._logs = (
-                f"{at}/{self.cluster_id}/steps/" if at else "the cluster's primary machine, /mnt/var/log/steps/"
+                f"{uri}/{self.cluster_id}/steps/" if uri else "the cluster's primary machine, /mnt/var/log/steps/"
             )
         return self._logs
 

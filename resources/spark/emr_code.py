@@ -1,8 +1,8 @@
 """Uploads the code of jobs on EMR to S3: our packages, the program that spark-submit starts, and jars.
 
-An object's name contains the hash of its content: it is uploaded once and never changed, and a run keeps the code that
-it was started with. The same packages result in the same archive. Python and the packages' requirements are installed
-on the cluster (docs/decisions/0021-jobs-on-emr.md).
+An object's name contains the hash of its content. So it is uploaded once and never changed, and a run keeps the code
+that it was started with. The same packages result in the same archive. Python and the packages' requirements are
+installed on the cluster (docs/decisions/0021-jobs-on-emr.md).
 """
 
 import hashlib
@@ -47,7 +47,7 @@ class EmrCode(dg.ConfigurableResource):  # type: ignore[type-arg]
     more_jars: list[str] = Field(default=[], description="More jars, as files: the IAM library for MSK, and others.")
 
     def upload(self, files: JobFiles) -> Code:
-        """Upload missing objects; return all URIs. Raises ResourceError if files are missing, and as JobFiles."""
+        """Upload missing objects; return all URIs. Raises ResourceError if files are missing, and JobFiles' errors."""
         packed = archive(Path(self.root), self.packages)
         entry = Path(self.entry).read_bytes()
         names = f"code/{_hash(entry)}/{Path(self.entry).name}", f"code/{_hash(packed)}/code.zip"
@@ -88,10 +88,10 @@ def archive(root: Path, packages: Sequence[str]) -> bytes:
 
 
 def _files(root: Path, package: str) -> Iterator[Path]:
-    at = root / package
-    found = [at] if at.is_file() else [path for path in at.rglob("*") if path.is_file()]
+    source = root / package
+    found = [source] if source.is_file() else [path for path in source.rglob("*") if path.is_file()]
     if not found:
-        raise ResourceError(f"Cannot pack the jobs' code: {at} contains no files.", "Install its package again.")
+        raise ResourceError(f"Cannot pack the jobs' code: {source} contains no files.", "Install its package again.")
     for path in found:
         parts = path.relative_to(root).parts
         if not any(fnmatch(part, pattern) for part in parts for pattern in _EXCLUDED):

@@ -10,7 +10,7 @@ from pydantic import Field
 from resources.aws.client import AwsRequestFailed, AwsResource
 
 _MISSING = frozenset({"404", "NoSuchKey", "NotFound"})
-# S3 answers a failed If-None-Match with 412, and with 409 during another conditional put of the key.
+# S3 rejects a put with If-None-Match by 412 if the key exists, and by 409 during another conditional put of the key.
 _EXISTS = frozenset({"PreconditionFailed", "ConditionalRequestConflict", "412", "409"})
 
 

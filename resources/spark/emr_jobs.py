@@ -83,14 +83,14 @@ class EmrJobs(AwsResource):
         _log.info("Run %s of the job %s has started; its log will be in %s", run.id, name, run.logs)
         try:
             ended = self._ended(run)
-        except BaseException as error:  # also an interruption: without this process, the run has no reader
+        except BaseException as error:  # also KeyboardInterrupt: no other process reads the report
             self._give_up(run, error)
             raise
         report: R = self._report(job, ended, _report_name(submission))
         return report
 
     def warm(self) -> None:
-        """Upload code and jars in a thread; run() repeats the upload if it fails and raises the error."""
+        """Upload code and jars in a thread; run() repeats a failed upload and raises its error."""
         threading.Thread(target=self._warm, name="spark-warming", daemon=True).start()
 
     def last_run(self) -> JobRun | None:
@@ -99,11 +99,11 @@ class EmrJobs(AwsResource):
         return last
 
     def cancel(self) -> None:
-        """Cancel the runs of all threads at their next poll, and refuse further ones."""
+        """Cancel the runs of all threads at their next poll, and also runs that are started later."""
         self._cancelled.set()
 
     def require_alive(self) -> None:
-        """See SparkJobs: each job has an application of its own."""
+        """Do nothing: each job has its own Spark application, not one in this process."""
 
     def stop(self) -> None:
         """Do nothing: this process has no Spark session."""
@@ -130,7 +130,7 @@ class EmrJobs(AwsResource):
 
     @abstractmethod
     def _label(self, run: JobRun) -> str:
-        """Return the run's description for errors: its kind, id and place."""
+        """Return the run's description for errors: its kind, its id, and its cluster or application."""
 
     def with_retries(self, call: Callable[[], R], idempotent: bool = True) -> R:
         """Retry a call that is throttled or, if it is idempotent, not answered, for up to patience_seconds."""
@@ -196,12 +196,12 @@ class EmrJobs(AwsResource):
             why.add_note(f"{self._label(run)} is being cancelled.")
 
     def _report(self, job: Callable[..., Any], run: JobRun, name: str) -> Any:  # noqa: ANN401
-        left = self.files.read(name)
-        error = None if left is None else self.texts.error(left.decode())
-        if left is not None and error is None and self._has_succeeded(run.state):
-            return self.texts.report(job, left.decode())
+        text = self.files.read(name)
+        error = None if text is None else self.texts.error(text.decode())
+        if text is not None and error is None and self._has_succeeded(run.state):
+            return self.texts.report(job, text.decode())
         message = f"{self._label(run)} ended as {run.state}: {run.reason or 'EMR gives no reason'}"
-        if left is None:
+        if text is None:
             message += f". It wrote no report to {self.files.uri(name)}"
         elif error is None:
             message += f". Its work is complete, according to its report at {self.files.uri(name)}"

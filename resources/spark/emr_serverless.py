@@ -1,4 +1,4 @@
-"""Spark jobs on EMR Serverless, as a Dagster resource: boto3 `emr-serverless`."""
+"""Runs Spark jobs on EMR Serverless, as a Dagster resource."""
 
 import math
 from dataclasses import replace
@@ -40,7 +40,7 @@ class EmrServerlessSpark(EmrJobs):
         defaults = {"classification": "spark-defaults", "properties": {**submission.settings, **self._python()}}
         request = {
             "applicationId": self.application_id,
-            "clientToken": submission.id,  # makes a repeated call start one run only
+            "clientToken": submission.id,  # a repeated request with the same token starts no second run
             "executionRoleArn": self.role_arn,
             "jobDriver": {"sparkSubmit": driver},
             "configurationOverrides": {

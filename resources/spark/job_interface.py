@@ -12,7 +12,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class JobRun:
-    """A remote run of a job: its id at AWS, its last known state, and the place of its log."""
+    """A remote run of a job: its id at AWS, its last known state, and where its log is."""
 
     job: str
     id: str
@@ -21,9 +21,9 @@ class JobRun:
     logs: str
     """The URI of a folder; EMR writes the log there some minutes later."""
     log_url: str = ""
-    """The console's page of the log; empty if the console does not show the log."""
+    """The URL of the log's page in the AWS console; empty if the console does not show the log."""
     console_url: str = ""
-    """The console's page of the run."""
+    """The URL of the run's page in the AWS console."""
 
 
 @runtime_checkable
@@ -40,7 +40,7 @@ class SparkJobs(Protocol):
         """Return the newest remote run of this thread; None if jobs run in this process."""
 
     def cancel(self) -> None:
-        """Cancel the jobs that other threads of this process run: their calls of run() raise."""
+        """Cancel the jobs that other threads of this process run; their calls of run() raise an error."""
 
     def require_alive(self) -> None:
         """Raise ResourceError if this process's Spark session cannot run jobs any more, because its JVM has ended."""

@@ -40,7 +40,7 @@ class _Process:
     lock = threading.RLock()
     session: SparkSession | None = None
     scratch: Path | None = None
-    """The folder for temporary files of all sessions: the JVM has one only."""
+    """The folder for temporary files of all sessions: the JVM can use only one."""
     warming: threading.Thread | None = None
 
 
@@ -84,7 +84,7 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
         return None
 
     def cancel(self) -> None:
-        """See SparkJobs."""
+        """Cancel all jobs of the process's session."""
         if _Process.session is not None:
             _Process.session.sparkContext.cancelAllJobs()
 
@@ -97,7 +97,7 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
             _Process.warming = None
 
     def session(self) -> SparkSession:
-        """Return the process's session, which is started if necessary."""
+        """Return the process's session; start it if necessary."""
         with _Process.lock:
             _Process.session = self._started()
             return _Process.session
@@ -134,13 +134,13 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
         return session
 
     def _scratch(self) -> Path | None:
-        """Return the process's folder, which is created if necessary; None if none is configured."""
+        """Return the process's folder for temporary files, created if it is missing; None if it is not configured."""
         if not self.scratch:
             return None
         if _Process.scratch is None:
             _Process.scratch = scratch_folder.own_folder(Path(self.scratch))
-        # A state folder can be deleted while this process runs; the JVM keeps the folder's name, and S3A writes only
-        # into an existing folder.
+        # The folders can be deleted while this process runs. The JVM keeps their paths, and S3A writes only into an
+        # existing folder.
         for folder in (_Process.scratch.parent, _Process.scratch, _Process.scratch / _S3A):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Spark prefers this variable to its settings; Hudi and Python's workers read only this one.
@@ -148,7 +148,7 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
         return _Process.scratch
 
     def require_alive(self) -> None:
-        """See SparkJobs."""
+        """Raise ResourceError if the session's JVM has ended."""
         jvm = getattr(SparkContext._gateway, "proc", None)  # PySpark has no public API for it
         if _Process.session is not None and jvm is not None and jvm.poll() is not None:
             raise ResourceError(

@@ -1,4 +1,4 @@
-"""Read Spark's properties files as spark-submit does: each line has a key and a value, separated by space."""
+"""Reads Spark's properties files as spark-submit does: each line is a key and a value, separated by whitespace."""
 
 from __future__ import annotations
 

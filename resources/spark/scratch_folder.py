@@ -15,9 +15,9 @@ import psutil
 
 
 def own_folder(parent: Path) -> Path:
-    """Create and return a folder for this process below `parent`; it is removed at exit.
+    """Create and return a folder for this process below `parent`; it is removed when the process exits.
 
-    Only the user can access either folder. Folders of killed processes are removed first.
+    Only the process's user can access the two folders. First, the folders of killed processes are removed.
     """
     parent.mkdir(parents=True, exist_ok=True)
     parent.chmod(0o700)

@@ -1,8 +1,8 @@
 """The heartbeat: a one-row table whose updates are streamed like any other change.
 
-If no captured table changes, the slot does not advance, and the server keeps the WAL of all other databases without
-bound. An idle source could not be distinguished from a broken one either. A heartbeat is a change with a known LSN:
-once a stage has received it, that stage has also received everything committed before it.
+Without heartbeats, a slot advances only when a captured table changes. If none does, the server keeps the WAL of all
+its databases without bound, and an idle source looks like a broken one. A heartbeat is a change with a known LSN: a
+stage that has received it has also received everything that was committed before it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HEARTBEAT = OwnTable(
 
 
 def write_heartbeat(connection: Connection, schema: str) -> int:
-    """Update the heartbeat row; return an LSN at or before that of the update.
+    """Update the heartbeat row; return an LSN that is at or before the update's.
 
     Every transaction that was committed when this was called is streamed before the update. The connection has to be
     in autocommit, so that the update is committed when this returns.

@@ -1,4 +1,4 @@
-"""Create the tables that a pipeline adds to the source's schema: its heartbeat and its signals to the connector."""
+"""Creates the tables that a pipeline adds to the source's schema: its heartbeat table and its signal table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from resources.postgres.grants import Privilege
 
 @dataclass(frozen=True)
 class OwnTable:
-    """A table of the pipeline's own: its name, its columns in SQL, and what the capture role may do with it."""
+    """A table that the pipeline adds: its name, its columns in SQL, and the capture role's privileges on it."""
 
     name: str
     columns: str

@@ -1,6 +1,6 @@
-"""The signals: a table whose inserts Debezium reads from the WAL as commands to the connector.
+"""The signal table: Debezium reads inserts into it from the WAL, as commands to the connector.
 
-Debezium also writes the windows of its incremental snapshots to it
+During an incremental snapshot, Debezium also writes rows to it that open and close the snapshot's windows
 (https://debezium.io/documentation/reference/stable/configuration/signalling.html).
 """
 
@@ -16,7 +16,7 @@ from resources.postgres.own_tables.own_table import OwnTable
 
 
 def signal_table(name: str) -> OwnTable:
-    """Return the definition of a signal table: Debezium reads its columns by position."""
+    """Return the definition of a signal table. Debezium reads its columns by position."""
     columns = "id varchar(64) primary key, type varchar(32) not null, data text"
     return OwnTable(name, columns, ("select", "insert", "delete"))
 
