@@ -1,7 +1,7 @@
-"""Spark's Python daemon with the imports of the jobs' workers, so that a forked worker starts at once.
+"""A Python daemon for Spark that imports the modules of the jobs' workers before it forks them.
 
-Otherwise each worker imports pyarrow, boto3 and psycopg2 for a second or two, in each session and after each idle
-minute. `spark.python.daemon.module` in spark-local.properties names this module. The imports start no thread, so that
+Otherwise each worker would import pyarrow, boto3 and psycopg2 for a second or two, in each session and after each idle
+minute. `spark.python.daemon.module` in spark-local.properties names this module. The imports start no threads, so that
 forking is safe.
 """
 
@@ -13,25 +13,25 @@ from pathlib import Path
 
 
 def _without_archives() -> None:
-    """Remove PySpark's zip files from sys.path; they are copies of the installed package that Spark puts before it.
+    """Remove PySpark's zip files from sys.path: copies of the installed package, which Spark puts before it.
 
-    Each daemon would compile their modules again, and each fork would read their directories again.
+    Otherwise each daemon would compile their modules again, and each fork would read their directories again.
     """
     copies = Path(sysconfig.get_path("purelib"), "pyspark", "python", "lib").resolve()  # the path that Spark uses
-    for each in [each for each in sys.path if Path(each).resolve().parent == copies]:
-        sys.path.remove(each)
-        sys.path_importer_cache.pop(each, None)
+    for entry in [entry for entry in sys.path if Path(entry).resolve().parent == copies]:
+        sys.path.remove(entry)
+        sys.path_importer_cache.pop(entry, None)
 
 
 _without_archives()
 
-# ruff: noqa: E402 - imported after sys.path is corrected
+# ruff: noqa: E402 - import only after sys.path is corrected
 import pandas  # type: ignore[import-untyped]  # noqa: F401 - pyspark imports it in each worker
-from pyspark import worker  # noqa: F401 - what a fork runs
+from pyspark import worker  # noqa: F401 - each fork runs it
 from pyspark.daemon import manager
 
-from cdc_lake.jobs.apply import dead_letter_writer, raw_reader  # noqa: F401 - what executors run, with boto3 and pyarrow
-from cdc_lake.jobs.verify import postgres_copy  # noqa: F401 - with psycopg2
+from cdc_lake.jobs.apply import dead_letter_writer, raw_reader  # noqa: F401 - executors run them; boto3 and pyarrow
+from cdc_lake.jobs.verify import postgres_copy  # noqa: F401 - executors run it; psycopg2
 
 if __name__ == "__main__":
     manager()  # type: ignore[no-untyped-call]

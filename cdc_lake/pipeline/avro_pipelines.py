@@ -1,6 +1,6 @@
-"""Which pipelines are in Avro, read from their YAML without Dagster, whose import takes seconds.
+"""Find the pipelines whose topics are in Avro. Reads only their YAML, because importing Dagster takes seconds.
 
-The local stack starts the schema registry for them. A YAML that is not valid is reported where pipelines are loaded.
+The local stack starts the schema registry for them. YAML that is not valid is ignored here; loading.py reports it.
 """
 
 from __future__ import annotations

@@ -13,13 +13,13 @@ _CONNECT_SECONDS = 5.0
 def location(store: ObjectStore) -> S3Location:
     """Return the bucket's location in the form that the contract and the jobs use.
 
-    Opens a TCP connection to the endpoint first. Raises Unreachable with the resource's hint if that fails: boto3 would
-    retry for half a minute, and its error would not say what to do.
+    Opens a TCP connection to the endpoint first, and raises Unreachable with the resource's hint if that fails: boto3
+    would retry for half a minute, and raise an error without a hint.
     """
     if store.endpoint_url is not None:
-        at = urlsplit(store.endpoint_url)
+        endpoint = urlsplit(store.endpoint_url)
         try:
-            with socket.create_connection((at.hostname or "", at.port or 443), timeout=_CONNECT_SECONDS):
+            with socket.create_connection((endpoint.hostname or "", endpoint.port or 443), timeout=_CONNECT_SECONDS):
                 pass
         except OSError as error:
             raise Unreachable(

@@ -1,4 +1,4 @@
-"""cdc_lake.CdcPipeline: one YAML file, one pipeline of assets, checks and sensors."""
+"""The Dagster component cdc_lake.CdcPipeline: builds a pipeline's assets, checks and sensors from one YAML file."""
 
 from __future__ import annotations
 
@@ -48,8 +48,10 @@ class CdcPipeline(dg.Component):
 
     @classmethod
     def get_model_cls(cls) -> type[BaseModel]:
-        """Return the spec itself, not a model that Dagster derives from it: a derived model accepts templates, which
-        the command line cannot resolve, and its errors name classes instead of the YAML's fields.
+        """Return the spec's class.
+
+        Dagster could derive a model from it, but a derived model accepts templates, which the command line cannot
+        resolve, and its errors name classes instead of the YAML's fields.
         """
         return PipelineSpec
 
@@ -82,8 +84,8 @@ def build(flow: Flow, intervals: SensorIntervals = SensorIntervals()) -> dg.Defi
         # In continuous mode there is a commit every few seconds.
         pause = intervals.listing_seconds if flow.spec.mode == "triggered" else continuous.REPORT_SECONDS
         refresh = [dataset_refresh.build(flow, jobs, datasets, dashboards, int(pause))]
-    running = continuous_job.jobs(flow)
-    batches = [continuous_job.sensor(flow, job) for job in running] or [
+    continuous_jobs = continuous_job.jobs(flow)
+    landing_sensors = [continuous_job.sensor(flow, job) for job in continuous_jobs] or [
         land_sensor.build(flow, jobs, intervals.listing_seconds),
         apply_sensor.build(flow, jobs, intervals.listing_seconds),
     ]
@@ -94,11 +96,11 @@ def build(flow: Flow, intervals: SensorIntervals = SensorIntervals()) -> dg.Defi
             poll_sensor.build(flow, jobs)
             if flow.polled
             else connector_sensor.build(flow, jobs, intervals.connector_seconds),
-            *batches,
+            *landing_sensors,
             health_sensor.build(flow),
             *refresh,
             *check_schedule.build(flow, jobs),
         ],
-        jobs=[*jobs.definitions.values(), *running, *maintenance_schedules.jobs(flow)],
+        jobs=[*jobs.definitions.values(), *continuous_jobs, *maintenance_schedules.jobs(flow)],
         schedules=maintenance_schedules.schedules(flow),
     )

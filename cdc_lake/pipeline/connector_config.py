@@ -1,4 +1,4 @@
-"""The configuration of a pipeline's source connector: a file in `connectors/`, filled in with the pipeline's values."""
+"""Render the configuration of a pipeline's source connector: a file in `connectors/` with the pipeline's values."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,37 +13,39 @@ from resources.deployment import Deployment
 
 CONNECTORS = Path(__file__).parents[2] / "connectors"
 PARTS = ("columns", "converters", "snapshots", "transforms")
-"""The folders of files that only complete the others."""
+"""The folders in `connectors/` whose files are parts of a configuration, not whole configurations."""
 _TABLES = "table.include.list"
 
 
 def connector_config(flow: Flow, postgres: SourcePostgres, deployment: Deployment) -> dict[str, str]:
-    """Return a pipeline's source connector configuration, which omits columns and applies the transforms.
+    """Return a pipeline's source connector configuration, including omitted columns and transforms.
 
-    `connectors/columns/` and `connectors/transforms/` have the parts that do so. Raises TableMissing, and what
-    omitted_columns(), require_transformable() and with_transforms() raise.
+    `connectors/columns/` and `connectors/transforms/` contain the settings for these. Raises TableMissing,
+    require_exact_nulls()'s ContractError, and what omitted_columns(), require_transformable() and with_transforms()
+    raise.
     """
     source = flow.spec.source
     columns = postgres.columns_by_table(source.schema_, source.tables)
-    left_out = []
+    excluded = []
     for table in flow.tables:
         omitted = omitted_columns(table, postgres, columns[table.name])
         require_transformable(table, columns[table.name], omitted)
         names = {column.name for column in omitted}
         if deployment.profile == "aws":
             require_exact_nulls(table, [column for column in columns[table.name] if column.name not in names])
-        left_out += [(source.schema_, table.name, column.name) for column in omitted]
+        excluded += [(source.schema_, table.name, column.name) for column in omitted]
     config = with_transforms(flow, postgres, stopped_config(flow, postgres, deployment), CONNECTORS)
-    if not left_out:
+    if not excluded:
         return config
-    return config | render(CONNECTORS / "columns" / "excluded.json", {"columns": column_pattern(left_out)})
+    return config | render(CONNECTORS / "columns" / "excluded.json", {"columns": column_pattern(excluded)})
 
 
 def stopped_config(flow: Flow, postgres: SourcePostgres, deployment: Deployment) -> dict[str, str]:
-    """Return the configuration for a connector that is only stopped; the source's tables need not exist.
+    """Return the configuration without omitted columns and transforms; the source's tables need not exist.
 
-    It is `connectors/debezium-postgres.json` with the pipeline's values. A file of the same name in
-    `connectors/<pipeline>/` replaces it. For Avro, `connectors/converters/` has the settings of the converters.
+    It is enough for a connector that is not started. It is `connectors/debezium-postgres.json` with the pipeline's
+    values. A file of the same name in `connectors/<pipeline>/` replaces it. For Avro, `connectors/converters/` has the
+    settings of the converters.
     """
     own = CONNECTORS / flow.name / "debezium-postgres.json"
     source, stream = flow.spec.source, flow.spec.stream
@@ -64,7 +66,7 @@ def stopped_config(flow: Flow, postgres: SourcePostgres, deployment: Deployment)
             "slot": flow.slot,
             "publication": source.publication,
             "prefix": flow.spec.stream.prefix,
-            # The heartbeat first, so that a snapshot's heartbeat arrives before its other rows.
+            # The heartbeat table first, so that a snapshot's heartbeat arrives before its other rows.
             "tables": table_pattern((source.schema_, name) for name in [HEARTBEAT_TABLE, *source.tables]),
             "schema": source.schema_,
             "partitions": str(flow.spec.stream.partitions),
@@ -80,8 +82,8 @@ def stopped_config(flow: Flow, postgres: SourcePostgres, deployment: Deployment)
 def with_incremental_snapshots(flow: Flow, config: Mapping[str, str]) -> dict[str, str]:
     """Return a configuration with `connectors/snapshots/incremental.json`; settings of the pipeline's own file win.
 
-    Only a connector whose first snapshot is complete may have it: the notification of a starting snapshot carries an
-    empty offset, and a connector that is killed right after it would take that for a completed snapshot.
+    Only a connector whose first snapshot is complete may have these settings: the notification that a snapshot starts
+    has an empty offset, and a connector that is killed right after it would treat the snapshot as complete.
     """
     values = {
         "schema": flow.spec.source.schema_,

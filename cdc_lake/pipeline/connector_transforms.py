@@ -1,7 +1,7 @@
-"""The settings of a source connector that carry out a pipeline's transforms.
+"""The settings of a source connector that apply a pipeline's transforms.
 
-Debezium hides values by column, in the snapshot and in the stream. Kafka Connect's own transforms rename and insert
-fields of the flattened record. Both work before a record is written to Kafka.
+Debezium masks and hashes values by column, in the snapshot and in the stream. Kafka Connect's own transforms rename and
+insert fields of the flattened record. Both are applied before a record is written to Kafka.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def with_transforms(
 
 
 def require_exact_nulls(table: TableFlow, columns: list[ColumnInfo]) -> None:
-    """Raise ContractError for a column in which an older worker would write the default instead of NULL.
+    """Raise ContractError for a column in which Kafka Connect before version 4 would write the default instead of NULL.
 
-    InsertField and ReplaceField of Kafka Connect 3.7, the newest version that MSK Connect has, copy all fields of a
-    record by Struct.get(), which replaces NULL by the column's default; replace.null.with.default is of version 4.
+    InsertField and ReplaceField of Kafka Connect 3.7, the newest version of MSK Connect, copy all fields of a record
+    with Struct.get(), which replaces NULL by the column's default. Only version 4 has replace.null.with.default.
     """
     replaced = [column.name for column in columns if column.nullable and column.default is not None]
     if replaced and (table.transforms.renamed or table.transforms.inserted):
@@ -65,7 +65,7 @@ def _columns_by_masking(flow: Flow) -> dict[Masking, list[tuple[str, str, str]]]
 
 
 def _replaced_and_inserted(flow: Flow) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield a file and its values for each transform, at first renames: Connect applies them in this order."""
+    """Yield a file and its values for each transform, renames first: Connect applies them in this order."""
     inserted: dict[tuple[str, str], list[TableFlow]] = {}
     for table in flow.tables:
         if renamed := table.transforms.renamed:

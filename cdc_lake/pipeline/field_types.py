@@ -1,4 +1,4 @@
-"""Types of fields in a pipeline's YAML that several mappings have."""
+"""Field types that several mappings in a pipeline's YAML use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import AfterValidator
 
 
 def matching(pattern: str, advice: str) -> AfterValidator:
-    """Reject a text that does not match the pattern; the error says what to write instead."""
+    """Return a validator that rejects a text that does not match the pattern; `advice` is its error message."""
 
     def check(text: str) -> str:
         if not re.fullmatch(pattern, text):
@@ -22,7 +22,7 @@ def matching(pattern: str, advice: str) -> AfterValidator:
 
 
 def unique(texts: list[str]) -> list[str]:
-    """Reject a list that contains a text twice."""
+    """Return the list. Raises ValueError if it contains a text more than once."""
     if twice := repeated(texts):
         raise ValueError(f"name each once: {', '.join(twice)} appears more than once")
     return texts

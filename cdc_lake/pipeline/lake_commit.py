@@ -8,7 +8,7 @@ from cdc_lake.pipeline.naming import TableFlow
 
 
 def newest(store: ObjectStore, table: TableFlow) -> timeline.Commit | None:
-    """Return the newest commit with a checkpoint; None before the first one. Raises what last_commit() raises."""
+    """Return the newest commit with a checkpoint; None before the first one. Raises as timeline.last_commit() does."""
     if table.is_hudi:
         return timeline.last_commit(store, table.lake_prefix)
     registered = registration.load(store, table.pipeline.name, table.lake_table)

@@ -16,7 +16,7 @@ from cdc_lake.pipeline.spec import Mode, PipelineSpec
 from cdc_lake.yaml_model import error_lines
 
 MODE = "CDC_LAKE_MODE"
-"""The variable that replaces the mode of all pipelines, except polled ones, which are always triggered."""
+"""The environment variable that overrides the mode of all pipelines, except polled ones, which are always triggered."""
 
 
 def names(defs: Path = DEFS) -> list[str]:
@@ -47,8 +47,8 @@ def load(name: str, defs: Path = DEFS) -> Flow:
 def flow(spec: PipelineSpec, folder: Path) -> Flow:
     """Return the pipeline that a spec and its folder define.
 
-    Raises ContractError if the two have different names, since commands find a pipeline by its folder, and for a mode
-    in the environment that does not exist.
+    Raises ContractError if spec and folder have different names, because commands find a pipeline by its folder, and if
+    the environment variable CDC_LAKE_MODE has an unknown mode.
     """
     if spec.name != folder.name:
         raise ContractError(
@@ -57,5 +57,5 @@ def flow(spec: PipelineSpec, folder: Path) -> Flow:
     mode = os.environ.get(MODE)
     if mode and mode not in get_args(Mode):
         raise ContractError(f"Cannot load pipelines: {MODE} is {mode!r}. Set it to {' or '.join(get_args(Mode))}.")
-    replaced = mode and spec.source.kind == "log"
-    return Flow(spec.model_copy(update={"mode": mode}) if replaced else spec, folder)
+    overridden = mode and spec.source.kind == "log"
+    return Flow(spec.model_copy(update={"mode": mode}) if overridden else spec, folder)

@@ -40,7 +40,7 @@ PURPOSE = "cdc_lake/purpose"
 STAGES = ("source", "topic", "raw", "lake", "dataset", "dashboard")
 
 SPARK_POOL = "spark"
-"""The pool of assets and ops that run Spark; dagster.yaml limits how many runs of a pool there are at once."""
+"""The pool of assets and ops that run Spark; dagster.yaml limits how many runs of a pool are active."""
 VERIFY_POOL = "spark_checks"
 """The pool of checks that run Spark: separate, so that checks never delay the next commit."""
 
@@ -90,7 +90,7 @@ class Flow:
 
     @property
     def signal_table(self) -> str:
-        """The table with signals to the connector; each pipeline has its own, since a connector obeys all signals."""
+        """The table with signals for the connector. Each pipeline has one, because a connector executes all signals."""
         return f"{SIGNAL_TABLE}_{self.name}"
 
     @property
@@ -105,7 +105,7 @@ class Flow:
 
     @property
     def own_topics(self) -> tuple[str, ...]:
-        """The topics that the connector writes, except those of tables."""
+        """The topics that the connector writes, except the topics of tables."""
         if self.polled:
             return ()
         return self.heartbeat_topic, self.connector_heartbeat_topic, self.signal_topic, self.notification_topic
@@ -120,8 +120,10 @@ class Flow:
 
     @property
     def freshness_policy(self) -> dg.FreshnessPolicy:
-        """The freshness policy of each asset, which detects missing runs. The age of the data is checked by
-        checks/watermark.py, which passes while the source is idle and fails while the connector is stopped.
+        """The freshness policy of each asset, which detects missing runs.
+
+        checks/watermark.py checks the age of the data: it passes while the source is idle, and fails while the
+        connector is stopped.
         """
         return dg.FreshnessPolicy.time_window(timedelta(seconds=seconds(self.spec.freshness.runs)))
 
@@ -135,7 +137,7 @@ class Flow:
         return seconds(self.spec.replay_window) * 1000
 
     def topic_settings(self, connector: Mapping[str, str]) -> dict[str, str]:
-        """Return the configuration of each topic; its largest record is the largest that the connector can send."""
+        """Return the configuration of each topic; the limit of a record's size is that of the connector."""
         return {
             "cleanup.policy": "delete",
             "retention.ms": str(self.retention_ms),
@@ -144,7 +146,7 @@ class Flow:
 
     @property
     def catalog(self) -> str:
-        """The Glue database of the first target, which also has the datasets."""
+        """The Glue database of the first target, which also contains the datasets."""
         return self.spec.targets[0].database
 
     @cached_property
@@ -154,12 +156,12 @@ class Flow:
 
     @cached_property
     def lake_tables(self) -> tuple[TableFlow, ...]:
-        """The pipeline's tables in all targets: a table's targets follow one another."""
+        """The pipeline's tables in all targets, sorted by table and then by target, in the order of the YAML."""
         return tuple(each for table in self.tables for each in table.in_targets)
 
     @cached_property
     def hudi_tables(self) -> tuple[TableFlow, ...]:
-        """Those of lake_tables that are Hudi tables."""
+        """The Hudi tables of lake_tables."""
         return tuple(each for each in self.lake_tables if each.is_hudi)
 
     def source_postgres(self, postgres: Postgres) -> SourcePostgres:
@@ -211,7 +213,7 @@ class TableFlow:
 
     @property
     def poll(self) -> PollSpec:
-        """How the table is polled. Raises ContractError for a table that is captured from the log."""
+        """The table's poll settings. Raises ContractError for a table that is captured from the log."""
         if self.spec.poll is None:
             raise ContractError(f"Cannot poll table {self.name} of {self.pipeline.name}: its source.kind is log.")
         return self.spec.poll
@@ -234,7 +236,7 @@ class TableFlow:
 
     @property
     def hudi_targets(self) -> tuple[TableFlow, ...]:
-        """This table in each target of Hudi tables."""
+        """This table in each Hudi target."""
         return tuple(each for each in self.in_targets if each.is_hudi)
 
     @property
@@ -249,12 +251,15 @@ class TableFlow:
 
     @property
     def lake_table(self) -> str:
-        """The lake table's name within the pipeline: with the target, if that is not `lake`."""
+        """The lake table's name within the pipeline: includes the target's name, unless that is `lake`."""
         return lake_table_name(self.name, self._target)
 
     @property
     def catalog_table(self) -> str:
-        """The table that Athena and Trino read: the base files of a merge-on-read table, the changes of Parquet."""
+        """The catalog table that Athena and Trino read.
+
+        For a merge-on-read table, it contains the base files; for a Parquet target, all changes.
+        """
         if not self.is_hudi:
             return f"{self.name}_raw"
         return f"{self.name}_ro" if self.is_merge_on_read else self.name
@@ -271,7 +276,7 @@ class TableFlow:
 
     @property
     def catalog_entries(self) -> tuple[str, ...]:
-        """The names of the view and of the table, or tables, in the catalog; the view depends on a table."""
+        """The names of the view and of the tables in the catalog: the view first, because it depends on a table."""
         merged = (f"{self.name}_rt",) if self.is_merge_on_read else ()
         return (self.view, self.catalog_table, *merged)
 
@@ -303,7 +308,7 @@ class TableFlow:
 
     @property
     def values(self) -> ValueRules:
-        """The rules for values that the lake's types do not have."""
+        """The rules for values that the lake's types cannot represent."""
         return ValueRules(self.spec.values.infinity, self.spec.values.nan)
 
     @property
@@ -314,12 +319,12 @@ class TableFlow:
 
     @property
     def transforms(self) -> TableTransforms:
-        """What the pipeline's transforms do to the captured columns."""
+        """The pipeline's transforms for this table's captured columns."""
         return table_transforms(self.pipeline.spec.transforms, self.name, self.topic)
 
     @property
     def typed_landing(self) -> TypedLanding | None:
-        """How the topic's records become rows of Parquet objects; None for other raw objects."""
+        """The settings for landing the topic's records as rows of Parquet objects; None for other raw formats."""
         landing = self.pipeline.spec.landing
         if landing.compression is None:
             return None

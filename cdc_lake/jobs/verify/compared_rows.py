@@ -32,10 +32,11 @@ from cdc_lake.jobs.verify.spec import KafkaRange, LakeState, VerifySpec
 DELETED = "gone"
 SEEN = "seen"
 REFUSED = "refused"
-"""The source's values that the rules send to the dead letters: texts by column, NULL without such values."""
+"""The source's values that the value rules send to the dead letters: a map from column names to texts, NULL if there is
+no such value."""
 ORDER = "position"
-_RANGE_PAGES = 2048  # 16 MB of rows, so that a failed task is cheap to repeat
-_RANGES = 512
+_RANGE_PAGES = 2048  # the minimum of a range: 16 MB, so that a failed task is cheap to repeat
+_RANGES = 512  # the maximum number of ranges
 
 
 def names(schema: TableSchema) -> list[str]:
@@ -49,7 +50,10 @@ def key_names(schema: TableSchema) -> list[str]:
 
 
 def page_ranges(pages: int | None) -> list[Range]:
-    """Return ranges of about 16 MB, the last one without an end; empty if the table is read in one."""
+    """Split a table into at most 512 ranges of at least 16 MB; the last range has no end.
+
+    Returns an empty list if `pages` is None: the table is then read by one statement.
+    """
     if pages is None:
         return []
     size = max(_RANGE_PAGES, -(-pages // _RANGES))
@@ -58,9 +62,10 @@ def page_ranges(pages: int | None) -> list[Range]:
 
 
 def source_rows(spark: SparkSession, spec: VerifySpec) -> DataFrame:
-    """Return the source's rows at the point: values, REFUSED. Reading them raises SourceUnreadableError.
+    """Return the source's rows at the point, with their values and REFUSED.
 
-    Of a polled table, these are the rows without a change after the last poll.
+    For a polled table, returns only the rows that did not change after the last poll. Spark raises
+    SourceUnreadableError when it reads the rows.
     """
     named = dict(zip(names(spec.schema), spec.schema.columns, strict=True))
     text = _source_text(spark, spec, named, spec.source.settled)
@@ -90,7 +95,7 @@ def _typed(spec: VerifySpec, named: Mapping[str, Column]) -> Iterator[SparkColum
 
 
 def nothing_refused() -> SparkColumn:
-    """Return REFUSED for rows of the lake and of events: NULL."""
+    """Return the column REFUSED for rows of the lake and of events, which is always NULL."""
     return F.lit(None).cast("map<string,string>").alias(REFUSED)
 
 
@@ -109,13 +114,14 @@ def _refused_values(spec: VerifySpec) -> SparkColumn:
 
 
 def lake_rows(spark: SparkSession, spec: VerifySpec, state: LakeState | None, *, migrated: bool = False) -> DataFrame:
-    """Return the table's rows as of a commit, including deleted ones: values, DELETED, SEEN, ORDER.
+    """Return the table's rows as of a commit, including deleted rows, with their values, DELETED, SEEN and ORDER.
 
-    A column that the table did not have then is NULL, or if `migrated`, the value that a later migration wrote.
+    A column that the table did not have at that commit is NULL, or if `migrated`, has the value that a later migration
+    wrote.
     """
     if state is None:
-        kinds = ", ".join(f"`{name}` {kind}" for name, kind in spec.schema.lake_columns())
-        rows = spark.createDataFrame([], kinds)
+        row_schema = ", ".join(f"`{name}` {kind}" for name, kind in spec.schema.lake_columns())
+        rows = spark.createDataFrame([], row_schema)
     else:
         rows = _stored(spark, spec, state)
     return _comparable_rows(rows, spec, migrated=migrated)
@@ -129,7 +135,7 @@ def _stored(spark: SparkSession, spec: VerifySpec, state: LakeState) -> DataFram
 
 
 def manifests_up_to(spec: VerifySpec, state: LakeState, first: int = 0) -> list[Manifest]:
-    """Return the manifests after `first` that a state has applied, oldest first."""
+    """Return the manifests after number `first` that `state` has applied, oldest first."""
     if first >= state.manifest:
         return []
     found = []
@@ -143,24 +149,24 @@ def manifests_up_to(spec: VerifySpec, state: LakeState, first: int = 0) -> list[
 def raw_rows(
     spark: SparkSession, spec: VerifySpec, manifests: Sequence[Manifest], keys: DataFrame, base: LakeState | None
 ) -> DataFrame:
-    """Return the events of these manifests that can have these keys, in the format of lake_rows().
+    """Return the events of these manifests that may have one of these keys, with the columns of lake_rows().
 
-    Values that PostgreSQL left out are taken from earlier events, or from the table as of `base`, before all of them.
-    Events that cannot be decoded have a NULL ORDER. They are not filtered out: Spark would evaluate the filter first
-    and then parse the record again for each field, which was most of verify's work under load.
+    Values that PostgreSQL omitted are taken from earlier events, or from the table as of `base`, a state before these
+    manifests. Events that cannot be decoded have a NULL ORDER. They are not filtered out: Spark would evaluate the
+    filter first and then parse the record again for each field, which was most of verify's work under load.
     """
     records = filter_by_key(raw_reader.read(spark, spec.location, manifests), keys, spec.schema)
     epochs = {manifest.epoch for manifest in manifests}
     rows = decode(records, spec.versions, spec.values, epochs)
     if not all(version.whole_old_rows for version in spec.versions):
-        names = [name.lower() for name in spec.schema.key]
-        rows = left_out_values.resolve(rows, lambda: None if base is None else _stored(spark, spec, base), names)
+        key = [name.lower() for name in spec.schema.key]
+        rows = left_out_values.resolve(rows, lambda: None if base is None else _stored(spark, spec, base), key)
     readable = F.when(F.col(REASON).isNull(), F.col(ORDER_COLUMN))
     return _comparable_rows(rows.withColumn(ORDER_COLUMN, readable), spec)
 
 
 def later_keys(spark: SparkSession, spec: VerifySpec, later: KafkaRange) -> DataFrame:
-    """Return the distinct keys of a topic's records."""
+    """Return the distinct keys of a topic's records; records without a readable key are skipped."""
     records = topic_records(spark, later)
     rows = decode(records, spec.versions, spec.values)
     found = rows.select(
@@ -174,7 +180,7 @@ def later_keys(spark: SparkSession, spec: VerifySpec, later: KafkaRange) -> Data
 
 
 def topic_records(spark: SparkSession, later: KafkaRange) -> DataFrame:
-    """Return the records of a topic in the format of raw_reader, those in Avro as JSON."""
+    """Return the records of a topic with the columns of raw_reader; Avro values are converted to JSON."""
     partitions = sorted(later.ends)
     begins = {str(partition): later.begins.get(partition, 0) for partition in partitions}
     found = (
@@ -194,9 +200,9 @@ def topic_records(spark: SparkSession, later: KafkaRange) -> DataFrame:
 
 @dataclass(frozen=True)
 class AvroToJson:
-    """A function for mapInArrow: records of raw_reader with values in Avro to the same with JSON.
+    """A function for mapInArrow that converts the Avro values of raw_reader's records to JSON.
 
-    A value that cannot be decoded stays as it is; it will be a dead letter.
+    A value that cannot be decoded is not changed; decode() then returns a reason for a dead letter.
     """
 
     registry: RegistryLocation
@@ -204,17 +210,17 @@ class AvroToJson:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Convert the column `value`."""
         for batch in batches:
-            place = batch.schema.get_field_index("value")
-            values = [readable_or_bytes(value, self.registry) for value in batch.column(place).to_pylist()]
-            yield batch.set_column(place, "value", pa.array(values, pa.binary()))
+            index = batch.schema.get_field_index("value")
+            values = [readable_or_bytes(value, self.registry) for value in batch.column(index).to_pylist()]
+            yield batch.set_column(index, "value", pa.array(values, pa.binary()))
 
 
 def _comparable_rows(rows: DataFrame, spec: VerifySpec, *, migrated: bool = False) -> DataFrame:
-    held = {name.lower() for name in rows.columns}
+    available = {name.lower() for name in rows.columns}
 
     def value(column: Column) -> SparkColumn:
-        if column.name.lower() in held:
-            stored = F.col(column.name.lower())  # a column that was widened had another type
+        if column.name.lower() in available:
+            stored = F.col(column.name.lower())  # cast below: the column's type may have been widened since
         else:
             stored = schema_migration.missing_value(column) if migrated else F.lit(None)
         return source_values.normalized(column, stored.cast(column.lake_type))

@@ -1,8 +1,8 @@
 """Filter raw records by key before they are decoded, because decoding is expensive.
 
 The key's fields are read from a record and compared as texts. This is correct only for types with one text per value,
-so key columns of other types are ignored. A record whose key cannot be read (a column had another name, the record is
-not JSON) is kept. The filter may keep too many records, never too few: the exact match follows after decoding.
+so key columns of other types are ignored. A record whose key cannot be read (a column had another name, or the record
+is not JSON) is kept. The filter may keep too many records, but never too few: keys are matched exactly after decoding.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ONE_SPELLING = frozenset({"smallint", "integer", "bigint", "oid", "text", "char
 
 
 def filter_by_key(records: DataFrame, keys: DataFrame, schema: TableSchema) -> DataFrame:
-    """Return the records that can have these keys; `keys` has the column names of compared_rows.names()."""
+    """Return the records that may have one of these keys; `keys` has the column names of compared_rows.names()."""
     fields = {
         f"c{number}": column.name
         for number, column in enumerate(schema.columns)
@@ -31,7 +31,7 @@ def filter_by_key(records: DataFrame, keys: DataFrame, schema: TableSchema) -> D
     key_schema = ", ".join(f"`{field}` string" for field in fields.values())
     marked = records.withColumn("_key", F.from_json(F.col("value").cast("string"), key_schema))
     texts = {name: F.col("_key").getField(field) for name, field in fields.items()}
-    alike = reduce(and_, [texts[name] == F.col(f"_k_{name}") for name in fields])
-    unread = reduce(or_, [text.isNull() for text in texts.values()])
-    joined = marked.join(F.broadcast(wanted.withColumn("_wanted", F.lit(True))), alike, "left")
-    return joined.where(F.col("_wanted") | unread).select(*records.columns)
+    same_key = reduce(and_, [texts[name] == F.col(f"_k_{name}") for name in fields])
+    unreadable = reduce(or_, [text.isNull() for text in texts.values()])
+    joined = marked.join(F.broadcast(wanted.withColumn("_wanted", F.lit(True))), same_key, "left")
+    return joined.where(F.col("_wanted") | unreadable).select(*records.columns)

@@ -1,10 +1,10 @@
 """Match the rows of both sides by key, and compare them by fingerprints.
 
-A fingerprint is two 64-bit hashes of all values, chained from different seeds, each value with a flag for NULL (a NULL
-alone does not change the chain, so that (1, NULL) and (NULL, 1) would have the same hash). Only rows of the same key
-are compared: the probability that a changed row keeps both hashes is 2^-128, and below 10^-26 for any of 10^12 changed
-rows. (Collisions between rows of different keys, whose probability grows with the square of the number of rows, do not
-matter.) xxHash does not protect against collisions that are built on purpose.
+A fingerprint consists of two 64-bit hashes of all values, with different seeds. Each value is hashed together with a
+flag for NULL: xxhash64 skips NULL values, so that (1, NULL) and (NULL, 1) would otherwise have the same hash. Only rows
+with the same key are compared: the probability that a changed row keeps both hashes is 2^-128, and below 10^-26 for any
+of 10^12 changed rows. Collisions between rows of different keys, whose probability grows with the square of the number
+of rows, do not matter. xxHash is not a cryptographic hash: it does not prevent deliberate collisions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def fingerprint(columns: Sequence[str]) -> SparkColumn:
 
 def source_fingerprints(rows: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:
     """Return keys and fingerprints (`print`) of the source's rows; a row with refused values matches no lake row."""
-    # Shifted, not hashed again: Spark repeats the columns' expressions at each use.
+    # Add 1 to the hashes of rows with refused values, instead of hashing them with a flag: Spark would evaluate the
+    # columns' expressions again.
     shift = F.when(F.col(REFUSED).isNotNull(), 1).otherwise(0)
     hashes = F.col("print")
     shifted = F.struct(*((hashes.getField(f"h{n}") + shift).alias(f"h{n}") for n in range(len(_SEEDS))))
@@ -45,27 +46,27 @@ def lake_fingerprints(rows: DataFrame, keys: Sequence[str], columns: Sequence[st
 def match_by_key(source: DataFrame, lake: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Return one row for each key of either side, with its CASE.
 
-    This is a full outer join, written as a union grouped by key: it needs one shuffle and no sort, and detects a key
-    that one side has twice.
+    The result is that of a full outer join. A union that is grouped by key needs one shuffle and no sort, and detects a
+    key that one side has twice.
     """
-    one, none, nothing = F.lit(1), F.lit(0), F.lit(None).cast("bigint")
-    ours = source.select(
-        *keys, one.alias("s"), none.alias("l"), *_hash_columns("s", "print"), *_hash_columns("l", nothing)
+    one, zero, null = F.lit(1), F.lit(0), F.lit(None).cast("bigint")
+    source_side = source.select(
+        *keys, one.alias("s"), zero.alias("l"), *_hash_columns("s", "print"), *_hash_columns("l", null)
     )
-    ours = ours.withColumns({DELETED: F.lit(None).cast("boolean"), SEEN: F.lit(True)})
-    theirs = lake.select(
+    source_side = source_side.withColumns({DELETED: F.lit(None).cast("boolean"), SEEN: F.lit(True)})
+    lake_side = lake.select(
         *keys,
-        none.alias("s"),
+        zero.alias("s"),
         one.alias("l"),
-        *_hash_columns("s", nothing),
+        *_hash_columns("s", null),
         *_hash_columns("l", "print"),
         DELETED,
         SEEN,
     )
-    grouped = (ours.unionByName(theirs).groupBy(*keys)).agg(
+    grouped = (source_side.unionByName(lake_side).groupBy(*keys)).agg(
         F.sum("s").alias("s"),
         F.sum("l").alias("l"),
-        # Separate columns: Spark aggregates numbers by hashing, and structs by sorting all rows.
+        # Separate columns instead of structs: Spark aggregates numbers with a hash table, but structs with a sort.
         *(F.max(name).alias(name) for name in ("s0", "s1", "l0", "l1")),
         F.coalesce(F.bool_and(DELETED), F.lit(True)).alias(DELETED),
         F.bool_and(SEEN).alias(SEEN),
@@ -81,8 +82,8 @@ def _hash_columns(side: str, of: str | SparkColumn) -> list[SparkColumn]:
 def _case() -> SparkColumn:
     """Return the CASE of a key.
 
-    `changed`: the lake's row is newer than the point, so that it cannot be compared with the source's row. `nowhere`:
-    the lake's row is deleted, and the source has no row.
+    `doubled`: a side has more than one row. `changed`: the lake's row is newer than the point, so that it cannot be
+    compared with the source's row. `nowhere`: the lake's row is deleted, and the source has no row.
     """
     in_source, in_lake = F.col("s") > 0, ~F.col(DELETED)
     return (

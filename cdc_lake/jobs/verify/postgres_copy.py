@@ -1,4 +1,4 @@
-"""Read a range of a table's rows on an executor, by COPY at an exported snapshot, as Arrow batches."""
+"""Read ranges of a table's rows on Spark's executors, by COPY at an exported snapshot, as Arrow batches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cdc_lake.contract.source.source_access import SourceAccess
 from cdc_lake.jobs.verify.source_values import SelectedColumn
 from cdc_lake.jobs.verify.spec import SourceTable
 
-_CHUNK = 4 * 2**20
+_CHUNK = 4 * 2**20  # bytes
 _WAITING = 2  # chunks that are read ahead
 _ROWS = 10_000  # per batch
 _PUT_SECONDS = 0.2
@@ -39,14 +39,15 @@ _SESSION = {
 }
 
 Range = tuple[int, int | None]
-"""Pages [first, next); None: up to the end of the table, which can grow."""
+"""Pages [first, next). `next` is None for the last range: the table may have grown since its pages were counted."""
 
 
 @dataclass(frozen=True)
 class CopyReader:
-    """A function for mapInArrow: reads the rows of the numbered `ranges` of the table, each column as text.
+    """A function for mapInArrow that reads a table's rows, with each column as text.
 
-    If `ranges` is empty, the whole table is read at once. `condition` is SQL that the rows meet.
+    Each input row contains an index into `ranges`. If `ranges` is empty, one statement reads the whole table.
+    `condition` is a SQL condition that selects rows.
     """
 
     table: SourceTable
@@ -83,10 +84,10 @@ class CopyReader:
         names = [column.alias for column in self.columns]
         read = csv.read_csv(
             pa.BufferReader(body),
-            # One block: Arrow cannot read a row that crosses a block border.
+            # One block: Arrow cannot read a row that crosses a block boundary.
             read_options=csv.ReadOptions(use_threads=False, block_size=len(body) + 1, column_names=names),
             parse_options=csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
-            # An empty field is NULL, and a pair of quotes is an empty text.
+            # COPY writes NULL as an empty field, and an empty text as a pair of quotes.
             convert_options=csv.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.string()),
                 null_values=[""],
@@ -98,11 +99,11 @@ class CopyReader:
 
     def _hashed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Replace the values of hashed columns by their hashes."""
-        for place, column in enumerate(self.columns):
+        for index, column in enumerate(self.columns):
             if column.algorithm is not None:
                 salt = self.table.access.hash_salt
-                values = (hashed(one, salt, column.algorithm, column.length) for one in batch.column(place).to_pylist())
-                batch = batch.set_column(place, column.alias, pa.array(values, pa.string()))
+                values = (hashed(one, salt, column.algorithm, column.length) for one in batch.column(index).to_pylist())
+                batch = batch.set_column(index, column.alias, pa.array(values, pa.string()))
         return batch
 
 
@@ -125,7 +126,10 @@ def connect(access: SourceAccess) -> Connection:
 
 
 def _copied(table: SourceTable, statement: sql.Composed) -> Iterator[bytes]:
-    """Yield the statement's CSV in chunks of whole rows; a thread reads, so that reading and parsing overlap."""
+    """Yield the statement's CSV in chunks of whole rows.
+
+    A second thread reads from the server, so that reading and parsing overlap.
+    """
     with _explained(table), closing(connect(table.access)) as connection, connection.cursor() as cursor:
         cursor.execute("begin isolation level repeatable read read only")
         cursor.execute("set transaction snapshot %s", (table.snapshot_id,))
@@ -137,13 +141,13 @@ def _copied(table: SourceTable, statement: sql.Composed) -> Iterator[bytes]:
             yield from chunks
         finally:
             chunks.stopped.set()
-            if thread.is_alive():  # the caller stopped reading: the server need not send the rest
+            if thread.is_alive():  # the caller stopped before the last chunk
                 connection.cancel()
             thread.join()
 
 
 class _Chunks:
-    """A buffer: COPY writes it row by row, and another thread reads it chunk by chunk."""
+    """A bounded buffer: COPY writes rows to it, and another thread reads them in chunks."""
 
     def __init__(self) -> None:
         self.stopped = threading.Event()
@@ -157,11 +161,11 @@ class _Chunks:
             cursor.copy_expert(statement, self)
             self._flush()
             self._put(None)
-        except BaseException as error:  # noqa: BLE001 - handed on to the reader
+        except BaseException as error:  # noqa: BLE001 - raised in the reading thread
             self._put(error)
 
     def write(self, row: bytes) -> None:
-        """Add a row; the server sends each row in its own message."""
+        """Add a row. COPY calls this once for each row, because the server sends each row in a separate message."""
         self._rows.append(row)
         self._bytes += len(row)
         if self._bytes >= _CHUNK:

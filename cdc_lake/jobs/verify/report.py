@@ -16,9 +16,9 @@ PENDING_SAMPLED = 1000
 class Difference:
     """One key whose row differs between the two sides.
 
-    `columns` are those that differ, with the source's and the lake's value as (shortened) texts, None for NULL.
-    `judge` names the side that the lake's row was compared with: the source, or for a row that changed after the
-    point, the raw events that it was folded from.
+    `columns` maps each column that differs to the source's and the lake's value as shortened texts, None for NULL.
+    `judge` is what the lake's row was compared with: the source, or for a row that changed after the point, the raw
+    events that were applied to it.
     """
 
     kind: Kind
@@ -31,10 +31,10 @@ class Difference:
 class VerifyReport:
     """Counts of rows and keys.
 
-    `source_rows` are those at the point, `lake_rows` those of the commit that are not deleted. `compared` are keys
-    of either side that were compared; `resolved` of them changed after the point and were compared by the raw events.
-    `pending` keys were not compared, because the lake has not applied their newest change. `doubled` keys have more
-    than one row.
+    `source_rows`: the source's rows at the point. `lake_rows`: the commit's rows that are not deleted. `compared`: the
+    keys of either side that were compared. `resolved`: those of them that changed after the point, and were compared by
+    means of the raw events. `pending`: the keys that were not compared, because the lake has not applied their newest
+    change. `doubled`: the keys of which a side has more than one row.
     """
 
     source_rows: int
@@ -47,13 +47,13 @@ class VerifyReport:
     different: int
     doubled: int
     differences: Sequence[Difference]
-    """At most as many as VerifySpec.limit."""
+    """At most VerifySpec.limit differences."""
     seconds: Mapping[str, float]
-    """By phase."""
+    """The duration of each phase."""
     pending_keys: Mapping[str, Key] = field(default_factory=dict)
     """The pending keys with the smallest digests, by digest, so that two runs sample the same keys."""
     never_compared: Sequence[Key] = ()
-    """Keys of the samples that were pending in each of the last pending_counts.MAX_PENDING_RUNS runs."""
+    """The sampled keys that were pending in each of the last pending_counts.MAX_PENDING_RUNS runs."""
     omitted_columns: Sequence[str] = ()
     """The source's columns that are not captured, and not compared."""
 

@@ -1,4 +1,4 @@
-"""The verify job: read both sides once, match them by key, then resolve the few keys that are not equal."""
+"""The verify job: read both sides once, match them by key, then examine only the keys that are not equal."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _faults(counts: Mapping[str, int]) -> int:
 
 @dataclass
 class _Run:
-    """One comparison; `kept` releases data frames from Spark's cache."""
+    """One comparison. When `kept` is closed, it removes the data frames from Spark's cache."""
 
     spark: SparkSession
     spec: VerifySpec
@@ -58,23 +58,23 @@ class _Run:
             lake_rows = lake.where(~F.col(DELETED)).count()
         with self._timed("match"):
             cases = self._keep(self._matched(source, lake))
-            plain = self._counts(cases)
+            direct = self._counts(cases)
         with self._timed("resolve"):
-            resolved = self._resolved(cases, source, lake) if plain.get(CHANGED) else None
-            found = {} if resolved is None else self._counts(resolved)
+            resolved = self._resolved(cases, source, lake) if direct.get(CHANGED) else None
+            by_events = {} if resolved is None else self._counts(resolved)
         with self._timed("details"):
             differences = [
-                *(self._plain_differences(cases) if _faults(plain) else []),
-                *(self._resolved_differences(resolved) if resolved is not None and _faults(found) else []),
+                *(self._plain_differences(cases) if _faults(direct) else []),
+                *(self._resolved_differences(resolved) if resolved is not None and _faults(by_events) else []),
             ]
-            pending = plain.get("pending", 0)
+            pending = direct.get("pending", 0)
             sampled = cell_differences.pending_keys(cases, self.spec.schema, PENDING_SAMPLED) if pending else {}
-        faults = {case: plain.get(case, 0) + found.get(case, 0) for case in FAULTS}
+        faults = {case: direct.get(case, 0) + by_events.get(case, 0) for case in FAULTS}
         return VerifyReport(
             source_rows=source_rows,
             lake_rows=lake_rows,
-            compared=plain.get("equal", 0) + _faults(plain) + sum(found.values()),
-            resolved=sum(found.values()),
+            compared=direct.get("equal", 0) + _faults(direct) + sum(by_events.values()),
+            resolved=sum(by_events.values()),
             pending=pending,
             missing=faults["missing"],
             extra=faults["extra"],
@@ -113,7 +113,7 @@ class _Run:
         unknown = self._keep(verdicts.where(UNKNOWN).select(*self.key))
         if self.spec.base is None or unknown.isEmpty():
             return verdicts
-        # The table's rows of these keys before the point are not the state at the point: read all events.
+        # For these keys, the rows as of `base` do not show the state at the point: read all events.
         return verdicts.where(~F.col(UNKNOWN)).unionByName(self._verdicts(unknown, source, lake, None))
 
     def _verdicts(self, keys: DataFrame, source: DataFrame, lake: DataFrame, base: LakeState | None) -> DataFrame:
@@ -123,9 +123,9 @@ class _Run:
     def _plain_differences(self, cases: DataFrame) -> list[Difference]:
         schema = self.spec.schema
         listed = self._keep(cell_differences.listed(cases, schema, self.spec.limit).withColumn(JUDGE, F.lit("source")))
-        ours = cell_differences.of_keys(self._source_rows(), listed, schema, SOURCE_ROW)
-        theirs = cell_differences.of_keys(self._lake_rows(), listed, schema, LAKE_ROW)
-        return cell_differences.differences(listed.join(ours, self.key, "left").join(theirs, self.key, "left"), schema)
+        source = cell_differences.of_keys(self._source_rows(), listed, schema, SOURCE_ROW)
+        lake = cell_differences.of_keys(self._lake_rows(), listed, schema, LAKE_ROW)
+        return cell_differences.differences(listed.join(source, self.key, "left").join(lake, self.key, "left"), schema)
 
     def _resolved_differences(self, resolved: DataFrame) -> list[Difference]:
         schema = self.spec.schema

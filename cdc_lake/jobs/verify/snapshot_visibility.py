@@ -1,4 +1,4 @@
-"""contract/source/visibility.py's rule as a Spark expression over the lake's columns."""
+"""The visibility rule of contract/source/visibility.py as a Spark expression over the lake's columns."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from cdc_lake.contract.table.event_order import INCREMENTAL_POSITION, ORDER_COLU
 
 
 def seen_by(point: Point) -> SparkColumn:
-    """Return Point.sees() of a row's order, `__lsn` and `__txid` as an expression; never NULL."""
+    """Return Point.sees() as an expression over ORDER_COLUMN, `__lsn` and `__txid`; it is never NULL."""
     epoch = F.substring(ORDER_COLUMN, 1, 6).cast("int")
     streamed = F.substring(ORDER_COLUMN, 8, 1) == "1"
     incremental = F.col(ORDER_COLUMN).endswith(INCREMENTAL_POSITION)
     lsn, xid = F.col("__lsn").cast("bigint"), F.col("__txid").cast("bigint")
     oldest = point.xmax - XIDS // 2
-    full = F.lit(oldest) + F.pmod(xid - F.lit(oldest), F.lit(XIDS))
-    in_progress = full.isin(sorted(point.in_progress)) if point.in_progress else F.lit(False)
-    by_id = ~in_progress & ((lsn < point.horizon) | (full < point.xmax))
+    full_xid = F.lit(oldest) + F.pmod(xid - F.lit(oldest), F.lit(XIDS))
+    in_progress = full_xid.isin(sorted(point.in_progress)) if point.in_progress else F.lit(False)
+    by_id = ~in_progress & ((lsn < point.horizon) | (full_xid < point.xmax))
     return F.coalesce(
         F.when((epoch < point.epoch) | incremental, True)
         .when(~streamed | xid.isNull(), lsn <= point.lsn)

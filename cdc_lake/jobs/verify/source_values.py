@@ -1,9 +1,9 @@
 """Convert each value of the source to the lake's type, independently of Debezium's records.
 
-The oracle must not share a mistake with the code that it checks, so this module does not use jobs/apply/decode.py or
+verify must not share a bug with the code that it checks, so this module does not use jobs/apply/decode.py or
 debezium_types.py: SQL expressions convert values in PostgreSQL (to days since 1970, microseconds, hexadecimal digits),
 and Spark casts the results. Where Debezium and PostgreSQL write the same value differently, normalized() converts both:
-numbers without an exponent, times of day in UTC, JSON without optional blanks.
+numbers without an exponent, times of day in UTC, JSON without optional whitespace.
 """
 
 from __future__ import annotations
@@ -41,17 +41,18 @@ _ENDS = {
     "date": ("9999-12-31", "0001-01-01"),
     "timestamp": ("9999-12-31 23:59:59.999999", "0001-01-01 00:00:00"),
 }
-_MAX_SCALE = 16_383  # the maximum number of a numeric's digits after the point
+_MAX_SCALE = 16_383  # the maximum number of decimal places of a numeric
 _ZONED = r"^(\d\d):(\d\d):(\d\d)(?:\.(\d{1,6})0*)?(?:Z|([+-])(\d\d)(?::?(\d\d))?(?::?(\d\d))?)$"
 _DAY = 86_400_000_000
 
 
 @dataclass(frozen=True)
 class SelectedColumn:
-    """A column to select: a SQL template over its name, and the alias in the result.
+    """A column to select: `template` is a SQL template for its name, `alias` its name in the result.
 
-    `constant` is a text that replaces all values. With `algorithm`, the selected values are hashed where they are read:
-    the salt must not be part of a statement, which the server may log. `length` is the hash's maximum length.
+    `constant` is a text that replaces all values. With `algorithm`, postgres_copy.py hashes the selected values after
+    reading them: the salt must not be part of a statement, which the server may log. `length` is the hash's maximum
+    length.
     """
 
     alias: str
@@ -71,9 +72,9 @@ class SelectedColumn:
 def selected_column(alias: str, column: Column) -> SelectedColumn:
     """Return how to select a column's values from PostgreSQL.
 
-    Types without a template are selected in the format of their output functions, which pgoutput sends too: a cast to
-    text would remove trailing blanks of a character(n). An array's elements are selected as texts: JSON's numbers would
-    lose trailing zeros.
+    Values of types without a template are selected in the format of their output function, which pgoutput also sends: a
+    cast to text would remove trailing blanks of a character(n). Array elements are selected as texts, because JSON
+    numbers would lose trailing zeros.
     """
     name, masked = column.source_name, column.masked
     constant = column.inserted if masked is None else masked.constant
@@ -169,7 +170,10 @@ def _without_exponent(text: SparkColumn) -> SparkColumn:
 
 
 def _utc_microseconds(text: SparkColumn) -> SparkColumn:
-    """Return a time with time zone as the microsecond of the day in UTC, the zone that Debezium writes."""
+    """Convert a `time with time zone` to the microseconds since midnight in UTC, the zone that Debezium writes.
+
+    Other texts are not changed.
+    """
 
     def part(group: int) -> SparkColumn:
         return F.coalesce(F.regexp_extract(text, _ZONED, group).cast("bigint"), F.lit(0))
@@ -178,6 +182,6 @@ def _utc_microseconds(text: SparkColumn) -> SparkColumn:
         return (part(hours) * 60 + part(minutes)) * 60 + part(of_minute)
 
     micros = seconds(1, 2, 3) * 1_000_000 + F.rpad(F.regexp_extract(text, _ZONED, 4), 6, "0").cast("bigint")
-    east = F.when(F.regexp_extract(text, _ZONED, 5) == "-", -1).otherwise(1)
-    utc = F.pmod(micros - east * seconds(6, 7, 8) * 1_000_000, F.lit(_DAY)).cast("string")
+    sign = F.when(F.regexp_extract(text, _ZONED, 5) == "-", -1).otherwise(1)
+    utc = F.pmod(micros - sign * seconds(6, 7, 8) * 1_000_000, F.lit(_DAY)).cast("string")
     return F.when(text.rlike(_ZONED), utc).otherwise(text)

@@ -16,10 +16,12 @@ from cdc_lake.contract.source.visibility import Point
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A table at an exported snapshot. `pages` divide it into ranges; None if it is read in one.
+    """A source table at an exported snapshot.
 
-    A polled table has `relation`, which is read instead (SQL for FROM), and `settled`, the condition of the rows that
-    had no change after the last poll (contract/source/polled_rows.py). The keys of its other rows are pending.
+    `pages` is the number of its pages, which are read in ranges; None if one statement reads the table. For a polled
+    table, `relation` is the SQL expression for FROM that is read instead of the table, and `settled` is the SQL
+    condition for rows that did not change after the last poll (contract/source/polled_rows.py). The keys of its other
+    rows are pending.
     """
 
     access: SourceAccess
@@ -35,7 +37,7 @@ class SourceTable:
 class LakeState:
     """The table as of a commit: it has applied the manifests up to and including `manifest`.
 
-    A Parquet target has no commits: `instant` names the manifest.
+    `instant` is the commit's instant. A Parquet target has no commits: its `instant` identifies the manifest.
     """
 
     instant: str
@@ -46,8 +48,8 @@ class LakeState:
 class KafkaRange:
     """Records of a topic: [begin, end) by partition.
 
-    `kafka` are options of Spark's Kafka source, `epoch` is the source's epoch of the records, `registry` that of
-    a topic in Avro.
+    `kafka` contains options of Spark's Kafka source, `epoch` is the source's epoch of the records, and `registry` is
+    the schema registry of a topic in Avro.
     """
 
     topic: str
@@ -62,12 +64,13 @@ class KafkaRange:
 class VerifySpec:
     """The comparison of one table.
 
-    `lake` is the compared state, None for a table without a commit. With `later`, the keys of these records are
-    pending: the lake has not applied them. Without it, `lake` covers the point, and keys that changed after the point
-    are compared by the raw events since `base`, a state from before the point (None: since the first manifest).
-    `boundary` is that of a Parquet target's view (contract/table/latest_rows.py), None for a Hudi table.
-    `versions` are the captured schemas, oldest first; the last one is the table's. `values` are the table's rules for
-    values that the lake's types do not have. `limit` is the maximum number of listed differences.
+    `lake` is the compared state, None for a table without a commit. `later` contains records that the lake has not
+    applied: their keys are pending. If it is None, `lake` covers the point, and keys that changed after the point are
+    compared by means of the raw events since `base`, a state from before the point (None: since the first manifest).
+    `boundary` is the boundary of a Parquet target's view (contract/table/latest_rows.py), None for a Hudi table.
+    `versions` are the captured schemas, oldest first; the last one is the table's current schema. `values` are the
+    table's rules for values that the lake's types cannot represent. `limit` is the maximum number of listed
+    differences.
     """
 
     location: S3Location

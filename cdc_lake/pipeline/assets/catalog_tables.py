@@ -16,7 +16,7 @@ from resources.glue.catalog import GlueCatalog, GlueColumn, TableDefinition, hud
 
 _VIEW = "cdc_lake.view"
 _PARTITIONS = "cdc_lake.partitions"  # the newest commit whose partitions are in the catalog
-_PARTITION_FILE = "/.hoodie_partition_metadata"  # Hudi writes one into every partition's folder
+_PARTITION_FILE = "/.hoodie_partition_metadata"  # Hudi writes one to the folder of each partition
 
 
 def register(
@@ -39,15 +39,15 @@ def register(
         f'CREATE OR REPLACE VIEW "{catalog}"."{table.view}" AS '  # noqa: S608 - checked identifiers
         f'SELECT {names} FROM "{catalog}"."{table.catalog_table}" WHERE NOT "__deleted"'
     )
-    read, *merged = definitions(table, columns, uri)
+    base_files, *merged = definitions(table, columns, uri)
     # The view's digest is stored in the table's parameters after the view was created: if this run is interrupted in
     # between, the next run creates the view.
     text = f"{view} -- {[kind for _, kind in columns]}"
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-    desired = replace(read, parameters={**read.parameters, _VIEW: digest})
-    changed = _put(desired, glue, bucket, table, commit, before=read, view=partial(athena.execute, view))
-    for each in merged:
-        changed = _put(each, glue, bucket, table, commit) or changed
+    desired = replace(base_files, parameters={**base_files.parameters, _VIEW: digest})
+    changed = _put(desired, glue, bucket, table, commit, before=base_files, view=partial(athena.execute, view))
+    for definition in merged:
+        changed = _put(definition, glue, bucket, table, commit) or changed
     return changed
 
 
@@ -63,7 +63,7 @@ def _put(
 ) -> bool:
     """Create or update a table of the catalog with its partitions, and create `view` if the table changes.
 
-    `before` is the table's definition until the view is created. Returns whether anything changed.
+    `before` is the definition that the table has until the view is created. Returns whether anything changed.
     """
     present = glue.get_table(desired.database, desired.name)
     registered_to = None if present is None else present.parameters.get(_PARTITIONS)
@@ -124,16 +124,17 @@ def _register_partitions(
 def definitions(table: TableFlow, columns: Sequence[tuple[str, str]], uri: str) -> tuple[TableDefinition, ...]:
     """Return the table's definitions for the catalog, without the digest of its view.
 
-    A merge-on-read table has two: of its base files, which Athena and Trino read, and of base and log files.
+    A merge-on-read table has two definitions: one of its base files, which Athena and Trino read, and one of base and
+    log files.
     """
-    kinds = dict(columns)
+    types = dict(columns)
     keys = table.spec.partition_by
     hudi = hudi_table(
         database=table.database,
         name=table.name,
         location=uri,
         columns=[GlueColumn(name, kind) for name, kind in columns if name not in keys],
-        partition_keys=[GlueColumn(name, kinds[name]) for name in keys],
+        partition_keys=[GlueColumn(name, types[name]) for name in keys],
     )
     return merge_on_read(hudi) if table.is_merge_on_read else (hudi,)
 

@@ -15,8 +15,8 @@ def of(
     """Return the lineage of a query's columns.
 
     `sources` maps each table or view that the SQL may name to its asset and its columns (empty for a table that does
-    not exist yet). A column that comes from no source (a constant) has no dependencies. Raises sqlglot's errors for
-    SQL that it cannot resolve.
+    not exist yet). A column that is not derived from a source (a constant) has no dependencies. Raises sqlglot's errors
+    for SQL that it cannot resolve.
     """
     # sqlglot rejects a schema that contains a table without columns.
     schema = {name: dict.fromkeys(known, "varchar") for name, (_, known) in sources.items() if known}

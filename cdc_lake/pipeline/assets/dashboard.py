@@ -1,4 +1,4 @@
-"""The asset of a dashboard, published from the datasets with Athena SQL that any reader could run."""
+"""The asset of a dashboard: query the datasets with Athena, and publish the results."""
 
 from collections.abc import Sequence
 from functools import cache, partial
@@ -20,7 +20,7 @@ from resources.object_store import ObjectStore
 
 
 def build(flow: Flow, file: str, checks: Sequence[dg.AssetCheckKey] = ()) -> dg.AssetsDefinition:
-    """Return the asset of one YAML file. A run refuses to publish it while one of the `checks` is failed.
+    """Return the asset of one dashboard's YAML file; a run does not publish it while one of the `checks` fails.
 
     Raises DashboardError if the file is not valid.
     """

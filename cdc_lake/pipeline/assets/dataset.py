@@ -66,16 +66,16 @@ def build(flow: Flow, dataset: DatasetSpec, required: Sequence[dg.AssetCheckKey]
         commits = table_progress.lake_commits(bucket, flow)  # before the tables are read
         # A view keeps the columns and types that its tables had when it was created, also for `*`.
         tables = {table.name: glue.get_table(catalog, table.catalog_table) for table in flow.tables}
-        bound_to = [
+        table_columns = [
             (name, definition and (definition.columns, definition.partition_keys))
             for name, definition in tables.items()
         ]
         if dataset.table:
             refined = RefinedTable(flow, dataset, sql, athena, glue, bucket, store.bucket)
-            made_of = _digest((sql, dataset.partition_by, bound_to, commits))
+            made_of = _digest((sql, dataset.partition_by, table_columns, commits))
             changes = _refine(refined, made_of, f"dagster run {context.run.run_id}")
         else:
-            made_of = _digest((sql, bound_to))
+            made_of = _digest((sql, table_columns))
             changes = _create_view(flow, name, sql, made_of, athena, glue, bucket)
         columns = _columns(athena, catalog, name)
         found = totals(athena, catalog, name, columns)
@@ -149,9 +149,9 @@ def _refine(refined: RefinedTable, made_of: str, owner: str) -> dict[str, str | 
 def require_readable(flow: Flow, file: str, sql: str, profile: str) -> None:
     """Raise ContractError if a dataset names a table that the catalog does not have, or that its engine cannot read.
 
-    A Parquet target has `<table>_raw` and `<table>_latest`. Of a merge-on-read table, the catalog has `<table>_ro` and
-    `<table>_rt`. Trino, the engine of the local profile, reads both alike, so that `<table>_rt` would silently lack the
-    changes in log files.
+    For a Parquet target, the catalog has `<table>_raw` and `<table>_latest`; for a merge-on-read table, it has
+    `<table>_ro` and `<table>_rt`. Trino, the engine of the local profile, reads only the base files of both, so that
+    `<table>_rt` would silently lack the changes in log files.
     """
     try:
         tables = list(sqlglot.parse_one(sql, dialect="athena").find_all(exp.Table))
@@ -193,14 +193,15 @@ def totals(athena: Athena, catalog: str, name: str, columns: Sequence[tuple[str,
 
 
 def exact(value: object) -> Decimal:
-    """Return a total as a decimal; NULL (no rows) as 0."""
+    """Return a total as a decimal; NULL, the sum of no rows, becomes 0."""
     return Decimal(str(value or 0))
 
 
 def _relations(table: TableFlow, definition: TableDefinition | None) -> dict[str, list[str]]:
-    """Return the columns of the table and its view, from the catalog; none for a table that does not exist yet.
+    """Return the column names of the table and of its view, from the catalog; empty lists if the table does not exist.
 
-    The view has the table's columns, except one that it leaves out.
+    The list of a Hudi table's view includes `__deleted`, which the view does not have. A Parquet target's view has
+    ORDER_COLUMN instead of OWN_COLUMNS.
     """
     if definition is None:
         return {table.catalog_table: [], table.view: []}

@@ -15,12 +15,13 @@ S = TypeVar("S")
 R = TypeVar("R")
 
 COMPARISON = "equals_source"
-"""The check of a lake table that runs Spark."""
+"""The name of the lake table's check that runs Spark."""
 
 
 def warm(context: dg.AssetExecutionContext, table: TableFlow, spark: SparkJobs) -> None:
-    """Start Spark in parallel to the first stages if the run certainly needs it: it was launched to poll or to land
-    records, or it compares the table with the source.
+    """Start Spark in parallel to the first stages, if the run certainly needs it.
+
+    That is a run that was launched to poll or to land records, or that compares the table with the source.
     """
     compares = dg.AssetCheckKey(table.key("lake"), COMPARISON)
     if (

@@ -1,6 +1,6 @@
 """The lake stage: apply landed records to the Hudi table, and register table and view in the catalog.
 
-A Parquet target only registers them: assets/parquet_lake.py.
+For a Parquet target, it only registers them (parquet_target/registering.py); assets/parquet_lake.py has the metadata.
 """
 
 from collections.abc import Sequence
@@ -91,8 +91,10 @@ class LakeSystems:
 
 @dataclass(frozen=True)
 class LakeBatch:
-    """What one call of apply() did; `commit` is the table's newest commit after it, `swept` the number of rows deleted
-    that only an interrupted snapshot had read.
+    """The result of one call of apply().
+
+    `commit` is the table's newest commit after the call. `swept` is the number of rows that the call deleted because
+    only an interrupted snapshot had read them.
     """
 
     applied: Applied
@@ -101,18 +103,18 @@ class LakeBatch:
 
     @property
     def worked(self) -> bool:
-        """Whether there was something to apply."""
+        """Whether there was something to apply or to delete."""
         return self.applied.report is not None or self.swept > 0
 
 
 Batch: TypeAlias = LakeBatch | Registered
-"""What one call of apply() did, by the target's format."""
+"""The result of one call of apply(), for a Hudi target or a Parquet target."""
 
 
 def apply(table: TableFlow, systems: LakeSystems) -> Batch:
     """Apply the table's landed records, and register table and view in the catalog.
 
-    Raises what the job, the capture of the schema and the catalog raise.
+    Raises the errors of the job, of the schema capture and of the catalog.
     """
     where, bucket = location(systems.store), location(systems.store).store()
     if not table.is_hudi:

@@ -1,4 +1,4 @@
-"""Materialise a stage of several tables of a run at once.
+"""Materialise a stage of several tables of a run in parallel.
 
 Dagster's in-process executor runs one step after another. The first step of a stage therefore starts the stage for all
 tables of the run that are ready, in threads that share the run's Spark session. The step of each table then waits for
@@ -17,8 +17,8 @@ from cdc_lake.pipeline.naming import TableFlow
 from resources.spark.job_interface import SparkJobs
 
 AT_ONCE = 4
-"""The maximum number of tables at once. A table waits for the store and Spark's driver during most of its time, so more
-than a laptop has cores; each has a batch in memory, so not all tables of a large pipeline."""
+"""The maximum number of tables in parallel. It may exceed the number of cores, because a table mostly waits for the
+store and for Spark's driver. It is limited, because each table has a batch in memory."""
 _REMEMBERED_RUNS = 16
 _DONE = {dg.DagsterEventType.ASSET_MATERIALIZATION, dg.DagsterEventType.ASSET_CHECK_EVALUATION}
 
@@ -26,7 +26,8 @@ Result = dg.MaterializeResult[None]
 
 _threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="table")
 _started: OrderedDict[str, dict[dg.AssetKey, Future[Result]]] = OrderedDict()
-"""The stages that this process has started, by run. Only the thread of a run's steps uses the run's entry."""
+"""The stages that this process has started, by run id and asset key. Only the thread that executes a run's steps uses
+the run's entry."""
 
 
 def materialise(
@@ -37,7 +38,7 @@ def materialise(
     work: Callable[[TableFlow], Result],
     spark: SparkJobs,
 ) -> Result:
-    """Return what `work` returns for `table`, or raise what it raises.
+    """Start `work` for all tables of the run that are ready; return its result for `table`, or raise its error.
 
     `tables` are all tables that have the stage. If the run is interrupted, the jobs of all its tables are cancelled.
     """
@@ -64,11 +65,11 @@ def _of_run(run_id: str) -> dict[dg.AssetKey, Future[Result]]:
 
 
 def _is_ready(context: dg.AssetExecutionContext, key: dg.AssetKey) -> bool:
-    """Return whether the run includes the asset, and what it depends on in this run has succeeded."""
+    """Return whether the run includes the asset, and its upstream assets and their blocking checks have succeeded."""
     layer, steps = context.job_def.asset_layer, context.run.step_keys_to_execute
     if key not in layer.selected_asset_keys:
         return False
-    if steps is not None and key.to_python_identifier() not in steps:  # a run is repeated from its failed steps
+    if steps is not None and key.to_python_identifier() not in steps:  # the run repeats only failed steps
         return False
     upstream = layer.asset_graph.get(key).parent_keys & layer.selected_asset_keys
     checks = {

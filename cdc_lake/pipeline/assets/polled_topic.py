@@ -18,7 +18,7 @@ from resources.spark.job_interface import SparkJobs
 
 
 def build(table: TableFlow) -> dg.AssetsDefinition:
-    """Return the topic asset of a polled table; its materialisation is a poll."""
+    """Return the topic asset of a polled table; each materialisation polls the table."""
     flow = table.pipeline
 
     @dg.asset(

@@ -30,7 +30,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         key=table.key("raw"),
         deps=[table.key("topic")],
         description=f"The records of {table.topic}, in objects that are named by offset and committed by manifests.",
-        # Dagster has no icon of Avro.
+        # Dagster has no icon for Avro.
         kinds={"s3", "pyspark", *({flow.spec.landing.format} & {"json", "parquet"})},
         group_name=flow.name,
         owners=flow.spec.owners,
@@ -62,7 +62,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
 def land(
     table: TableFlow, postgres: SourcePostgres, kafka: Kafka, store: ObjectStore, jobs: JobRuns, owner: str
 ) -> Landed:
-    """Land the table's new records, if the stream has no gap. Raises what stream_continuity and the job raise."""
+    """Land the table's new records if the stream has no gap. Raises the errors of stream_continuity and of the job."""
     where = location(store)
     stream_continuity.require_proven(table.pipeline, kafka, where.store())
     return land_and_apply.land(table, postgres, kafka, where, jobs.run, owner)
@@ -96,7 +96,7 @@ def result(
 
 def _changes(landings: Sequence[Landed]) -> dict[str, str | int | float]:
     reports = [landed.report for landed in landings if landed.report is not None]
-    # Another run can have landed a job's records meanwhile.
+    # A report has no manifest if another run landed the job's records in the meantime.
     manifests = [report.manifest for report in reports if report.manifest is not None]
     names = ("records", "objects", "bytes", "dead_letters", "seconds")
     sums = {name: sum(getattr(report, name) for report in reports) for name in names}

@@ -1,8 +1,8 @@
-"""Build a refined table: a dataset that is written as Parquet files, partitioned, behind a view of the dataset's name.
+"""Build a refined table: a dataset that is written as partitioned Parquet files, behind a view of the dataset's name.
 
-A build is a new table, `<dataset>__<build id>`, at a new location. Then one statement points the view to it: a reader
-sees the previous build or the new one. A build that fails changes nothing. Earlier builds are deleted an hour after a
-run has first seen them replaced, because queries may still read them.
+A build is a new table, `<dataset>__<build id>`, at a new location. Then one statement points the view to it, so that a
+reader gets either the previous build or the new one. A build that fails changes nothing. Earlier builds are deleted an
+hour after the first run that finds them replaced, because queries may still read them.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from resources.athena import Athena
 from resources.glue.catalog import GlueCatalog
 
 PARTITIONS_A_STATEMENT = 100
-"""The most partitions that a CTAS or INSERT INTO can write:
+"""The maximum number of partitions that a CTAS or INSERT INTO can write:
 https://docs.aws.amazon.com/athena/latest/ug/ctas-insert-into.html."""
 KEPT_SECONDS = 3600.0
+"""The time after which a replaced build is deleted."""
 _STAGED = "staged"
 _GROUP = "__group"
 _BUILD = re.compile(rf"(?P<name>[a-z0-9_]+?)__(?P<build>\d{{14}}[0-9a-f]{{6}})(?:_{_STAGED})?")
@@ -43,7 +44,7 @@ class Build:
 
 @dataclass(frozen=True)
 class RefinedTable:
-    """The refined table of a dataset; `sql` is its SELECT, `store` the bucket called `bucket`."""
+    """The refined table of a dataset; `sql` is its SELECT, and `store` accesses the bucket named `bucket`."""
 
     flow: Flow
     dataset: DatasetSpec
@@ -82,10 +83,9 @@ class RefinedTable:
         return self.glue.get_table(self.flow.catalog, f"{self.dataset.name}__{build}") is not None
 
     def delete_earlier(self, current: str, seen: dict[str, float]) -> dict[str, float]:
-        """Delete the builds that were replaced or failed long ago; return those that are kept.
+        """Delete builds that were replaced or failed more than KEPT_SECONDS ago; return those that are kept.
 
-        `seen` has the time at which a run first saw a build beside a newer one, in seconds since 1970, as does the
-        result.
+        `seen` and the result map each of these builds to the time at which a run first found it, in seconds since 1970.
         """
         now = time.time()
         found = {build for build in self._builds() if build != current}
@@ -114,7 +114,7 @@ class RefinedTable:
     def _write_staged(self, build: str, names: Sequence[str]) -> int:
         """Write more partitions than one statement can; return the number of statements that wrote partitions.
 
-        The rows are staged first, by one statement, so that all partitions are of the same state of the lake.
+        One statement stages the rows first, so that all partitions show the same state of the lake.
         """
         keys = ", ".join(f'"{name}"' for name in self.dataset.partition_by)
         group = f'(dense_rank() OVER (ORDER BY {keys}) - 1) / {PARTITIONS_A_STATEMENT} AS "{_GROUP}"'
@@ -154,9 +154,9 @@ class RefinedTable:
         return f'"{self.flow.catalog}"."{self.dataset.name}__{build}"'
 
     def _builds(self) -> set[str]:
-        """Return the ids of all builds, by their tables and their objects; a killed statement has no table."""
-        tables = (_BUILD.fullmatch(each.name) for each in self.glue.tables(self.flow.catalog))
-        found = {each["build"] for each in tables if each is not None and each["name"] == self.dataset.name}
+        """Return the ids of all builds that have a table or objects; a killed statement leaves objects only."""
+        matches = (_BUILD.fullmatch(each.name) for each in self.glue.tables(self.flow.catalog))
+        found = {match["build"] for match in matches if match is not None and match["name"] == self.dataset.name}
         prefix = object_names.refined_prefix(self.flow.name, self.dataset.name)
         folders = {item.key.removeprefix(prefix).partition("/")[0] for item in self.store.scan(prefix)}
         return found | {folder.removesuffix(f"_{_STAGED}") for folder in folders}

@@ -1,7 +1,7 @@
 """The source stage: prepare a PostgreSQL table for capture.
 
 Materialising it checks the key, stores the schema in the bucket, sets the replica identity, adds the trigger that
-rejects TRUNCATE, and adds the table, the heartbeat and the signals to the publication.
+rejects TRUNCATE, creates the heartbeat and signal tables, and adds all three tables to the publication.
 """
 
 import dagster as dg
@@ -42,7 +42,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
     ) -> dg.MaterializeResult[None]:
         warm(context, table, spark)
         database = flow.source_postgres(postgres)
-        # First, so that a table that cannot be captured (its key, a name or a type) is not changed.
+        # Capture first: a table that cannot be captured (because of its key, a name or a type) must not be changed.
         failpoints.reached("source.before_schema")
         captured = schema_capture.capture(table, database, location(store).store())
         omitted = captured.schema.omitted
@@ -55,17 +55,17 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
             schema_capture.require_snapshot_safe_dates(table, database)
         failpoints.reached("source.after_schema")
         truncate = database.refuse_truncate(source.schema_, table.name)
-        # With FULL an UPDATE event contains unchanged TOASTed values too, and a DELETE event contains the last row.
+        # With FULL, an UPDATE event also contains unchanged TOASTed values, and a DELETE event contains the last row.
         identity = omitted_columns.replica_identity(table, database)
-        identified = database.set_replica_identity(source.schema_, table.name, identity)
-        own = (HEARTBEAT, signal_table(flow.signal_table))
-        created = [each.name for each in own if database.ensure_own_table(source.schema_, each)]
+        identity_changed = database.set_replica_identity(source.schema_, table.name, identity)
+        own_tables = (HEARTBEAT, signal_table(flow.signal_table))
+        created = [each.name for each in own_tables if database.ensure_own_table(source.schema_, each)]
         publication = database.ensure_publication(
             source.publication,
             [(source.schema_, name) for name in (table.name, HEARTBEAT_TABLE, flow.signal_table)],
         )
         changes = [
-            *([f"replica identity set to {identity}"] if identified else []),
+            *([f"replica identity set to {identity}"] if identity_changed else []),
             *(["TRUNCATE is rejected from now on"] if truncate else []),
             *(f"{name} created" for name in created),
             *([f"publication {publication.action}"] if publication.action != "unchanged" else []),

@@ -1,4 +1,4 @@
-"""Builders of asset metadata: column schemas, column lineage, watermarks, values, Athena's cost."""
+"""Functions that build asset metadata: column schemas, column lineage, watermarks, values, costs of Athena."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ _EVENT_COLUMNS = {
     ORDER_COLUMN: "The order of a key's changes: source epoch, then snapshot before stream, then LSN.",
 }
 
-# Lake columns whose name differs from the event fields that they come from.
+# The event fields of each lake column that is not derived from a field of the same name.
 _EVENT_FIELDS_OF = {"__txid": ("__txId",), ORDER_COLUMN: ("__snapshot", "__lsn")}
 
 
 def schema(columns: Iterable[tuple[str, str]]) -> dg.TableSchema:
-    """Return a column schema from names and types, with descriptions of the columns that a change event adds."""
+    """Return a column schema from names and types; columns that a change event adds have descriptions."""
     return dg.TableSchema([dg.TableColumn(name, kind, _EVENT_COLUMNS.get(name)) for name, kind in columns])
 
 
 def event_schema(columns: Iterable[tuple[str, str]]) -> dg.TableSchema:
-    """Return the schema of a change event: the row's columns with their source types, and the fields of Debezium."""
+    """Return the schema of a change event: the row's columns with their source types, and Debezium's fields."""
     return schema([*columns, *EVENT_FIELDS.items()])
 
 
@@ -51,8 +51,8 @@ def identity_lineage(upstream: dg.AssetKey, names: Iterable[str]) -> dg.TableCol
 
 
 def renaming_lineage(upstream: dg.AssetKey, names: Mapping[str, str]) -> dg.TableColumnLineage:
-    """Return the lineage of columns, each with the name of the column upstream that it comes from."""
-    return dg.TableColumnLineage({name: [dg.TableColumnDep(upstream, before)] for name, before in names.items()})
+    """Return the lineage of columns; `names` maps each column to the upstream column that it comes from."""
+    return dg.TableColumnLineage({name: [dg.TableColumnDep(upstream, origin)] for name, origin in names.items()})
 
 
 def last(instance: dg.DagsterInstance, key: dg.AssetKey) -> Mapping[str, dg.MetadataValue[Any]]:

@@ -1,8 +1,7 @@
-"""The assets of table services, which depend on the lake tables that they maintain: a purge of old tombstones, the
-compaction of log files, the clustering of small files, the cleaning of old files and commits, and for polled tables the
-reconciliation of deletes.
+"""The assets of table services, which depend on the lake tables that they maintain.
 
-automation/maintenance_schedules.py has their jobs and schedules.
+The services purge old tombstones, compact log files, cluster small files, clean old files and commits, and for polled
+tables reconcile deletes. automation/maintenance_schedules.py has their jobs and schedules.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +39,7 @@ _LATE_PERIODS = 2.5
 def _job(
     job: Callable[[Any, Any], Any], spec: Callable[[TableFlow, S3Location, str], Any]
 ) -> Callable[[TableFlow, Systems], Any]:
-    """Return a Service.run that runs one job; `spec` is of a table, a bucket and the owner of the lease."""
+    """Return a Service.run that runs one job; `spec` returns the job's spec for a table, a bucket and a lease owner."""
     return lambda table, systems: systems.run(job, spec(table, systems.location, systems.owner))
 
 
@@ -57,9 +56,9 @@ class Service:
     job: Callable[[Any, Any], Any]
     """The Spark job."""
     run: Callable[[TableFlow, Systems], Any]
-    """Runs the job for a table, and returns its report, or one that contains it."""
+    """Runs the job for a table, and returns the job's report, or a report that contains it."""
     result: Callable[[Any], tuple[str, Mapping[str, str | int | float]]]
-    """Returns what a report says, as text and as metadata."""
+    """Returns a report's summary as text, and its numbers as metadata."""
 
     def tables(self, flow: Flow) -> list[TableFlow]:
         """Return the Hudi tables of a pipeline that need the service."""
@@ -171,7 +170,7 @@ RECONCILIATION = Service(
     period="daily",
     description="Finds the rows that were deleted at the source, which polling does not see, by reading all keys of "
     "both sides, and sends a delete for each through the topic",
-    # The deletes reach all targets through the topic.
+    # The deletes reach all targets through the topic, so that one target is enough.
     needed=lambda table: table.pipeline.polled and table.target == table.hudi_targets[0].target,
     job=reconcile.run,
     run=reconciliation.reconcile,

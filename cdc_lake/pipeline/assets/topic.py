@@ -165,10 +165,11 @@ def _settled(flow: Flow, postgres: SourcePostgres, kafka: Kafka, connect: Connec
         seen, _ = heartbeat_sequence.follow(
             kafka, flow, epoch, stored if stored is not None and stored.epoch == epoch.number else None
         )
-        # No event reports rows that were deleted between an interrupted attempt and the next one: lake sweeps them.
+        # No event reports rows that were deleted between an interrupted attempt and the next one: the lake stage
+        # deletes them (operations/snapshot_sweep.py).
         retaken = seen.snapshot_ts_ms if len(seen.snapshots) > 1 else None
-        last = max(seen.snapshots, default=None)
-        epochs.complete(epoch.number, Completion(snapshot_lsn=last, completed_at=_now(), retaken_ts_ms=retaken))
+        lsn = max(seen.snapshots, default=None)
+        epochs.complete(epoch.number, Completion(snapshot_lsn=lsn, completed_at=_now(), retaken_ts_ms=retaken))
 
 
 def _now() -> datetime:
@@ -176,7 +177,11 @@ def _now() -> datetime:
 
 
 def count_records(instance: dg.DagsterInstance, table: TableFlow, kafka: Kafka, state: topic_state.TopicState) -> int:
-    """Return the number of committed records, counted from the last materialisation on: markers take offsets too."""
+    """Return the number of the topic's committed records.
+
+    Offsets do not show it, because transaction markers also have offsets. The records since the last materialisation
+    are counted, and added to the number in its metadata.
+    """
     last = standard_metadata.last(instance, table.key("topic"))
     ranges = {partition: (state.begins[partition], end) for partition, end in state.ends.items()}
     known, rows, offsets = (last.get(name) for name in ("topic_id", "dagster/row_count", "offsets"))
@@ -188,10 +193,10 @@ def count_records(instance: dg.DagsterInstance, table: TableFlow, kafka: Kafka, 
 
 
 def require_published(flow: Flow, postgres: SourcePostgres, *, incremental: bool = False) -> None:
-    """Raise ContractError if the publication lacks a table of the pipeline, for `incremental` also that of signals.
+    """Raise ContractError if the publication lacks a table of the pipeline, or if `incremental`, the signal table.
 
-    The connector would start nevertheless, and the changes of the missing tables would be lost from the snapshot until
-    they are added.
+    The connector would start nevertheless, and the changes of a missing table would be lost from the snapshot until the
+    table is added.
     """
     source = flow.spec.source
     found = postgres.publication(source.publication)

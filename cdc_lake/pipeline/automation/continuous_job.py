@@ -23,12 +23,12 @@ from resources.spark.job_interface import SparkJobs
 
 _EVERY_SECONDS = 10
 _UNLIMITED = {"dagster/max_runtime": str(10 * 365 * 86_400)}
-"""Run monitoring ends other runs after two hours."""
+"""Ten years. Run monitoring ends runs without this tag after two hours."""
 
 
 @dataclass(frozen=True)
 class ContinuousRun:
-    """The job's request, as run_requests.launch() expects it."""
+    """The job of continuous mode, for run_requests.launch() (implements `run_requests.Job`)."""
 
     pipeline: str
 
@@ -48,7 +48,7 @@ class ContinuousRun:
 
 
 def jobs(flow: Flow) -> Sequence[dg.JobDefinition]:
-    """Return the job of a pipeline in continuous mode; none for others."""
+    """Return the job of a pipeline in continuous mode; an empty list for other pipelines."""
     return [_job(flow)] if flow.spec.mode == "continuous" else []
 
 
@@ -79,7 +79,7 @@ def _job(flow: Flow) -> dg.JobDefinition:
 
 
 def sensor(flow: Flow, job: dg.JobDefinition) -> dg.SensorDefinition:
-    """Return the sensor that starts the run, and starts it again after growing pauses."""
+    """Return the sensor that starts the run, and starts it again with growing pauses when it has failed."""
 
     @dg.sensor(
         name=f"{flow.name}_run",
@@ -92,7 +92,7 @@ def sensor(flow: Flow, job: dg.JobDefinition) -> dg.SensorDefinition:
         bucket = location(store).store()
         if Epochs(bucket, flow.name).current() is None:
             return dg.SkipReason(f"pipeline {flow.name} has not started: materialise its topics first")
-        # After each commit the pauses begin with the shortest one again.
+        # The position changes with each commit, so that the pauses then start with the shortest one again.
         commits = json.dumps(table_progress.lake_commits(bucket, flow), sort_keys=True)
         digest = hashlib.sha256(commits.encode()).hexdigest()[:12]
         return launch(context, ContinuousRun(flow.name), f"run:{flow.name}:{digest}")

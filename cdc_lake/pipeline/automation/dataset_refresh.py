@@ -1,11 +1,11 @@
-"""The sensor that rebuilds datasets and dashboards after lake commits, in a separate run that never delays a commit.
+"""The sensor that rebuilds datasets and dashboards after lake commits, in a separate run that does not delay commits.
 
 The metadata of each dataset and dashboard contains the lake commits that it was built over. If a table has a newer
 commit, one run rebuilds all of them; commits during that run are left to the next run.
 
-QuickSight limits the ingestions a day: a run too soon after the last ingestion stores the time from which a dashboard's
-rows may be read (`PENDING_SINCE`). This sensor launches a run at that time; otherwise the rows would wait for the next
-change.
+QuickSight limits the number of ingestions a day. A run that is too soon after the last ingestion postpones it: it
+stores the time from which a dashboard's rows may be read (`PENDING_SINCE`). This sensor launches a run at that time;
+otherwise the rows would wait for the next change.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ from resources.object_store import ObjectStore
 PENDING_SINCE = "due"
 """The field of a dashboard's stored state: the time from which its rows may be read, in seconds since 1970."""
 COMMITS = "lake_commits"
-"""The metadata of a dataset or dashboard that contains the lake commits it was built over."""
+"""The metadata entry of a dataset or dashboard that contains the lake commits it was built over."""
 _EVERY_SECONDS = 15
 
 
@@ -41,7 +41,11 @@ def build(
     dashboard_checks: Sequence[dg.AssetCheckKey],
     seconds: int,
 ) -> dg.SensorDefinition:
-    """Return the sensor of a pipeline's datasets and dashboards, which builds none while one of its checks fails."""
+    """Return the sensor of a pipeline's datasets and dashboards.
+
+    It does not build the datasets while one of `dataset_checks` fails, nor the dashboards while one of
+    `dashboard_checks` fails.
+    """
     datasets = {flow.key("dataset", dataset.name) for dataset in flow.spec.datasets}
 
     @dg.sensor(
@@ -78,7 +82,7 @@ def build(
 
 
 def _pending(flow: Flow, bucket: Bucket) -> dict[str, float]:
-    """Return the dashboards whose postponed ingestion may run now, each with the time from which it may."""
+    """Return the dashboards whose postponed ingestion may run now, each with the time from which it may run."""
     names = sorted(PurePath(file).stem for file in flow.spec.dashboards)
     stored = {
         name: stage_state.read(bucket, object_names.stage_state_key(flow.name, "dashboard", name)).get(PENDING_SINCE)

@@ -14,12 +14,12 @@ from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.naming import PURPOSE, Flow
 
 DEAD_LETTERS = "dead_letters_empty"
-"""A check of raw that runs of the lake also evaluate: applying writes dead letters, and a replay removes them."""
+"""A check of raw that apply runs also evaluate: applying writes dead letters, and a replay removes them."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A job, or the part of it that concerns some of its assets."""
+    """A job, or the part of a job for some of its assets."""
 
     pipeline: str
     purpose: str
@@ -43,14 +43,14 @@ class Job:
         return dg.AssetSelection.assets(*self.assets).without_checks() | dg.AssetSelection.checks(*self.checks)
 
     def only(self, *assets: dg.AssetKey, checking: Sequence[dg.AssetKey] = ()) -> Job:
-        """Return the part of the job for these assets, with the job's checks of them and of the assets `checking`."""
+        """Return the part of the job for these assets, with the job's checks of them and of those in `checking`."""
         checked = {*assets, *checking}
         return replace(self, assets=assets, checks=tuple(key for key in self.checks if key.asset_key in checked))
 
     def request(self, run_key: str, tags: dict[str, str]) -> dg.RunRequest:
         """Return a request for a run.
 
-        It names the checks: Dagster adds every check of the assets to a request that names assets only.
+        The request names the checks, because Dagster adds all checks of the assets to a request that names only assets.
         """
         return dg.RunRequest(
             run_key=run_key,
@@ -111,7 +111,8 @@ class Jobs:
                 selection=job.selection,
                 description=job.description,
                 tags=job.tags,
-                # A process for each step would start the stage of all tables in each (assets/parallel_tables.py).
+                # With a process for each step, each process would start the stage of all tables
+                # (assets/parallel_tables.py).
                 executor_def=dg.in_process_executor,
             )
             for job in purposes

@@ -31,7 +31,7 @@ def schedules(flow: Flow) -> Sequence[dg.ScheduleDefinition]:
 
 
 def _schedule(flow: Flow, service: Service) -> dg.ScheduleDefinition:
-    # The job by its name: Dagster rejects a second definition of it.
+    # Name the job instead of defining it: Dagster rejects a second definition.
     @dg.schedule(
         name=f"{flow.name}_{service.name}_{service.period}",
         job_name=_job_name(flow, service),

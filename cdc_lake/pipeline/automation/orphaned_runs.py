@@ -1,7 +1,7 @@
 """Fail runs whose process was killed together with its parent (the code server or a command).
 
-Dagster's run monitoring does not detect this for processes of this machine. Such runs would stay active for hours:
-their sensor would wait for them, and ten of them keep every other run in the queue.
+Dagster's run monitoring does not detect this for local processes. Such runs would stay active for hours: their sensor
+would wait for them, and ten of them would block the run queue.
 
 A process id is valid on one machine only: runs of other machines (run_host.py) are not changed.
 """
@@ -16,7 +16,7 @@ from cdc_lake.pipeline.automation import run_host
 
 _WITH_PROCESS = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 _START_TOLERANCE_SECONDS = 1.0
-"""The precision of the start times of processes."""
+"""The precision of the start times of processes, in seconds."""
 _HOST_TAG_SECONDS = 120.0
 """The time a process may take to tag its run with its host: it loads the definitions first, which takes about 5 s."""
 
@@ -58,7 +58,7 @@ def _processes(instance: dg.DagsterInstance, run_id: str) -> Iterator[tuple[int,
 
 
 def _is_running(pid: int, at: float) -> bool:
-    """Return whether the process that had this pid at that time still runs; a later process may have the pid now."""
+    """Return whether the process that had this pid at time `at` still runs; a later process may have the pid now."""
     try:
         process = psutil.Process(pid)
         return process.create_time() <= at + _START_TOLERANCE_SECONDS and process.status() != psutil.STATUS_ZOMBIE

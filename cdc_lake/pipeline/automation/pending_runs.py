@@ -1,4 +1,4 @@
-"""Find the runs that a table needs: each function returns the next run's position, or why no run is needed."""
+"""Find the runs that a table needs: each function returns the next run's position, or the reason why none is needed."""
 
 import hashlib
 from collections.abc import Iterable
@@ -77,7 +77,7 @@ def pending_report(table: TableFlow, store: ObjectStore, instance: dg.DagsterIns
 
 
 def _applied(table: TableFlow) -> str:
-    """Return the topic and, if it is part of the table's names, the target."""
+    """Return the topic, with the lake table's name if that contains the target."""
     return f"{table.topic}:{table.lake_table}" if table.lake_table != table.name else table.topic
 
 

@@ -1,4 +1,4 @@
-"""A pipeline's two metrics for alarms: the age of the lake's watermark, and the number of offsets to be landed."""
+"""A pipeline's two metrics for alarms: the age of the lake's watermark, and the number of unlanded offsets."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from resources.object_store import ObjectStore
 
 
 def now(flow: Flow, kafka: Kafka, store: ObjectStore) -> dict[str, float]:
-    """Return the metrics by name: the age of the oldest table's watermark, and the sum of the offsets of all tables.
+    """Return the metrics by name: the age of the oldest watermark, and the number of unlanded offsets of all tables.
 
-    The age is left out while a table has no known watermark. Raises ContractError if a topic does not exist.
+    The age is omitted while a table has no known watermark. Raises ContractError if a topic does not exist.
     """
     bucket = location(store).store()
     ages: list[float | None] = []

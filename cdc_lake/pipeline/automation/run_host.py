@@ -19,8 +19,8 @@ _PID_NAMESPACE = Path("/proc/self/ns/pid")
 def this_host() -> str:
     """Return the name of the machine, with its process namespace if there is one: containers can share a name.
 
-    CDC_LAKE_RUN_HOST replaces it for code servers that are replaced by one with a new name, if the previous server's
-    runs end with that server.
+    CDC_LAKE_RUN_HOST overrides it. Set it for a code server whose successor has another host name, if the runs of a
+    code server end with that server.
     """
     configured = os.environ.get(VARIABLE)
     if configured:

@@ -1,7 +1,7 @@
-"""Request runs for sensors: one at a time for each subject, and after failures with exponential backoff.
+"""Request runs for sensors: one at a time for each subject, and after failures with growing pauses.
 
-A subject is what a run works on: a table, or all that a sensor watches. A run's tags contain the position of each of
-its subjects in the data.
+A subject is what a run processes: a table, or everything that a sensor observes. A run's tags contain the position of
+each of its subjects in the data.
 """
 
 import hashlib
@@ -15,9 +15,9 @@ import dagster as dg
 from cdc_lake.pipeline.automation.orphaned_runs import fail_orphans
 
 BACKOFF_SECONDS = (5, 15, 60, 300)
-"""The pauses between attempts; further attempts use the last one."""
+"""The pauses between attempts; the last one is used for all further attempts."""
 ALONE_AFTER = 2
-"""A subject whose runs failed so often for a position gets a run of its own, for which the others do not wait."""
+"""After this many failed runs for a position, a subject gets a separate run, so that other subjects do not wait."""
 _ACTIVE = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -42,12 +42,12 @@ class Job(Protocol):
 
 Tick = dg.SensorResult | dg.SkipReason
 Pending = str | dg.SkipReason
-"""The position of the run that a subject needs; or the reason why no run is needed."""
+"""The position of the run that a subject needs, or the reason why no run is needed."""
 
 
 @dataclass(frozen=True)
 class Requested:
-    """The requests of a tick, and why each of the other subjects is in none of them."""
+    """The requests of a tick, and for each subject without a request the reason."""
 
     requests: Sequence[dg.RunRequest]
     skipped: Mapping[str, str] = field(default_factory=dict)
@@ -61,9 +61,9 @@ class Requested:
 
 
 def described(skipped: Mapping[str, str]) -> str:
-    """Return why no run is requested for these subjects: each reason once, after the subjects that it is true of.
+    """Return why no run is requested for these subjects: each reason once, with its subjects before it.
 
-    A single subject is not named.
+    If there is only one subject, it is not named.
     """
     if len(skipped) == 1:
         return next(iter(skipped.values()))
@@ -81,7 +81,7 @@ def backoff(attempts: int) -> int:
 def launch(context: dg.SensorEvaluationContext, job: Job, position: str) -> Tick:
     """Request a run of a job, or of a part of it, for a position in the data.
 
-    Requests no run while another run of the sensor is active. A run whose process is gone counts as failed. A failed
+    Requests no run while another run of the sensor is active. A run whose process has ended counts as failed. A failed
     run is requested again for the same position, after a growing pause.
     """
     return request(context, {context.sensor_name: position}, lambda _: job, context.sensor_name, job.pipeline).tick
@@ -99,11 +99,12 @@ def request(
 ) -> Requested:
     """Request a run for all subjects of a pipeline that need one; `part` returns the job's part for subjects.
 
-    A subject is left out while a run that includes it is active, which would hold its leases or do its work, and
-    after a failed run for the same position until a growing pause has passed. The runs count as those of `sensor`.
+    A subject is skipped while a run that includes it is active, since that run holds its leases or does its work, and
+    after a failed run for the same position until a growing pause has passed. The runs are tagged as those of `sensor`.
 
-    The subjects of a run end together. Those in `slow` therefore have a run of their own, and so has each that failed
-    ALONE_AFTER times. `can_wait` has the positions of subjects that join the run of the others, if there is one.
+    A run ends when all of its subjects are done. The subjects in `slow` are therefore in a separate run, and each
+    subject that failed ALONE_AFTER times has its own run. `can_wait` has the positions of subjects that need no run
+    yet, but join the run of the others if there is one.
     """
     fail_orphans(context.instance)
     runs: dict[str, dict[str, tuple[str, int]]] = {}

@@ -21,7 +21,7 @@ def build(flow: Flow) -> list[dg.AssetChecksDefinition]:
 
 
 def _of_kind(table: TableFlow) -> list[dg.AssetChecksDefinition]:
-    """Return the checks that only tables of one source.kind have."""
+    """Return the checks that depend on `source.kind`."""
     if table.pipeline.polled:
         return polling.build(table)
     return [check.definition for check in replica_identity.light(table)]

@@ -1,7 +1,7 @@
 """Verify a manifest chain and the objects that it lists: the new part since the last verification, or the whole chain.
 
-Sizes and ETags come from a listing, without reading objects; readers verify the SHA-256. Objects of a sink connector
-only have to exist: the connector may write them again with more records, and readers verify the adopted records.
+Sizes and ETags are read from a listing, without reading objects; readers verify the SHA-256. Objects of a sink
+connector only have to exist: the connector may rewrite them with more records, and readers verify the adopted records.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ _BATCH = 1000
 
 @dataclass(frozen=True)
 class Verified:
-    """The result: the manifests after number `since` up to `to`, the number of their objects, and the keys of objects
-    that are missing or changed.
+    """The result of a verification of the manifests after number `since`, up to number `to`.
+
+    `objects` is the number of their objects; `damaged` are the keys of objects that are missing or changed.
     """
 
     since: int
@@ -70,18 +71,18 @@ def _damaged(store: ObjectStore, items: Sequence[LandedObject]) -> list[str]:
     found = dict(_listed(store, own))
     adopted = list(dict.fromkeys(item.key for item in items if item.sink is not None))
     with ThreadPoolExecutor(_REQUESTS) as pool:
-        there = list(pool.map(store.exists, adopted))
-    missing = [key for key, exists in zip(adopted, there, strict=True) if not exists]
+        existing = list(pool.map(store.exists, adopted))
+    missing = [key for key, exists in zip(adopted, existing, strict=True) if not exists]
     return [key for key, expected in own.items() if found.get(key) != expected] + missing
 
 
 def _listed(store: ObjectStore, keys: Iterable[str]) -> Iterator[tuple[str, tuple[int, str]]]:
     """Yield size and ETag of the objects from the first to the last key, folder by folder.
 
-    Keys sort by offset, so that this lists the new objects and not the earlier ones.
+    Keys sort by offset, so that earlier objects are not listed.
     """
     for folder, names in groupby(sorted(keys), lambda key: key.rpartition("/")[0]):
-        within = list(names)
-        listed = store.scan(f"{folder}/", after=within[0][:-1])
-        for item in takewhile(lambda item: item.key <= within[-1], listed):  # noqa: B023 - used up in this round
+        in_folder = list(names)
+        listed = store.scan(f"{folder}/", after=in_folder[0][:-1])
+        for item in takewhile(lambda item: item.key <= in_folder[-1], listed):  # noqa: B023 - consumed in this iteration
             yield item.key, (item.size, item.etag)

@@ -1,7 +1,7 @@
 """The sensors that launch the checks that read whole tables or the whole history.
 
-Sensors instead of cron schedules, because `checks.verify_every` can be any duration. It counts from the start of the
-last run, so that a machine that was suspended catches up with one run.
+They are sensors instead of cron schedules, because `checks.verify_every` can be any duration. The duration counts from
+the start of the last successful run, so that a machine that was suspended catches up with one run.
 """
 
 import time

@@ -61,7 +61,8 @@ def _check(flow: Flow, name: str) -> dg.AssetChecksDefinition:
             row = cursor.fetchone() or ()
         lake = {column: exact(value) for column, value in zip(columns, found.rows[0], strict=True)}
         source = {column: exact(value) for column, value in zip(columns, row, strict=True)}
-        # The lake was queried first: a change committed since then is not applied yet, or a later commit contains it.
+        # The lake was queried before the source: a change that the source committed in between is not applied yet, or
+        # is in a later commit of the lake.
         late = lake != source and (
             _has_pending(flow, source_database, kafka, connect, store, deployment.stream_seconds)
             or table_progress.lake_commits(location(store).store(), flow) != commits

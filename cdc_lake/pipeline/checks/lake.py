@@ -84,7 +84,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
                 **standard_metadata.values(
                     {"omitted_columns": ", ".join(found.omitted_columns)} if found.omitted_columns else {}
                 ),
-                "differences": dg.MetadataValue.json([dataclasses.asdict(one) for one in found.differences]),
+                "differences": dg.MetadataValue.json([dataclasses.asdict(each) for each in found.differences]),
                 "not_compared": dg.MetadataValue.json(
                     [dict(key) for key in list(found.pending_keys.values())[:_SHOWN]]
                 ),
@@ -104,7 +104,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         live = {row[0] for row in athena.query(sql).rows}
         files = [item for item in location(store).store().scan(table.lake_prefix) if _name(item.key) in live]
         sizes = {_name(item.key): item.size for item in files}
-        # Files of different partitions are never merged, so one in each is as few as possible.
+        # Files of different partitions are never merged, so one file in each partition is the minimum.
         single = len(sizes) <= len({item.key.rpartition("/")[0] for item in files})
         total = sum(sizes.values())
         mean = total / max(1, len(sizes))
@@ -124,7 +124,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
     if not table.is_hudi:
         return [equals_source, *parquet_lake.build(table)]
     if table.is_merge_on_read:
-        # Until a compaction, the base files contain a row that moved to another partition twice.
+        # No keys_unique: until a compaction, the base files contain a row twice if it moved to another partition.
         return [equals_source, file_sizes_healthy]
     return [keys_unique, equals_source, file_sizes_healthy]
 

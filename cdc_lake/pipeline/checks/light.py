@@ -1,6 +1,6 @@
-"""The checks that can run without a Dagster run: asset checks whose function the health sensor calls too.
+"""The checks that can run without a Dagster run: asset checks whose function the health sensor also calls.
 
-They are a part of the checks of the light tier, which tiers.light() returns.
+They are some of the checks of the light tier, which tiers.light() returns.
 """
 
 from __future__ import annotations

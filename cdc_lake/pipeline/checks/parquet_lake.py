@@ -29,15 +29,15 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
     )
     def columns_registered(store: ObjectStore, glue: GlueCatalog) -> dg.AssetCheckResult:
         schema = captured_schema.latest(location(store).store(), table.pipeline.name, table.source_table)
-        wanted = [name for name, _ in raw_table.columns(schema)]
+        expected = [name for name, _ in raw_table.columns(schema)]
         found = glue.get_table(table.database, table.catalog_table)
-        there = [] if found is None else [each.name for each in (*found.columns, *found.partition_keys)]
+        actual = [] if found is None else [each.name for each in (*found.columns, *found.partition_keys)]
         view = glue.get_table(table.database, table.view) is not None
         return dg.AssetCheckResult(
-            passed=there == wanted and view,
+            passed=actual == expected and view,
             metadata={
-                "missing_columns": dg.MetadataValue.json(sorted(set(wanted) - set(there))),
-                "other_columns": dg.MetadataValue.json(sorted(set(there) - set(wanted))),
+                "missing_columns": dg.MetadataValue.json(sorted(set(expected) - set(actual))),
+                "other_columns": dg.MetadataValue.json(sorted(set(actual) - set(expected))),
                 "view": view,
             },
         )
@@ -54,7 +54,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         extra = list(unlisted(bucket, table))
         return dg.AssetCheckResult(
             passed=not extra,
-            severity=dg.AssetCheckSeverity.WARN,  # the view leaves repeated rows out
+            severity=dg.AssetCheckSeverity.WARN,  # the view omits repeated rows
             metadata={"unlisted_objects": len(extra), "first": dg.MetadataValue.json(extra[:_SHOWN])},
         )
 
@@ -63,7 +63,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
 
 def unlisted(bucket: Bucket, table: TableFlow) -> Iterator[str]:
     """Yield the keys of the topic's raw objects that no manifest of the chain lists."""
-    # The objects first: one that is landed meanwhile is not among them.
+    # List the objects before the manifests, so that an object that is landed in the meantime is not reported.
     prefix = topic_prefix(table.pipeline.name, table.topic)
     found = [item.key for item in bucket.scan(prefix) if ObjectName.parse(item.key) is not None]
     listed = {item.key for manifest in table_progress.manifests(bucket, table) for item in manifest.objects}

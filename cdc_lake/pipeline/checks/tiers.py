@@ -18,16 +18,16 @@ SCHEDULED: Mapping[str, str] = {_TIER: "scheduled"}
 DAILY: Mapping[str, str] = {_TIER: "daily"}
 """Marks a check that reads the whole history: it runs once a day, and on request."""
 LATENESS: Mapping[str, str] = {JUDGES: "lateness"}
-"""Marks a check, or one result of a check, whose failure does not mean that data are wrong: they are late, or nothing
-could be compared. Datasets are built nevertheless."""
+"""Marks a check, or one result of a check, whose failure does not mean that data are wrong, but that they are late or
+could not be compared. Datasets are built nevertheless."""
 STREAM: Mapping[str, str] = {"dagster/priority": "3"}
 """Tags of the ops of source and topic and of the checks that block raw: they run before any table is landed, so that
 all tables are landed at once (assets/parallel_tables.py)."""
 RAW: Mapping[str, str] = {"dagster/priority": "2"}
 """Tags of the ops of raw and of the checks that block the lake: they run before any table is applied."""
 FIRST: Mapping[str, str] = {"dagster/priority": "1"}
-"""Tags of an op that runs before other ready ops: a check that does not block, before the assets downstream; the lake
-table, before the checks of raw that do not block it."""
+"""Tags of an op that runs before other ready ops: nonblocking checks run before the assets downstream, and lake tables
+run before the nonblocking checks of raw."""
 
 
 def light(checks: Iterable[dg.AssetChecksDefinition]) -> list[dg.AssetCheckKey]:

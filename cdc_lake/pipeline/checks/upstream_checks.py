@@ -29,7 +29,7 @@ def upstream_of(stage: str, checks: Iterable[dg.AssetCheckKey]) -> list[dg.Asset
 def require_passed(
     instance: dg.DagsterInstance, what: str, checks: Sequence[dg.AssetCheckKey], store: ObjectStore, pipeline: str
 ) -> None:
-    """Raise ContractError if the newest result of a check is a failure; it names check, asset and what to do."""
+    """Raise ContractError if failed() returns a sentence; the message names the check, the asset, and what to do."""
     if faults := failed(instance, checks, store, pipeline):
         raise ContractError(f"Cannot build {what}: {'; '.join(faults)}")
 
@@ -39,8 +39,8 @@ def failed(
 ) -> list[str]:
     """Return a sentence for each check whose newest result is a failure.
 
-    Not counted are warnings, results marked tiers.LATENESS, and results from before the current epoch: a reset or a
-    resnapshot has replaced the data since.
+    Ignores warnings, results marked tiers.LATENESS, and results from before the current epoch was complete: a reset or
+    a resnapshot has replaced the data since.
     """
     epochs = Epochs(store, pipeline)
     epoch = epochs.current()

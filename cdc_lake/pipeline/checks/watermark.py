@@ -1,7 +1,7 @@
 """Check the source watermark at each stage: the newest heartbeat that the stage has processed must not be too old.
 
 A freshness policy observes runs, not data. Heartbeats are data: they continue while the source is idle, so that the
-check passes, and they stop with the connector, so that it fails.
+check passes, and stop when the connector stops, so that the check fails.
 """
 
 from collections.abc import Callable

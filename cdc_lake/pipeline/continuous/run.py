@@ -1,4 +1,4 @@
-"""Run a pipeline continuously: the loops of all its tables, and a report to Dagster each minute."""
+"""Run a pipeline continuously: run the loops of all its tables, and report to Dagster every minute."""
 
 from __future__ import annotations
 
@@ -33,15 +33,16 @@ from resources.spark.job_interface import SparkJobs
 from resources.spark.local import LocalSpark
 
 AT_ONCE = 4
-"""The maximum number of steps at once, as in assets/parallel_tables.py."""
+"""The maximum number of steps in parallel, as in assets/parallel_tables.py."""
 REPORT_SECONDS = 60.0
-"""One materialisation of each asset and minute: one of each commit would be 28,800 a day at three seconds each."""
+"""The interval of an asset's materialisations. One for each commit would be 28,800 a day, at a commit every three
+seconds."""
 _LOOK_SECONDS = 1.0
-"""The interval at which Spark's JVM is examined."""
+"""The interval at which run() checks that Spark's JVM is alive."""
 
 _ALL_COMPILERS = "-XX:TieredStopAtLevel=4"
-"""The local profile limits the JVM to the compiler that is right for a run of a minute. A process that runs for hours
-needs a fifth less of the processors with the other one too."""
+"""Enables both JIT compilers, C1 and C2. The local profile enables only C1, which is better for a run of a minute. A
+process that runs for hours needs a fifth less CPU time with both."""
 
 _log = logging.getLogger(__name__)
 
@@ -59,9 +60,9 @@ def local_systems(
     athena: Athena,
     owner: str,
 ) -> LakeSystems:
-    """Return what run() needs; `owner` is the owner of its leases.
+    """Return the systems that run() uses; `owner` is the owner of its leases.
 
-    Raises ContractError if Spark runs elsewhere, and for a polled pipeline, whose rows a run would not poll.
+    Raises ContractError if Spark is not local, and for a polled pipeline, because run() polls no rows.
     """
     if flow.polled:
         raise ContractError(
@@ -73,15 +74,15 @@ def local_systems(
             f"Cannot run pipeline {flow.name} continuously: this profile starts a Spark application for each batch. "
             "Use `mode: triggered`, or run it where Spark is local."
         )
-    lasting = spark.model_copy(update={"java_options": f"{spark.java_options} {_ALL_COMPILERS}"})
-    jobs = JobRuns(SmallLandings(lasting, kafka))
+    long_running = spark.model_copy(update={"java_options": f"{spark.java_options} {_ALL_COMPILERS}"})
+    jobs = JobRuns(SmallLandings(long_running, kafka))
     return LakeSystems(flow.source_postgres(postgres), kafka, store, jobs, glue, athena, owner)
 
 
 def run(
     flow: Flow, systems: LakeSystems, report: Report, stop: threading.Event, seconds: float = REPORT_SECONDS
 ) -> None:
-    """Land and apply until `stop` is set, then apply what is landed, and report.
+    """Land and apply until `stop` is set, then apply all landed records, and report.
 
     Every `seconds`, `report` receives a materialisation of each asset that changed, with the sums since the last one,
     and an observation of each asset whose newest attempt failed. Raises LeaseHeldError if the pipeline already runs
@@ -109,7 +110,7 @@ def run(
 
 
 def _drain(stages: list[TableStages]) -> None:
-    """End the loops: first those that land, then those that apply, so that what is landed is applied."""
+    """Stop the loops that land, then those that apply, so that all landed records are applied."""
     for each in stages:
         each.raw.stop()
     for each in stages:
@@ -142,7 +143,7 @@ def _report(stages: list[TableStages], systems: LakeSystems, report: Report) -> 
 def _report_asset(
     loop: StageLoop[T], key: dg.AssetKey, result: Callable[[list[T]], dg.MaterializeResult[None]], report: Report
 ) -> None:
-    """Report an asset's batches and error. If a system does not answer, the batches are left to the next report."""
+    """Report an asset's batches and error. If a system does not answer, the next report includes the batches."""
     batches, failed = loop.unreported()
     if failed is not None:
         report(dg.AssetObservation(key, metadata={"error": dg.MetadataValue.text(_message(failed))}))

@@ -1,4 +1,4 @@
-"""A thread that repeats one stage of one table, and keeps what it did until that is reported."""
+"""A thread that repeats one stage of one table, and keeps its results until they are reported."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _log = logging.getLogger(__name__)
 
 
 class StageLoop(Generic[T]):
-    """Calls `step` until it is stopped: each time that wake() is called, and every `pause_seconds`.
+    """Calls `step` until the loop is stopped: after each call of wake(), and every `pause_seconds`.
 
-    `step` returns what it did, or None if there was nothing to do. A failed step is repeated after a growing pause, and
-    stops no other loop. At most as many loops as `at_once` admits run their steps at the same time. `done` is called
-    after each step that did something.
+    `step` returns its result (a batch), or None if there was nothing to do. A failed step is repeated after a growing
+    pause, and does not stop other loops. The semaphore `at_once` limits the number of loops that run a step at the same
+    time. `done` is called after each step that returned a batch.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class StageLoop(Generic[T]):
 
     @property
     def busy(self) -> bool:
-        """Whether a step runs or is about to, in which there is something to do."""
+        """Whether the loop was woken and the next step has not ended; also true in the pause after it failed."""
         return self._working or self._wake.is_set()
 
     def start(self) -> None:
@@ -47,11 +47,11 @@ class StageLoop(Generic[T]):
         self._thread.start()
 
     def wake(self) -> None:
-        """End the pause: there is something to do. A pause after a failed step continues."""
+        """End the pause, because there is something to do. A pause after a failed step does not end."""
         self._wake.set()
 
     def stop(self) -> None:
-        """Let the loop end after one more step, which does what is left to do."""
+        """End the loop after one more step, which does the remaining work; in the pause after a failure, at once."""
         self._stop.set()
         self._wake.set()
 
@@ -60,12 +60,12 @@ class StageLoop(Generic[T]):
         self._thread.join()
 
     def unreported(self) -> tuple[list[T], Exception | None]:
-        """Return what the steps did and reported() does not cover, and the newest step's error if it failed."""
+        """Return the batches that are not reported yet, and the newest step's error if it failed."""
         with self._lock:
             return list(self._batches), self._error
 
     def reported(self, batches: int) -> None:
-        """Forget the oldest batches: they are reported."""
+        """Remove this number of the oldest batches, because they are reported."""
         with self._lock:
             del self._batches[:batches]
 

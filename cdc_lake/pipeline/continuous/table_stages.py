@@ -1,4 +1,4 @@
-"""The two stages of a table in continuous mode: loops that land its topic and apply it to each target."""
+"""The stages of a table in continuous mode: a loop that lands its topic, and one for each target that applies it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from cdc_lake.pipeline.operations.land_and_apply import Landed
 from cdc_lake.pipeline.operations.small_landings import FEW_OFFSETS
 
 _POLL_SECONDS, _POLL_SECONDS_PER_TABLE = 0.1, 0.02
-"""The interval at which the end of a topic is read: the first, or the second for each table if that is more, since a
-request takes some milliseconds of this process's time."""
+"""The end of a topic is read every _POLL_SECONDS. A pipeline with many tables reads it less often, after
+_POLL_SECONDS_PER_TABLE for each table, because a request takes some milliseconds of this process's time."""
 _EXAMINE_SECONDS = 10.0
-"""The interval of a landing attempt, and of an apply attempt, without new records: they find a topic that was deleted,
-what another run has landed, and changes of the source's schema."""
+"""The interval of landing attempts and of apply attempts without new records. They detect that the topic was deleted,
+that another run has landed records, and that the source's schema has changed."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,9 @@ class TableStages:
 
 
 def build(table: TableFlow, systems: LakeSystems, at_once: threading.Semaphore) -> TableStages:
-    """Return the loops, which are not started. A landing wakes those that apply it, and the end of their work wakes the
-    loop that lands.
+    """Return the table's loops, which are not started.
+
+    A landing wakes the loops that apply it, and an apply wakes the loop that lands.
     """
     lakes: list[tuple[TableFlow, StageLoop[Batch]]] = []
 
@@ -62,8 +63,8 @@ def _land(
         found = systems.kafka.end_offsets(table.topic)
         new = sum(end - ends.get(partition, 0) for partition, end in found.items())
         recent = time.monotonic() < examined + _EXAMINE_SECONDS
-        # While all targets are busy, records that are landed later wait no longer, in fewer and larger batches. A
-        # target that fails or is slow delays landing only as long as the last one is recent.
+        # While all targets are busy, landing later delays no record, and makes fewer and larger batches. A target that
+        # fails or is slow delays a landing by at most _EXAMINE_SECONDS.
         if recent and (new == 0 or (0 < new <= FEW_OFFSETS and all(loop.busy for _, loop in lakes))):
             return None
         landed = raw.land(table, systems.postgres, systems.kafka, systems.store, systems.jobs, systems.owner)

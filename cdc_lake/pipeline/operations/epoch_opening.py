@@ -1,4 +1,4 @@
-"""Open an epoch in a manifest chain: the manifest without objects from which landing continues in the epoch."""
+"""Open an epoch in a manifest chain: append a manifest without objects, from which landing continues in the epoch."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def open_epoch(chain: Chain, epoch: Epoch) -> bool:
 def _opening(head: Manifest | None, start: Start, partition: int) -> Span:
     """Return the empty span at which an epoch begins in a partition.
 
-    It keeps the last record of the previous manifest if that manifest ends at the same offset.
+    The span keeps the last record of the previous manifest if that manifest ends at the same offset of the same topic.
     """
     at = start.offsets[partition]
     follows = head is not None and head.topic_id == start.topic_id and head.next_offsets().get(partition) == at

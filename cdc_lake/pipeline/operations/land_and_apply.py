@@ -52,7 +52,7 @@ def land(
         return Landed(found, None)
     key = object_names.landing_lease_key(table.pipeline.name, table.topic)
     with lease.held(where.store(), key, owner, wait_seconds=wait_seconds) as held:
-        # Read again under the lease: a reset that held it before has deleted the topic of the first reading.
+        # Read again under the lease: a reset that held the lease before has deleted the topic that was read above.
         return land_claimed(table, postgres, kafka, where, run, held.claim)
 
 
@@ -61,20 +61,21 @@ def land_claimed(
 ) -> Landed:
     """Land or adopt the topic's new records; the caller holds the landing lease `claim`.
 
-    For Parquet objects, the source's schema is captured before. Raises what the job and the capture raise.
+    For Parquet objects, captures the source's schema first. Raises what the job and the capture raise.
     """
     found = table_progress.landing(table, kafka, where, claim)
     if found.spec.typed is not None:
-        # After reading the topic's end: its records were written under the schema that is captured now, or earlier.
+        # Capture after the topic's end is read: the records up to it have the schema that is captured now, or an
+        # earlier one.
         schema_capture.capture(table, postgres, where.store())
     return Landed(found, landing_modes.land(table, kafka, found.spec, run))
 
 
 def land_all(table: TableFlow, attempt: Callable[[], Landed], seconds: float) -> int:
-    """Repeat `attempt` until it has landed what the topic had at the first attempt; return the number of records.
+    """Repeat `attempt` until all records that the topic had at the first attempt are landed; return their number.
 
-    The land job needs one attempt. A sink connector may write its objects later: the call waits for them. Raises what
-    `attempt` raises, and ManifestGapError or ContractError if objects are still missing after `seconds`.
+    The land job needs one attempt. A sink connector may write its objects later: the function waits for them. Raises
+    what `attempt` raises, and ManifestGapError or ContractError if objects are still missing after `seconds`.
     """
     first: Landing | None = None
     head: Manifest | None = None
@@ -123,7 +124,7 @@ def apply(table: TableFlow, postgres: SourcePostgres, spec: UpsertSpec, run: Run
     store = spec.location.store()
     commit = timeline.last_commit(store, spec.prefix)
     new = upsert.new_manifests(store, spec, commit)
-    # After listing the manifests: their records were written under the schema that is captured now, or earlier.
+    # Capture after the manifests are listed: their records have the schema that is captured now, or an earlier one.
     schema = schema_capture.capture(table, postgres, store, epoch=epoch)
     if not new and upsert.new_version(store, spec, commit) is None:
         return Applied(schema, None, commit)

@@ -55,16 +55,16 @@ def sink(table: TableFlow) -> Sink | None:
 
 def written(table: TableFlow, store: ObjectStore) -> Iterator[str]:
     """Yield the keys of the objects that a sink connector has written from the table's topic."""
-    where = sink(table)
-    if where is not None:
-        for info in store.scan(sink_names.topic_prefix(where.layout, where.prefix, table.topic)):
+    found = sink(table)
+    if found is not None:
+        for info in store.scan(sink_names.topic_prefix(found.layout, found.prefix, table.topic)):
             with suppress(ForeignObjectError):  # not an object of the sink connector
-                if sink_names.parse(where.layout, where.prefix, info.key).topic == table.topic:
+                if sink_names.parse(found.layout, found.prefix, info.key).topic == table.topic:
                     yield info.key
 
 
 def pending(table: TableFlow, head: Manifest | None, spec: LandSpec) -> Sequence[Span]:
-    """Return the spans of offsets that are not landed yet. Raises what pending() of the job raises."""
+    """Return the spans of offsets that are not landed yet. Raises what the job's function pending() raises."""
     found = sink(table)
     return landing.pending(head, spec) if found is None else adopt.pending(head, AdoptSpec(spec, found))
 

@@ -43,7 +43,10 @@ class Systems:
 
 @dataclass(frozen=True)
 class Polled:
-    """The table's newest poll, the source's schema, and what was sent; `polls` is 0 if no row had changed."""
+    """The table's newest poll and the source's schema, with the numbers of polls and records and the duration.
+
+    `polls` is 0 if no row had changed.
+    """
 
     poll: PollState
     schema: schema_capture.Capture
@@ -53,7 +56,7 @@ class Polled:
 
 
 def poll(table: TableFlow, systems: Systems) -> Polled:
-    """Send all rows that changed before the current bound; repeat an interrupted poll before.
+    """Send all rows that changed before the current bound; first repeat an interrupted poll.
 
     Raises what the source, the job and Polls raise, and LeaseHeldError.
     """
@@ -77,12 +80,12 @@ def polling_lease(table: TableFlow, systems: Systems) -> Iterator[ObjectStore]:
 
 
 def polls(table: TableFlow, store: ObjectStore) -> Polls:
-    """Return the polls of the table."""
+    """Return the table's stored polls."""
     return Polls(store, table.pipeline.name, table.name)
 
 
 def has_changes(table: TableFlow, postgres: SourcePostgres, lower: Bound | None, upper: Bound) -> bool:
-    """Return whether a window contains a row."""
+    """Return whether a row changed from `lower` (None: ever) to before `upper`."""
     rows = polled_source.rows(table)
     return postgres.finds_row(rows.relation, rows.window(lower, upper))
 
@@ -104,19 +107,22 @@ def topic_id(table: TableFlow, kafka: Kafka) -> str:
 
 
 def sink_options(kafka: Kafka) -> dict[str, str]:
-    """Return the options of Spark's Kafka sink; its largest record is the largest that the topics take."""
+    """Return the options of Spark's Kafka sink; the limit of a record's size is that of the topics."""
     return {**kafka.spark_options(), "max.request.size": str(RECORD_BYTES)}
 
 
 def current_epoch(table: TableFlow, postgres: SourcePostgres, store: ObjectStore) -> Epoch:
-    """Return the pipeline's epoch, begin the first one. Raises SourceBrokenError if the server is not the epoch's."""
+    """Return the pipeline's current epoch; begin the first one if there is none.
+
+    Raises SourceBrokenError if the server is not that of the epoch.
+    """
     flow = table.pipeline
     epochs = Epochs(store, flow.name)
     epoch = epochs.current()
     if epoch is None:
         try:
             return epochs.begin(stream_continuity.beginning(flow, postgres, 0, "the pipeline was started"))
-        except RaceLostError:  # another table is polled for the first time, too
+        except RaceLostError:  # the first poll of another table began it
             return epochs.read(0)
     epochs.require_whole()
     if faults := tuple(stream_continuity.server_faults(postgres, epoch)):
@@ -152,14 +158,17 @@ def _poll(table: TableFlow, systems: Systems, store: ObjectStore, epoch: Epoch) 
 
 
 def begun(change: Callable[[], StoredPoll]) -> StoredPoll:
-    """Change the state under the poll lease; again if the sensor, which holds no lease, advanced it meanwhile."""
-    again = Retrying(
+    """Call `change`, which changes the poll state under the poll lease, and return the changed state.
+
+    Repeats the call if the sensor, which holds no lease, advanced the state in the meantime.
+    """
+    retrying = Retrying(
         retry=retry_if_exception_type(RaceLostError),
         stop=stop_after_attempt(_MAX_RACES),
         wait=wait_none(),
         reraise=True,
     )
-    return again(change)
+    return retrying(change)
 
 
 def _advance(chain: Polls, bound: Bound) -> StoredPoll:
@@ -171,7 +180,7 @@ def _advance(chain: Polls, bound: Bound) -> StoredPoll:
 
 
 def _send(table: TableFlow, systems: Systems, started: StoredPoll, schema: TableSchema) -> tuple[int, float]:
-    """Send the window's rows; return their number, counted by the topic's offsets, and the seconds."""
+    """Send the window's rows; return their number, counted by the topic's offsets, and the duration in seconds."""
     kafka, rows, found = systems.kafka, polled_source.rows(table), started.poll
     pages = None
     if rows.divisible and found.lower is None:

@@ -1,4 +1,4 @@
-"""The sensor that launches apply runs for landed records that the run that landed them did not apply."""
+"""The sensor that launches apply runs for records that were landed, but not applied by the same run."""
 
 import dagster as dg
 

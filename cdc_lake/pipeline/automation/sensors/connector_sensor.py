@@ -1,4 +1,4 @@
-"""The sensor that restarts failed connector tasks with growing pauses, and examines the stream."""
+"""The sensor that restarts failed connector tasks with growing pauses, and checks that the stream is complete."""
 
 import time
 
@@ -20,8 +20,10 @@ _EXAMINE_EVERY_SECONDS = 30
 
 
 class _Restarts(BaseModel):
-    """The connector sensor's cursor: the number of restarts, the time of the last one, and the time of the last
-    examination of the stream (seconds since 1970).
+    """The connector sensor's cursor.
+
+    `count` is the number of restarts, `at` the time of the last one, and `examined` the time of the last examination of
+    the stream, both in seconds since 1970.
     """
 
     count: int = 0
@@ -53,24 +55,24 @@ def build(flow: Flow, jobs: Jobs, seconds: int) -> dg.SensorDefinition:
         if status is None:
             return dg.SkipReason(f"there is no connector {flow.connector} yet")
         now = time.time()
-        before = _Restarts.model_validate_json(context.cursor) if context.cursor else _Restarts()
+        previous = _Restarts.model_validate_json(context.cursor) if context.cursor else _Restarts()
         if status.state != FAILED and not status.failed_tasks:
             # A task that fails again soon after its restart must not reset the pauses.
-            if status.is_running() and now >= before.at + BACKOFF_SECONDS[-1]:
-                before = _Restarts(examined=before.examined)
-            if now >= before.examined + _EXAMINE_EVERY_SECONDS:
+            if status.is_running() and now >= previous.at + BACKOFF_SECONDS[-1]:
+                previous = _Restarts(examined=previous.examined)
+            if now >= previous.examined + _EXAMINE_EVERY_SECONDS:
                 if faults := _faults(flow, flow.source_postgres(postgres), kafka, connect, store):
                     return dg.SkipReason(faults)
-                before = before.model_copy(update={"examined": now})
-            context.update_cursor(before.model_dump_json())
+                previous = previous.model_copy(update={"examined": now})
+            context.update_cursor(previous.model_dump_json())
             return dg.SkipReason(f"{flow.connector} is {status.state}, no task has failed")
-        wait = before.at + backoff(before.count) - now if before.count else 0
+        wait = previous.at + backoff(previous.count) - now if previous.count else 0
         if wait > 0:
             return dg.SkipReason(f"{_failure(status)}; next restart in {wait:.0f} s")
         if faults := _faults(flow, flow.source_postgres(postgres), kafka, connect, store):
             return dg.SkipReason(f"not restarted: {faults}")
         return _restart(
-            context, flow, jobs.connect, connect, status, _Restarts(count=before.count + 1, at=now, examined=now)
+            context, flow, jobs.connect, connect, status, _Restarts(count=previous.count + 1, at=now, examined=now)
         )
 
     return connector
@@ -84,7 +86,7 @@ def _restart(
     status: ConnectorStatus,
     after: _Restarts,
 ) -> Tick:
-    """Restart what has failed; if that is not possible, launch a run of the topic, which re-creates the connector."""
+    """Restart the failed connector or tasks; if that is impossible, launch a run that re-creates the connector."""
     if not connect.can_restart(status):
         context.log.warning(f"{_failure(status)}: a run of the topic re-creates the connector")
         tick = launch(context, job, f"connector:{flow.connector}:{after.at:.0f}")
@@ -100,7 +102,7 @@ def _restart(
 
 
 def _faults(flow: Flow, postgres: SourcePostgres, kafka: Kafka, connect: Connectors, store: ObjectStore) -> str:
-    """Return the error that the stages would raise about the connector's stream; "" if the stream is complete."""
+    """Return the error that the stages would raise for the connector's stream; "" if the stream is complete."""
     try:
         stream_continuity.require_whole(flow, postgres, kafka, connect, location(store).store())
     except SourceBrokenError as error:

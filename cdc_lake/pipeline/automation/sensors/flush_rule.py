@@ -9,7 +9,7 @@ from cdc_lake.pipeline.spec import LandingSpec
 
 
 class Wait(BaseModel):
-    """Since when a table's records wait (seconds since 1970), and the newest manifest then, 0 without one."""
+    """When a table's records began to wait (seconds since 1970), and the newest manifest then, 0 without one."""
 
     manifest: int
     since: float
@@ -22,7 +22,7 @@ class FlushCursor(BaseModel):
 
 
 def describe(landing: LandingSpec) -> str:
-    """Return the rule as the end of a sentence."""
+    """Return the rule as text for the end of a sentence."""
     return (
         f"as soon as {landing.flush_records} records of a table wait, or one record waits for {landing.flush_seconds} s"
     )
@@ -34,11 +34,11 @@ def reason_to_wait(
     """Return why a table is not landed yet, or None to land it now.
 
     Args:
-        cursor: since when the records of each table wait; it is changed.
+        cursor: the tables whose records wait; the function updates it.
         table: the table's name.
         landing: the pipeline's landing settings.
-        behind: the number of offsets to land; below 0 if manifests are ahead of the topic, which landing reports.
-        manifest: the number of the table's newest manifest, 0 without one. With each new one the time starts again.
+        behind: the number of offsets to land; negative if manifests are ahead of the topic, which the landing reports.
+        manifest: the number of the table's newest manifest, 0 without one. Each new manifest restarts the waiting time.
     """
     if behind == 0:
         cursor.waiting.pop(table, None)

@@ -1,9 +1,9 @@
 """The sensor `<pipeline>_watch`: evaluates the checks that can run without a Dagster run, and publishes metrics.
 
-Dagster evaluates checks in runs. If the connector stops, no records arrive and no run is launched, so the last check
-results stay green. Sensors never materialise source, and topic only to re-create a connector, so the checks of these
-assets otherwise run only when a person launches a run. This sensor evaluates the checks without a run, and reports the
-results that changed.
+Dagster evaluates checks in runs. If the connector stops, no records arrive and no run is launched, so that the last
+check results stay green. Sensors never materialise source, and materialise topic only to poll or to re-create a
+connector, so that the checks of these assets otherwise run only when a person launches a run. This sensor evaluates the
+checks without a run, and reports the results that changed.
 """
 
 import inspect
@@ -29,7 +29,7 @@ from resources.postgres.resource import Postgres
 
 EVERY_SECONDS = 30
 INFREQUENT_EVERY_SECONDS = 300
-"""The interval of checks whose result changes only in a run or by an action of a person (DDL, `cdc-lake dlq`)."""
+"""The interval of checks whose result changes only in a run, or by a command of a person (DDL, `cdc-lake dlq`)."""
 REPEAT_SECONDS = 1800
 """An unchanged result is stored again after this time, to show that the check is still evaluated. That is 48 rows per
 check and day in Dagster's storage; storing each evaluation would be 2,880."""
@@ -42,7 +42,7 @@ INFREQUENT_CHECKS = (
     "dead_letters_empty",
 )
 CONTINUOUS_CHECKS = ("manifests_contiguous", "landed_to_the_end")
-"""Evaluated as often as the infrequent ones, in a pipeline in continuous mode: no run evaluates them there."""
+"""Evaluated as often as the infrequent checks, if the pipeline is continuous: no run evaluates them there."""
 
 
 def build(flow: Flow) -> dg.SensorDefinition:
@@ -74,8 +74,8 @@ def build(flow: Flow) -> dg.SensorDefinition:
         resources = {"postgres": postgres, "kafka": kafka, "connect": connect, "store": store}
         now = time.time()
         last = json.loads(context.cursor).get("settings", 0.0) if context.cursor else 0.0
-        all_pending = now >= last + INFREQUENT_EVERY_SECONDS
-        pending = [check for check in checks if all_pending or check.key.name in FREQUENT_CHECKS]
+        include_infrequent = now >= last + INFREQUENT_EVERY_SECONDS
+        pending = [check for check in checks if include_infrequent or check.key.name in FREQUENT_CHECKS]
         results = {check.key: _evaluate(check, resources) for check in pending}
         if len(pending) == len(checks):
             context.update_cursor(json.dumps({"settings": now}))
@@ -90,7 +90,7 @@ def build(flow: Flow) -> dg.SensorDefinition:
 
 
 def _names(checks: Sequence[LightCheck], among: Sequence[str]) -> str:
-    """Return the names that the pipeline's checks have, as a list."""
+    """Return those names in `among` that a check of the pipeline has, separated by commas."""
     return ", ".join(name for name in among if any(check.key.name == name for check in checks))
 
 
@@ -99,7 +99,7 @@ def _changed(
 ) -> Sequence[dg.AssetCheckEvaluation]:
     """Return the results that differ from the stored ones, and those whose stored result is REPEAT_SECONDS old.
 
-    A check that a run is about to evaluate is left to that run.
+    A check that a run is about to evaluate is skipped.
     """
     stored = instance.event_log_storage.get_latest_asset_check_execution_by_key(list(results))
     events = []

@@ -1,6 +1,6 @@
 """The sensor that launches landing: by the flush rule, or for new objects of a sink connector.
 
-One run lands all tables that have something new, also those whose records could wait longer.
+One run lands all tables with new records, including those whose records could wait longer.
 """
 
 import dagster as dg
@@ -57,7 +57,7 @@ def _landing(flow: Flow, jobs: Jobs) -> dg.SensorDefinition:
 def _position(
     table: TableFlow, epoch: Epoch | None, cursor: FlushCursor, kafka: Kafka, store: ObjectStore
 ) -> tuple[str, dg.SkipReason | None]:
-    """Return the position of a landing, "" if there is nothing to land, and the reason to wait with it, if any."""
+    """Return the position of a landing ("" if there is nothing to land), and the reason to wait (None to land now)."""
     flow = table.pipeline
     # Read the chain before the topic, so that it never appears to be ahead of the topic.
     bucket = location(store).store()

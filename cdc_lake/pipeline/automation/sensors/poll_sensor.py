@@ -1,6 +1,7 @@
-"""The sensor that launches polls: of the tables with a row in their next window.
+"""The sensor that launches polls of the tables that have a row in their next window.
 
-Without one, it moves the end of the last poll to the bound, so that an idle source counts as read up to now.
+If a table has no such row, the sensor moves the end of its last poll to the bound, so that an idle source counts as
+read up to the bound.
 """
 
 import dagster as dg

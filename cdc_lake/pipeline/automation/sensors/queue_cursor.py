@@ -23,9 +23,11 @@ class WaitingMessage(BaseModel):
 
 
 class Cursor(BaseModel):
-    """Messages by id; targets whose run must wait; handles of messages to delete; when the dead letters were read.
+    """The cursor of the queue sensor.
 
-    Cursors that an earlier version stored have the names `heard` and `waiting`.
+    `waiting_messages` are messages by id. `done` are the handles of messages to delete. `looked_at` is the time at
+    which the dead letters were last read, in seconds since 1970. Earlier versions stored `waiting_messages` as `heard`,
+    and `waiting_targets` as `waiting`.
     """
 
     waiting_messages: dict[str, WaitingMessage] = Field(
@@ -34,13 +36,13 @@ class Cursor(BaseModel):
     waiting_targets: list[Target] = Field(
         default_factory=list, validation_alias=AliasChoices("waiting_targets", "waiting")
     )
-    """Targets that need a run that cannot be launched yet. Their messages are done, so that they are not received so
-    often that the queue moves them to its dead letters."""
+    """Targets that need a run that cannot be launched yet. Their messages are deleted: otherwise the queue would
+    deliver them again, and finally move them to its dead letters."""
     done: list[str] = Field(default_factory=list)
     looked_at: float = 0.0
 
     def add_message(self, message: Message, bucket: str, tables: Collection[TableFlow]) -> None:
-        """Keep a message with its targets in a bucket. Raises UnreadableEventError."""
+        """Store a message with its targets; objects in other buckets are ignored. Raises UnreadableEventError."""
         created = s3_events.created_objects(message.body)
         found = dict.fromkeys(target for where, key in created if where == bucket for target in targets(tables, key))
         self.waiting_messages[message.id] = WaitingMessage(handle=message.handle, targets=list(found))
@@ -61,8 +63,8 @@ class Cursor(BaseModel):
     def keep_one_message(self, target: Target) -> None:
         """Keep one of the messages that have only this target, which cannot be examined now.
 
-        The queue delivers the others again, and moves them to its dead letters in the end. If the cursor kept all of
-        them, it would become full, and no messages of other tables would be received.
+        The queue delivers the others again, and finally moves them to its dead letters. If the cursor kept all of them,
+        it would become full, and no messages of other tables would be received.
         """
         for id_ in [id_ for id_, message in self.waiting_messages.items() if message.targets == [target]][:-1]:
             del self.waiting_messages[id_]

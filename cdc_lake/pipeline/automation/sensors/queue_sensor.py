@@ -1,8 +1,9 @@
 """The sensor that reads S3 events from a queue, to launch runs sooner than the listing sensors would.
 
-A message is only a hint which table to examine: the sensor finds pending runs by listing, as the listing sensors do,
-with the same position, run key and tags. Lost, repeated and reordered messages therefore change only the time. There is
-one sensor for all pipelines, because the bucket has one queue. It exists if the profile has a resource `queue`.
+A message only indicates which table to examine: the sensor finds pending runs by listing, as the listing sensors do,
+with the same position, run key and tags. Lost, repeated and reordered messages therefore only change when a run starts.
+There is one sensor for all pipelines, because the bucket has one queue. It exists if the profile has a resource
+`queue`.
 
 A message is deleted in the tick after the one that requested its run (or found that no run is needed): by then Dagster
 has stored the request. A target whose run cannot be launched yet is kept in the cursor without its messages. The queue

@@ -10,7 +10,8 @@ QUEUE = "queue"
 """The name of the resource that reports new objects, if the profile has one."""
 LISTING_SECONDS_WITH_QUEUE = 60
 _POLLS_PER_INTERVAL = 3
-"""AWS takes minutes to change a connector, so the sensor reads its state less often than a local connector's."""
+"""The connector sensor's interval in intervals of the deployment's poll_seconds. AWS takes minutes to change a
+connector, so its state is read less often than that of a local connector."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The runs that a pipeline's sensors launch for its tables: which assets they materialise."""
+"""Request the runs that a pipeline's sensors launch for its tables, with the assets that each run materialises."""
 
 from collections.abc import Mapping, Sequence
 
@@ -70,6 +70,6 @@ def launch_apply(context: dg.SensorEvaluationContext, jobs: Jobs, pending: Mappi
 
 
 def _first_loads(instance: dg.DagsterInstance, flow: Flow) -> set[str]:
-    """Return the tables whose first load is outstanding in a target, which may take hours."""
+    """Return the names of tables that are not loaded yet in a target; a first load may take hours."""
     latest = instance.get_latest_materialization_events([table.key("lake") for table in flow.lake_tables])
     return {table.name for table in flow.lake_tables if not latest.get(table.key("lake"))}
