@@ -60,7 +60,9 @@ class AsJson:
                     "object": pa.array([""] * count, pa.string()),
                     "partition": batch.column("partition"),
                     "offset": batch.column("offset"),
-                    "value": pa.array([None if isinstance(each, Rejected) else each.line for each in found]),
+                    "value": pa.array(
+                        [None if isinstance(each, Rejected) else each.line for each in found], pa.binary()
+                    ),
                     "kafka_value": batch.column("value"),
                     "key": batch.column("key"),
                     "headers": batch.column("headers"),

@@ -30,9 +30,12 @@ def delete(
     if not found:
         return 0
     ends = {} if head is None else head.next_offsets()
-    if any(name.first >= ends.get(name.partition, 0) for name in found):
+    after = [name.key for name in found if name.first >= ends.get(name.partition, 0)]
+    # Before the fence, whose manifest moves the start of the next scan to the chain's end.
+    deleted = chain.store.delete(name.key for name in found if name.key not in after)
+    if after:
         fence(head)
-    return chain.store.delete(name.key for name in found)
+    return deleted + chain.store.delete(after)
 
 
 def _unlisted(chain: Chain, partitions: Iterable[int], head: Manifest | None) -> Iterator[ObjectName]:

@@ -37,15 +37,17 @@ class CleanReport:
 
 @contract_errors()
 def run(spark: SparkSession, spec: CleanSpec) -> CleanReport:
-    """Clean the table; the next run completes an interrupted one. Raises LeaseHeldError."""
+    """Clean the table; the next run completes an interrupted one. Raises LeaseHeldError and LeaseLostError."""
     started = time.monotonic()
     table = spec.table
     store = table.location.store()
-    with lease.held(store, table.lease_key, table.owner, table.lease_seconds, table.lease_wait_seconds):
+    with lease.held(store, table.lease_key, table.owner, table.lease_seconds, table.lease_wait_seconds) as held:
         if recovery.recover(spark, store, table.prefix, table.hudi_table()) is None:
             return CleanReport(0, 0, 0, time.monotonic() - started)
         stored, commits = _data_bytes(store, table.prefix), history.commits(store, table.prefix)
         only_newest = instants.time_of(commits[-1]) < instants.utc_now() - timedelta(hours=table.history_hours)
+        # A run that was paused here would delete files of commits that the next writers have superseded meanwhile.
+        held.check()
         deleted = table.hudi_table().clean(spark, only_newest=only_newest)
         freed = stored - _data_bytes(store, table.prefix)
         archived = len(commits) - len(history.commits(store, table.prefix))

@@ -127,13 +127,13 @@ def _refine(refined: RefinedTable, made_of: str, owner: str) -> dict[str, str | 
     """Build the refined table unless it is current, and delete earlier builds; return what changed."""
     pipeline, name = refined.flow.name, refined.dataset.name
     state_key = object_names.stage_state_key(pipeline, "dataset", name)
-    with lease.held(refined.store, object_names.dataset_lease_key(pipeline, name), owner):
+    with lease.held(refined.store, object_names.dataset_lease_key(pipeline, name), owner) as held:
         stored = stage_state.read(refined.store, state_key)
         current = str(stored.get("build", ""))
         view = refined.glue.get_table(refined.flow.catalog, name)
         changes: dict[str, str | int | float] = {"changes": standard_metadata.UNCHANGED}
         if stored.get("made_of") != made_of or view is None or not refined.exists(current):
-            done = refined.build()
+            done = refined.build(held.check)
             current = done.id
             changes = {
                 "changes": f"build {done.id}: {done.partitions} partitions by {done.statements} statements"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -54,8 +54,8 @@ class RefinedTable:
     store: ObjectStore
     bucket: str
 
-    def build(self) -> Build:
-        """Write a new build, and point the view to it.
+    def build(self, check: Callable[[], None]) -> Build:
+        """Write a new build, and point the view to it after calling `check`, which raises LeaseLostError.
 
         Raises ContractError for partition columns that the SELECT does not have, and AthenaQueryFailed.
         """
@@ -70,6 +70,7 @@ class RefinedTable:
             self.athena.execute(self._create(build, self._ordered(names), f"({self.sql})"))
             statements = 1
         failpoints.reached("refined.before_view")
+        check()  # the view of a run that was paused would replace that of a newer build
         columns = ", ".join(f'"{name}"' for name in names)
         self.athena.execute(
             f'CREATE OR REPLACE VIEW "{self.flow.catalog}"."{self.dataset.name}" AS '  # noqa: S608 - checked identifiers

@@ -133,7 +133,6 @@ def current_epoch(table: TableFlow, postgres: SourcePostgres, store: ObjectStore
 
 
 def _poll(table: TableFlow, systems: Systems, store: ObjectStore, epoch: Epoch) -> Polled:
-    schema = schema_capture.capture(table, systems.postgres, store)
     chain, topic = polls(table, store), topic_id(table, systems.kafka)
     count, records, seconds = 0, 0, 0.0
     while True:
@@ -142,6 +141,8 @@ def _poll(table: TableFlow, systems: Systems, store: ObjectStore, epoch: Epoch) 
             last = None
         repeated = last is not None and last.poll.interrupted
         bound = polled_source.bound(table, systems.postgres, None if last is None else last.poll.upper)
+        # After the bound: a column that is added later has no value in the window.
+        schema = schema_capture.capture(table, systems.postgres, store)
         if last is not None and not repeated:
             chain.require_topic(last.poll, topic)
             if not has_changes(table, systems.postgres, last.poll.upper, bound):

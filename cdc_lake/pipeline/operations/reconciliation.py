@@ -27,10 +27,14 @@ def reconcile(table: TableFlow, systems: Systems) -> Reconciled:
 
     The records are landed and applied like those of a poll.
 
-    Raises SourceBrokenError before the first poll, LeaseHeldError, and what the job raises.
+    Raises SourceBrokenError before the first poll and if the server is another one, ResourceError for a standby,
+    LeaseHeldError, and what the job raises.
     """
     flow, kafka = table.pipeline, systems.kafka
     with polling_lease(table, systems) as store:
+        # On another server, or on a standby that is behind, rows would seem to be deleted.
+        polling.current_epoch(table, systems.postgres, store)
+        systems.postgres.transactions_bound()
         lake = lake_state(store, table)
         if lake is None:
             return Reconciled(None, None)

@@ -65,6 +65,7 @@ def _polled(
         seen = seen.model_copy(update={"columns": columns})
     else:
         catalog = postgres.catalog(table.pipeline.spec.source.schema_, table.polled_table)
+        _require_all_rows(table, postgres, catalog)
         omitted = omitted_columns(table, postgres, catalog.columns)
         names = {column.name for column in omitted}
         infos = [column for column in catalog.columns if column.name not in names]
@@ -119,13 +120,7 @@ def _streamed(
             f"({', '.join(catalog.children) or 'none yet'}), which can be attached and dropped without change events "
             "for their rows. Capture each of them as a separate table."
         )
-    if catalog.row_security:
-        raise ContractError(
-            f"Cannot capture table {table.source_table}: row-level security hides rows from user "
-            f"{postgres.login().user}, so that a snapshot would lack them without an error. Give the user BYPASSRLS or "
-            "make it the table's owner; if the policies apply to the owner too, ALTER TABLE … NO FORCE ROW LEVEL "
-            "SECURITY."
-        )
+    _require_all_rows(table, postgres, catalog)
     _require_exact_nulls(table, captured)
     require_transformable(table, catalog.columns, omitted)
     seen = captured_schema.TableSchema(
@@ -139,6 +134,17 @@ def _streamed(
         epoch=epoch,
     )
     return seen, captured
+
+
+def _require_all_rows(table: TableFlow, postgres: SourcePostgres, catalog: TableCatalog) -> None:
+    """Raise ContractError if a policy hides rows of the table from the login."""
+    if catalog.row_security:
+        raise ContractError(
+            f"Cannot capture table {table.source_table}: row-level security hides rows from user "
+            f"{postgres.login().user}, so that a snapshot would lack them without an error. Give the user BYPASSRLS or "
+            "make it the table's owner; if the policies apply to the owner too, ALTER TABLE … NO FORCE ROW LEVEL "
+            "SECURITY."
+        )
 
 
 def require_snapshot_safe_dates(table: TableFlow, postgres: SourcePostgres) -> None:

@@ -21,7 +21,6 @@ _COUNTRIES = (
     "New Zealand, Nigeria, Norway, Oman, Pakistan, Panama, Paraguay, Peru, Philippines, Poland, Portugal, Romania, "
     "Rwanda, Saudi Arabia, Senegal, Serbia, Singapore, Slovakia, South Africa, Spain, Sweden, Switzerland, "
     "Tanzania, Thailand, Turkey, Ukraine, United Kingdom, United States, Vietnam"
-    ","
 )
 COUNTRIES = tuple(_COUNTRIES.split(", "))
 _LARGE = {"India": 60, "China": 53, "United States": 35, "Japan": 31, "Mexico": 30, "Brazil": 28, "Philippines": 20}

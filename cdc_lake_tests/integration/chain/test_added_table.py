@@ -111,6 +111,7 @@ def started(
         limit=1000,
         stream="",
         landing="json",
+        more="",
     )
     return before, new_pipeline(name, {}, text=text)
 

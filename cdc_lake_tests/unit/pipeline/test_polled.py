@@ -22,7 +22,7 @@ from cdc_lake.pipeline.checks import all_checks
 from cdc_lake.pipeline.continuous import run as continuous
 from cdc_lake.pipeline.loading import MODE, load
 from cdc_lake.pipeline.naming import Flow, SourcePostgres, TableFlow
-from cdc_lake.pipeline.operations import polling, reset
+from cdc_lake.pipeline.operations import polling, reconciliation, reset
 from cdc_lake.pipeline.publishing.html_pages import Pages
 from cdc_lake.pipeline.source_health import topic_state
 from cdc_lake_tests.fakes.aws.athena import FakeAthena
@@ -310,6 +310,27 @@ def test_the_sensor_polls_changed_rows_and_advances_an_idle_source(
     begun = tick(polled, instance)
     assert isinstance(begun, dg.SensorResult)
     assert [each.run_key for each in begun.run_requests or ()] == ["poll:shop.sales.orders:begun-2:0"]
+
+
+def test_the_sensor_does_not_advance_on_another_server(polled: Polled, instance: dg.DagsterInstance) -> None:
+    polled.poll()
+    polled.postgres.wait()
+    before = polled.state().upper.at
+    polled.postgres.becomes(system_identifier="7000000000000000002")
+    found = tick(polled, instance)
+    assert isinstance(found, dg.SkipReason)
+    assert "is another database cluster" in str(found.skip_message)
+    assert polled.state().upper.at == before
+
+
+def test_a_reconciliation_needs_the_server_of_the_polls(polled: Polled) -> None:
+    polled.poll()
+    polled.postgres.becomes(system_identifier="7000000000000000002")
+    systems = polling.Systems(
+        SourcePostgres(polled.postgres), polled.kafka, S3Location("shop"), polled.spark.run, "a test", 1.0
+    )
+    with pytest.raises(SourceBrokenError, match="is another database cluster"):
+        reconciliation.reconcile(polled.orders, systems)
 
 
 def test_reset_deletes_topics_and_state_and_needs_no_connector(polled: Polled) -> None:

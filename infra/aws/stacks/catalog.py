@@ -32,7 +32,9 @@ class CatalogStack(LakeStack):
             # Without this option, a workgroup with recent queries cannot be deleted.
             recursive_delete_option=not size.buckets.keep_data,
             work_group_configuration=athena.CfnWorkGroup.WorkGroupConfigurationProperty(
-                enforce_work_group_configuration=True,
+                # Athena rejects CREATE TABLE AS with external_location (refined tables) in an enforced workgroup:
+                # https://docs.aws.amazon.com/athena/latest/ug/ctas-considerations-limitations.html.
+                enforce_work_group_configuration=False,
                 publish_cloud_watch_metrics_enabled=True,
                 bytes_scanned_cutoff_per_query=size.athena.scan_limit_gib * _GIB,
                 engine_version=athena.CfnWorkGroup.EngineVersionProperty(

@@ -7,7 +7,6 @@ read up to the bound.
 import dagster as dg
 
 from cdc_lake.contract.errors import ContractError, RaceLostError
-from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.automation.run_requests import Pending, Tick
 from cdc_lake.pipeline.automation.sensors.table_runs import launch_poll, poll_name
@@ -56,8 +55,9 @@ def _position(table: TableFlow, postgres: SourcePostgres, store: ObjectStore) ->
     last = chain.read()
     if last is None:
         return dg.SkipReason(f"never polled: materialise {table.asset('topic')} first")
-    epoch = Epochs(chain.store, table.pipeline.name).current()
-    if epoch is not None and epoch.number != last.poll.epoch:
+    # Raises for another server, whose unchanged rows would move the bound past changes of the right one.
+    epoch = polling.current_epoch(table, postgres, chain.store)
+    if epoch.number != last.poll.epoch:
         return dg.SkipReason(f"epoch {epoch.number} begins: `cdc-lake resnapshot {table.pipeline.name}` polls all rows")
     if last.poll.state == "begun":
         return f"poll:{table.topic}:begun-{last.poll.number}"

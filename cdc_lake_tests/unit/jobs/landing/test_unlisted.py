@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import pytest
+
 from cdc_lake.contract.objects import raw_objects
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import Manifest
@@ -24,6 +26,8 @@ class Topic:
 
     store: MemoryStore = field(default_factory=MemoryStore)
     fenced: list[int] = field(default_factory=list)
+    fails: bool = False
+    """Whether the landing ends right after the fence."""
 
     def __post_init__(self) -> None:
         item = landed(self.store, dict.fromkeys(range(10), b"{}"))
@@ -34,6 +38,8 @@ class Topic:
 
         def fence(head: Manifest | None) -> None:
             self.fenced.append(0 if head is None else head.number)
+            if self.fails:
+                raise KeyboardInterrupt
 
         return unlisted.delete(Chain(self.store, PIPELINE, TOPIC, ""), (0, 1), self.head, fence)
 
@@ -51,6 +57,15 @@ def test_an_object_after_the_end_is_deleted_behind_a_fence() -> None:
     topic.store.write(key(0, 3, partition=1), b"")
     assert (topic.delete(), topic.fenced) == (2, [1])
     assert set(topic.store.objects) == {key(0, 9)}
+
+
+def test_objects_that_the_next_scan_does_not_find_are_deleted_before_the_fence() -> None:
+    topic = Topic(fails=True)
+    topic.store.write(key(0, 4), b"")
+    topic.store.write(key(10, 12), b"")
+    with pytest.raises(KeyboardInterrupt):
+        topic.delete()
+    assert set(topic.store.objects) == {key(0, 9), key(10, 12)}
 
 
 def test_other_epochs_are_left_alone_and_nothing_is_committed_without_unlisted_objects() -> None:

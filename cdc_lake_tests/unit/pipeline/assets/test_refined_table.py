@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.errors import ContractError, LeaseLostError
 from cdc_lake.pipeline.assets.refined_table import KEPT_SECONDS, RefinedTable, entries
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.naming import Flow
@@ -62,6 +62,10 @@ def made(flow: Flow, partitions: int = 3) -> tuple[RefinedTable, RecordingAthena
     return table, athena, store
 
 
+def held() -> None:
+    """The lease is held."""
+
+
 def heads(statements: Sequence[str]) -> list[str]:
     """Return the first two words of each statement."""
     return [" ".join(each.split()[:2]) for each in statements]
@@ -69,7 +73,7 @@ def heads(statements: Sequence[str]) -> list[str]:
 
 def test_a_build_is_one_statement_and_then_the_view(flow: Flow) -> None:
     table, athena, _ = made(flow)
-    build = table.build()
+    build = table.build(held)
     assert (build.partitions, build.statements) == (3, 1)
     created, view = athena.statements
     assert created == (
@@ -84,9 +88,20 @@ def test_a_build_is_one_statement_and_then_the_view(flow: Flow) -> None:
     assert table.exists(build.id)
 
 
+def test_a_build_whose_lease_was_lost_does_not_replace_the_view(flow: Flow) -> None:
+    table, athena, _ = made(flow)
+
+    def lost() -> None:
+        raise LeaseLostError("another run builds")
+
+    with pytest.raises(LeaseLostError):
+        table.build(lost)
+    assert heads(athena.statements) == ["CREATE TABLE"]
+
+
 def test_more_than_a_hundred_partitions_are_staged_and_written_in_groups(flow: Flow) -> None:
     table, athena, store = made(flow, 201)
-    build = table.build()
+    build = table.build(held)
     assert heads(athena.statements) == ["CREATE TABLE", "CREATE TABLE", "INSERT INTO", "INSERT INTO", "CREATE OR"]
     assert build.statements == 3
     assert list(store.objects) == [f"refined/shop/countries/{build.id}/file"], "the staged rows are deleted"
@@ -96,14 +111,14 @@ def test_a_failed_build_leaves_the_view_and_is_deleted_an_hour_after_it_was_seen
     flow: Flow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, athena, store = made(flow, 201)
-    first = table.build()
+    first = table.build(held)
     views = len([each for each in athena.statements if "VIEW" in each])
     athena.fails = "INSERT"
     with pytest.raises(ResourceError):
-        table.build()
+        table.build(held)
     assert len([each for each in athena.statements if "VIEW" in each]) == views
     athena.fails = ""
-    second = table.build()
+    second = table.build(held)
     now = 1_000_000.0
     monkeypatch.setattr("cdc_lake.pipeline.assets.refined_table.time.time", lambda: now)
     seen = table.delete_earlier(second.id, {})
@@ -126,4 +141,4 @@ def test_partition_columns_are_some_columns_of_the_select(tmp_path: Path, keys: 
     write_shop(tmp_path, YAML.replace("countries.sql]", f"{{ sql: countries.sql, partition_by: [{keys}] }}]"))
     table, _, _ = made(load("shop", tmp_path))
     with pytest.raises(ContractError, match=f"datasets: countries.sql: partition_by: {problem}"):
-        table.build()
+        table.build(held)
