@@ -168,16 +168,18 @@ def require_snapshot_safe_dates(table: TableFlow, postgres: SourcePostgres) -> N
 def require_incremental(table: TableFlow, postgres: SourcePostgres) -> None:
     """Raise ContractError if Debezium would mix up values of the table during an incremental snapshot.
 
-    The snapshot replaces Debezium's schema of the table with one that lacks generated columns. If the publication
-    contains such columns, Debezium then reads the values of later columns from the wrong positions.
+    The snapshot replaces Debezium's schema of the table with one that lacks generated columns. A connector that resumes
+    the snapshot after a restart has another schema, with columns that the SELECT omits. Values are then read from the
+    wrong positions (docs/decisions/0049-omitted-columns.md).
     """
     source = table.pipeline.spec.source
-    stored = [c.name for c in postgres.columns(source.schema_, table.name) if c.generated and not c.virtual]
-    if stored and postgres.publishes_generated(source.publication):
+    columns = postgres.columns(source.schema_, table.name)
+    omitted = {column.name for column in omitted_columns(table, postgres, columns)}
+    if unsafe := [column.name for column in columns if column.generated or column.name in omitted]:
         raise ContractError(
-            f"Cannot take an incremental snapshot of table {table.source_table}: publication {source.publication} "
-            f"contains its generated column {stored[0]}, and Debezium would mix up the values of changes meanwhile. "
-            f"Run `cdc-lake resnapshot {table.pipeline.name}`, which reads all tables again."
+            f"Cannot take an incremental snapshot of table {table.source_table}: its column {unsafe[0]} is generated "
+            "or omitted, and Debezium would mix up the values of columns. Run `cdc-lake resnapshot "
+            f"{table.pipeline.name}`, which reads all tables again."
         )
 
 

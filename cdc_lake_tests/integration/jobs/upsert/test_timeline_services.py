@@ -7,6 +7,7 @@ import json
 import pytest
 
 from cdc_lake.contract.table import timeline
+from cdc_lake.jobs.hudi import writer
 from cdc_lake.jobs.hudi.writer import HudiTable
 from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.conftest import NewTable
@@ -26,6 +27,7 @@ def test_the_checkpoint_survives_archiving_cleaning_and_clustering(
     new_table: NewTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = HudiTable.options
+    monkeypatch.setattr(writer, "CLEAN_SECONDS", 0.0)
     monkeypatch.setattr(HudiTable, "options", lambda table: {**options(table), **OFTEN})
     table = new_table(COLUMNS, KEY)
     for number in range(1, BATCHES + 1):
