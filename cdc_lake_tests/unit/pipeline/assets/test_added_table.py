@@ -182,12 +182,11 @@ def test_a_first_snapshot_has_to_be_complete(shop: Shop, run: Runner) -> None:
         run("topic")
 
 
-def test_a_table_with_a_published_generated_column_needs_a_resnapshot(shop: Shop, run: Runner) -> None:
+def test_a_table_with_a_generated_column_needs_a_resnapshot(shop: Shop, run: Runner) -> None:
     more = ColumnInfo("more", "integer", "integer", True, 9, None, None, None, "base", True)
     shop.postgres.has("sales", "customers", (*shop.postgres.columns("sales", "customers"), more), ("customer_id",))
-    shop.postgres.publish_generated()
     with pytest.raises(
-        Exception, match=r"incremental snapshot of table sales\.customers: .* generated column more, and"
+        Exception, match=r"incremental snapshot of table sales\.customers: its column more is generated or omitted"
     ):
         run("topic")
     assert current(shop).joins == {}
