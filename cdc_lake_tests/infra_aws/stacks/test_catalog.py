@@ -6,9 +6,9 @@ from cdc_lake_tests.infra_aws.conftest import Synthesized
 from cdc_lake_tests.infra_aws.iam.statements import statements, text
 
 
-def test_the_workgroup_enforces_result_location_and_scan_limit(environment: Synthesized) -> None:
+def test_the_workgroup_has_a_result_location_and_a_scan_limit(environment: Synthesized) -> None:
     group = environment.one("catalog", "AWS::Athena::WorkGroup")["WorkGroupConfiguration"]
-    assert group["EnforceWorkGroupConfiguration"] is True
+    assert group["EnforceWorkGroupConfiguration"] is False, "refined tables have external locations"
     assert group["BytesScannedCutoffPerQuery"] == environment.size.athena.scan_limit_gib * 1024**3
     assert group["EngineVersion"]["SelectedEngineVersion"] == "Athena engine version 3"
     results = group["ResultConfiguration"]

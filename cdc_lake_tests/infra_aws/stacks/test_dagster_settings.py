@@ -25,6 +25,7 @@ DEFAULTS = {
     "CDC_LAKE_CONNECT_URL",  # for another Connect cluster; the stacks deploy MSK Connect
     "CDC_LAKE_ATHENA_USD_PER_TB",  # the price of most regions
     "CDC_LAKE_CONNECT_PASSWORD_REFERENCE",  # the member `password` of the secret that CDK creates
+    "CDC_LAKE_HASH_SALT_SECRET",  # only for pipelines that hash columns
     "CDC_LAKE_EMR_ENVIRONMENT",  # the user's archive
     "CDC_LAKE_EMR_MORE_JARS",  # the user's own jars
     "CDC_LAKE_KAFKA_RECORD_BYTES",  # for MSK Serverless only
