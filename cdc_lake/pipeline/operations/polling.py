@@ -183,9 +183,8 @@ def _advance(chain: Polls, bound: Bound) -> StoredPoll:
 def _send(table: TableFlow, systems: Systems, started: StoredPoll, schema: TableSchema) -> tuple[int, float]:
     """Send the window's rows; return their number, counted by the topic's offsets, and the duration in seconds."""
     kafka, rows, found = systems.kafka, polled_source.rows(table), started.poll
-    pages = None
-    if rows.divisible and found.lower is None:
-        pages = systems.postgres.files(table.pipeline.spec.source.schema_, table.polled_table).pages
+    name = (table.pipeline.spec.source.schema_, table.polled_table)
+    files = systems.postgres.files(*name) if rows.divisible and found.lower is None else None
     before = kafka.end_offsets(table.topic)
     report = systems.run(
         job.run,
@@ -198,7 +197,13 @@ def _send(table: TableFlow, systems: Systems, started: StoredPoll, schema: Table
             number=found.number,
             lower=found.lower,
             upper=found.upper,
-            pages=pages,
+            pages=None if files is None else files.pages,
         ),
     )
+    if files is not None and systems.postgres.files(*name).nodes != files.nodes:
+        # The job reads ranges of pages, each in a transaction of its own: rows may have moved to pages already read.
+        raise ContractError(
+            f"Cannot complete poll {found.number} of table {table.polled_table}: the table was rewritten while it was "
+            "read (VACUUM FULL, CLUSTER, ALTER TABLE). Run this again, which reads all rows again."
+        )
     return sum(kafka.end_offsets(table.topic).values()) - sum(before.values()), report.seconds

@@ -23,6 +23,7 @@ class PolledPostgres(FakePostgres):
     _changed: dict[int, datetime] = PrivateAttr(default_factory=dict)
     _clock: list[datetime] = PrivateAttr(default_factory=lambda: [START])
     _indexed: list[bool] = PrivateAttr(default_factory=lambda: [True])
+    _node: list[int] = PrivateAttr(default_factory=lambda: [1])
 
     def change(self, key: int) -> None:
         """Change a row now; the clock advances by a second."""
@@ -69,4 +70,8 @@ class PolledPostgres(FakePostgres):
 
     def files(self, schema: str, table: str) -> TableFiles:  # noqa: ARG002 - one table
         """See Postgres."""
-        return TableFiles((1,), 1)
+        return TableFiles((self._node[0],), 1)
+
+    def rewrite(self) -> None:
+        """Do what VACUUM FULL does."""
+        self._node[0] += 1

@@ -236,6 +236,25 @@ def test_another_server_breaks_the_epoch(polled: Polled) -> None:
     assert Epochs(polled.bucket, "shop").broken(0) is not None
 
 
+def test_a_first_poll_is_repeated_if_the_table_was_rewritten_meanwhile(
+    polled: Polled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    polled.postgres.change(1)
+    send = polled.send
+
+    def rewritten(spec: job.PollSpec) -> job.PollReport:
+        polled.postgres.rewrite()
+        return send(spec)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(polled, "spark", FakeSpark({job.run: rewritten}))
+        with pytest.raises(ContractError, match="Cannot complete poll 1 of table orders: the table was rewritten"):
+            polled.poll()
+    assert polled.state().state == "begun"
+    polled.poll()
+    assert polled.sent()[:2] == [(1, 1), (1, 1)]
+
+
 def test_a_key_that_is_not_unique_and_a_nullable_column_are_refused(polled: Polled) -> None:
     polled.postgres.has("sales", "orders", [column("order_id", "integer", 1)], ("order_id",))
     with pytest.raises(ContractError, match="it has no column changed"):
