@@ -20,9 +20,9 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
-from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from cdc_lake_tests.helpers.local_stack import scratch_home
+from cdc_lake.pipeline.source_health import polled_source
+from cdc_lake_tests.helpers.local_stack import scratch_home, source_postgres
 from cdc_lake_tests.integration.jobs.engines import running_engines
 from cdc_lake_tests.integration.poll.polled_pipeline import PolledPipeline
 from resources.postgres.resource import Postgres
@@ -65,10 +65,7 @@ def _changes(pipeline: PolledPipeline, rows: int) -> Iterator[float]:
 
 def _poll(pipeline: PolledPipeline) -> float:
     """Poll what is committed, once a poll can see it; return the seconds of the poll."""
-    [[committed]] = pipeline.execute("select clock_timestamp()")
-    Retrying(retry=retry_if_result(lambda at: at <= committed), stop=stop_after_delay(60), wait=wait_fixed(0.05))(
-        lambda: pipeline.bound("goods", None).at
-    )
+    polled_source.await_visible(pipeline.table("goods"), pipeline.postgres, 60)
     polled = pipeline.poll("goods")
     if not polled.records:
         raise RuntimeError("the poll has sent no record")
@@ -84,13 +81,7 @@ def main() -> int:
         scratch = Path(folder) / "spark"
         scratch.mkdir()
         with running_engines(home, scratch, ("postgres", "s3", "kafka")) as (engines, at):
-            postgres = Postgres(
-                host=at.postgres_host,
-                port=at.postgres_port,
-                user=at.postgres_user,
-                password=at.postgres_password.get_secret_value(),
-                database=at.postgres_database,
-            )
+            postgres = source_postgres(at)
             costs = [measure(rows, Path(folder) / str(rows), engines, postgres) for rows in args.rows]
     table = Table("rows", "first poll, s", f"{CHANGED} changed, s", "without an index, s", "ratio to the first table")
     for each in costs:

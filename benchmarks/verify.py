@@ -37,6 +37,7 @@ from cdc_lake.jobs import verify
 from cdc_lake.jobs.apply.upsert import UpsertSpec
 from cdc_lake.jobs.hudi.writer import with_key_column
 from cdc_lake.jobs.verify import LakeState, SourceAccess, SourceTable, VerifyReport, VerifySpec
+from cdc_lake_tests.helpers.local_stack import source_postgres
 from infra.artifacts.spark_classes import java_options
 from infra.local.stack.attach import load_endpoints
 from infra.local.stack.endpoints import Endpoints
@@ -226,13 +227,7 @@ def engines(at: Endpoints, rows: int) -> Bench:
         java_options=java_options(at.java_home, at.spark_jars),
         store=store,
     ).session()
-    postgres = Postgres(
-        host=at.postgres_host,
-        port=at.postgres_port,
-        user=at.postgres_user,
-        password=at.postgres_password.get_secret_value(),
-        database=at.postgres_database,
-    )
+    postgres = source_postgres(at)
     return Bench(postgres, session, UpsertSpec(location, "bench", "bench", "public.million", "million", ("id",)), rows)
 
 

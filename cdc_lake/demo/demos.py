@@ -16,6 +16,7 @@ from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake.samples.errors import LoadError
 from cdc_lake.samples.moma import MOMA
 from cdc_lake.samples.pagila import PAGILA, source_changes
+from cdc_lake.samples.table_sample import TableSample
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,18 @@ def _earlier_state(summary: Mapping[str, Any]) -> str:
     return f'cdc-lake query --as-of {instant} "{sql}"'
 
 
+def _of_tables(
+    sample: TableSample,
+    title: str,
+    load: Callable[[ConnectionParameters, Path | None], Mapping[str, int]],
+    stories: Mapping[str, tuple[str, RunStory]],
+    hint: Callable[[Mapping[str, Any]], str],
+) -> PipelineDemo:
+    """Return the demo of a sample that is a set of tables in a database of its own, which the last step compares."""
+    unload = partial(table_sample.unload, sample)
+    return PipelineDemo(title, server.ensure_database, unload, load, stories, verify=True, hint=hint)
+
+
 DEMOS: Mapping[str, PipelineDemo] = {
     "northwind": PipelineDemo(
         title="Northwind",
@@ -92,44 +105,38 @@ DEMOS: Mapping[str, PipelineDemo] = {
         verify=False,
         hint=lambda _: 'cdc-lake query "SELECT * FROM order_items LIMIT 5"',
     ),
-    "moma": PipelineDemo(
-        title="MoMA",
-        prepare=server.ensure_database,
-        unload=partial(table_sample.unload, MOMA),
-        load=_load_moma,
-        stories={
+    "moma": _of_tables(
+        MOMA,
+        "MoMA",
+        _load_moma,
+        {
             "redated": ("an artwork gets another year", moma.change_year),
             "changed": ("an artist is updated five times and deleted", moma.change_artist),
         },
-        verify=True,
-        hint=_earlier_state,
+        _earlier_state,
     ),
-    "pagila": PipelineDemo(
-        title="Pagila",
-        prepare=server.ensure_database,
-        unload=partial(table_sample.unload, PAGILA),
-        load=_load_pagila,
-        stories={
+    "pagila": _of_tables(
+        PAGILA,
+        "Pagila",
+        _load_pagila,
+        {
             "recategorized": ("a category is inserted, and a film gets it", pagila.change_category),
             "rerated": ("films get another rating and rate", pagila.update_films),
             "rekeyed": ("an actor's film changes, which is in the key", pagila.change_key),
             "deleted": ("a film is deleted", pagila.delete_film),
         },
-        verify=True,
-        hint=lambda _: "cdc-lake query \"SELECT * FROM pagila_files.film_refined WHERE rating = 'NC-17' LIMIT 5\"",
+        lambda _: "cdc-lake query \"SELECT * FROM pagila_files.film_refined WHERE rating = 'NC-17' LIMIT 5\"",
     ),
-    "pagila_query": PipelineDemo(
-        title="Pagila by polling",
-        prepare=server.ensure_database,
-        unload=partial(table_sample.unload, PAGILA),
-        load=_load_polled_pagila,
-        stories={
+    "pagila_query": _of_tables(
+        PAGILA,
+        "Pagila by polling",
+        _load_polled_pagila,
+        {
             "updated": ("an address is updated twice", pagila_query.update_twice),
             "moved": ("a country and a city are inserted, and the address moves there", pagila_query.move),
             "renamed": ("a district is renamed", pagila_query.rename_district),
             "deleted": ("an address is deleted, and the lake is reconciled", pagila_query.delete),
         },
-        verify=True,
-        hint=lambda _: 'cdc-lake query "SELECT * FROM pagila_query_files.addresses_by_country LIMIT 5"',
+        lambda _: 'cdc-lake query "SELECT * FROM pagila_query_files.addresses_by_country LIMIT 5"',
     ),
 }

@@ -10,7 +10,6 @@ from contextlib import closing
 from typing import Any
 
 from psycopg2.extensions import connection
-from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from cdc_lake.demo.catalog_reader import CatalogReader
 from cdc_lake.demo.scene import RunStages, Scene, Story
@@ -27,7 +26,7 @@ def update_twice(scene: Scene, run_stages: RunStages) -> Story:
     with closing(_connect(scene)) as conn:
         steps = source_changes.update_address(conn)
         for _ in steps:
-            _poll(scene, run_stages, conn, "address")
+            _poll(scene, run_stages, "address")
     catalog = CatalogReader.of(scene)
     states = "address, coalesce(address2, '')"
     expected = (source_changes.NEW_STREET, source_changes.NEW_ADDRESS2)
@@ -49,12 +48,12 @@ def move(scene: Scene, run_stages: RunStages) -> Story:
         _, city = source_changes.insert_country_and_city(conn)
         phone = source_changes.move_address_as_printed(conn, city)
         for table in ("city", "country", "address", "address_with_country"):
-            _poll(scene, run_stages, conn, table)
+            _poll(scene, run_stages, table)
         catalog = CatalogReader.of(scene)
         printed = catalog.values("phone", "address_latest", _ADDRESS)
         source_changes.move_address(conn, city)
         for table in ("address", "address_with_country"):
-            _poll(scene, run_stages, conn, table)
+            _poll(scene, run_stages, table)
     run_stages("dataset", light=True)
     where = catalog.values("city || ', ' || country", "address_with_country_latest", _ADDRESS)
     seen: Story = {
@@ -75,7 +74,7 @@ def rename_district(scene: Scene, run_stages: RunStages) -> Story:
     with closing(_connect(scene)) as conn:
         source_changes.rename_district(conn)
         renamed = _ids(conn, source_changes.NEW_DISTRICT)
-        _poll(scene, run_stages, conn, "address")
+        _poll(scene, run_stages, "address")
     catalog = CatalogReader.of(scene)
     in_district = f"district = '{source_changes.NEW_DISTRICT}'"
     seen = {
@@ -92,7 +91,7 @@ def delete(scene: Scene, run_stages: RunStages) -> Story:
     address, table = source_changes.DELETED_ADDRESS, scene.lake_table("address", "lake")
     with closing(_connect(scene)) as conn:
         source_changes.delete_address(conn)
-        _poll(scene, run_stages, conn, "address")
+        _poll(scene, run_stages, "address")
     catalog, address_condition = CatalogReader.of(scene), f"address_id = {address}"
     before = catalog.count("address_latest", address_condition)
     found = scene.verify(table)
@@ -113,19 +112,10 @@ def delete(scene: Scene, run_stages: RunStages) -> Story:
     return {**seen, "ok": list(seen.values()) == [address, 1, [str(address)], 0, 0, 0, True]}
 
 
-def _poll(scene: Scene, run_stages: RunStages, conn: connection, table: str) -> None:
-    """Wait until a poll can read everything that is committed now; then poll, land and apply a table."""
-    with conn, conn.cursor() as cur:
-        cur.execute("SELECT clock_timestamp()")
-        [committed] = cur.fetchone() or (None,)
-    postgres, polled = scene.flow.source_postgres(scene.resources["postgres"]), scene.observers[table].table
-
-    def passed() -> bool:
-        return bool(polled_source.bound(polled, postgres, None).at > committed)
-
-    Retrying(retry=retry_if_result(lambda done: not done), stop=stop_after_delay(_BOUND_SECONDS), wait=wait_fixed(0.1))(
-        passed
-    )
+def _poll(scene: Scene, run_stages: RunStages, table: str) -> None:
+    """Poll, land and apply a table once a poll sees what is committed."""
+    postgres = scene.flow.source_postgres(scene.resources["postgres"])
+    polled_source.await_visible(scene.observers[table].table, postgres, _BOUND_SECONDS)
     run_stages(*_TO_LAKE, table=table, light=True)
 
 

@@ -12,8 +12,7 @@ from cdc_lake.pipeline.assets import (
     dashboard,
     dataset,
     lake,
-    polled_source,
-    polled_topic,
+    polled,
     raw,
     source,
     table_services,
@@ -73,7 +72,7 @@ def build(flow: Flow, intervals: SensorIntervals = SensorIntervals()) -> dg.Defi
     jobs = Jobs(flow, checks)
     required = tiers.of_content(checks)
     datasets, dashboards = upstream_of("dataset", required), upstream_of("dashboard", required)
-    capture = (polled_source, polled_topic) if flow.polled else (source, topic)
+    capture = (polled.source, polled.topic) if flow.polled else (source, topic)
     assets = [stage.build(table) for table in flow.tables for stage in (*capture, raw)]
     assets += [lake.build(table) for table in flow.lake_tables]
     assets += table_services.build(flow)

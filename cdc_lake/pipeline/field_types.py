@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
+
+_PERIODS = {"hourly": "1h", "daily": "1d"}
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 def matching(pattern: str, advice: str) -> AfterValidator:
@@ -44,3 +48,35 @@ Identifiers = Annotated[list[Identifier], AfterValidator(unique)]
 ColumnName = Annotated[
     str, matching(r"[^\x00]{1,63}", "name a column as the source's catalog does: 1 to 63 characters, case matters")
 ]
+Duration = Annotated[
+    str, matching(r"[1-9]\d{0,5}[smhd]", "use a whole number up to 999999 and a unit: 30s, 5m, 12h or 7d")
+]
+SqlFile = Annotated[
+    str,
+    matching(r"[a-z_][a-z0-9_]*\.sql", "name a .sql file of the YAML's folder, in lower-case letters, digits and '_'"),
+]
+SqlFiles = Annotated[list[SqlFile], AfterValidator(unique)]
+YamlFile = Annotated[
+    str,
+    matching(
+        r"[a-z_][a-z0-9_]*\.yaml", "name a .yaml file of the YAML's folder, in lower-case letters, digits and '_'"
+    ),
+]
+YamlFiles = Annotated[list[YamlFile], AfterValidator(unique)]
+TopicName = Annotated[
+    str,
+    matching(r"[A-Za-z0-9._-]{1,100}", "use letters, digits, '.', '_' and '-', at most 100 of them"),
+]
+TimeZone = Annotated[
+    str, matching(r"[A-Za-z0-9_+/-]{1,63}", "name a time zone of PostgreSQL, such as UTC or Etc/GMT-1")
+]
+Owner = Annotated[
+    str, matching(r"team:[A-Za-z0-9_-]+|[^@\s]+@[^@\s]+", "name a team as team:NAME, or an e-mail address")
+]
+Count = Annotated[int, Field(strict=True, ge=1)]
+
+
+def seconds(duration: str) -> int:
+    """Return a duration of the YAML (`5m`, `hourly`) in seconds."""
+    duration = _PERIODS.get(duration, duration)
+    return int(timedelta(**{_UNITS[duration[-1]]: int(duration[:-1])}).total_seconds())

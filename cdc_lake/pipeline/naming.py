@@ -20,17 +20,9 @@ from cdc_lake.contract.schema.value_rules import ValueRules
 from cdc_lake.jobs.apply.upsert import UpsertSpec
 from cdc_lake.jobs.landing.typed_rows import TypedLanding
 from cdc_lake.jobs.maintenance.purge import PurgeSpec
-from cdc_lake.pipeline.spec import (
-    DEFAULT_TARGET,
-    HEARTBEAT_TABLE,
-    NOTIFICATIONS,
-    SIGNAL_TABLE,
-    PipelineSpec,
-    PollSpec,
-    TableSpec,
-    TargetSpec,
-    seconds,
-)
+from cdc_lake.pipeline.field_types import seconds
+from cdc_lake.pipeline.spec import HEARTBEAT_TABLE, NOTIFICATIONS, SIGNAL_TABLE, PipelineSpec
+from cdc_lake.pipeline.table_spec import DEFAULT_TARGET, PollSpec, TableSpec, TargetSpec
 from cdc_lake.pipeline.transform_spec import excluded_columns, table_transforms
 from resources.deployment import RECORD_BYTES
 from resources.postgres.resource import Postgres

@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from infra.local.stack.component import Component
+from infra.local.stack.endpoints import Endpoints
 from infra.local.stack.stack import Stack
 from infra.local.stack.state_folder import StackHome
+from resources.postgres.resource import Postgres
 
 
 @contextmanager
@@ -35,3 +37,15 @@ def scratch_home() -> Iterator[Path]:
         yield folder / "home"
     finally:
         shutil.rmtree(folder)
+
+
+def source_postgres(at: Endpoints) -> Postgres:
+    """Return the Postgres resource of a running stack."""
+    return Postgres(
+        host=at.postgres_host,
+        port=at.postgres_port,
+        user=at.postgres_user,
+        password=at.postgres_password.get_secret_value(),
+        database=at.postgres_database,
+        capture_role=at.capture_role,
+    )

@@ -90,7 +90,7 @@ def _maven() -> Check:
 
 def _java(major: int) -> Check:
     found = java.find_java(major)
-    use = "Trino" if major == 25 else "Kafka, Connect, Spark, S3"
+    use = "Kafka, Connect, S3, Trino" if major == 25 else "Spark, schema registry"
     if found is not None:
         return Check(f"Java {major} ({use})", "ok", f"{java.major_of(found)} in {found}")
     return Check(f"Java {major} ({use})", "ok", f"none yet: `cdc-lake setup` installs {java.PACKAGED[major]}")

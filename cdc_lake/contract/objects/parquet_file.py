@@ -34,9 +34,9 @@ OWN_COLUMNS = {
 }
 """The columns that follow those of the source and Debezium, with their Hive types.
 
-`__unchanged` contains the names of the columns whose value PostgreSQL omitted because it did not change, NULL if there
-are none; `__schema_version` the version of the captured schema; `__epoch`, `__partition` and `__offset` the record's
-position; `__record` the record as JSON.
+`__unchanged` contains the names of the columns whose value PostgreSQL omitted because it did not change, NULL if no
+value was omitted; `__schema_version` the version of the captured schema; `__epoch`, `__partition` and `__offset` the
+record's position; `__record` the record as JSON.
 """
 
 

@@ -21,11 +21,11 @@ from cdc_lake.jobs.poll import reconcile
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.assets.job_metadata import JobRuns
 from cdc_lake.pipeline.bucket_location import location
+from cdc_lake.pipeline.field_types import seconds
 from cdc_lake.pipeline.naming import SPARK_POOL, Flow, TableFlow
 from cdc_lake.pipeline.operations import reconciliation
 from cdc_lake.pipeline.operations.polling import Systems
 from cdc_lake.pipeline.operations.reconciliation import Reconciled
-from cdc_lake.pipeline.spec import seconds
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres

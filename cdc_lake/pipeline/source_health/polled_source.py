@@ -10,6 +10,7 @@ from cdc_lake.contract.source.poll_state import Bound
 from cdc_lake.contract.source.polled_rows import PolledRows, quoted
 from cdc_lake.contract.source.source_access import SourceAccess
 from cdc_lake.pipeline.naming import SourcePostgres, TableFlow
+from resources.waiting import until
 
 _ZONED, _UNZONED = "timestamp with time zone", "timestamp without time zone"
 _NUMBERS = ("smallint", "integer", "bigint")
@@ -26,7 +27,7 @@ def rows(table: TableFlow) -> PolledRows:
     poll = table.poll
     relation = f"{quoted(table.pipeline.spec.source.schema_)}.{quoted(table.polled_table)}"
     if poll.sql:
-        relation = f"({query(table)})"
+        relation = f"({query(table)}\n)"  # the SELECT may end in a comment
     return PolledRows(relation, poll.timestamp, poll.time_zone, poll.incrementing, divisible=not poll.sql)
 
 
@@ -73,6 +74,22 @@ def bound(table: TableFlow, postgres: SourcePostgres, last: Bound | None) -> Bou
     if at < last.next_id_at:
         return last.model_copy(update={"at": at})
     return Bound(at=at, last_id=last.next_id, next_id=sequence.last_value, next_id_at=sequence.read_at)
+
+
+def await_visible(table: TableFlow, postgres: SourcePostgres, seconds: float) -> None:
+    """Wait until a poll sees everything that is committed now. Raises WaitTimedOut, and what bound() raises.
+
+    A transaction that is open, and a prepared one, delay it.
+    """
+    with postgres.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("select clock_timestamp()")
+        [committed] = cursor.fetchone() or (None,)
+    until(
+        lambda: bound(table, postgres, None).at,
+        lambda at: committed is not None and at > committed,
+        seconds=seconds,
+        what=f"polls of table {table.polled_table} to see changes that were committed at {committed}",
+    )
 
 
 def require_pollable(table: TableFlow, postgres: SourcePostgres, columns: Sequence[Column]) -> None:

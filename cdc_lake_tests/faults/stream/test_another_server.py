@@ -12,7 +12,7 @@ import pytest
 from cdc_lake.contract.errors import ContractError
 from cdc_lake_tests.faults.fault_environment import Bench
 from cdc_lake_tests.faults.stream.small_pipeline import SmallPipeline
-from cdc_lake_tests.helpers.local_stack import running_stack, scratch_home
+from cdc_lake_tests.helpers.local_stack import running_stack, scratch_home, source_postgres
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 from infra.local.stack.attach import load_endpoints
 from infra.local.stack.stack import Stack
@@ -35,15 +35,7 @@ class OtherServer:
     def resource(self) -> Postgres:
         """Return its resource."""
         at = load_endpoints(self.stack.home.path)
-        password = at.postgres_password.get_secret_value()
-        return Postgres(
-            host=at.postgres_host,
-            port=at.postgres_port,
-            user=at.postgres_user,
-            password=password,
-            database=at.postgres_database,
-            capture_role=at.capture_role,
-        )
+        return source_postgres(at)
 
     def restore(self, backup: Path) -> None:
         """Replace the data by a copy, as a restore of a backup does; the server then starts a new timeline."""

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
-from cdc_lake_tests.helpers.local_stack import scratch_home
+from cdc_lake_tests.helpers.local_stack import scratch_home, source_postgres
 from cdc_lake_tests.integration.jobs.engines import running_engines
 from cdc_lake_tests.integration.poll.polled_pipeline import PolledPipeline
-from resources.postgres.resource import Postgres
 
 NewPolled = Callable[..., PolledPipeline]
 
@@ -19,13 +18,7 @@ def new_polled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewPolled]:
     """Return a factory of pipelines: name, YAML of the tables, SQL files."""
     scratch = tmp_path_factory.mktemp("spark")
     with scratch_home() as home, running_engines(home, scratch, ("postgres", "s3", "kafka")) as (engines, at):
-        postgres = Postgres(
-            host=at.postgres_host,
-            port=at.postgres_port,
-            user=at.postgres_user,
-            password=at.postgres_password.get_secret_value(),
-            database=at.postgres_database,
-        )
+        postgres = source_postgres(at)
 
         def make(name: str, tables: str, files: Mapping[str, str] | None = None) -> PolledPipeline:
             folder = tmp_path_factory.mktemp("defs")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -17,6 +16,7 @@ from cdc_lake_tests.integration.poll.polled_pipeline import PolledPipeline
 from resources.errors import AccessRefused
 from resources.postgres.polling import MARGIN_SECONDS
 from resources.postgres.resource import Postgres
+from resources.waiting import until
 
 TABLES = "    - { name: goods, key: [id], poll: { timestamp: changed } }"
 GOODS = """
@@ -79,10 +79,30 @@ def reader(request: pytest.FixtureRequest, new_polled: NewPolled) -> Reader:
     return Reader(pipeline, BOUNDS[request.param])
 
 
+def await_margin(pipeline: PolledPipeline) -> None:
+    """Wait until the server's clock is past the margin of our bound; an open transaction does not delay it."""
+    clock = "select clock_timestamp()"
+    [[now]] = pipeline.execute(clock)
+    passed = now + timedelta(seconds=MARGIN_SECONDS)
+    until(lambda: pipeline.execute(clock)[0][0], lambda at: at > passed, seconds=60, what=f"the time {passed}")
+
+
+def await_rows(pipeline: PolledPipeline, number: int) -> None:
+    """Wait until the writers have committed so many more rows."""
+    count = "select count(*) from goods"
+    [[before]] = pipeline.execute(count)
+    until(
+        lambda: pipeline.execute(count)[0][0],
+        lambda rows: rows >= before + number,
+        seconds=60,
+        what=f"{number} more rows",
+    )
+
+
 def settle(reader: Reader) -> None:
     """Read until our bound has passed everything that is committed."""
     reader.read()
-    time.sleep(MARGIN_SECONDS + 0.1)
+    await_margin(reader.pipeline)
     reader.read()
 
 
@@ -104,7 +124,6 @@ def test_late_commit(reader: Reader) -> None:
 def test_first_write_after_the_poll(reader: Reader) -> None:
     with reader.pipeline.postgres.connect(autocommit=False) as connection, connection.cursor() as cursor:
         cursor.execute("select 1")  # now() is fixed, and the transaction has no id
-        time.sleep(0.01)
         reader.pipeline.execute("insert into goods values (2, 'early')")
         settle(reader)
         cursor.execute(f"insert into {reader.pipeline.flow.name}.goods values (1, 'first write')")
@@ -152,7 +171,7 @@ def test_a_window_is_the_same_when_it_is_repeated(new_polled: NewPolled) -> None
             bound = pipeline.bound("goods", last)
             select = f"select id from {rows.relation} q where {rows.window(last, bound)}"
             once = {key for (key,) in pipeline.execute(select)}
-            time.sleep(0.15)
+            await_rows(pipeline, 50)
             assert {key for (key,) in pipeline.execute(select)} == once
             assert not once & seen
             seen |= once
@@ -161,7 +180,7 @@ def test_a_window_is_the_same_when_it_is_repeated(new_polled: NewPolled) -> None
         ended.set()
         for writer in writers:
             writer.join()
-    time.sleep(MARGIN_SECONDS + 0.1)
+    polled_source.await_visible(pipeline.table("goods"), pipeline.postgres, 60)
     bound = pipeline.bound("goods", last)
     seen |= {key for (key,) in pipeline.execute(f"select id from {rows.relation} q where {rows.window(last, bound)}")}
     assert seen == {key for (key,) in pipeline.execute("select id from goods")}

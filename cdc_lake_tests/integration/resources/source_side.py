@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from psycopg2 import sql
 
-from cdc_lake_tests.helpers.local_stack import running_stack, scratch_home
+from cdc_lake_tests.helpers.local_stack import running_stack, scratch_home, source_postgres
 from infra.local.stack.attach import load_endpoints
 from infra.local.stack.endpoints import Endpoints
 from infra.local.stack.stack import Stack
@@ -135,15 +135,7 @@ def body(message: Message) -> dict[str, Any]:
 def source_side(stack: Stack) -> Source:
     """Return the source side of a running stack, without a test's schema."""
     at = load_endpoints(stack.home.path)
-    postgres = Postgres(
-        host=at.postgres_host,
-        port=at.postgres_port,
-        user=at.postgres_user,
-        password=at.postgres_password.get_secret_value(),
-        database=at.postgres_database,
-        capture_role=at.capture_role,
-        hint=HINT,
-    )
+    postgres = source_postgres(at).model_copy(update={"hint": HINT})
     return Source(stack=stack, at=at, postgres=postgres, kafka=Kafka(bootstrap=at.kafka_bootstrap, hint=HINT))
 
 

@@ -7,10 +7,9 @@ from itertools import count
 
 import pytest
 
-from cdc_lake_tests.helpers.local_stack import scratch_home
+from cdc_lake_tests.helpers.local_stack import scratch_home, source_postgres
 from cdc_lake_tests.integration.jobs.engines import running_engines
 from cdc_lake_tests.integration.verify.verified_table import VerifiedTable
-from resources.postgres.resource import Postgres
 
 NewTable = Callable[[], VerifiedTable]
 
@@ -20,13 +19,7 @@ def verified_tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewTab
     """Return a factory of tables, each with its own pipeline."""
     scratch = tmp_path_factory.mktemp("spark")
     with scratch_home() as home, running_engines(home, scratch, ("postgres", "s3", "kafka")) as (engines, at):
-        postgres = Postgres(
-            host=at.postgres_host,
-            port=at.postgres_port,
-            user=at.postgres_user,
-            password=at.postgres_password.get_secret_value(),
-            database=at.postgres_database,
-        )
+        postgres = source_postgres(at)
         numbers = count(1)
         yield lambda: VerifiedTable.created(engines, postgres, f"verified_{next(numbers)}")
 

