@@ -1,7 +1,7 @@
 """Runs the blocks of docs/how-to, in a copy of the project, whose YAML the pages change.
 
-Languages: `sh` runs in a shell, `sql` at the source, `yaml` is merged into the file that its first line names. Commands
-in `console` do not run, and `text` is output.
+Languages: `sh` runs in a shell, and `sql` at the source. If its first line names a file, `sql` is written to that file,
+and `yaml` is merged into it. Commands in `console` do not run, and `text` is output.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cdc_lake_tests.helpers.markdown_blocks import Block, blocks
 PAGES = {path.stem: path.read_text() for path in sorted((ROOT / "docs" / "how-to").glob("*.md"))}
 RUN = ("sh", "sql", "yaml")
 OTHER = ("console", "text")
-_FILE = re.compile(r"# (cdc_lake/defs/northwind/\w+\.yaml)\n")
+_FILE = re.compile(r"(?:#|--) (cdc_lake/defs/\w+/\w+\.(?:yaml|sql))\n")
 
 
 class HowToPages:
@@ -52,6 +52,8 @@ class HowToPages:
         output = ""
         if language == "yaml":
             self._merge(block.text)
+        elif language == "sql" and (name := _FILE.match(block.text)):
+            self.write(name[1], block.text.encode())
         elif language == "sql":
             self._cli.query_source(f"{block.text}; select 1")
         else:
@@ -105,6 +107,7 @@ class HowToPages:
         name = _FILE.match(text)
         assert name, f"the first line names no file of the pipeline:\n{text}"
         file = self._project / name[1]
+        file.parent.mkdir(exist_ok=True)
         before = yaml.safe_load(file.read_text()) if file.exists() else {}
         file.write_text(yaml.safe_dump(merged(before, yaml.safe_load(text)), sort_keys=False, allow_unicode=True))
 

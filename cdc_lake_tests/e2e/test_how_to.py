@@ -143,6 +143,28 @@ def test_the_steps_that_take_another_snapshot_work(pages: HowToPages, cli: Comma
 
 
 @full_only
+@pytest.mark.timeout(900)
+def test_a_table_is_polled(pages: HowToPages, cli: CommandLine) -> None:
+    cli.run("cdc-lake", "load", "--sample", "pagila", "--dbname", "devdb", "--yes")
+    pages.run("sql", "poll-a-table")  # trigger and index
+    pages.run("yaml", "poll-a-table")
+    pages.run("sql", "poll-a-table")  # the file of the SELECT
+    pages.run("sh", "poll-a-table")  # materialises all stages
+    [[addresses]] = cli.query_source("select count(*) from address")
+    assert cli.query("SELECT count(*) AS n FROM address_joined_current") == [{"n": addresses}]
+    pages.run("sh", "poll-a-table")  # reconciles, and verifies
+
+
+@full_only
+@pytest.mark.timeout(900)
+def test_personal_data_are_hidden(pages: HowToPages, cli: CommandLine) -> None:
+    pages.run("sh", "hide-personal-data")  # creates a salt
+    pages.run("yaml", "hide-personal-data")
+    pages.run("sh", "hide-personal-data")
+    assert cli.query("SELECT DISTINCT customer_id FROM cdc_events_current") == [{"customer_id": "*****"}]
+
+
+@full_only
 def test_every_block_of_every_page_has_run(pages: HowToPages) -> None:
     """A page without a block that runs fails, and so does a block that no test runs without a reason."""
     assert set(PAGES) == {name for name, ran in pages.ran.items() if ran}
