@@ -52,8 +52,8 @@ class HowToPages:
         output = ""
         if language == "yaml":
             self._merge(block.text)
-        elif language == "sql" and (name := _FILE.match(block.text)):
-            self.write(name[1], block.text.encode())
+        elif language == "sql" and (file := _FILE.match(block.text)):
+            self.write(file[1], block.text.encode())
         elif language == "sql":
             self._cli.query_source(f"{block.text}; select 1")
         else:
