@@ -203,6 +203,9 @@ class HudiTable:
             # A file that is alone in its partition stays as it is. With columns to sort by, Hudi would rewrite it too.
             "hoodie.clustering.plan.strategy.single.group.clustering.enabled": "false",
             "hoodie.avro.schema": self._avro_schema(spark),
+            # Otherwise Hudi 1.2.0 reads a file group with log files into one record object, which it changes: the new
+            # file has the last of the group's rows in place of each of them.
+            "hoodie.datasource.write.row.writer.enable": "true",
         }
         with self._client(spark, settings) as client:
             planned = client.scheduleClustering(spark.sparkContext._jvm.org.apache.hudi.common.util.Option.empty())  # type: ignore[union-attr]

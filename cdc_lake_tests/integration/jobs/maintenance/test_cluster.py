@@ -30,8 +30,14 @@ def files(table: LakeTable, spec: UpsertSpec) -> Files:
 
 def content(table: LakeTable) -> list[tuple[object, ...]]:
     """Return the rows with the commit that each was changed by; Spark and hudi-rs must read the same rows."""
-    found = sorted((row["id"], row["note"], row["__deleted"]) for row in table.by_spark())
-    assert found == sorted((row["id"], row["note"], row["__deleted"]) for row in table.by_hudi_rs())
+    found, by_hudi_rs = (
+        sorted(
+            ((row["id"], row["note"], row["__deleted"], row["qty"]) for row in read),
+            key=lambda row: int(str(row[0])),
+        )
+        for read in (table.by_spark(), table.by_hudi_rs())
+    )
+    assert found == by_hudi_rs
     rows = table.engines.spark.read.format("hudi").load(table.spec.uri())
     commits = rows.select("id", reading.COMMIT_TIME).collect()
     assert [row[0] for row in sorted(commits)] == [row[0] for row in found]
@@ -39,11 +45,18 @@ def content(table: LakeTable) -> list[tuple[object, ...]]:
 
 
 def scattered(table: LakeTable, spec: UpsertSpec) -> None:
-    """Write rows in many small files: a partition for each of three notes, each with files of several commits."""
+    """Write rows in many small files: a partition for each of three notes, each with files of several commits.
+
+    Of the three rows of each file, the last commit changes up to two. Rows without a note are in Hive's partition.
+    """
+    notes = ("n0", "n1", None)
     for number in range(3):
-        table.deliver([event(10 * number + key, "c", 100 + 10 * number + key, note=f"n{key}") for key in range(3)])
+        keys = range(10 * number, 10 * number + 9)
+        table.deliver([event(key, "c", 100 + key, note=notes[key % 10 % 3], qty=key) for key in keys])
         table.upsert(spec)
-    table.deliver([event(1, "u", 200, note="n0"), event(2, "d", 201, note="n2"), event(10, "u", 202, note="n1")])
+    changes = [event(key, "u", 200 + key, note=notes[key % 10 % 3], qty=1000 + key) for key in (0, 3, 10, 11, 14, 22)]
+    moved, deleted = event(1, "u", 300, note="n0", qty=1001), event(2, "d", 301, note=None, qty=2)
+    table.deliver([*changes, event(5, "u", 302, note=None, qty=1005), moved, deleted])
     table.upsert(spec)
 
 
@@ -79,10 +92,11 @@ def test_small_files_become_one_in_each_partition_and_no_row_changes(
 
     assert cluster.run(table.engines.spark, ClusterSpec(spec, SMALL)).commit is None, "one file in each partition"
     # Late changes still lose, newer ones win.
-    table.deliver([event(1, "u", 150, note="n1"), event(2, "u", 160, note="n2"), event(20, "u", 300, note="n0")])
+    newer = event(20, "u", 400, note="n0", qty=7)
+    table.deliver([event(1, "u", 150, note="n1"), event(2, "u", 160, note=None), newer])
     table.upsert(spec)
-    expected = {(row[0], row[1], row[2]) for row in before if row[0] != 20} | {(20, "n0", False)}
-    assert {(row[0], row[1], row[2]) for row in content(table)} == expected
+    expected = {row[:4] for row in before if row[0] != 20} | {(20, "n0", False, 7)}
+    assert {row[:4] for row in content(table)} == expected
     assert table.upsert(spec).commit is None
 
 
@@ -116,5 +130,5 @@ def test_an_interrupted_clustering_is_rolled_back_by_the_next_writer(
     table.deliver([event(30, "c", 400, note="n0")])
     table.upsert(spec)
     assert failed_writes.incomplete_commits(table.store, spec.prefix) == []
-    assert [row[:4] for row in content(table) if row[0] != 30] == before
+    assert [row for row in content(table) if row[0] != 30] == before
     assert cluster.run(table.engines.spark, ClusterSpec(spec, SMALL)).commit is not None
