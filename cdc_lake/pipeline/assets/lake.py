@@ -129,17 +129,18 @@ def apply(table: TableFlow, systems: LakeSystems) -> Batch:
     swept = snapshot_sweep.finish(table, bucket, spec, reached, commit, systems.jobs.run)
     if swept is not None and swept.swept:
         commit = swept.commit
-    failpoints.reached("lake.before_catalog")
-    catalog_tables.register(
-        table,
-        applied.schema.schema.lake_columns(),
-        systems.glue,
-        systems.athena,
-        bucket,
-        f"s3://{systems.store.bucket}/{table.lake_prefix.rstrip('/')}",
-        commit,
-    )
-    failpoints.reached("lake.after_catalog")
+    if commit is not None:  # in continuous mode, the first landing may not be complete
+        failpoints.reached("lake.before_catalog")
+        catalog_tables.register(
+            table,
+            applied.schema.schema.lake_columns(),
+            systems.glue,
+            systems.athena,
+            bucket,
+            f"s3://{systems.store.bucket}/{table.lake_prefix.rstrip('/')}",
+            commit,
+        )
+        failpoints.reached("lake.after_catalog")
     return LakeBatch(applied, commit, 0 if swept is None else swept.swept)
 
 

@@ -15,7 +15,7 @@ import pytest
 from cdc_lake.contract.errors import LeaseHeldError
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.table import lease, timeline
-from cdc_lake.pipeline.assets import lake
+from cdc_lake.pipeline.assets import lake, raw
 from cdc_lake.pipeline.assets.job_metadata import JobRuns
 from cdc_lake.pipeline.assets.lake import LakeSystems
 from cdc_lake.pipeline.continuous import run
@@ -93,6 +93,15 @@ def test_changes_reach_the_lake_and_are_summed_in_one_materialisation(shop: Shop
     assert "commits up to" in str(table.metadata["changes"].value)
     assert table.metadata["dagster/row_count"].value == 3
     assert found["lake/customers_lake"][0].metadata["events"].value == 0, "an empty table is created too"
+
+
+def test_a_table_without_a_commit_is_not_registered(shop: Shop) -> None:
+    """The first apply may come before the first landing; the view would read files that do not exist."""
+    assert not lake.apply(shop.orders, systems(shop)).worked
+    assert shop.glue.get_table(shop.orders.database, shop.orders.name) is None
+    raw.land(shop.orders, shop.source, shop.kafka, shop.store, JobRuns(shop.spark), "the test")  # type: ignore[arg-type]
+    assert lake.apply(shop.orders, systems(shop)).worked
+    assert shop.glue.get_table(shop.orders.database, shop.orders.name) is not None
 
 
 def test_what_is_landed_before_the_end_is_applied(shop: Shop) -> None:
