@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from resources.kafka.registry import Registry
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres
+from resources.spark.job_server.served import ServedSpark
 from resources.spark.local import LocalSpark
 
 CATALOG = "datalake"
@@ -32,6 +34,8 @@ _HINT = "Run `cdc-lake up`."
 _FIRST_HINT = "The stack in {home} was never started. Run `cdc-lake up` (CDC_LAKE_HOME names another folder)."
 _NO_CREDENTIALS = "nobody"  # with an empty key, boto3 would search for the user's AWS credentials
 _SALT = "CDC_LAKE_HASH_SALT"
+SPARK_SOCKET = "CDC_LAKE_SPARK_SOCKET"
+"""The environment variable with the Unix socket of the Spark server. `cdc-lake dev` sets it for its runs."""
 _ATTEMPTS = 6  # the endpoint of an existing stack may be starting
 _CLOSED_PORT = 9  # the discard port, where nothing listens: a connection before the first `up` fails with the hint
 
@@ -65,6 +69,16 @@ def _registry(at: Endpoints | None) -> Registry | None:
     return Registry(url=at.registry_ccompat_url, authorization=dg.EnvVar("CDC_LAKE_REGISTRY_AUTHORIZATION"))
 
 
+def _served(spark: LocalSpark) -> LocalSpark | ServedSpark:
+    """Return Spark of the server that the variable SPARK_SOCKET names; without it, Spark in this process."""
+    path = os.environ.get(SPARK_SOCKET)
+    if not path:
+        return spark
+    project = Path(__file__).parents[1]
+    code = [str(project / package) for package in ("cdc_lake", "resources")]
+    return ServedSpark(path=path, spark=spark, command=[sys.executable, "-m", "cdc_lake.spark_server"], code=code)
+
+
 # Cached, because each sensor tick creates all resources, which includes listing Spark's jars.
 @lru_cache(maxsize=1)
 def _made(at: Endpoints | None, home: Path) -> dict[str, dg.ConfigurableResource[Any]]:
@@ -96,6 +110,16 @@ def _made(at: Endpoints | None, home: Path) -> dict[str, dg.ConfigurableResource
         registry_authorization=f"${{file:{at.registry_secrets_file}:registry.authorization}}" if at else "",
         pages=str(at.home / "dashboards") if at else "",
     )
+    spark = LocalSpark(
+        java_home=str(at.java_home) if at else "",
+        jars=str(at.spark_jars) if at else "",
+        properties=[str(jobs.FOLDER / "spark.properties"), str(jobs.FOLDER / "spark-local.properties")],
+        log4j=str(jobs.FOLDER / "log4j2-local.properties"),
+        java_options=java_options(at.java_home, at.spark_jars) if at else "",
+        store=store,
+        scratch=str(home / "spark") if at else "",
+        hint=hint,
+    )
     return {
         "postgres": Postgres(
             host=at.postgres_host if at else "127.0.0.1",
@@ -117,16 +141,7 @@ def _made(at: Endpoints | None, home: Path) -> dict[str, dg.ConfigurableResource
             hint=hint,
         ),
         "store": store,
-        "spark": LocalSpark(
-            java_home=str(at.java_home) if at else "",
-            jars=str(at.spark_jars) if at else "",
-            properties=[str(jobs.FOLDER / "spark.properties"), str(jobs.FOLDER / "spark-local.properties")],
-            log4j=str(jobs.FOLDER / "log4j2-local.properties"),
-            java_options=java_options(at.java_home, at.spark_jars) if at else "",
-            store=store,
-            scratch=str(home / "spark") if at else "",
-            hint=hint,
-        ),
+        "spark": _served(spark),
         "glue": GlueCatalog(**aws),
         "athena": Athena(**aws, database=CATALOG, output_location=f"s3://{bucket}/athena-results/", poll_seconds=0.05),
         "deployment": deployment,

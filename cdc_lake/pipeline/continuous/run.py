@@ -30,6 +30,7 @@ from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres
 from resources.spark.job_interface import SparkJobs
+from resources.spark.job_server.served import ServedSpark
 from resources.spark.local import LocalSpark
 
 AT_ONCE = 4
@@ -69,6 +70,7 @@ def local_systems(
             f"Cannot run pipeline {flow.name} continuously: it has source.kind query, whose rows the sensor "
             f"{flow.name}_poll polls. Let `cdc-lake dev` run it."
         )
+    spark = spark.spark if isinstance(spark, ServedSpark) else spark
     if not isinstance(spark, LocalSpark):
         raise ContractError(
             f"Cannot run pipeline {flow.name} continuously: this profile starts a Spark application for each batch. "

@@ -59,12 +59,19 @@ class DagsterDev:
 
     def runs(self) -> list[psutil.Process]:
         """Return the processes of the current runs, oldest first."""
-        found = [each for each in self._all() if "--multiprocessing-fork" in _command(each)]
-        return sorted(found, key=lambda each: each.create_time())
+        return self._with("--multiprocessing-fork")
+
+    def servers(self) -> list[psutil.Process]:
+        """Return the Spark servers, oldest first: more than one while one is replaced."""
+        return self._with("cdc_lake.spark_server")
 
     def sparks(self) -> list[psutil.Process]:
         """Return the JVMs of the Spark sessions, oldest first; PySpark starts each by spark-submit."""
-        found = [each for each in self._all() if any(part.endswith("SparkSubmit") for part in _command(each))]
+        return self._with("org.apache.spark.deploy.SparkSubmit")
+
+    def _with(self, argument: str) -> list[psutil.Process]:
+        """Return the processes with this argument on their command line, oldest first."""
+        found = [each for each in self._all() if argument in _command(each)]
         return sorted(found, key=lambda each: each.create_time())
 
     def stop(self) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 COMPONENTS = ("postgres", "kafka", "connect", "s3", "trino", "aws")
-RUN, SPARK, DAEMON = "run", "spark", "daemon"
-"""The process of a Dagster run, the JVM of its Spark session, Dagster's daemon."""
-TARGETS = (*COMPONENTS, RUN, SPARK, RUN, SPARK, DAEMON)
-"""The targets of one round: runs and their Spark sessions twice, since they do the pipeline's own work."""
+RUN, SERVER, SPARK, DAEMON = "run", "server", "spark", "daemon"
+"""The process of a Dagster run, the Spark server of the runs, the JVM of its session, Dagster's daemon."""
+TARGETS = (*COMPONENTS, RUN, SERVER, RUN, SPARK, DAEMON)
+"""The targets of one round: runs twice, since they do the pipeline's own work."""
 _AT_ONCE = (1, 1, 1, 1, 1, 1, 2, 2, 2, 3)
 _INTO_RUN = 12.0
 

@@ -13,7 +13,7 @@ import psutil
 
 from cdc_lake_tests.e2e.conftest import CommandLine
 from cdc_lake_tests.faults.kills.dagster_dev import DagsterDev
-from cdc_lake_tests.faults.kills.kill_plan import COMPONENTS, DAEMON, RUN, SPARK, Kill
+from cdc_lake_tests.faults.kills.kill_plan import COMPONENTS, DAEMON, RUN, SERVER, SPARK, Kill
 
 _START_SECONDS = 15.0
 """How long a kill of a run waits for one to start."""
@@ -84,7 +84,7 @@ class ProcessKiller:
             return None if pid is None else psutil.Process(pid)
         if target == DAEMON:
             return self._dagster.daemon()
-        find = {RUN: self._dagster.runs, SPARK: self._dagster.sparks}[target]
+        find = {RUN: self._dagster.runs, SERVER: self._dagster.servers, SPARK: self._dagster.sparks}[target]
         deadline = time.monotonic() + _START_SECONDS
         waited = False
         while time.monotonic() < deadline:
