@@ -77,8 +77,8 @@ class EmrSteps(EmrJobs):
             newest = self.client("emr").list_steps(ClusterId=self.cluster_id)["Steps"]
         return next((str(each["Id"]) for each in newest if each["Name"] == name), None)
 
-    def _refreshed(self, run: JobRun) -> JobRun:
-        with self.explained(f"Describing {self._label(run)}"):
+    def refreshed(self, run: JobRun) -> JobRun:
+        with self.explained(f"Describing {self.label(run)}"):
             step = self.client("emr").describe_step(ClusterId=self.cluster_id, StepId=run.id)["Step"]
         status = step["Status"]
         failure = status.get("FailureDetails", {})
@@ -87,22 +87,22 @@ class EmrSteps(EmrJobs):
         log = failure.get("LogFile")
         return replace(found, logs=log, log_url=console_links.objects(self.region, log)) if log else found
 
-    def _cancel(self, run: JobRun) -> None:
-        with self.explained(f"Cancelling {self._label(run)}"):
+    def cancel_run(self, run: JobRun) -> None:
+        with self.explained(f"Cancelling {self.label(run)}"):
             response = self.client("emr").cancel_steps(
                 ClusterId=self.cluster_id, StepIds=[run.id], StepCancellationOption="TERMINATE_PROCESS"
             )
         for step in response["CancelStepsInfoList"]:
             if step["Status"] == "FAILED":  # in a response that is not an error
-                raise JobFailed(f"Cannot cancel {self._label(run)}: {step.get('Reason', 'EMR gives no reason')}")
+                raise JobFailed(f"Cannot cancel {self.label(run)}: {step.get('Reason', 'EMR gives no reason')}")
 
-    def _is_final(self, state: str) -> bool:
+    def is_final(self, state: str) -> bool:
         return state in _FINAL
 
     def _has_succeeded(self, state: str) -> bool:
         return state == "COMPLETED"
 
-    def _label(self, run: JobRun) -> str:
+    def label(self, run: JobRun) -> str:
         return f"step {run.id} ({run.job}) of the EMR cluster {self.cluster_id} in {self.region}"
 
     def _log_folder(self) -> str:

@@ -3,7 +3,7 @@
 import logging
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -36,6 +36,8 @@ class Submission:
     code: Code
     arguments: tuple[str, ...]
     settings: Mapping[str, str]
+    is_session: bool = False
+    """Whether the run has no end of its own: it runs jobs until it is closed (emr_session.py)."""
 
     @property
     def name(self) -> str:
@@ -78,15 +80,18 @@ class EmrJobs(AwsResource):
     def run(self, job: Callable[[Any, S], R], spec: S) -> R:
         """Run a job and return its report. If the wait ends before the job, the job is cancelled."""
         name = self.texts.name(job)
-        submission = self._submission(name, self.texts.request(job, spec, self.secrets))
-        run = self._thread.last = self._start(submission)
+        run_id = str(uuid4())
+        spec_name, report_name = (f"runs/{name}-{run_id}/{part}.json" for part in ("spec", "report"))
+        self.files.put_new(spec_name, self.texts.request(job, spec, self.secrets).encode())
+        places = ("--spec", self.files.uri(spec_name), "--report", self.files.uri(report_name))
+        run = self._thread.last = self._start(self._submission(name, run_id, ("job", "--name", name, *places)))
         _log.info("Run %s of the job %s has started; its log will be in %s", run.id, name, run.logs)
         try:
             ended = self._ended(run)
         except BaseException as error:  # also KeyboardInterrupt: no other process reads the report
             self._give_up(run, error)
             raise
-        report: R = self._report(job, ended, _report_name(submission))
+        report: R = self._report(job, ended, report_name)
         return report
 
     def warm(self) -> None:
@@ -113,15 +118,15 @@ class EmrJobs(AwsResource):
         """Start the run."""
 
     @abstractmethod
-    def _refreshed(self, run: JobRun) -> JobRun:
+    def refreshed(self, run: JobRun) -> JobRun:
         """Return the run with its current state."""
 
     @abstractmethod
-    def _cancel(self, run: JobRun) -> None:
+    def cancel_run(self, run: JobRun) -> None:
         """Request the cancellation of the run."""
 
     @abstractmethod
-    def _is_final(self, state: str) -> bool:
+    def is_final(self, state: str) -> bool:
         """Return whether this state is final."""
 
     @abstractmethod
@@ -129,7 +134,7 @@ class EmrJobs(AwsResource):
         """Return whether the program ended with exit code 0."""
 
     @abstractmethod
-    def _label(self, run: JobRun) -> str:
+    def label(self, run: JobRun) -> str:
         """Return the run's description for errors: its kind, its id, and its cluster or application."""
 
     def with_retries(self, call: Callable[[], R], idempotent: bool = True) -> R:
@@ -159,29 +164,29 @@ class EmrJobs(AwsResource):
                 self._uploaded = self.code.upload(self.files)
             return self._uploaded
 
-    def _submission(self, job: str, request: str) -> Submission:
-        run_id = str(uuid4())
+    def start_session(self, prefix: str) -> JobRun:
+        """Start a run of jobs/remote/session.py with the objects below `prefix`."""
+        arguments = ("session", "--prefix", self.files.uri(prefix))
+        return self._start(self._submission("session", str(uuid4()), arguments, is_session=True))
+
+    def _submission(self, job: str, run_id: str, arguments: Sequence[str], is_session: bool = False) -> Submission:
         settings = {**properties_files.read(self.properties), **self.settings}
-        found = Submission(job, run_id, self._code(), (), settings)
-        spec = f"runs/{found.name}/spec.json"
-        self.files.put_new(spec, request.encode())
-        arguments = ("--spec", self.files.uri(spec), "--report", self.files.uri(_report_name(found)))
-        options = ("--job", job, *arguments, "--region", self.region)
-        return Submission(job, run_id, found.code, options, settings)
+        options = ("--region", self.region, *arguments)
+        return Submission(job, run_id, self._code(), options, settings, is_session)
 
     def _ended(self, run: JobRun) -> JobRun:
         def current() -> JobRun:
             if self._cancelled.is_set():
-                raise JobFailed(f"{self._label(run)} was cancelled, because the run that started it was interrupted.")
-            last: JobRun = self.with_retries(lambda: self._refreshed(run))
+                raise JobFailed(f"{self.label(run)} was cancelled, because the run that started it was interrupted.")
+            last: JobRun = self.with_retries(lambda: self.refreshed(run))
             self._thread.last = last
             return last
 
         return until(
             current,
-            lambda found: self._is_final(found.state),
+            lambda found: self.is_final(found.state),
             seconds=self.run_seconds,
-            what=f"{self._label(run)} to end",
+            what=f"{self.label(run)} to end",
             hint=self.hint,
             pause_seconds=self.poll_seconds,
         )
@@ -189,18 +194,18 @@ class EmrJobs(AwsResource):
     def _give_up(self, run: JobRun, why: BaseException) -> None:
         """Cancel the run; if that fails, add a note to the error that is being raised."""
         try:
-            self._cancel(run)
+            self.cancel_run(run)
         except Exception as error:  # noqa: BLE001 - the original error is raised, with this note
-            why.add_note(f"{self._label(run)} could not be cancelled and may still run: {error}")
+            why.add_note(f"{self.label(run)} could not be cancelled and may still run: {error}")
         else:
-            why.add_note(f"{self._label(run)} is being cancelled.")
+            why.add_note(f"{self.label(run)} is being cancelled.")
 
     def _report(self, job: Callable[..., Any], run: JobRun, name: str) -> Any:  # noqa: ANN401
         text = self.files.read(name)
         error = None if text is None else self.texts.error(text.decode())
         if text is not None and error is None and self._has_succeeded(run.state):
             return self.texts.report(job, text.decode())
-        message = f"{self._label(run)} ended as {run.state}: {run.reason or 'EMR gives no reason'}"
+        message = f"{self.label(run)} ended as {run.state}: {run.reason or 'EMR gives no reason'}"
         if text is None:
             message += f". It wrote no report to {self.files.uri(name)}"
         elif error is None:
@@ -210,7 +215,3 @@ class EmrJobs(AwsResource):
         if error is None:
             raise failure
         raise error from failure
-
-
-def _report_name(submission: Submission) -> str:
-    return f"runs/{submission.name}/report.json"

@@ -11,6 +11,8 @@ from resources.spark.job_interface import JobRun
 
 _FINAL = frozenset({"SUCCESS", "FAILED", "CANCELLED"})
 _SHORTEST_MINUTES = 5  # AWS's minimum
+# Without a time limit. A session is not repeated by AWS: its caller starts another one.
+_STREAMING = {"mode": "STREAMING", "executionTimeoutMinutes": 0, "retryPolicy": {"maxFailedAttemptsPerHour": 1}}
 
 
 class EmrServerlessSpark(EmrJobs):
@@ -47,7 +49,7 @@ class EmrServerlessSpark(EmrJobs):
                 "applicationConfiguration": [defaults],
                 "monitoringConfiguration": {"s3MonitoringConfiguration": {"logUri": self.log_uri}},
             },
-            "executionTimeoutMinutes": max(_SHORTEST_MINUTES, math.ceil(self.run_seconds / 60)),
+            **(_STREAMING if submission.is_session else self._limit()),
             "name": submission.name,
             **({"tags": self.tags} if self.tags else {}),
         }
@@ -61,6 +63,9 @@ class EmrServerlessSpark(EmrJobs):
         pages = console_links.objects(self.region, logs), console_links.emr_serverless(self.region)
         return JobRun(submission.job, run_id, "SUBMITTED", "", logs, *pages)
 
+    def _limit(self) -> dict[str, int]:
+        return {"executionTimeoutMinutes": max(_SHORTEST_MINUTES, math.ceil(self.run_seconds / 60))}
+
     def _python(self) -> dict[str, str]:
         if self.environment is None:
             return {}
@@ -72,22 +77,22 @@ class EmrServerlessSpark(EmrJobs):
             "spark.executorEnv.PYSPARK_PYTHON": python,
         }
 
-    def _refreshed(self, run: JobRun) -> JobRun:
-        with self.explained(f"Describing {self._label(run)}"):
+    def refreshed(self, run: JobRun) -> JobRun:
+        with self.explained(f"Describing {self.label(run)}"):
             found = self.client("emr-serverless").get_job_run(applicationId=self.application_id, jobRunId=run.id)[
                 "jobRun"
             ]
         return replace(run, state=found["state"], reason=found.get("stateDetails", ""))
 
-    def _cancel(self, run: JobRun) -> None:
-        with self.explained(f"Cancelling {self._label(run)}"):
+    def cancel_run(self, run: JobRun) -> None:
+        with self.explained(f"Cancelling {self.label(run)}"):
             self.client("emr-serverless").cancel_job_run(applicationId=self.application_id, jobRunId=run.id)
 
-    def _is_final(self, state: str) -> bool:
+    def is_final(self, state: str) -> bool:
         return state in _FINAL
 
     def _has_succeeded(self, state: str) -> bool:
         return state == "SUCCESS"
 
-    def _label(self, run: JobRun) -> str:
+    def label(self, run: JobRun) -> str:
         return f"job run {run.id} ({run.job}) of the EMR Serverless application {self.application_id} in {self.region}"

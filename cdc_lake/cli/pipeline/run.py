@@ -36,7 +36,7 @@ def run(
     from cdc_lake.profile import resolved, spark
 
     flow, resources = load(pipeline), resolved()
-    systems = continuous.local_systems(
+    opened = continuous.systems(
         flow,
         resources["postgres"],
         resources["kafka"],
@@ -54,7 +54,7 @@ def run(
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, request_stop)
-    with instance() as dagster:
+    with opened as systems, instance() as dagster:
 
         def report(event: dg.AssetMaterialization | dg.AssetObservation) -> None:
             dagster.report_runless_asset_event(event)

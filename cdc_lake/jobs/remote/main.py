@@ -1,7 +1,8 @@
-"""The program that spark-submit runs on EMR: `main.py --job upsert --spec s3://…/spec.json --report s3://…/report.json`.
+"""The program that spark-submit runs on EMR: `main.py job --name upsert --spec s3://…/spec.json --report s3://…`.
 
 It reads the spec, runs the job in a Spark session with the cluster's settings, and writes the report or the error to
-the object that the caller reads. A run that is killed writes nothing.
+the object that the caller reads. A run that is killed writes nothing. `main.py session --prefix s3://…/` runs many jobs
+(session.py).
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
@@ -18,6 +21,7 @@ from pyspark.sql import SparkSession
 from cdc_lake.contract.errors import ObjectConflictError, ObjectDamagedError
 from cdc_lake.contract.objects.store import ObjectStore, PreconditionFailedError, S3Location
 from cdc_lake.jobs.remote import job_call, secret_values
+from cdc_lake.jobs.remote.session import RequestObjects, serve
 
 log = logging.getLogger("cdc_lake.jobs.remote.main")
 
@@ -30,22 +34,43 @@ def main(
     store: StoreOf = lambda bucket: S3Location(bucket).store(),
     session: Session = SparkSession.builder.getOrCreate,
 ) -> int:
-    """Run one job; return 0 if its report was written, else 1. `store` and `session` are called when needed."""
-    parser = argparse.ArgumentParser(prog="main.py", description="Runs one of cdc-lake's Spark jobs.")
-    parser.add_argument("--job", required=True, choices=sorted(job_call.JOBS))
-    parser.add_argument("--spec", required=True, help="the object to read the spec from")
-    parser.add_argument("--report", required=True, help="the object to write the report or the error to")
-    parser.add_argument("--region", required=True, help="the AWS region of the job's requests")
+    """Run one job, or the jobs of a session; `store` and `session` are called when needed.
+
+    Returns 0 if the job's report was written or the session was closed, else 1.
+    """
+    parser = argparse.ArgumentParser(prog="main.py", description="Runs cdc-lake's Spark jobs.")
+    parser.add_argument("--region", required=True, help="the AWS region of the jobs' requests")
+    programs = parser.add_subparsers(dest="program", required=True)
+    one = programs.add_parser("job", help="runs one job")
+    one.add_argument("--name", required=True, choices=sorted(job_call.JOBS))
+    one.add_argument("--spec", required=True, help="the object to read the spec from")
+    one.add_argument("--report", required=True, help="the object to write the report or the error to")
+    many = programs.add_parser("session", help="runs the jobs that a caller requests, until it closes the session")
+    many.add_argument("--prefix", required=True, help="the prefix of the objects of requests and reports")
     args = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     os.environ.setdefault("AWS_DEFAULT_REGION", args.region)
+    if args.program == "session":
+        return _serve(args.prefix, store, session)
     try:
-        text = _run(job_call.JOBS[args.job], _read(args.spec, store), session)
+        text = _run(job_call.JOBS[args.name], _read(args.spec, store), session)
     except Exception as error:
-        log.exception("The job %s failed.", args.job)
+        log.exception("The job %s failed.", args.name)
         _write(args.report, job_call.error_text(error), store)
         return 1
     _write(args.report, text, store)
+    return 0
+
+
+def _serve(uri: str, store: StoreOf, session: Session) -> int:
+    bucket, prefix = _place(uri)
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    spark = session()
+    try:
+        serve(RequestObjects(store(bucket), prefix), spark, stop)
+    finally:
+        spark.stop()
     return 0
 
 

@@ -66,8 +66,8 @@ def _job(flow: Flow) -> dg.JobDefinition:
         athena: Athena,
     ) -> None:
         owner = f"dagster run {context.run_id}"
-        systems = continuous.local_systems(flow, postgres, kafka, store, spark, glue, athena, owner)
-        continuous.run(flow, systems, context.instance.report_runless_asset_event, threading.Event())
+        with continuous.systems(flow, postgres, kafka, store, spark, glue, athena, owner) as systems:
+            continuous.run(flow, systems, context.instance.report_runless_asset_event, threading.Event())
 
     request = ContinuousRun(flow.name)
 

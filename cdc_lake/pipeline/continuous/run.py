@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
@@ -29,6 +30,8 @@ from resources.glue.catalog import GlueCatalog
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres
+from resources.spark.emr_jobs import EmrJobs
+from resources.spark.emr_session import EmrSession
 from resources.spark.job_interface import SparkJobs
 from resources.spark.job_server.served import ServedSpark
 from resources.spark.local import LocalSpark
@@ -51,7 +54,8 @@ T = TypeVar("T")
 Report = Callable[[dg.AssetMaterialization | dg.AssetObservation], None]
 
 
-def local_systems(
+@contextmanager
+def systems(
     flow: Flow,
     postgres: Postgres,
     kafka: Kafka,
@@ -60,25 +64,32 @@ def local_systems(
     glue: GlueCatalog,
     athena: Athena,
     owner: str,
-) -> LakeSystems:
-    """Return the systems that run() uses; `owner` is the owner of its leases.
+) -> Iterator[LakeSystems]:
+    """Yield the systems that run() uses, with one Spark session until the end of the block.
 
-    Raises ContractError if Spark is not local, and for a polled pipeline, because run() polls no rows.
+    `owner` is the owner of the leases. Raises ContractError for a polled pipeline, because run() polls no rows.
     """
     if flow.polled:
         raise ContractError(
             f"Cannot run pipeline {flow.name} continuously: it has source.kind query, whose rows the sensor "
             f"{flow.name}_poll polls. Let `cdc-lake dev` run it."
         )
-    spark = spark.spark if isinstance(spark, ServedSpark) else spark
-    if not isinstance(spark, LocalSpark):
-        raise ContractError(
-            f"Cannot run pipeline {flow.name} continuously: this profile starts a Spark application for each batch. "
-            "Use `mode: triggered`, or run it where Spark is local."
-        )
-    long_running = spark.model_copy(update={"java_options": f"{spark.java_options} {_ALL_COMPILERS}"})
-    jobs = JobRuns(SmallLandings(long_running, kafka))
-    return LakeSystems(flow.source_postgres(postgres), kafka, store, jobs, glue, athena, owner)
+    jobs = JobRuns(SmallLandings(_one_session(spark), kafka))
+    try:
+        yield LakeSystems(flow.source_postgres(postgres), kafka, store, jobs, glue, athena, owner)
+    finally:
+        jobs.stop()
+
+
+def _one_session(spark: SparkJobs) -> SparkJobs:
+    """Return Spark that runs all jobs of this process in one session of its own."""
+    if isinstance(spark, EmrJobs):
+        return EmrSession(spark)
+    if isinstance(spark, ServedSpark):
+        spark = spark.spark
+    if isinstance(spark, LocalSpark):
+        return spark.model_copy(update={"java_options": f"{spark.java_options} {_ALL_COMPILERS}"})
+    return spark
 
 
 def run(

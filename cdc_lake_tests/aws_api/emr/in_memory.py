@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from cdc_lake.contract.objects.store import S3Location
+from cdc_lake.jobs.remote.session import RequestObjects, serve
 from cdc_lake_tests.aws_api.emr.runs import Execute, Run, Runs
 from cdc_lake_tests.aws_api.emr.serverless import EmrServerless
 from cdc_lake_tests.aws_api.emr.steps import EmrSteps
@@ -83,10 +85,16 @@ def served() -> Iterator[Served]:
 
 
 def _job(s3: MemoryS3) -> Execute:
-    """Return a job with the arguments of cdc_lake/jobs/remote/main.py; its spec's `do` says what it does."""
+    """Return a program with the arguments of cdc_lake/jobs/remote/main.py; its spec's `do` says what a job does."""
 
     def execute(run: Run) -> str:
-        args = dict(zip(run.job.arguments[::2], run.job.arguments[1::2], strict=True))
+        _, region, program, *rest = run.job.arguments
+        args = dict(zip(rest[::2], rest[1::2], strict=True))
+        if program == "session":
+            prefix = args["--prefix"].removeprefix(f"s3://{BUCKET}/")
+            store = S3Location(BUCKET, s3.url, region, "key", "secret").store()
+            serve(RequestObjects(store, prefix), _Session(), run.cancelled)  # type: ignore[arg-type]
+            return ""
         spec, report = (args[name].removeprefix("s3://") for name in ("--spec", "--report"))
         match json.loads(s3.objects[spec])["do"]:
             case "sleep":
@@ -102,3 +110,14 @@ def _job(s3: MemoryS3) -> Execute:
                 return ""
 
     return execute
+
+
+class _Session:
+    """A Spark session for jobs that do not use it."""
+
+    @property
+    def sparkContext(self) -> _Session:  # noqa: N802 - Spark's name
+        return self
+
+    def setLocalProperty(self, name: str, value: str) -> None:  # noqa: N802 - Spark's name
+        """Do nothing."""

@@ -33,6 +33,7 @@ from resources.spark.emr_code import EmrCode
 from resources.spark.emr_job_files import JobFiles
 from resources.spark.emr_jobs import EmrJobs
 from resources.spark.emr_serverless import EmrServerlessSpark
+from resources.spark.emr_session import EmrSession
 
 TESTS_IN_CI = 2
 
@@ -122,3 +123,16 @@ def test_a_contract_error_of_a_job_is_raised_with_its_type(aws: Aws, make: Calla
     ):
         make(aws).run(purge.run, PurgeSpec(table.spec, 60))
     assert "ended as FAILED" in str(caught.value.__cause__)
+
+
+@both
+def test_a_session_runs_several_jobs(aws: Aws, make: Callable[[Aws], EmrJobs], name: str) -> None:
+    table, spark = aws.table(f"{name}-session"), EmrSession(make(aws))
+    applications = []
+    for batch in (1, 2):
+        table.deliver([event(batch, "c", 10 * batch)])
+        assert spark.run(upsert.run, table.spec).keys == 1
+        applications.append(spark.last_run())
+    assert len(table.by_hudi_rs()) == 2
+    assert applications[0] == applications[1]
+    spark.stop()

@@ -278,7 +278,7 @@ def test_it_is_never_continuous(polled: Polled, monkeypatch: pytest.MonkeyPatch)
     assert load("shop", polled.pages).spec.mode == "triggered"
     systems = (polled.postgres, polled.kafka, polled.store, polled.spark, FakeGlue(), FakeAthena(), "a test")
     with pytest.raises(ContractError, match=r"it has source\.kind query, whose rows the sensor shop_poll polls"):
-        continuous.local_systems(polled.flow, *systems)  # type: ignore[arg-type]
+        continuous.systems(polled.flow, *systems).__enter__()  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("minutes", "fresh"), [(0, True), (5, False)])

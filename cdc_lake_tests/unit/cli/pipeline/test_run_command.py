@@ -13,9 +13,7 @@ from typer.testing import CliRunner
 
 from cdc_lake import instance, profile
 from cdc_lake.cli.app import app
-from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline.continuous import run
-from cdc_lake_tests.fakes.jobs import FakeSpark
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from resources.object_store import ObjectStore
 from resources.spark.local import LocalSpark
@@ -65,12 +63,3 @@ def test_reports_are_stored_and_printed_until_a_signal(
     assert seen == [(shop.flow, 7)]
     stored = dagster.get_latest_materialization_event(shop.orders.key("lake"))
     assert stored is not None
-
-
-def test_it_is_refused_where_each_batch_would_start_an_application(
-    commands: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(profile, "spark", lambda: FakeSpark({}))
-    found = CliRunner().invoke(app, ["run", commands.flow.name])
-    assert isinstance(found.exception, ContractError)
-    assert "starts a Spark application for each batch" in str(found.exception)

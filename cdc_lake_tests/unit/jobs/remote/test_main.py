@@ -49,8 +49,8 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, MemoryStore
         bucket, session = store or MemoryStore(), Session()
         if text is not None:
             bucket.write("runs/1/spec.json", text.encode())
-        args = ["--job", "upsert", "--spec", "s3://b/runs/1/spec.json", "--report", "s3://b/runs/1/report.json"]
-        code = main.main([*args, "--region", "us-east-1"], lambda _: bucket, lambda: session)  # type: ignore[arg-type,return-value]
+        args = ["job", "--name", "upsert", "--spec", "s3://b/runs/1/spec.json", "--report", "s3://b/runs/1/report.json"]
+        code = main.main(["--region", "us-east-1", *args], lambda _: bucket, lambda: session)  # type: ignore[arg-type,return-value]
         return code, bucket, session
 
     return run

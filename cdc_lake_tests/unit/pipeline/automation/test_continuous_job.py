@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 
 import dagster as dg
@@ -69,7 +70,7 @@ def test_the_job_runs_the_loops_and_reports_to_its_instance(endless: Shop, monke
         report(dg.AssetMaterialization(endless.orders.key("lake"), metadata={"commits": 3}))
 
     monkeypatch.setattr(continuous, "run", running)
-    monkeypatch.setattr(continuous, "local_systems", lambda *given: given[-1])
+    monkeypatch.setattr(continuous, "systems", lambda *given: nullcontext(given[-1]))
     built = component.build(endless.flow)
     definitions = dg.Definitions(
         jobs=built.jobs, assets=built.assets, asset_checks=built.asset_checks, resources=bound(**endless.resources)

@@ -264,7 +264,7 @@ def test_a_rejected_cancellation_raises_an_error(aws: Served, tmp_path: Path) ->
     run = resource.last_run()
     assert run is not None
     with pytest.raises(JobFailed, match=rf"Cannot cancel step {run.id} .*: Step is in COMPLETED state"):
-        resource._cancel(run)
+        resource.cancel_run(run)
 
 
 def test_a_step_is_found_if_the_response_was_lost(aws: Served, tmp_path: Path) -> None:

@@ -1,0 +1,99 @@
+"""Run the jobs of one caller in one Spark application that keeps running: continuous mode on EMR.
+
+Requests and reports are numbered objects below a prefix: the caller creates `requests/1.json`, `requests/2.json`, …
+and the session creates `reports/N.json`. A session that ends creates the next request itself, as CLOSED. The caller's
+conditional put of that number then fails, and it starts another session; no request is lost or run twice.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from cdc_lake.contract.errors import ObjectConflictError
+from cdc_lake.contract.objects.store import ObjectStore, PreconditionFailedError
+from cdc_lake.jobs.remote import job_call, secret_values
+
+AT_ONCE = 4
+"""The maximum number of jobs at the same time, as in continuous mode on one machine."""
+IDLE_SECONDS = 900.0
+"""The session ends after this time without a request: its caller may have been killed, and the application costs."""
+POLL_SECONDS = 0.5
+CLOSED = b"{}"
+"""The body of the request after which a session runs no more jobs."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class RequestObjects:
+    """The requests and reports of a session, in a bucket below a prefix that ends with a slash."""
+
+    store: ObjectStore
+    prefix: str
+
+    def start(self) -> None:
+        """Claim the session. Raises ObjectConflictError if it has been started before: AWS may repeat a run."""
+        try:
+            self.store.put_new(f"{self.prefix}started", b"")
+        except PreconditionFailedError as error:
+            raise ObjectConflictError(
+                f"Cannot start the session {self.prefix}: it was started before, and may have run its requests. "
+                "The caller starts another session."
+            ) from error
+
+    def request(self, number: int) -> bytes | None:
+        """Return a request, None if it does not exist yet."""
+        found = self.store.get(f"{self.prefix}requests/{number}.json")
+        return None if found is None else found.body
+
+    def close(self, number: int) -> bool:
+        """Create a request as CLOSED; return whether the caller has not created it before."""
+        try:
+            self.store.put_new(f"{self.prefix}requests/{number}.json", CLOSED)
+        except PreconditionFailedError:
+            return False
+        return True
+
+    def report(self, number: int, text: str) -> None:
+        """Write the report of a request."""
+        self.store.put_new(f"{self.prefix}reports/{number}.json", text.encode())
+
+
+def serve(
+    objects: RequestObjects, spark: SparkSession, stop: threading.Event, idle_seconds: float = IDLE_SECONDS
+) -> None:
+    """Run requests until one is CLOSED, `stop` is set, or no request came for `idle_seconds`; then finish the jobs."""
+    objects.start()
+    number, newest = 1, time.monotonic()
+    running: list[Future[None]] = []
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="job") as threads:
+        while (body := objects.request(number)) != CLOSED:
+            if body is not None:
+                running = [each for each in running if not each.done()]
+                running.append(threads.submit(_answer, objects, number, body, spark))
+                number, newest = number + 1, time.monotonic()
+            elif stop.is_set() or (time.monotonic() > newest + idle_seconds and all(each.done() for each in running)):
+                objects.close(number)
+            else:
+                stop.wait(POLL_SECONDS)
+
+
+def _answer(objects: RequestObjects, number: int, body: bytes, spark: SparkSession) -> None:
+    """Run a request's job and write its report or its error."""
+    # One scheduler pool per thread, so that jobs of several threads run at the same time.
+    spark.sparkContext.setLocalProperty("spark.scheduler.pool", threading.current_thread().name)
+    try:
+        request = json.loads(body)
+        job = job_call.JOBS[request["job"]]
+        spec = job_call.spec_of(job, request["spec"], secret_values.password)
+        text = job_call.report_text(job(spark, spec))
+    except Exception as error:  # noqa: BLE001 - the caller raises it
+        _log.exception("Request %s failed.", number)
+        text = job_call.error_text(error)
+    objects.report(number, text)
