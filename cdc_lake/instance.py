@@ -22,11 +22,14 @@ run_monitoring:
   start_timeout_seconds: 180
   max_runtime_seconds: 7200
 # The maximum number of concurrent runs of a pool (spark: landing and applying; spark_checks: comparing whole tables),
-# because each has a Spark session. Counted by run, because a step that was killed would keep its slot.
+# because each loads two cores. Counted by run, because a step that was killed would keep its slot.
 concurrency:
   pools:
     granularity: run
     default_limit: 2
+# Dagster's default of 5 s would be added to the age of the data.
+run_queue:
+  dequeue_interval_seconds: 1
 retention:
   sensor:
     purge_after_days: {skipped: 1, success: 30, failure: 30, started: 30}
