@@ -69,14 +69,15 @@ def _registry(at: Endpoints | None) -> Registry | None:
     return Registry(url=at.registry_ccompat_url, authorization=dg.EnvVar("CDC_LAKE_REGISTRY_AUTHORIZATION"))
 
 
-def _served(spark: LocalSpark) -> LocalSpark | ServedSpark:
+def _served(spark: LocalSpark, home: Path) -> LocalSpark | ServedSpark:
     """Return Spark of the server that the variable SPARK_SOCKET names; without it, Spark in this process."""
     path = os.environ.get(SPARK_SOCKET)
     if not path:
         return spark
     project = Path(__file__).parents[1]
     code = [str(project / package) for package in ("cdc_lake", "resources")]
-    return ServedSpark(path=path, spark=spark, command=[sys.executable, "-m", "cdc_lake.spark_server"], code=code)
+    command = [sys.executable, "-m", "cdc_lake.spark_server"]
+    return ServedSpark(path=path, spark=spark, log=str(home / "logs" / "spark-server.log"), command=command, code=code)
 
 
 # Cached, because each sensor tick creates all resources, which includes listing Spark's jars.
@@ -141,7 +142,7 @@ def _made(at: Endpoints | None, home: Path) -> dict[str, dg.ConfigurableResource
             hint=hint,
         ),
         "store": store,
-        "spark": _served(spark),
+        "spark": _served(spark, home),
         "glue": GlueCatalog(**aws),
         "athena": Athena(**aws, database=CATALOG, output_location=f"s3://{bucket}/athena-results/", poll_seconds=0.05),
         "deployment": deployment,

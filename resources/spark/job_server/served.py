@@ -41,6 +41,8 @@ class ServedSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
     path: str = Field(description="The server's Unix socket, in a folder that only this user may enter.")
     spark: LocalSpark
     """The server's session."""
+    log: str
+    """The server's log, in an existing folder."""
     command: list[str]
     """The program of the server. It gets the path, the version and its owner's process id as arguments."""
     code: list[str]
@@ -112,7 +114,7 @@ class ServedSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
     def _start(self) -> socket.socket:
         """Start the server, unless another process has started it meanwhile; return a connection."""
         path = Path(self.path)
-        with path.with_suffix(".lock").open("w") as lock, path.with_suffix(".log").open("ab") as log:
+        with path.with_suffix(".lock").open("w") as lock, Path(self.log).open("ab") as log:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if (connection := _connected(path)) is not None:
                 return connection
@@ -121,7 +123,7 @@ class ServedSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
             arguments = [*self.command, self.path, self.version(), str(os.getsid(0))]
             server = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
             connection = until(
-                lambda: _connected_to(server, path),
+                lambda: _connected_to(server, path, log.name),
                 bool,
                 seconds=START_SECONDS,
                 what=f"the Spark server to accept requests at {path}",
@@ -142,12 +144,10 @@ def _connected(path: Path) -> socket.socket | None:
     return connection
 
 
-def _connected_to(server: subprocess.Popen[bytes], path: Path) -> socket.socket | None:
+def _connected_to(server: subprocess.Popen[bytes], path: Path, log: str) -> socket.socket | None:
     """Return a connection to a server that was started; None while it starts. Raises JobFailed if it has ended."""
     if (code := server.poll()) is not None:
-        raise JobFailed(
-            f"Cannot start the Spark server: its process ended with code {code}.", f"Read {path.with_suffix('.log')}."
-        )
+        raise JobFailed(f"Cannot start the Spark server: its process ended with code {code}.", f"Read its log, {log}.")
     return _connected(path)
 
 
