@@ -30,6 +30,10 @@ concurrency:
 # Dagster's default of 5 s would be added to the age of the data.
 run_queue:
   dequeue_interval_seconds: 1
+# Otherwise, each tick waits for those of all other sensors.
+sensors:
+  use_threads: true
+  num_workers: 4
 retention:
   sensor:
     purge_after_days: {skipped: 1, success: 30, failure: 30, started: 30}
