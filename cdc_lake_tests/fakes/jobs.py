@@ -117,7 +117,8 @@ def apply(bucket: MemoryStore, spec: upsert.UpsertSpec) -> upsert.UpsertReport:
     bucket.write(f"{spec.prefix}.hoodie/{instant}.commit", json.dumps(body).encode())
     bucket.write(f"{spec.prefix}newest.parquet", b"x" * 100)
     events = sum(manifest.records for manifest in new)
-    commit = timeline.Commit(instant, checkpoint, events, events, 0, 100, 1)
+    raw_bytes = sum(manifest.size for manifest in new)
+    commit = timeline.Commit(instant, checkpoint, events, events, 0, 100, 1, "upsert", raw_bytes)
     return upsert.UpsertReport(commit, len(new), events, events, seconds=0.1)
 
 

@@ -31,7 +31,7 @@ def show(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="The number of newest commits.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
-    """Show a table's commits, the oldest state that can be read, files and sizes, and pending compactions."""
+    """Show a table's commits, the oldest state that can be read, files, write amplification, pending compactions."""
     from cdc_lake import reading
     from cdc_lake.contract.table import failed_writes, file_slices, history, timeline
     from cdc_lake.pipeline.bucket_location import location
@@ -47,6 +47,7 @@ def show(
         store.scan(prefix), prefix, instants, min(instants, default=""), timeline.replaced_groups(store, prefix)
     )
     pending = failed_writes.pending_compactions(store, prefix)
+    amplification = timeline.write_amplification(commits[::-1])
     if as_json:
         typer.echo(
             json_text(
@@ -55,6 +56,7 @@ def show(
                     "table_type": found.target.table_type,
                     "oldest_readable": readable[0] if readable else None,
                     "commits": [_facts(commit) for commit in commits],
+                    "write_amplification": amplification,
                     "files": dataclasses.asdict(files),
                     "pending_compactions": pending,
                 }
@@ -66,11 +68,18 @@ def show(
     from cdc_lake.cli.layout import console
 
     out = console()
-    listed = Table("instant (UTC)", "commit", "rows", "inserts", "updates", "files", "MB")
+    listed = Table("instant (UTC)", "operation", "applied up to", "rows", "inserts", "updates", "files", "MB", "raw MB")
     for commit in commits:
         facts = _facts(commit)
         numbers = (f"{facts[name]:,}" for name in ("rows_written", "inserts", "updates", "files_written"))
-        listed.add_row(commit.instant, str(facts["what"]), *numbers, f"{commit.bytes_written / _MB:,.1f}")
+        sizes = (commit.bytes_written, commit.raw_bytes)
+        listed.add_row(
+            commit.instant,
+            commit.operation,
+            str(facts["what"]),
+            *numbers,
+            *("" if size is None else f"{size / _MB:,.1f}" for size in sizes),
+        )
     out.print(listed)
     older = f"; {len(instants) - len(commits)} older commits in the timeline" if len(instants) > len(commits) else ""
     out.print(f"oldest state that can be read: {readable[0] if readable else 'none, there is no commit'}{older}")
@@ -79,6 +88,8 @@ def show(
         f"{files.log_files:,} log files ({files.log_bytes / _MB:,.1f} MB); {files.older_files:,} older files "
         f"({files.older_bytes / _MB:,.1f} MB) are kept for earlier states"
     )
+    if amplification is not None:
+        out.print(f"write amplification of these commits: {amplification:,.1f} bytes written for each raw byte applied")
     if pending:
         out.print(f"pending compactions, which `cdc-lake compact` completes: {', '.join(pending)}")
 
@@ -86,8 +97,8 @@ def show(
 def _facts(commit: Commit) -> dict[str, object]:
     """Return the printed facts of a commit; `what` names the last manifest that it applied."""
     what = "by another program" if commit.checkpoint is None else f"manifest {commit.checkpoint.manifest}"
-    numbers = ("rows_written", "inserts", "updates", "files_written", "bytes_written")
-    return {"instant": commit.instant, "what": what, **{name: getattr(commit, name) for name in numbers}}
+    names = ("operation", "rows_written", "inserts", "updates", "files_written", "bytes_written", "raw_bytes")
+    return {"instant": commit.instant, "what": what, **{name: getattr(commit, name) for name in names}}
 
 
 def changes(

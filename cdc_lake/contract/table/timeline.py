@@ -7,6 +7,7 @@ The tables are written as version 6, whose completed commits are JSON files `.ho
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,8 @@ from cdc_lake.contract.table import failed_writes
 from cdc_lake.contract.table.event_order import Watermark
 
 CHECKPOINT_KEY = "cdc_lake.checkpoint"
+RAW_BYTES_KEY = "cdc_lake.raw_bytes"
+"""The bytes of the raw objects that a commit applied. Table services do not copy it to their commits."""
 _COMPLETED = ("commit", "deltacommit", "replacecommit")
 
 
@@ -44,7 +47,11 @@ class Checkpoint(BaseModel):
 
 @dataclass(frozen=True)
 class Commit:
-    """A completed commit: its instant, checkpoint and write statistics."""
+    """A completed commit: its instant, checkpoint, write statistics, and Hudi's operation (`upsert`, `compact` …).
+
+    `raw_bytes` are the bytes of the raw objects that it applied; None for a commit that applied no manifest, and for one
+    of an earlier release.
+    """
 
     instant: str
     checkpoint: Checkpoint | None
@@ -53,6 +60,20 @@ class Commit:
     updates: int
     bytes_written: int
     files_written: int
+    operation: str = ""
+    raw_bytes: int | None = None
+
+
+def write_amplification(commits: Sequence[Commit]) -> float | None:
+    """Return the bytes that commits, oldest first, wrote to the table for each byte of the raw objects they applied.
+
+    Commits of table services and other commits without raw objects count with their bytes. The commits before the
+    first one whose raw bytes are known are left out. Returns None if none are known.
+    """
+    first = next((number for number, each in enumerate(commits) if each.raw_bytes is not None), len(commits))
+    counted = commits[first:]
+    raw_bytes = sum(each.raw_bytes or 0 for each in counted)
+    return sum(each.bytes_written for each in counted) / raw_bytes if raw_bytes else None
 
 
 def last_commit(store: ObjectStore, table_prefix: str) -> Commit | None:
@@ -170,7 +191,8 @@ def _unreadable(stored: StoredObject, error: Exception) -> ObjectDamagedError:
 
 def _parsed(instant: str, body: dict[str, Any]) -> Commit:
     stats = [stat for group in body["partitionToWriteStats"].values() for stat in group]
-    text = body.get("extraMetadata", {}).get(CHECKPOINT_KEY)
+    extra = body.get("extraMetadata", {})
+    text, raw_bytes = extra.get(CHECKPOINT_KEY), extra.get(RAW_BYTES_KEY)
     return Commit(
         instant=instant,
         checkpoint=None if text is None else Checkpoint.model_validate_json(text),
@@ -179,4 +201,6 @@ def _parsed(instant: str, body: dict[str, Any]) -> Commit:
         updates=sum(stat["numUpdateWrites"] for stat in stats),
         bytes_written=sum(stat["totalWriteBytes"] for stat in stats),
         files_written=len(stats),
+        operation=str(body.get("operationType") or "").lower(),
+        raw_bytes=None if raw_bytes is None else int(raw_bytes),
     )

@@ -215,6 +215,7 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
                     held,
                     operation,
                     previous=previous,
+                    raw_bytes=sum(manifest.size for manifest in manifests),
                 )
         failpoints.reached("upsert.after_commit")
     return UpsertReport(

@@ -57,6 +57,7 @@ def write(
     operation: Operation = "upsert",
     *,
     previous: timeline.Commit | None,
+    raw_bytes: int | None = None,
 ) -> timeline.Commit:
     """Write rows and checkpoint (see HudiTable.write()), and return the commit as read back.
 
@@ -65,7 +66,7 @@ def write(
     be another writer's. Raises RuntimeError if Hudi reports a commit that is not in the timeline.
     """
     try:
-        table.write(rows, checkpoint, before_commit(store, prefix, table, held), held.check, operation)
+        table.write(rows, checkpoint, before_commit(store, prefix, table, held), held.check, operation, raw_bytes)
     except Exception:
         failed_writes.delete_rolled_back_files(store, prefix)
         raise

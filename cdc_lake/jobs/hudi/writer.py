@@ -21,7 +21,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
-from cdc_lake.contract.table.timeline import CHECKPOINT_KEY, Checkpoint
+from cdc_lake.contract.table.timeline import CHECKPOINT_KEY, RAW_BYTES_KEY, Checkpoint
 from cdc_lake.jobs import store_errors
 
 Operation = Literal["upsert", "bulk_insert", "delete", "insert_overwrite_table"]
@@ -105,10 +105,12 @@ class HudiTable:
         before_commit: Callable[[], None],
         check: Callable[[], None],
         operation: Operation = "upsert",
+        raw_bytes: int | None = None,
     ) -> None:
         """Upsert rows, or remove their keys, together with the checkpoint in one atomic commit.
 
         A bulk insert into an empty table writes one file for each Spark partition, in the order of its rows.
+        `raw_bytes` are the bytes of the raw objects with the rows, which the commit stores too.
 
         `before_commit` is called after the data are written, right before Hudi completes the commit. If it raises, its
         exception is raised here and nothing is committed. `check` is called if Hudi fails, and raises LeaseLostError.
@@ -127,6 +129,7 @@ class HudiTable:
             "hoodie.datasource.write.operation": operation,
             **(_OVERWRITE_OPTIONS if operation == "insert_overwrite_table" else {}),
             CHECKPOINT_KEY: checkpoint.model_dump_json(),
+            **({} if raw_bytes is None else {RAW_BYTES_KEY: str(raw_bytes)}),
         }
         hook = _CommitHook(before_commit)
         nothing = jvm.scala.Option.empty()

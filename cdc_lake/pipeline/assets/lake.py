@@ -11,7 +11,7 @@ import dagster as dg
 
 from cdc_lake.contract import failpoints
 from cdc_lake.contract.source.epochs import Epochs
-from cdc_lake.contract.table.timeline import Commit
+from cdc_lake.contract.table.timeline import Commit, write_amplification
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import catalog_tables, parallel_tables, parquet_lake, standard_metadata
 from cdc_lake.pipeline.assets.job_metadata import JobRuns
@@ -211,7 +211,7 @@ def _changes(batches: Sequence[LakeBatch]) -> dict[str, str | int | float]:
         records = [f"{events} events of {keys} keys"] if any(report.manifests for report in reports) else []
         which = "commit" if len(commits) == 1 else f"{len(commits)} commits up to"
         operation = next((report.operation for report in reversed(reports) if report.operation), "")
-        bytes_written = sum(commit.bytes_written for commit in commits)
+        amplification = write_amplification(commits)
         changes = {
             "changes": f"{which} {commits[-1].instant}: {', '.join([*schema, *records])}",
             **({"operation": operation} if operation else {}),
@@ -221,9 +221,10 @@ def _changes(batches: Sequence[LakeBatch]) -> dict[str, str | int | float]:
             "inserts": sum(commit.inserts for commit in commits),
             "updates": sum(commit.updates for commit in commits),
             "dead_letters": sum(report.dead_letters for report in reports),
-            "bytes_written": bytes_written,
+            "raw_bytes": sum(commit.raw_bytes or 0 for commit in commits),
+            "bytes_written": sum(commit.bytes_written for commit in commits),
             "files_written": sum(commit.files_written for commit in commits),
-            "write_amplification": bytes_written / max(1, events),
+            **({} if amplification is None else {"write_amplification": amplification}),
             "seconds": sum(report.seconds for report in reports),
         }
     if swept := sum(batch.swept for batch in batches):

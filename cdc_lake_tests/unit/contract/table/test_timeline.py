@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from cdc_lake.contract.errors import ObjectDamagedError
-from cdc_lake.contract.table.timeline import last_commit
+from cdc_lake.contract.table.timeline import RAW_BYTES_KEY, Commit, last_commit, write_amplification
 from cdc_lake_tests.helpers.memory_store import MemoryStore
 from cdc_lake_tests.unit.contract.table.timeline_files import CHECKPOINT, HOODIE, RECORDED, TABLE, commit, rollback
 
@@ -21,8 +23,27 @@ def test_a_commit_written_by_hudi_is_read(store: MemoryStore) -> None:
     assert found is not None
     assert (found.instant, found.checkpoint) == ("20261121004449958", CHECKPOINT)
     assert (found.rows_written, found.inserts, found.updates, found.files_written) == (829, 0, 1, 1)
-    assert found.bytes_written == 508_688
+    assert (found.bytes_written, found.operation, found.raw_bytes) == (508_688, "upsert", None)
     assert store.total == 2
+
+
+def test_the_raw_bytes_of_a_commit_are_read(store: MemoryStore) -> None:
+    body = json.loads(RECORDED.read_text())
+    body["extraMetadata"][RAW_BYTES_KEY] = "4096"
+    store.write(f"{HOODIE}{RECORDED.name}", json.dumps(body).encode())
+    found = last_commit(store, TABLE)
+    assert found is not None
+    assert found.raw_bytes == 4096
+
+
+def test_write_amplification_includes_table_services_after_the_first_known_raw_bytes() -> None:
+    def written(size: int, raw_bytes: int | None) -> Commit:
+        return Commit("20260101000000000", None, 1, 0, 1, size, 1, raw_bytes=raw_bytes)
+
+    earlier_release, service = written(10_000, None), written(50, None)
+    assert write_amplification([earlier_release, written(100, 10), service, written(30, 50)]) == 3.0
+    assert write_amplification([earlier_release, service]) is None
+    assert write_amplification([]) is None
 
 
 def test_a_missing_table_has_no_commit(store: MemoryStore) -> None:

@@ -127,6 +127,9 @@ def test_the_first_run_creates_everything(fresh: Shop, run: Runner) -> None:
     assert found["raw/orders_raw"]["dagster/row_count"] == 3
     assert found["lake/orders_lake"]["changes"] == "commit 20260001000000000: 3 events of 3 keys"
     assert found["lake/orders_lake"]["dagster/row_count"] == 3
+    raw_bytes = found["raw/orders_raw"]["bytes"]
+    assert found["lake/orders_lake"]["raw_bytes"] == raw_bytes
+    assert found["lake/orders_lake"]["write_amplification"] == round(100 / raw_bytes, 3), "a commit writes 100 bytes"
     assert found["dataset/totals"]["changes"] == "view shop_lake.totals created"
     assert found["dataset/totals"]["total_total"] == 7.5
     assert found["dataset/countries"]["dagster/row_count"] == 1
