@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 COMMIT_TIME = "_hoodie_commit_time"
 """The column with the instant of the commit that wrote a row's newest change."""
+FILE_NAME = "_hoodie_file_name"
+"""The column with the file that a row was read from: a base file, which ends with `.parquet`, or the id of the file
+group whose log file has the row's newest change."""
 
 
 def session() -> tuple[SparkSession, S3Location]:
@@ -67,7 +70,7 @@ def _names(each: TableFlow) -> set[str]:
 
 
 def rows(spark: SparkSession, table: TableFlow, where: S3Location, as_of: str | None = None) -> DataFrame:
-    """Return the table's rows, deleted ones included: the lake's columns, then the instant of each row's last change.
+    """Return the table's rows, deleted ones included: the lake's columns, then COMMIT_TIME and FILE_NAME.
 
     `as_of` is an instant or a time (contract/table/history.py), `where` the bucket. Raises what history.resolve()
     raises, and ContractError for a table without a commit.
@@ -78,7 +81,7 @@ def rows(spark: SparkSession, table: TableFlow, where: S3Location, as_of: str | 
     elif not history.commits(store, table.lake_prefix):
         raise history.no_commit(table.lake_prefix)
     read = reader.load(table.upsert_spec(where, owner="reading").uri())
-    return read.select(*lake_columns(read), COMMIT_TIME)
+    return read.select(*lake_columns(read), COMMIT_TIME, FILE_NAME)
 
 
 def changes(
@@ -90,4 +93,4 @@ def changes(
     as a change of all keys. `since` may be older than the oldest state that is kept. Raises what history.resolve()
     raises for `until`.
     """
-    return rows(spark, table, where, until).where(F.col(COMMIT_TIME) > history.instant(since))
+    return rows(spark, table, where, until).where(F.col(COMMIT_TIME) > history.instant(since)).drop(FILE_NAME)

@@ -10,16 +10,21 @@ from __future__ import annotations
 from contextlib import closing
 from functools import partial
 
+from cdc_lake import reading
 from cdc_lake.demo.scene import RunStages, Scene, Story
 from cdc_lake.samples.moma import source_changes
 
 _TO_LAKE = ("topic", "raw", "lake")
 _TARGETS = ("cow", "mor")
 _DELETED = "__deleted"
+_PARQUET = ".parquet"
 
 
 def change_year(scene: Scene, run_stages: RunStages) -> Story:
-    """Set the year of 'Picador (La Pique)' from 1959 to 1960, before and after a compaction."""
+    """Set the year of 'Picador (La Pique)' from 1959 to 1960, and read it before and after a compaction.
+
+    In the merge-on-read table the change is in a log file before the compaction, and in a Parquet file after it.
+    """
     observer, merged = scene.observers["artworks"], scene.lake_table("artworks", "mor")
     with closing(observer.login.connect()) as connection:
         artwork_id, restored = source_changes.set_artwork_year(connection, source_changes.YEAR)
@@ -31,17 +36,23 @@ def change_year(scene: Scene, run_stages: RunStages) -> Story:
     year = 'SELECT "date" FROM "{}"."{}" WHERE artwork_id = {}'
     base_files = year.format(merged.database, merged.catalog_table, artwork_id)
     cow = observer.scalar(year.format(observer.table.database, observer.table.view, artwork_id))
-    before, newest = observer.scalar(base_files), scene.row(merged, artwork_id)
+    before, in_log = observer.scalar(base_files), scene.row(merged, artwork_id) or {}
     scene.compact(merged)
+    in_parquet = scene.row(merged, artwork_id) or {}
+    files = [str(row.get(reading.FILE_NAME)) for row in (in_log, in_parquet)]
     seen = {
         "artwork_id": artwork_id,
         "year_in_cow": cow,
-        "year_in_rt": None if newest is None else newest["date"],
+        "year_in_rt": [in_log.get("date"), in_parquet.get("date")],
         "year_in_ro_before_compaction": before,
         "year_in_ro_after_compaction": observer.scalar(base_files),
+        "file_in_rt": ["parquet" if file.endswith(_PARQUET) else "log" for file in files],
+        "file_names_in_rt": dict(zip(("before_compaction", "after_compaction"), files, strict=True)),
     }
     old, new = source_changes.YEAR, source_changes.NEW_YEAR
-    return {**seen, "ok": list(seen.values()) == [artwork_id, new, new, old, new]}
+    same_group = files[1].startswith(f"{files[0]}_")
+    expected = [artwork_id, new, [new, new], old, new, ["log", "parquet"], seen["file_names_in_rt"]]
+    return {**seen, "ok": list(seen.values()) == expected and same_group}
 
 
 def change_artist(scene: Scene, run_stages: RunStages) -> Story:

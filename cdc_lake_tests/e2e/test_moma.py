@@ -35,6 +35,9 @@ def test_the_demo_of_moma_is_complete_and_its_page_works(cli: CommandLine) -> No
     assert {name: story["ok"] for name, story in summary["stories"].items()} == {"redated": True, "changed": True}, (
         summary["stories"]
     )
+    redated = summary["stories"]["redated"]
+    assert (redated["year_in_ro_before_compaction"], redated["year_in_ro_after_compaction"]) == (1959, 1960)
+    assert (redated["year_in_rt"], redated["file_in_rt"]) == ([1960, 1960], ["log", "parquet"])
     assert {name: (found["clean"], found["compared"]) for name, found in summary["verify"].items()} == {
         "cow.artists": (True, 999),
         "mor.artists": (True, 999),
@@ -46,6 +49,8 @@ def test_the_demo_of_moma_is_complete_and_its_page_works(cli: CommandLine) -> No
     assert done.returncode == 0
     _, output = cli.run_page("reference/moma.md")
     assert "441,Belkis Ayón Manso,American" in output, "the tombstone has the last values"
+    newest_file = redated["file_names_in_rt"]["after_compaction"]
+    assert output.count(newest_file) == 2, "both names of the table show the compaction's Parquet file"
     execute(cli, ROOT / "docs/notebooks/moma_time_travel.ipynb")
     # The sensors of a later `cdc-lake dev` on this stack have nothing to do.
     cli.run("cdc-lake", "reset", "moma", "--yes")

@@ -110,7 +110,7 @@ def _register(
     table = reading.table(name)
     rows = reading.rows(spark, table, where, as_of)
     if node.name == table.view:
-        rows = rows.where("NOT __deleted").drop("__deleted", reading.COMMIT_TIME)
+        rows = rows.where("NOT __deleted").drop("__deleted", reading.COMMIT_TIME, reading.FILE_NAME)
     view = f"{table.database}__{node.name}"
     rows.createOrReplaceTempView(view)
     if not node.alias:

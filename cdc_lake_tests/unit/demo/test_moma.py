@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cdc_lake import reading
 from cdc_lake.demo import moma
 from cdc_lake.samples.moma import source_changes
 
@@ -46,11 +47,14 @@ class FakeScene:
     def row(self, _table: object, row_id: int, as_of: str | None = None) -> dict[str, Any] | None:
         """See Scene."""
         found = self.cow if as_of is None else self.history[as_of]
-        return {"artist_id": row_id, "__deleted": True} if found is None else {**found, "__deleted": False}
+        same = found is not None and self.base_files is not None and found.items() <= self.base_files.items()
+        in_base_file = self.base_files if same and self.base_files is not None else {}
+        file = in_base_file.get(reading.FILE_NAME, "group")
+        return {"artist_id": row_id, **(found or {}), "__deleted": found is None, reading.FILE_NAME: file}
 
     def compact(self, _table: object) -> None:
         """See Scene."""
-        self.base_files = self.cow
+        self.base_files = None if self.cow is None else {**self.cow, reading.FILE_NAME: "group_0-1-2_2026.parquet"}
 
     def scalar(self, sql: str) -> object:
         """Answer the stories' queries."""
@@ -104,11 +108,28 @@ def test_the_year_is_in_the_base_files_after_the_compaction(artwork: FakeScene) 
     assert seen == {
         "artwork_id": 33000,
         "year_in_cow": 1960,
-        "year_in_rt": 1960,
+        "year_in_rt": [1960, 1960],
         "year_in_ro_before_compaction": 1959,
         "year_in_ro_after_compaction": 1960,
+        "file_in_rt": ["log", "parquet"],
+        "file_names_in_rt": {"before_compaction": "group", "after_compaction": "group_0-1-2_2026.parquet"},
         "ok": True,
     }
+
+
+def test_a_year_that_is_in_a_base_file_before_the_compaction_is_not_ok(
+    artwork: FakeScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_stages = artwork.run_stages
+
+    def apply_and_compact(*stages: str, table: str | None = None, light: bool = False) -> None:
+        run_stages(*stages, table=table, light=light)
+        artwork.compact(None)
+
+    monkeypatch.setattr(artwork, "run_stages", apply_and_compact)
+    seen = run(moma.change_year, artwork)
+    assert not seen["ok"]
+    assert seen["file_in_rt"] == ["parquet", "parquet"]
 
 
 def test_a_year_that_is_not_applied_is_not_ok(artwork: FakeScene) -> None:
