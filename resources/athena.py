@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from threading import Event
 from typing import Any, Self
 
 import dagster as dg
@@ -49,6 +50,10 @@ logging.getLogger("pyathena.result_set").setLevel(logging.CRITICAL)
 
 class _TooLate(Exception):  # noqa: N818 - not raised to callers
     """The query's timeout has passed."""
+
+
+class _Stopped(Exception):  # noqa: N818 - not raised to callers
+    """The program that runs the query is ending."""
 
 
 class AthenaQueryFailed(ResourceError):  # noqa: N818 - named as all exceptions in resources/errors.py
@@ -109,11 +114,15 @@ class Athena(AwsResource):
     )
 
     _spent: Spent = PrivateAttr(default_factory=Spent)
+    _stopped: Event = PrivateAttr(default_factory=Event)
 
-    def metered(self, database: str) -> Self:
-        """Return a copy of the resource for a pipeline's database, with its totals at zero."""
+    def metered(self, database: str, stopped: Event | None = None) -> Self:
+        """Return a copy of the resource for a pipeline's database, with its totals at zero.
+
+        Once `stopped` is set, queries of the copy are cancelled at their next poll.
+        """
         found = self.model_copy(update={"database": database})
-        found._spent = Spent()
+        found._spent, found._stopped = Spent(), Event() if stopped is None else stopped
         return found
 
     @property
@@ -159,7 +168,7 @@ class Athena(AwsResource):
                 s3_staging_dir=self.output_location or "",
                 poll_interval=self.poll_seconds,
                 retry_config=RetryConfig(attempt=1),  # botocore retries, by client_config
-                on_poll=_bounded(deadline),
+                on_poll=_bounded(deadline, self._stopped),
             )
 
     @contextmanager
@@ -172,12 +181,16 @@ class Athena(AwsResource):
             raise AthenaQueryFailed(sql, cursor.query_id, f"{error.code}: {error.aws_message}", hint) from error
         except DatabaseError as error:
             raise AthenaQueryFailed(sql, cursor.query_id, str(error), self._advice(str(error))) from error
-        except (_TooLate, dg.DagsterExecutionInterruptedError) as error:
+        except (_TooLate, _Stopped, dg.DagsterExecutionInterruptedError) as error:
             # Athena would continue the query and bill it. cancel() fails for a query that has just ended.
             with suppress(DatabaseError):
                 cursor.cancel()
-            if not isinstance(error, _TooLate):
+            if isinstance(error, dg.DagsterExecutionInterruptedError):
                 raise
+            if isinstance(error, _Stopped):
+                raise AthenaQueryFailed(
+                    sql, cursor.query_id, "it was cancelled, because the run that started it was interrupted", ""
+                ) from error
             raise WaitTimedOut(
                 f"Cannot complete Athena's query {cursor.query_id}: it was stopped after"
                 f" {self.query_timeout_seconds:g} s.",
@@ -225,11 +238,16 @@ def _unwrapped() -> Iterator[None]:
         raise
 
 
-def _bounded(deadline: float) -> Callable[[object], None]:
-    """Return a function for PyAthena to call at each poll, which raises _TooLate after `deadline` (monotonic time)."""
+def _bounded(deadline: float, stopped: Event) -> Callable[[object], None]:
+    """Return a function for PyAthena to call at each poll of a running query.
+
+    It raises _TooLate after `deadline` (monotonic time), and _Stopped if `stopped` is set.
+    """
 
     def check(execution: object) -> None:
         running = isinstance(execution, AthenaQueryExecution) and execution.completion_date_time is None
+        if running and stopped.is_set():
+            raise _Stopped
         if running and time.monotonic() > deadline:
             raise _TooLate
 

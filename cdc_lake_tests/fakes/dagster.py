@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dagster as dg
 
+from cdc_lake.pipeline.assets import parallel_tables
+
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 """The configuration of a run that logs nothing to the console."""
 
@@ -16,5 +18,6 @@ def evaluate(check: dg.AssetChecksDefinition, **resources: object) -> dg.AssetCh
 
 
 def bound(**resources: object) -> dict[str, dg.ResourceDefinition]:
-    """Return resource definitions that yield the given fakes themselves."""
-    return {name: dg.ResourceDefinition.hardcoded_resource(each) for name, each in resources.items()}
+    """Return resource definitions that yield the given fakes themselves, and the resources of each run."""
+    fakes = {name: dg.ResourceDefinition.hardcoded_resource(each) for name, each in resources.items()}
+    return {**fakes, **parallel_tables.RESOURCES}

@@ -49,8 +49,8 @@ class Checkpoint(BaseModel):
 class Commit:
     """A completed commit: its instant, checkpoint, write statistics, and Hudi's operation (`upsert`, `compact` …).
 
-    `raw_bytes` are the bytes of the raw objects that it applied; None for a commit that applied no manifest, and for one
-    of an earlier release.
+    `raw_bytes` are the bytes of the raw objects that it applied; None if it applied no manifest, and for a commit of an
+    earlier release.
     """
 
     instant: str

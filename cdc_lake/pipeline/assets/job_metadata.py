@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Event
 from typing import Any, TypeVar
 
 import dagster as dg
 
 from cdc_lake.pipeline.assets.standard_metadata import Metadata
 from cdc_lake.pipeline.naming import PURPOSE, TableFlow
+from resources.errors import JobFailed
 from resources.spark.job_interface import JobRun, SparkJobs
 
 S = TypeVar("S")
@@ -32,14 +34,20 @@ def warm(context: dg.AssetExecutionContext, table: TableFlow, spark: SparkJobs) 
 
 
 class JobRuns:
-    """Runs Spark jobs and records the runs that were started through this object (implements `SparkJobs`)."""
+    """Runs Spark jobs and records the runs that were started through this object (implements `SparkJobs`).
 
-    def __init__(self, spark: SparkJobs) -> None:
+    Once `stopped` is set, it starts no further job.
+    """
+
+    def __init__(self, spark: SparkJobs, stopped: Event | None = None) -> None:
         self._spark = spark
+        self._stopped = Event() if stopped is None else stopped
         self._runs: dict[str, JobRun] = {}
 
     def run(self, job: Callable[[Any, S], R], spec: S) -> R:
-        """See SparkJobs."""
+        """See SparkJobs. Raises JobFailed if `stopped` is set."""
+        if self._stopped.is_set():
+            raise JobFailed("Cannot start a Spark job: the run was interrupted.", "Run it again.")
         report = self._spark.run(job, spec)
         run = self._spark.last_run()
         if run is not None:

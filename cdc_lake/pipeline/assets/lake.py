@@ -13,8 +13,9 @@ from cdc_lake.contract import failpoints
 from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.contract.table.timeline import Commit, write_amplification
 from cdc_lake.pipeline import table_progress
-from cdc_lake.pipeline.assets import catalog_tables, parallel_tables, parquet_lake, standard_metadata
+from cdc_lake.pipeline.assets import catalog_tables, parquet_lake, standard_metadata
 from cdc_lake.pipeline.assets.job_metadata import JobRuns
+from cdc_lake.pipeline.assets.parallel_tables import TableThreads
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.naming import SPARK_POOL, SourcePostgres, TableFlow
@@ -57,21 +58,22 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         spark: dg.ResourceParam[SparkJobs],
         glue: GlueCatalog,
         athena: Athena,
+        table_threads: dg.ResourceParam[TableThreads],
     ) -> dg.MaterializeResult[None]:
         def work(each: TableFlow) -> dg.MaterializeResult[None]:
-            jobs = JobRuns(spark)
+            jobs = JobRuns(spark, table_threads.stopped)
             systems = LakeSystems(
                 flow.source_postgres(postgres),
                 kafka,
                 store,
                 jobs,
                 glue,
-                athena.metered(each.database),
+                athena.metered(each.database, table_threads.stopped),
                 f"dagster run {context.run.run_id}",
             )
             return result(each, [apply(each, systems)], systems)
 
-        return parallel_tables.materialise(context, table, "lake", flow.lake_tables, work, spark)
+        return table_threads.materialise(context, table, "lake", flow.lake_tables, work, spark)
 
     return lake_asset
 

@@ -2,14 +2,15 @@
 
 Dagster's in-process executor runs one step after another. The first step of a stage therefore starts the stage for all
 tables of the run that are ready, in threads that share the run's Spark session. The step of each table then waits for
-its own result and raises its own error, so that a table that fails does not stop the others.
+its own result and raises its own error, so that a table that fails does not stop the others. An executor that starts a
+process for each step gets no parallel tables: each process materialises its own table.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from threading import Event
 
 import dagster as dg
 
@@ -19,57 +20,75 @@ from resources.spark.job_interface import SparkJobs
 AT_ONCE = 4
 """The maximum number of tables in parallel. It may exceed the number of cores, because a table mostly waits for the
 store and for Spark's driver. It is limited, because each table has a batch in memory."""
-_REMEMBERED_RUNS = 16
+_CANCEL_EVERY_SECONDS = 0.5
 _DONE = {dg.DagsterEventType.ASSET_MATERIALIZATION, dg.DagsterEventType.ASSET_CHECK_EVALUATION}
 
 Result = dg.MaterializeResult[None]
 
-_threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="table")
-_started: OrderedDict[str, dict[dg.AssetKey, Future[Result]]] = OrderedDict()
-"""The stages that this process has started, by run id and asset key. Only the thread that executes a run's steps uses
-the run's entry."""
 
+class TableThreads:
+    """The threads of one run, in one process, and what they have started by asset key.
 
-def materialise(
-    context: dg.AssetExecutionContext,
-    table: TableFlow,
-    stage: str,
-    tables: Iterable[TableFlow],
-    work: Callable[[TableFlow], Result],
-    spark: SparkJobs,
-) -> Result:
-    """Start `work` for all tables of the run that are ready; return its result for `table`, or raise its error.
-
-    `tables` are all tables that have the stage. If the run is interrupted, the jobs of all its tables are cancelled.
+    Only the thread that executes the run's steps calls the methods.
     """
-    futures = _of_run(context.run.run_id)
-    key = table.key(stage)
-    for each in tables:
-        if each.key(stage) not in futures and (each.key(stage) == key or _is_ready(context, each.key(stage))):
-            futures[each.key(stage)] = _threads.submit(work, each)
+
+    def __init__(self) -> None:
+        self.stopped = Event()
+        """Set at the end of the run: what a thread still waits for then ends with an error."""
+        self._spark: SparkJobs | None = None
+        self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="table")
+        self._started: dict[dg.AssetKey, Future[Result]] = {}
+
+    def materialise(
+        self,
+        context: dg.AssetExecutionContext,
+        table: TableFlow,
+        stage: str,
+        tables: Iterable[TableFlow],
+        work: Callable[[TableFlow], Result],
+        spark: SparkJobs,
+    ) -> Result:
+        """Start `work` for all tables of the run that are ready; return its result for `table`, or raise its error.
+
+        `tables` are all tables that have the stage, and `spark` runs the jobs of `work`.
+        """
+        self._spark = spark
+        for each in tables:
+            key = each.key(stage)
+            if key not in self._started and (each is table or _is_ready(context, key)):
+                self._started[key] = self._threads.submit(work, each)
+        return self._started[table.key(stage)].result()
+
+    def end(self) -> None:
+        """Cancel what is not done, and wait until the threads have ended; an interrupted run leaves threads behind."""
+        self.stopped.set()
+        running = {each for each in self._started.values() if not each.cancel() and not each.done()}
+        while running and self._spark is not None:
+            self._spark.cancel()  # repeated, because a job may start its next Spark job after a cancellation
+            _, running = wait(running, timeout=_CANCEL_EVERY_SECONDS)
+        self._threads.shutdown()
+
+
+@dg.resource
+def _of_run() -> Iterator[TableThreads]:
+    threads = TableThreads()
     try:
-        return futures[key].result()
-    except BaseException:
-        if not futures[key].done():  # the wait was interrupted
-            for future in futures.values():
-                future.cancel()
-            spark.cancel()
-        raise
+        yield threads
+    finally:
+        threads.end()
 
 
-def _of_run(run_id: str) -> dict[dg.AssetKey, Future[Result]]:
-    futures = _started.setdefault(run_id, {})
-    while len(_started) > _REMEMBERED_RUNS:
-        _started.popitem(last=False)
-    return futures
+RESOURCES: Mapping[str, dg.ResourceDefinition] = {"table_threads": _of_run}
+"""The resource of the assets that are materialised in parallel. Dagster ends it with the run, however the run ends."""
 
 
 def _is_ready(context: dg.AssetExecutionContext, key: dg.AssetKey) -> bool:
-    """Return whether the run includes the asset, and its upstream assets and their blocking checks have succeeded."""
-    layer, steps = context.job_def.asset_layer, context.run.step_keys_to_execute
-    if key not in layer.selected_asset_keys:
-        return False
-    if steps is not None and key.to_python_identifier() not in steps:  # the run repeats only failed steps
+    """Return whether this process materialises the asset, whose upstream assets and blocking checks have succeeded."""
+    layer = context.job_def.asset_layer
+    # The plan of this process: it lacks the other steps if the run repeats only failed ones, and all other steps if an
+    # executor starts a process for each step.
+    steps = context.get_step_execution_context().execution_plan.step_keys_to_execute
+    if key not in layer.selected_asset_keys or key.to_python_identifier() not in steps:
         return False
     upstream = layer.asset_graph.get(key).parent_keys & layer.selected_asset_keys
     checks = {

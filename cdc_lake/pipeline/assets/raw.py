@@ -8,8 +8,9 @@ from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.schema import captured_schema
 from cdc_lake.jobs.adoption.adopt import AdoptReport
 from cdc_lake.pipeline import table_progress
-from cdc_lake.pipeline.assets import parallel_tables, standard_metadata
+from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.assets.job_metadata import JobRuns, warm
+from cdc_lake.pipeline.assets.parallel_tables import TableThreads
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.naming import SPARK_POOL, SourcePostgres, TableFlow
@@ -45,16 +46,17 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         kafka: Kafka,
         store: ObjectStore,
         spark: dg.ResourceParam[SparkJobs],
+        table_threads: dg.ResourceParam[TableThreads],
     ) -> dg.MaterializeResult[None]:
         warm(context, table, spark)
 
         def work(each: TableFlow) -> dg.MaterializeResult[None]:
-            jobs = JobRuns(spark)
+            jobs = JobRuns(spark, table_threads.stopped)
             source = flow.source_postgres(postgres)
             landed = land(each, source, kafka, store, jobs, f"dagster run {context.run.run_id}")
             return result(each, [landed], store, jobs)
 
-        return parallel_tables.materialise(context, table, "raw", flow.tables, work, spark)
+        return table_threads.materialise(context, table, "raw", flow.tables, work, spark)
 
     return raw_asset
 

@@ -111,8 +111,7 @@ class Jobs:
                 selection=job.selection,
                 description=job.description,
                 tags=job.tags,
-                # With a process for each step, each process would start the stage of all tables
-                # (assets/parallel_tables.py).
+                # A process for each step would start Spark for each table (assets/parallel_tables.py).
                 executor_def=dg.in_process_executor,
             )
             for job in purposes

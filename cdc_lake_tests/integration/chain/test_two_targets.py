@@ -76,7 +76,9 @@ def test_two_targets_have_equal_rows(new_pipeline: NewPipeline, monkeypatch: pyt
     assert [each["what"] for each in commits] == ["manifest 2", "manifest 2", "manifest 1"]
     assert (shown["oldest_readable"], shown["pending_compactions"]) == (first, [])
     assert [each["operation"] for each in commits] == ["compact", "upsert", "bulk_insert"]
-    applied, written = (sum(cast("int", each[name] or 0) for each in commits) for name in ("raw_bytes", "bytes_written"))
+    applied, written = (
+        sum(cast("int", each[name] or 0) for each in commits) for name in ("raw_bytes", "bytes_written")
+    )
     assert commits[0]["raw_bytes"] is None
     assert shown["write_amplification"] == written / applied > 1
     for table in ("double_cow.goods_current", "double_mor.goods_ro_current"):

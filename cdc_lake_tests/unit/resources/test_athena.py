@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -201,6 +201,16 @@ def test_a_query_that_takes_too_long_is_stopped(athena: Callable[..., Athena], s
 
     with pytest.raises(WaitTimedOut, match=r"it was stopped after 0\.2 s"):
         athena(query_timeout_seconds=0.2).query("SELECT 1")
+
+    assert server.calls["StopQueryExecution"] == 1
+
+
+def test_a_query_of_an_interrupted_run_is_stopped(athena: Callable[..., Athena], server: Server) -> None:
+    server.status, stopped = {"State": "RUNNING"}, Event()
+    stopped.set()
+
+    with pytest.raises(AthenaQueryFailed, match="it was cancelled, because the run that started it was interrupted"):
+        athena().metered("shop", stopped).query("SELECT 1")
 
     assert server.calls["StopQueryExecution"] == 1
 

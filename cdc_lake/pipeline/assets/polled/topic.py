@@ -2,8 +2,9 @@
 
 import dagster as dg
 
-from cdc_lake.pipeline.assets import parallel_tables, standard_metadata
+from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.assets.job_metadata import JobRuns, warm
+from cdc_lake.pipeline.assets.parallel_tables import TableThreads
 from cdc_lake.pipeline.assets.topic import count_records
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
@@ -44,15 +45,16 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         kafka: Kafka,
         store: ObjectStore,
         spark: dg.ResourceParam[SparkJobs],
+        table_threads: dg.ResourceParam[TableThreads],
     ) -> dg.MaterializeResult[None]:
         warm(context, table, spark)
 
         def work(each: TableFlow) -> dg.MaterializeResult[None]:
-            jobs, owner = JobRuns(spark), f"dagster run {context.run.run_id}"
+            jobs, owner = JobRuns(spark, table_threads.stopped), f"dagster run {context.run.run_id}"
             systems = polling.Systems(flow.source_postgres(postgres), kafka, location(store), jobs.run, owner)
             return _result(each, systems, polling.poll(each, systems), context.instance, jobs)
 
-        return parallel_tables.materialise(context, table, "topic", flow.tables, work, spark)
+        return table_threads.materialise(context, table, "topic", flow.tables, work, spark)
 
     return topic_asset
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import dagster as dg
@@ -13,6 +14,7 @@ from cdc_lake_tests.fakes.dagster import QUIET, bound
 from cdc_lake_tests.fakes.jobs import FakeSpark
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from resources.athena import Athena
+from resources.errors import JobFailed
 from resources.spark.job_interface import JobRun
 
 LOG = "https://console.aws.amazon.com/s3/buckets/work?region=eu-central-1&prefix=emr-logs/"
@@ -33,6 +35,15 @@ def spark(run: JobRun | None) -> FakeSpark:
     fake = FakeSpark({job: str.upper, other: str.lower})
     fake.elsewhere = run
     return fake
+
+
+def test_no_job_is_started_after_the_run_was_interrupted() -> None:
+    stopped = threading.Event()
+    jobs = JobRuns(spark(None), stopped)
+    assert jobs.run(job, "report") == "REPORT"
+    stopped.set()
+    with pytest.raises(JobFailed, match="the run was interrupted"):
+        jobs.run(job, "report")
 
 
 def test_metadata_contains_run_log_and_console() -> None:
