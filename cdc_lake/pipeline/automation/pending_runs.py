@@ -1,7 +1,7 @@
 """Find the runs that a table needs: each function returns the next run's position, or the reason why none is needed."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import dagster as dg
 
@@ -9,7 +9,6 @@ from cdc_lake.contract.errors import ContractError, EpochUnopenedError, ForeignO
 from cdc_lake.jobs.adoption.listing import Sink
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.pipeline import lake_commit, table_progress
-from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.automation.run_requests import Pending
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.naming import TableFlow
@@ -67,13 +66,24 @@ def _pending_apply(table: TableFlow, store: ObjectStore, owner: str) -> Pending:
     return dg.SkipReason("everything that is landed is applied")
 
 
-def pending_report(table: TableFlow, store: ObjectStore, instance: dg.DagsterInstance) -> Pending:
-    """Return the position of a run that reports a lake commit that no materialisation has reported.
+def reported_instants(instance: dg.DagsterInstance, tables: Iterable[TableFlow]) -> Mapping[dg.AssetKey, str]:
+    """Return the instant of the commit that the newest materialisation of each lake table reports, if there is one."""
+    latest = instance.get_latest_materialization_events([table.key("lake") for table in tables])
+    found = {}
+    for key, event in latest.items():
+        if event is not None and event.asset_materialization is not None:
+            instant = event.asset_materialization.metadata.get("instant")
+            found[key] = "" if instant is None else str(instant.value)
+    return found
+
+
+def pending_report(table: TableFlow, store: ObjectStore, reported: Mapping[dg.AssetKey, str]) -> Pending:
+    """Return the position of a run that reports a lake commit that is not in `reported` (see reported_instants()).
 
     The catalog may lack such a commit. Its run failed after the commit, or a command wrote it (`dlq replay`,
     `resnapshot`, the purge).
     """
-    return _first(_pending_report(each, store, instance) for each in table.in_targets)
+    return _first(_pending_report(each, store, reported.get(each.key("lake"))) for each in table.in_targets)
 
 
 def _applied(table: TableFlow) -> str:
@@ -81,11 +91,10 @@ def _applied(table: TableFlow) -> str:
     return f"{table.topic}:{table.lake_table}" if table.lake_table != table.name else table.topic
 
 
-def _pending_report(table: TableFlow, store: ObjectStore, instance: dg.DagsterInstance) -> Pending:
+def _pending_report(table: TableFlow, store: ObjectStore, reported: str | None) -> Pending:
     commit = lake_commit.newest(location(store).store(), table)
     if commit is None:
         return dg.SkipReason("the lake table does not exist yet, and there is nothing to apply")
-    reported = standard_metadata.last(instance, table.key("lake")).get("instant")
-    if reported is not None and reported.value == commit.instant:
+    if reported == commit.instant:
         return dg.SkipReason("everything that is landed is applied")
     return f"report:{_applied(table)}:{commit.instant}"

@@ -111,6 +111,15 @@ def _heartbeats(kafka: Kafka, flow: Flow) -> tuple[StreamedHeartbeat, ...]:
     return tuple(reversed(found))
 
 
+def committed(kafka: Kafka, table: TableFlow) -> TopicState:
+    """Return the topic's id and committed offsets, without waiting for open transactions and without a watermark.
+
+    Raises ContractError if the topic does not exist.
+    """
+    topic_id = _topic_id(kafka, table)
+    return TopicState(topic_id, kafka.begin_offsets(table.topic), kafka.end_offsets(table.topic), settled=False)
+
+
 def now(kafka: Kafka, table: TableFlow, store: ObjectStore) -> TopicState:
     """Return the topic's current state; the stream's progress is read from `store`.
 
@@ -121,14 +130,10 @@ def now(kafka: Kafka, table: TableFlow, store: ObjectStore) -> TopicState:
     # Read first: records that Connect acknowledges from here on may not be below the ends.
     progress = stream_progress.load(store, flow.name)
     heartbeats = () if flow.polled else _heartbeats(kafka, flow)
-    found = kafka.topic(table.topic)
-    if found is None:
-        raise ContractError(
-            f"Cannot read topic {table.topic}: it does not exist yet. Materialise {table.asset('topic')} first."
-        )
+    topic_id = _topic_id(kafka, table)
     ends, settled = settled_ends(kafka, table.topic)
     return TopicState(
-        topic_id=found.topic_id,
+        topic_id=topic_id,
         begins=kafka.begin_offsets(table.topic),
         ends=ends,
         heartbeats=heartbeats,
@@ -136,6 +141,15 @@ def now(kafka: Kafka, table: TableFlow, store: ObjectStore) -> TopicState:
         progress=progress,
         polled=None if last is None else last.poll.watermark,
     )
+
+
+def _topic_id(kafka: Kafka, table: TableFlow) -> str:
+    found = kafka.topic(table.topic)
+    if found is None:
+        raise ContractError(
+            f"Cannot read topic {table.topic}: it does not exist yet. Materialise {table.asset('topic')} first."
+        )
+    return found.topic_id
 
 
 def require_settled(kafka: Kafka, topic: str, seconds: float = ENDS_WITHIN_SECONDS) -> Mapping[int, int]:

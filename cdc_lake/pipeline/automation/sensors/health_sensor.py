@@ -16,6 +16,7 @@ import dagster as dg
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.pipeline.automation import pipeline_metrics
+from cdc_lake.pipeline.automation.sensors.examination import NotExamined, examine
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import all_checks, tiers
 from cdc_lake.pipeline.checks.light import LightCheck
@@ -76,11 +77,13 @@ def build(flow: Flow) -> dg.SensorDefinition:
         last = json.loads(context.cursor).get("settings", 0.0) if context.cursor else 0.0
         include_infrequent = now >= last + INFREQUENT_EVERY_SECONDS
         pending = [check for check in checks if include_infrequent or check.key.name in FREQUENT_CHECKS]
-        results = {check.key: _evaluate(check, resources) for check in pending}
+        results = _evaluated(context, pending, resources)
         if len(pending) == len(checks):
             context.update_cursor(json.dumps({"settings": now}))
         failed = [f"{'/'.join(key.asset_key.path)}:{key.name}" for key, result in results.items() if not result.passed]
         message = f"failed: {', '.join(failed)}" if failed else f"{len(results)} checks passed"
+        if late := len(pending) - len(results):
+            message = f"{message}; {late} not evaluated in time"
         if failure := _send_metrics(flow, kafka, store, metrics):
             context.log.warning(failure)
             message = f"{message}; {failure}"
@@ -133,9 +136,27 @@ def _send_metrics(flow: Flow, kafka: Kafka, store: ObjectStore, metrics: Metrics
     return ""
 
 
-def _evaluate(check: LightCheck, resources: Mapping[str, object]) -> dg.AssetCheckResult:
-    """Return the check's result: a failed result if the check raises ContractError or ResourceError."""
-    try:
+def _evaluated(
+    context: dg.SensorEvaluationContext, checks: Sequence[LightCheck], resources: Mapping[str, object]
+) -> dict[dg.AssetCheckKey, dg.AssetCheckResult]:
+    """Return the checks' results: a failed one for a check that raises an error, and none for one that takes too long.
+
+    An error other than ContractError and ResourceError is logged with its traceback.
+    """
+
+    def find(check: LightCheck) -> dg.AssetCheckResult:
         return check.find(**{name: resources[name] for name in inspect.signature(check.find).parameters})
-    except (ContractError, ResourceError) as error:
-        return dg.AssetCheckResult(passed=False, description=str(error), metadata=tiers.LATENESS)
+
+    results = {}
+    for check, found in zip(checks, examine(checks, find), strict=True):
+        if isinstance(found, NotExamined):
+            continue
+        if isinstance(found, dg.AssetCheckResult):
+            results[check.key] = found
+            continue
+        description = str(found)
+        if not isinstance(found, ContractError | ResourceError):
+            description = f"Cannot evaluate {check.key.to_user_string()}: {found!r}"
+            context.log.error(description, exc_info=found)
+        results[check.key] = dg.AssetCheckResult(passed=False, description=description, metadata=tiers.LATENESS)
+    return results

@@ -3,9 +3,10 @@
 One run lands all tables with new records, including those whose records could wait longer.
 """
 
+from dataclasses import dataclass
+
 import dagster as dg
 
-from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.source.epochs import Epoch, Epochs
 from cdc_lake.pipeline import table_progress
@@ -13,6 +14,7 @@ from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.automation.pending_runs import pending_adoption
 from cdc_lake.pipeline.automation.run_requests import Pending, Tick
 from cdc_lake.pipeline.automation.sensors import flush_rule
+from cdc_lake.pipeline.automation.sensors.examination import examine_tables
 from cdc_lake.pipeline.automation.sensors.flush_rule import FlushCursor
 from cdc_lake.pipeline.automation.sensors.table_runs import land_name, launch_land
 from cdc_lake.pipeline.bucket_location import location
@@ -43,33 +45,38 @@ def _landing(flow: Flow, jobs: Jobs) -> dg.SensorDefinition:
         pending: dict[str, Pending] = {}
         can_wait: dict[str, str] = {}
         epoch = Epochs(location(store).store(), flow.name).current()
-        for table in flow.tables:
-            position, reason = _position(table, epoch, cursor, kafka, store)
-            pending[table.name] = reason or position
-            if position and reason:
-                can_wait[table.name] = position
+        unlanded = examine_tables(context, flow.tables, lambda table: _unlanded(table, epoch, kafka, store))
+        for name, found in unlanded.items():
+            if isinstance(found, dg.SkipReason):
+                pending[name] = found
+                continue
+            reason = flush_rule.reason_to_wait(cursor, name, flow.spec.landing, found.offsets, found.manifest)
+            pending[name] = reason or found.position
+            if found.offsets and reason:
+                can_wait[name] = found.position
         context.update_cursor(cursor.model_dump_json())
         return launch_land(context, jobs, pending, can_wait).tick
 
     return land
 
 
-def _position(
-    table: TableFlow, epoch: Epoch | None, cursor: FlushCursor, kafka: Kafka, store: ObjectStore
-) -> tuple[str, dg.SkipReason | None]:
-    """Return the position of a landing ("" if there is nothing to land), and the reason to wait (None to land now)."""
-    flow = table.pipeline
+@dataclass(frozen=True)
+class _Unlanded:
+    """The number of offsets to land (negative as in table_progress.behind()), the newest manifest, the position."""
+
+    offsets: int
+    manifest: int
+    position: str
+
+
+def _unlanded(table: TableFlow, epoch: Epoch | None, kafka: Kafka, store: ObjectStore) -> _Unlanded:
+    stream_continuity.require_complete(table, epoch)
     # Read the chain before the topic, so that it never appears to be ahead of the topic.
-    bucket = location(store).store()
-    try:
-        stream_continuity.require_complete(table, epoch)
-        head = Chain(bucket, flow.name, table.topic).head()
-        state = topic_state.now(kafka, table, bucket)
-    except ContractError as error:  # one table's error must not stop the others
-        return "", dg.SkipReason(error.user_message)
-    number, behind = 0 if head is None else head.number, table_progress.behind(head, state)
-    reason = flush_rule.reason_to_wait(cursor, table.name, flow.spec.landing, behind, number)
-    return f"land:{table.topic}:{state.topic_id}:after-manifest-{number}" if behind else "", reason
+    head = Chain(location(store).store(), table.pipeline.name, table.topic).head()
+    state = topic_state.committed(kafka, table)
+    number = 0 if head is None else head.number
+    position = f"land:{table.topic}:{state.topic_id}:after-manifest-{number}"
+    return _Unlanded(table_progress.behind(head, state), number, position)
 
 
 def _adopting(flow: Flow, jobs: Jobs, seconds: int) -> dg.SensorDefinition:
@@ -81,8 +88,11 @@ def _adopting(flow: Flow, jobs: Jobs, seconds: int) -> dg.SensorDefinition:
         description=f"Adopts and applies the objects that a sink connector writes for the tables of {flow.name}.",
     )
     def land(context: dg.SensorEvaluationContext, kafka: Kafka, store: ObjectStore) -> Tick:
-        sinks = [(table, landing_modes.sink(table)) for table in flow.tables]
-        pending = {table.name: pending_adoption(table, sink, kafka, store) for table, sink in sinks if sink}
+        sinks = {table.name: sink for table in flow.tables if (sink := landing_modes.sink(table)) is not None}
+        tables = [table for table in flow.tables if table.name in sinks]
+        pending = examine_tables(
+            context, tables, lambda table: pending_adoption(table, sinks[table.name], kafka, store)
+        )
         return launch_land(context, jobs, pending).tick
 
     return land

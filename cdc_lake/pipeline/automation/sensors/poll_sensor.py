@@ -6,15 +6,15 @@ read up to the bound.
 
 import dagster as dg
 
-from cdc_lake.contract.errors import ContractError, RaceLostError
+from cdc_lake.contract.errors import RaceLostError
 from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.automation.run_requests import Pending, Tick
+from cdc_lake.pipeline.automation.sensors.examination import examine_tables
 from cdc_lake.pipeline.automation.sensors.table_runs import launch_poll, poll_name
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.naming import Flow, SourcePostgres, TableFlow
 from cdc_lake.pipeline.operations import polling
 from cdc_lake.pipeline.source_health import polled_source
-from resources.errors import ResourceError
 from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres
 
@@ -32,22 +32,17 @@ def build(flow: Flow, jobs: Jobs) -> dg.SensorDefinition:
     )
     def poll(context: dg.SensorEvaluationContext, postgres: Postgres, store: ObjectStore) -> Tick:
         source = flow.source_postgres(postgres)
-        pending = {table.name: _pending(table, source, store, context) for table in flow.tables}
+        pending = examine_tables(context, flow.tables, lambda table: _pending(table, source, store))
         return launch_poll(context, jobs, pending).tick
 
     return poll
 
 
-def _pending(
-    table: TableFlow, postgres: SourcePostgres, store: ObjectStore, context: dg.SensorEvaluationContext
-) -> Pending:
+def _pending(table: TableFlow, postgres: SourcePostgres, store: ObjectStore) -> Pending:
     try:
         return _position(table, postgres, store)
     except RaceLostError:
         return dg.SkipReason("a poll has begun meanwhile")
-    except (ContractError, ResourceError) as error:  # one table's error must not stop the others
-        context.log.warning(str(error))
-        return dg.SkipReason(str(error))
 
 
 def _position(table: TableFlow, postgres: SourcePostgres, store: ObjectStore) -> Pending:

@@ -17,10 +17,11 @@ from typing import Any, Literal
 
 import dagster as dg
 
-from cdc_lake.contract.errors import ContractError, UnreadableEventError
+from cdc_lake.contract.errors import UnreadableEventError
 from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.automation.pending_runs import pending_adoption, pending_apply
 from cdc_lake.pipeline.automation.run_requests import Pending, Tick, described
+from cdc_lake.pipeline.automation.sensors.examination import examine, is_outage, reason
 from cdc_lake.pipeline.automation.sensors.queue_cursor import Cursor, Target
 from cdc_lake.pipeline.automation.sensors.table_runs import apply_name, launch_apply, launch_land
 from cdc_lake.pipeline.naming import Flow, TableFlow
@@ -96,19 +97,22 @@ def _requests(
     requests: list[dg.RunRequest] = []
     skipped: dict[str, str] = {}
     launched: set[tuple[str, str]] = set()
-    by_run = groupby(sorted(cursor.pending_targets(), key=_run), key=_run)
-    for (pipeline, purpose), targets in by_run:
+    targets = sorted(cursor.pending_targets(), key=_run)
+    examined = examine(targets, lambda target: _pending(target, tables[target[:2]], kafka, store), fatal=is_outage)
+    found_of = dict(zip(targets, examined, strict=True))
+    for (pipeline, purpose), of_run in groupby(targets, key=_run):
         pending: dict[str, Pending] = {}
-        for target in targets:
+        for target in of_run:
             if target[:2] in launched:
                 skipped["/".join(target)] = "this tick already requests a run of this table"
                 cursor.defer(target)
                 continue
-            try:
-                pending[target[1]] = _pending(target, tables[target[:2]], kafka, store)
-            except ContractError as error:  # one table's error must not stop the others; its own sensor reports it
-                skipped["/".join(target)] = error.user_message
+            outcome = found_of[target]
+            if isinstance(outcome, Exception):  # one table's error must not stop the others
+                skipped["/".join(target)] = reason(context, tables[target[:2]], outcome).skip_message or ""
                 cursor.keep_one_message(target)
+            else:
+                pending[target[1]] = outcome
         launch = launch_apply if purpose == "apply" else launch_land
         found = launch(context, jobs_by_pipeline[pipeline], pending)
         requests += found.requests
