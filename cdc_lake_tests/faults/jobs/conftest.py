@@ -11,12 +11,12 @@ import pytest
 
 from cdc_lake.jobs.hudi.writer import TableType
 from cdc_lake_tests.faults.jobs.paused_writer import pause_writer
-from cdc_lake_tests.integration.jobs.conftest import NewTable, job_engines
+from cdc_lake_tests.integration.jobs.conftest import NewTable, job_engines, job_stack
 from cdc_lake_tests.integration.jobs.engines import Engines
 from cdc_lake_tests.integration.jobs.hudi_table import LakeTable
 from cdc_lake_tests.pytest_hooks.long_test_sizes import drawn
 
-__all__ = ["job_engines", "new_table", "pause_writer"]
+__all__ = ["job_engines", "job_stack", "new_table", "pause_writer"]
 
 
 @pytest.fixture(scope="package", params=drawn(("cow", "mor"), in_ci=1))

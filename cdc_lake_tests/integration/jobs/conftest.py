@@ -10,16 +10,23 @@ import pytest
 from cdc_lake.contract.schema.captured_schema import Column
 from cdc_lake_tests.integration.jobs.engines import Engines, running_engines
 from cdc_lake_tests.integration.jobs.hudi_table import LakeTable
+from infra.local.stack.endpoints import Endpoints
 
 NewTable = Callable[[Sequence[Column], Sequence[str]], LakeTable]
 
 
 # Not session scope: a process can have one Spark session, and other packages' tests start their own.
 @pytest.fixture(scope="package")
-def job_engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engines]:
+def job_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Engines, Endpoints]]:
     """Run S3, Kafka and Spark."""
-    with running_engines(tmp_path_factory.mktemp("stack") / "home", tmp_path_factory.mktemp("spark")) as (found, _):
+    with running_engines(tmp_path_factory.mktemp("stack") / "home", tmp_path_factory.mktemp("spark")) as found:
         yield found
+
+
+@pytest.fixture(scope="package")
+def job_engines(job_stack: tuple[Engines, Endpoints]) -> Engines:
+    """Return S3, Kafka and Spark."""
+    return job_stack[0]
 
 
 @pytest.fixture(scope="package")

@@ -1,0 +1,257 @@
+"""kill -9 of a table service and its JVM right after a chosen request to the store, such as one of the archiving.
+
+The table is as before: readers see every row during the kill and after it, earlier states are complete or refused, and
+the checkpoint stays. The next write and the next service continue.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from cdc_lake.contract.table import failed_writes, history, timeline
+from cdc_lake.jobs.hudi.writer import HudiTable, TableType
+from cdc_lake.jobs.maintenance import clean, cluster, compact
+from cdc_lake_tests.faults.jobs.service_process import Call, ServiceProcess, use_options
+from cdc_lake_tests.helpers.s3_fault_proxy import Fault, FaultProxy, LoseAnswer, Request, fault_proxy
+from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY, event
+from cdc_lake_tests.integration.jobs.engines import Engines
+from cdc_lake_tests.integration.jobs.hudi_table import LakeTable
+from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
+from infra.local.stack.endpoints import Endpoints
+
+TESTS_IN_CI = 2
+
+BATCHES = 6
+OPTIONS = {
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    # Each commit writes its new rows to a new file, so that there is something to cluster.
+    "hoodie.parquet.small.file.limit": "0",
+}
+SERVICES: Mapping[str, Any] = {
+    "clean": (clean.run, clean.CleanSpec),
+    "compact": (compact.run, compact.CompactSpec),
+    "cluster": (cluster.run, cluster.ClusterSpec),
+}
+Rows = dict[object, tuple[object, object]]
+"""Note and deletion of each row by id."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A request of a service: its method and the end of its path, after a request `since`, if that is not empty."""
+
+    service: str
+    method: str
+    path: str
+    since: str = ""
+
+
+_ARCHIVE = r"\.hoodie/history/\.commits_[^/]*"
+PLACES = {
+    "the plan of a clean": Place("clean", "PUT", r"\.clean\.requested"),
+    "the first deleted file": Place("clean", "DELETE", r"\.(parquet|log\.\d+_[\d-]+)", since=r"\.clean\.inflight"),
+    "the end of a clean": Place("clean", "PUT", r"\d{17}\.clean"),
+    "the archive": Place("clean", "PUT", _ARCHIVE),
+    "the first archived commit": Place("clean", "DELETE", r"\.hoodie/\d{17}\.[^/]*", since=_ARCHIVE),
+    "the plan of a compaction": Place("compact", "PUT", r"\.compaction\.requested"),
+    "a compacted file": Place("compact", "PUT", r"\.parquet"),
+    "the end of a compaction": Place("compact", "PUT", r"\d{17}\.commit"),
+    "the plan of a clustering": Place("cluster", "PUT", r"\.replacecommit\.requested"),
+    "a clustered file": Place("cluster", "PUT", r"\.parquet"),
+    "the end of a clustering": Place("cluster", "PUT", r"\d{17}\.replacecommit"),
+}
+
+
+@pytest.fixture
+def proxy(job_engines: Engines) -> Iterator[FaultProxy]:
+    """Run a proxy in front of the store."""
+    with fault_proxy(job_engines.location.endpoint_url or "") as found:
+        yield found
+
+
+CASES = [
+    (table_type, name)
+    for table_type in get_args(TableType)
+    for name, place in PLACES.items()
+    if (table_type, place.service) != ("cow", "compact")
+]
+
+
+@pytest.fixture
+def table(job_engines: Engines, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> LakeTable:
+    """Return a table with six batches, of which each changes the same rows and adds one.
+
+    For a clean it is two hours old. Otherwise it stays as it is: the store's times of a merge-on-read table's commits,
+    which Hudi reads the states by, cannot be changed.
+    """
+    monkeypatch.setattr(HudiTable, "options", use_options(OPTIONS))
+    table_type, name = request.param
+    found = LakeTable(job_engines, f"killed-{table_type}-{list(PLACES).index(name)}", COLUMNS, KEY, table_type)
+    for number in range(BATCHES):
+        deliver(found, number)
+        found.upsert()
+        if found.table_type == "mor" and number == BATCHES // 2:
+            assert compact.run(found.engines.spark, compact.CompactSpec(found.spec)).commit is not None
+    if PLACES[name].service == "clean":
+        found.make_older(timedelta(hours=2))
+    return found
+
+
+def deliver(table: LakeTable, number: int) -> None:
+    """Deliver a batch: rows 0 to 4 change, row 5 is deleted, and row 100 + `number` is new."""
+    changed = [event(key, "u", 100 * (number + 1) + key, note=f"n{number}") for key in range(5)]
+    new = event(100 + number, "c", 100 * (number + 1) + 50, note=f"n{number}")
+    table.deliver([*changed, event(5, "d", 100 * (number + 1) + 5, note=f"n{number}"), new])
+
+
+def expected(number: int) -> Rows:
+    """Return the rows after this batch."""
+    changed: Rows = {key: (f"n{number}", key == 5) for key in range(6)}
+    return changed | {100 + each: (f"n{each}", False) for each in range(number + 1)}
+
+
+def rows(found: list[dict[str, Any]]) -> Rows:
+    """Return rows by id; a row that is there twice fails."""
+    assert len({row["id"] for row in found}) == len(found), found
+    return {row["id"]: (row["note"], row["__deleted"]) for row in found}
+
+
+@contextmanager
+def readers(table: LakeTable, content: Rows) -> Iterator[None]:
+    """Read the table by Spark again and again during the block; every read must return the content.
+
+    Not by hudi-rs 0.5, which can return a row of a merge-on-read table twice at the moment a clustering is completed.
+    """
+    ended, faults, reads = threading.Event(), list[str](), 0
+
+    def read() -> None:
+        nonlocal reads
+        while not ended.is_set():
+            try:
+                found = rows(table.by_spark())
+            except Exception as error:  # noqa: BLE001 - the test fails with it
+                faults.append(repr(error))
+                return
+            reads += 1
+            if found != content:
+                faults.append(f"read {found}")
+                return
+
+    thread = threading.Thread(target=read, name="reader")
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+    assert not faults
+    assert reads
+
+
+def kill_at(place: Place, proxy: FaultProxy, process: ServiceProcess) -> None:
+    """Kill the process right after the store has executed the first request of the place."""
+    seen = not place.since
+
+    def rule(request: Request) -> Fault | None:
+        nonlocal seen
+        if seen and request.method == place.method and re.search(f"{place.path}$", request.path):
+            process.kill()
+            proxy.rule = lambda _: None
+            return LoseAnswer()
+        seen = seen or re.search(f"{place.since}$", request.path) is not None
+        return None
+
+    proxy.rule = rule
+
+
+def writes(proxy: FaultProxy) -> str:
+    """Return the requests that changed the store, for a place that none of them has met."""
+    found = [f"{method} {path}" for method, path, _ in proxy.answered if method in ("PUT", "POST", "DELETE")]
+    return "\n".join(["no request met the place:", *found])
+
+
+def require_earlier_states(table: LakeTable, states: Mapping[str, Rows]) -> None:
+    """Require that each state that is said to be readable is complete; at least the newest one is."""
+    readable = [instant for instant in history.readable(table.store, table.spec.prefix) if instant in states]
+    assert max(states) in readable
+    reader = table.engines.spark.read.format("hudi")
+    for instant in readable:
+        found = reader.option("as.of.instant", instant).load(table.spec.uri()).collect()
+        assert rows([row.asDict() for row in found]) == states[instant], instant
+
+
+def committed(table: LakeTable) -> timeline.Checkpoint:
+    """Return the table's checkpoint."""
+    commit = timeline.last_commit(table.store, table.spec.prefix)
+    assert commit is not None
+    assert commit.checkpoint is not None
+    return commit.checkpoint
+
+
+@pytest.mark.parametrize(
+    ("table", "place"),
+    [(case, PLACES[case[1]]) for case in CASES],
+    ids=[f"{table_type}: {name}" for table_type, name in CASES],
+    indirect=["table"],
+)
+def test_a_service_that_is_killed_changes_no_row_and_is_continued(
+    job_stack: tuple[Engines, Endpoints],
+    table: LakeTable,
+    place: Place,
+    proxy: FaultProxy,
+    tmp_path: Path,
+    count_trials: CountTrials,
+) -> None:
+    instants = [each for each in history.commits(table.store, table.spec.prefix) if _applies(table, each)]
+    states = {instant: expected(number) for number, instant in enumerate(instants)}
+    checkpoint = committed(table)
+    job, make_spec = SERVICES[place.service]
+    location = replace(table.engines.location, endpoint_url=proxy.endpoint)
+    spec = make_spec(replace(table.spec, location=location, lease_seconds=2.0))
+    process = ServiceProcess(job_stack[1].home, tmp_path, Call(job, spec, location, OPTIONS))
+    try:
+        kill_at(place, proxy, process)
+        with readers(table, expected(BATCHES - 1)):
+            assert process.wait() == -signal.SIGKILL, f"{writes(proxy)}\n{process.output()[-5000:]}"
+    finally:
+        process.close()
+
+    assert committed(table) == checkpoint
+    assert rows(table.by_spark()) == expected(BATCHES - 1)
+    require_earlier_states(table, states)
+    patient = replace(table.spec, lease_wait_seconds=60)
+    deliver(table, BATCHES)
+    assert table.upsert(patient).manifests == 1
+    assert rows(table.by_spark()) == expected(BATCHES)
+    job(table.engines.spark, make_spec(patient))
+    assert committed(table).manifest == checkpoint.manifest + 1
+    assert rows(table.by_spark()) == expected(BATCHES)
+    assert failed_writes.incomplete_commits(table.store, table.spec.prefix) == []
+    assert failed_writes.pending_compactions(table.store, table.spec.prefix) == []
+    assert unfinished_cleans(table) == set()
+    assert rows(table.by_hudi_rs()) == expected(BATCHES)
+    count_trials("kills of table services", 1)
+
+
+def _applies(table: LakeTable, instant: str) -> bool:
+    """Return whether a commit has applied a manifest."""
+    return timeline.commit_at(table.store, table.spec.prefix, instant).raw_bytes is not None
+
+
+def unfinished_cleans(table: LakeTable) -> set[str]:
+    """Return the instants of cleans that were begun and not completed."""
+    folder = f"{table.spec.prefix}.hoodie/"
+    names = {item.key.removeprefix(folder) for item in table.store.scan(folder, recursive=False)}
+    begun = {name[:17] for name in names if ".clean." in name}
+    return begun - {name[:17] for name in names if name.endswith(".clean")}
