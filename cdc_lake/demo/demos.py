@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,14 @@ from cdc_lake.samples.table_sample import TableSample
 
 
 @dataclass(frozen=True)
+class UserRows:
+    """What to load instead of generated rows: the SQL scripts of a folder, or a file for each table."""
+
+    sql_dir: Path | None = None
+    files: Mapping[str, Path] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class PipelineDemo:
     """The parts of a demo that depend on the pipeline."""
 
@@ -29,10 +37,10 @@ class PipelineDemo:
     """Creates the sample's database, if it is missing."""
     unload: Callable[[ConnectionParameters], object]
     """Removes the sample, if it is loaded."""
-    load: Callable[[ConnectionParameters, Path | None], Mapping[str, int]]
-    """Loads the sample, or the SQL scripts of a folder; returns the number of rows of each table."""
+    load: Callable[[ConnectionParameters, UserRows], Mapping[str, int]]
+    """Loads the sample with generated rows or the user's; returns the number of rows of each table."""
     stories: Mapping[str, tuple[str, RunStory]]
-    """The stories by name: a description of what happens, and the function."""
+    """The stories by name: a description of what happens, and the function. They need the sample's own rows."""
     verify: bool
     """Whether the last step compares source and lake row by row."""
     hint: Callable[[Mapping[str, Any]], str]
@@ -44,11 +52,11 @@ def _unload_northwind(parameters: ConnectionParameters) -> None:
         loader.unload(connection)
 
 
-def _load_northwind(parameters: ConnectionParameters, sql_dir: Path | None) -> Mapping[str, int]:
-    report = loader.load(parameters, sql_dir)
+def _load_northwind(parameters: ConnectionParameters, given: UserRows) -> Mapping[str, int]:
+    report = loader.load(parameters, given.sql_dir)
     if report.own_outbox:
         raise LoadError(
-            f"Cannot run the demo with the scripts in {sql_dir}: they create their own outbox, and "
+            f"Cannot run the demo with the scripts in {given.sql_dir}: they create their own outbox, and "
             "the demo needs the sample's outbox, which also contains deletes. Leave out the script that creates "
             f"{loader.OUTBOX}, or load the scripts with `cdc-lake load --sql-dir` and capture "
             "them with another pipeline."
@@ -56,24 +64,27 @@ def _load_northwind(parameters: ConnectionParameters, sql_dir: Path | None) -> M
     return dict(report.tables)
 
 
-def _load_moma(parameters: ConnectionParameters, sql_dir: Path | None) -> Mapping[str, int]:
-    if sql_dir is not None:
+def _load_moma(parameters: ConnectionParameters, given: UserRows) -> Mapping[str, int]:
+    if given.sql_dir is not None:
         raise LoadError("Cannot load SQL scripts as the MoMA sample: leave out --sql-dir.")
-    return dict(table_sample.load(MOMA, parameters, loader.no_progress).tables)
+    return dict(table_sample.load(MOMA, parameters, loader.no_progress, files=given.files).tables)
 
 
-def _load_pagila(parameters: ConnectionParameters, sql_dir: Path | None) -> Mapping[str, int]:
-    return dict(table_sample.load(PAGILA, parameters, loader.no_progress, sql_dir=sql_dir).tables)
+def _load_pagila(parameters: ConnectionParameters, given: UserRows) -> Mapping[str, int]:
+    return dict(table_sample.load(PAGILA, parameters, loader.no_progress, sql_dir=given.sql_dir).tables)
 
 
-def _load_polled_pagila(parameters: ConnectionParameters, sql_dir: Path | None) -> Mapping[str, int]:
-    rows = _load_pagila(parameters, sql_dir)
+def _load_polled_pagila(parameters: ConnectionParameters, given: UserRows) -> Mapping[str, int]:
+    rows = _load_pagila(parameters, given)
     with closing(parameters.connect()) as connection:
         source_changes.add_poll_indexes(connection)
     return rows
 
 
 def _earlier_state(summary: Mapping[str, Any]) -> str:
+    if "changed" not in summary["stories"]:
+        sql = "SELECT nationality, count(*) AS artists FROM moma_cow.artists_current GROUP BY 1 ORDER BY 2 DESC LIMIT 5"
+        return f'cdc-lake query "{sql}"'
     instant = summary["stories"]["changed"]["instants"]["mor"][0]
     sql = "SELECT * FROM moma_mor.artists_rt WHERE artist_id = 441"
     return f'cdc-lake query --as-of {instant} "{sql}"'
@@ -82,7 +93,7 @@ def _earlier_state(summary: Mapping[str, Any]) -> str:
 def _of_tables(
     sample: TableSample,
     title: str,
-    load: Callable[[ConnectionParameters, Path | None], Mapping[str, int]],
+    load: Callable[[ConnectionParameters, UserRows], Mapping[str, int]],
     stories: Mapping[str, tuple[str, RunStory]],
     hint: Callable[[Mapping[str, Any]], str],
 ) -> PipelineDemo:

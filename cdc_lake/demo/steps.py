@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any, Protocol
 
 from cdc_lake import profile
 from cdc_lake.demo import verification
-from cdc_lake.demo.demos import PipelineDemo
+from cdc_lake.demo.demos import PipelineDemo, UserRows
 from cdc_lake.demo.graph import Graph
 from cdc_lake.demo.journal import Journal
 from cdc_lake.demo.scene import RunStory, Scene
@@ -38,11 +38,11 @@ class Demo:
         graph: Callable[[], Graph],
         journal: Journal,
         show: Show,
-        sql_dir: Path | None,
+        given: UserRows,
         sample: PipelineDemo,
     ) -> None:
         self._flow, self._resources, self._make_graph = flow, resources, graph
-        self._journal, self._show, self._sql_dir = journal, show, sql_dir
+        self._journal, self._show, self._given = journal, show, given
         self._sample = sample
         self._store = location(resources["store"]).store()
         self._scene = Scene(flow, resources, self._store)
@@ -57,7 +57,8 @@ class Demo:
             _keep(checks, self._step(stage, f"materialising {stage}", partial(self._materialise, stage)))
         counts = self._step("counts", "counting rows of each stage", self._counts)
         results = {}
-        for name, (what, story) in self._sample.stories.items():
+        stories = {} if self._given.files else self._sample.stories
+        for name, (what, story) in stories.items():
             found = self._step(f"story {name}", f"story: {what}", partial(self._story, story))
             _keep(checks, found["checks"])
             results[name] = found["seen"]
@@ -103,7 +104,7 @@ class Demo:
     def _load(self) -> dict[str, int]:
         # An earlier attempt may have committed before it was interrupted.
         self._sample.unload(self._scene.observer.login)
-        return dict(self._sample.load(self._scene.observer.login, self._sql_dir))
+        return dict(self._sample.load(self._scene.observer.login, self._given))
 
     def _materialise(self, *stages: str, table: str | None = None, light: bool = False) -> dict[str, str | None]:
         """Materialise the stages; return why each check failed, None if it passed."""

@@ -42,6 +42,7 @@ def smoke(
     """
     from rich.console import Console
 
+    from cdc_lake.demo.demos import UserRows
     from cdc_lake.demo.journal import Journal, exclusive
     from infra.folders import state_folder
 
@@ -54,7 +55,7 @@ def smoke(
     file = state_folder() / SMOKE
     with exclusive(file):
         journal = Journal(file, resume)
-        summary = run(console, PIPELINE, None, journal, _RESUME_COMMANDS)
+        summary = run(console, PIPELINE, UserRows(), journal, _RESUME_COMMANDS)
         summary["verify"] = journal.step("verify", lambda: _verify(console))
         summary["seconds"] = {**journal.seconds(), "total": round(time.monotonic() - started, 1)}
     summary["account"] = identity.account

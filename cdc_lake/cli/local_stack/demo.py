@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from pathlib import Path
 from typing import Annotated
@@ -29,6 +30,12 @@ def demo(
             exists=True, file_okay=False, help="Load the SQL scripts of this folder instead of generated data."
         ),
     ] = None,
+    csv: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--csv", metavar="TABLE=FILE", help="With moma: load the museum's file; once for each table. No stories."
+        ),
+    ] = None,
     resume: Annotated[bool, typer.Option(help="Continue an interrupted demo.")] = False,
 ) -> None:
     """Start the stack, load the sample, materialise the graph, change rows at the source, and count the rows.
@@ -40,7 +47,8 @@ def demo(
     """
     from rich.console import Console
 
-    from cdc_lake.demo.demos import DEMOS
+    from cdc_lake.cli.samples.load import files_by_table
+    from cdc_lake.demo.demos import DEMOS, UserRows
     from cdc_lake.demo.journal import Journal, exclusive
     from cdc_lake.pipeline import avro_pipelines
     from infra.folders import state_folder
@@ -50,15 +58,23 @@ def demo(
         raise typer.BadParameter(
             "--sql-dir is for the samples northwind, pagila and pagila_query: leave it out for moma"
         )
+    files = files_by_table(csv or [])
+    if files and pipeline is not DemoPipeline.MOMA:
+        raise typer.BadParameter("--csv is for the sample moma: cdc-lake demo moma --csv TABLE=FILE")
+    for file in files.values():
+        if not file.is_file():
+            raise typer.BadParameter(f"--csv: there is no file {file}")
     console = Console(stderr=as_json)
     started = time.monotonic()
-    file = state_folder() / journal(pipeline)
-    with exclusive(file):
+    state = state_folder() / journal(pipeline)
+    with exclusive(state):
         # Created before prepare(): after an interruption, `--resume` must not continue an earlier demo.
-        steps = Journal(file, resume)
+        steps = Journal(state, resume)
         seconds = prepare(console, registry=pipeline in avro_pipelines.names())
         name = "" if pipeline is DemoPipeline.NORTHWIND else f" {pipeline}"
-        summary = run(console, pipeline, sql_dir, steps, (_UP, f"cdc-lake demo{name} --resume"))
+        options = "".join(f" --csv {shlex.quote(each)}" for each in csv or [])
+        resume_commands = (_UP, f"cdc-lake demo{name}{options} --resume")
+        summary = run(console, pipeline, UserRows(sql_dir, files), steps, resume_commands)
     summary["seconds"] = {**seconds, **summary["seconds"], "total": round(time.monotonic() - started, 1)}
     if as_json:
         typer.echo(json.dumps(summary))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cdc_lake.cli.printable import printable
+
+if TYPE_CHECKING:
+    from cdc_lake.demo.demos import UserRows
 
 
 class DemoPipeline(StrEnum):
@@ -53,7 +55,7 @@ def succeeded(summary: Mapping[str, Any]) -> bool:
 def run(
     console: Any,  # noqa: ANN401 - rich is imported late
     pipeline: str,
-    sql_dir: Path | None,
+    given: UserRows,
     journal: Any,  # noqa: ANN401 - imported late
     resume_commands: Sequence[str],
 ) -> dict[str, Any]:
@@ -73,7 +75,7 @@ def run(
     with instance() as dagster:
         try:
             lines, sample = Lines(console), DEMOS[pipeline]
-            return Demo(load(pipeline), resolved(), graph, journal, lines, sql_dir, sample).run()
+            return Demo(load(pipeline), resolved(), graph, journal, lines, given, sample).run()
         except Exception:
             console.print("[yellow]A step failed. Fix the cause, then continue with:[/]")
             for command in resume_commands:

@@ -73,7 +73,7 @@ def load_command(
     if csv and not chosen.files:
         [other] = (name for name, each in SAMPLES.items() if each.files)
         raise typer.BadParameter(f"--csv is for the {other} sample: add --sample {other}")
-    files = _files(csv or [])
+    files = files_by_table(csv or [])
     hint = ""
     if host is None:
         parameters, hint = _from_profile()
@@ -92,7 +92,7 @@ def load_command(
     _print(report, console, parameters, chosen)
 
 
-def _files(given: list[str]) -> dict[str, Path]:
+def files_by_table(given: list[str]) -> dict[str, Path]:
     """Return the files by table. Raises typer.BadParameter for a text that is not TABLE=FILE, or a repeated table."""
     files = {}
     for each in given:

@@ -10,7 +10,7 @@ import pytest
 
 from cdc_lake.cli.samples.demos import DemoPipeline
 from cdc_lake.demo import demos, steps, verification
-from cdc_lake.demo.demos import PipelineDemo
+from cdc_lake.demo.demos import PipelineDemo, UserRows
 from cdc_lake.demo.graph import Materialised
 from cdc_lake.demo.journal import Journal
 from cdc_lake.demo.scene import AFTER_SOURCE, RunStages
@@ -111,8 +111,8 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Fakes:
 def sample(stage: Fakes, verify: bool = False) -> PipelineDemo:
     """Return a demo whose sample is loaded by the fakes."""
 
-    def load(_login: ConnectionParameters, sql_dir: Path | None) -> dict[str, int]:
-        stage.record(f"load {sql_dir}" if sql_dir else "load")
+    def load(_login: ConnectionParameters, given: UserRows) -> dict[str, int]:
+        stage.record(f"load {given.sql_dir}" if given.sql_dir else "load")
         return {"orders": 3}
 
     names = {"shipped": "ship", "inserted": "insert", "deleted": "delete"}
@@ -125,14 +125,14 @@ def demo(
     stage: Fakes,
     resume: bool = False,
     show: Show | None = None,
-    sql_dir: Path | None = None,
+    given: UserRows = UserRows(),  # noqa: B008 - it is frozen
     verify: bool = False,
 ) -> Demo:
     """Return the demo of the shop."""
     journal = Journal(shop.pages.parent / "demo.json", resume)
     shop.athena.sql.make("shop_lake", "totals", ["total"], [(1,), (2,)])
     shop.athena.sql.make("shop_lake", "countries", ["country"], [("PL",)])
-    return Demo(shop.flow, shop.resolved, lambda: stage, journal, show or Show(), sql_dir, sample(stage, verify))  # type: ignore[arg-type,return-value]
+    return Demo(shop.flow, shop.resolved, lambda: stage, journal, show or Show(), given, sample(stage, verify))  # type: ignore[arg-type,return-value]
 
 
 def filled(shop: Shop) -> Shop:
@@ -208,8 +208,14 @@ def test_a_finished_demo_resumed_does_nothing(shop: Shop, stage: Fakes) -> None:
 
 
 def test_own_sql_scripts_are_loaded(shop: Shop, stage: Fakes, tmp_path: Path) -> None:
-    demo(filled(shop), stage, sql_dir=tmp_path).run()
+    demo(filled(shop), stage, given=UserRows(tmp_path)).run()
     assert stage.calls[1] == f"load {tmp_path}"
+
+
+def test_the_stories_are_left_out_for_files_of_rows(shop: Shop, stage: Fakes, tmp_path: Path) -> None:
+    summary = demo(filled(shop), stage, given=UserRows(files={"orders": tmp_path / "orders.txt"})).run()
+    assert summary["stories"] == {}
+    assert list(summary["seconds"]) == [name for name in STEPS if not name.startswith("story ")]
 
 
 def test_a_verification_is_the_last_step(shop: Shop, stage: Fakes, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,12 +234,12 @@ def test_scripts_with_their_own_outbox_are_rejected(monkeypatch: pytest.MonkeyPa
     report = LoadReport((("orders", 3),), "logical", 0.1, own_outbox=True)
     monkeypatch.setattr(loader, "load", lambda *_: report)
     with pytest.raises(LoadError, match=r"Cannot run the demo with the scripts in .*they create their own outbox"):
-        demos.DEMOS["northwind"].load(LOGIN, tmp_path)
+        demos.DEMOS["northwind"].load(LOGIN, UserRows(tmp_path))
 
 
 def test_scripts_are_not_loaded_as_moma(tmp_path: Path) -> None:
     with pytest.raises(LoadError, match="leave out --sql-dir"):
-        demos.DEMOS["moma"].load(LOGIN, tmp_path)
+        demos.DEMOS["moma"].load(LOGIN, UserRows(tmp_path))
 
 
 def test_every_demo_has_a_pipeline_and_a_command() -> None:

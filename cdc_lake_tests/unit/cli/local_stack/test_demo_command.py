@@ -17,6 +17,7 @@ from cdc_lake import instance
 from cdc_lake.cli.app import app, main
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.demo import steps
+from cdc_lake.demo.demos import UserRows
 from cdc_lake.demo.journal import Journal
 from cdc_lake_tests.unit.cli.demo_summary import SUMMARY
 from infra.local import preparation
@@ -28,10 +29,12 @@ class FakeDemo:
     summary: dict[str, Any]
     error: Exception | None
     journals: list[list[str]]
+    given: list[UserRows]
 
     def __init__(self, *arguments: Any) -> None:  # noqa: ANN401 - same signature as Demo
         self._journal, self._show = arguments[3], arguments[4]
         self.journals.append(list(self._journal.seconds()))
+        self.given.append(arguments[5])
 
     def run(self) -> dict[str, Any]:
         """Report one step and return the summary."""
@@ -50,6 +53,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> type[FakeDemo]:
         summary = deepcopy(SUMMARY)
         error = None
         journals: list[list[str]] = []  # noqa: RUF012 - each test has its own class
+        given: list[UserRows] = []  # noqa: RUF012 - as above
 
     @contextmanager
     def no_instance() -> Iterator[None]:
@@ -216,9 +220,30 @@ def test_a_failed_demo_of_moma_names_its_own_command(fake: type[FakeDemo]) -> No
     assert "cdc-lake demo moma --resume" in run("moma", "--json").stderr
 
 
+def test_a_demo_of_the_museums_files_has_no_stories(fake: type[FakeDemo], tmp_path: Path) -> None:
+    file = tmp_path / "artists of 2026.txt"
+    file.touch()
+    fake.summary.update(deepcopy(MOMA), stories={})
+    found = run("moma", "--csv", f"artists={file}")
+    assert found.exit_code == 0, found.output
+    assert fake.given == [UserRows(files={"artists": file})]
+    assert "FROM moma_cow.artists_current" in found.stdout
+    fake.error = ContractError("the connector is gone")
+    assert f"cdc-lake demo moma --csv 'artists={file}' --resume" in " ".join(
+        run("moma", "--csv", f"artists={file}").stdout.split()
+    )
+
+
 @pytest.mark.usefixtures("fake")
 @pytest.mark.parametrize(
-    ("arguments", "message"), [(("moma", "--sql-dir", "."), "for the samples northwind, pagila"), (("x",), "moma")]
+    ("arguments", "message"),
+    [
+        (("moma", "--sql-dir", "."), "for the samples northwind, pagila"),
+        (("pagila", "--csv", "artists=artists.txt"), "--csv is for the sample moma"),
+        (("moma", "--csv", "artists"), "give TABLE=FILE"),
+        (("moma", "--csv", "artists=nowhere.txt"), "there is no file nowhere.txt"),
+        (("x",), "moma"),
+    ],
 )
 def test_wrong_arguments_are_rejected(arguments: tuple[str, ...], message: str) -> None:
     found = run(*arguments)
