@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 from collections import defaultdict
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ import yaml
 
 from cdc_lake_tests.e2e.conftest import BIN, ROOT, CommandLine
 from cdc_lake_tests.helpers.markdown_blocks import Block, blocks
+from cdc_lake_tests.helpers.project_copy import copy_project
 
 PAGES = {path.stem: path.read_text() for path in sorted((ROOT / "docs" / "how-to").glob("*.md"))}
 RUN = ("sh", "sql", "yaml")
@@ -34,11 +34,7 @@ class HowToPages:
         self._pages = {name: list(blocks(text)) for name, text in PAGES.items()}
         self._left = {name: [each for each in found if each.language in RUN] for name, found in self._pages.items()}
         self.ran: dict[str, list[Block]] = defaultdict(list)
-        # With the bytecode of the modules, which is valid for files of the same time.
-        for folder in ("cdc_lake", "connectors", "infra", "resources"):
-            shutil.copytree(ROOT / folder, project / folder)
-        for file in ("pyproject.toml", "workspace.yaml"):
-            shutil.copy2(ROOT / file, project)
+        copy_project(project)
 
     def run(self, language: str, *pages: str, variables: Mapping[str, str] | None = None) -> str:
         """Run the next block of a page and return its output; run it once if it is the next block of several pages.

@@ -21,6 +21,7 @@ LONGEST_FIRST = (
     "integration",
     # The process that has the fault tests' stack and their Spark session keeps both until its last fault test.
     "faults/infra",
+    "faults/kills/test_merge_on_read_kills",
     "faults/kills/test_kills",
     "faults/verify/test_verify_under_load",
     "faults/writers/test_failpoints",

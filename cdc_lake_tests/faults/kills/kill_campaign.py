@@ -10,8 +10,10 @@ from dataclasses import dataclass, field, replace
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from cdc_lake.contract.objects.chain import Chain
-from cdc_lake.contract.table import timeline
+from cdc_lake.contract.objects.store import ObjectStore
+from cdc_lake.contract.table import history, timeline
 from cdc_lake.pipeline import loading, table_progress
+from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.source_health import topic_state
 from cdc_lake.pipeline.spec import Mode
 from cdc_lake_tests.faults.background_traffic import traffic
@@ -48,6 +50,8 @@ class CampaignResult:
     settle_seconds: float = 0.0
     checks: int = 0
     verified: Counter[str] = field(default_factory=Counter)
+    merged: Counter[str] = field(default_factory=Counter)
+    """The commits of merge-on-read tables by Hudi's operation."""
 
     def lines(self) -> list[str]:
         """Return the result as lines of text."""
@@ -70,6 +74,11 @@ class CampaignResult:
             f"{self.settle_seconds:.0f} s from the last change until the lake had all changes",
             f"{self.checks} checks green; {self.verified['compared']:,} rows verified: "
             + ", ".join(f"{self.verified[name]} {name}" for name in FAULTS),
+            *(
+                [f"merge-on-read: {self.merged['upsert']} upserts, {self.merged['compact']} compactions"]
+                if self.merged
+                else []
+            ),
         ]
 
 
@@ -136,6 +145,12 @@ def run(
         checks = writer.do(writer_actions.materialise, *writer_actions.STAGES)
     assert all(checks.values()), f"red: {[name for name, green in checks.items() if not green]}"
     result.checks = len(checks)
+    merged = [each for each in bench.table.in_targets if each.is_merge_on_read]
+    if merged:  # a compaction that a kill has interrupted is completed
+        bench.cli.run("cdc-lake", "compact", bench.table.pipeline.name)
+        result.merged = Counter(operation for each in merged for operation in _operations(bench.store, each))
+        assert result.merged["upsert"], "no change is in a log file"
+        assert result.merged["compact"], "no log file was compacted"
     bench.check_raw()
     result.verified = bench.verify()
     assert not bench.dead_letters()
@@ -143,6 +158,12 @@ def run(
     result.manifests, result.records = len(manifests), sum(manifest.records for manifest in manifests)
     log("the result is checked")
     return result
+
+
+def _operations(store: ObjectStore, table: TableFlow) -> Iterator[str]:
+    """Yield the operation of each commit in a table's timeline."""
+    for instant in history.commits(store, table.lake_prefix):
+        yield timeline.commit_at(store, table.lake_prefix, instant).operation
 
 
 def _pause(watch: LagWatch, bench: Bench) -> float:
