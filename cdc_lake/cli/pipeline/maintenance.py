@@ -58,11 +58,16 @@ def reconcile(pipeline: Pipeline) -> None:
 
 
 def _run(pipeline: str, service: Service, nothing_to_do: str | None) -> None:
-    """Run a service for its tables of the pipeline; print `nothing_to_do` if there is no such table."""
+    """Run a service for its tables of the pipeline; print `nothing_to_do` if there is no such table.
+
+    A table whose service fails does not stop the others; the exit code is then 1.
+    """
+    from cdc_lake.contract.errors import ContractError
     from cdc_lake.pipeline.bucket_location import location
     from cdc_lake.pipeline.loading import load
     from cdc_lake.pipeline.operations.polling import Systems
     from cdc_lake.profile import resolved, spark
+    from resources.errors import ResourceError
 
     flow = load(pipeline)
     tables = service.tables(flow)
@@ -77,6 +82,14 @@ def _run(pipeline: str, service: Service, nothing_to_do: str | None) -> None:
         spark().run,
         f"cdc-lake {service.name} {pipeline}",
     )
+    failed = 0
     for table in tables:
-        report = service.run(table, systems)
-        typer.echo(f"{table.lake_table}: {service.result(report)[0]}")
+        try:
+            report = service.run(table, systems)
+        except (ContractError, ResourceError) as error:
+            typer.echo(f"{table.lake_table}: {error.user_message}", err=True)
+            failed += 1
+        else:
+            typer.echo(f"{table.lake_table}: {service.result(report)[0]}")
+    if failed:
+        raise typer.Exit(1)
