@@ -78,7 +78,7 @@ def show(
             commit.operation,
             str(facts["what"]),
             *numbers,
-            *("" if size is None else f"{size / _MB:,.1f}" for size in sizes),
+            *("" if size is None else f"{size / _MB:,.2f}" for size in sizes),
         )
     out.print(listed)
     older = f"; {len(instants) - len(commits)} older commits in the timeline" if len(instants) > len(commits) else ""

@@ -79,7 +79,7 @@ def run(
         except Exception:
             console.print("[yellow]A step failed. Fix the cause, then continue with:[/]")
             for command in resume_commands:
-                console.print(f"  {command}", highlight=False)
+                console.print(f"  {command}", highlight=False, soft_wrap=True)
             raise
 
 

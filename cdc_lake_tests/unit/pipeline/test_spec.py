@@ -347,7 +347,7 @@ def test_another_pipeline_requires_only_yaml(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     loaded = dg.load_from_defs_folder(path_within_project=defs)
     resources = dict.fromkeys(
-        ("postgres", "kafka", "connect", "store", "spark", "glue", "athena", "deployment"),
+        ("postgres", "kafka", "connect", "store", "spark", "glue", "athena", "deployment", "table_threads"),
         dg.ResourceDefinition.none_resource(),
     )
     repository = dg.Definitions.merge(loaded, dg.Definitions(resources=resources)).get_repository_def()
