@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects.parquet_file import Compression
 from cdc_lake.contract.sinks.sink_names import Layout
 from cdc_lake.jobs.adoption.listing import Sink
 from cdc_lake.jobs.landing.raw_formats import LandingFormat, StreamFormat
-from cdc_lake.pipeline.field_types import Count, Identifier, matching
+from cdc_lake.pipeline.field_types import Count, Identifier, Identifiers, matching
 from cdc_lake.yaml_model import YamlModel, field_error
 
 
@@ -58,8 +58,14 @@ class SinkSpec(YamlModel):
         return self
 
 
-class LandingSpec(YamlModel):
-    """When and how raw objects are written."""
+def _no_folder_of_keys(names: list[str]) -> list[str]:
+    if own := sorted({"chain", "epoch", "partition"} & set(names)):
+        raise ValueError(f"name other columns: {own[0]}= is a folder in the keys of all raw objects")
+    return names
+
+
+class LandingFields(YamlModel):
+    """The fields of `landing` that a table can override."""
 
     format: LandingFormat = Field(
         default="json", description="json (lines), avro (object container files) or parquet (typed rows)"
@@ -69,6 +75,15 @@ class LandingSpec(YamlModel):
     )
     flush_seconds: Count = Field(default=60, description="land waiting records after this many seconds")
     flush_records: Count = Field(default=50, description="land as soon as this many records are waiting")
+    partition_by: Annotated[Identifiers, AfterValidator(_no_folder_of_keys)] = Field(
+        default_factory=list,
+        description="columns whose values are folders in the keys of raw objects; an object has one value of each",
+    )
+
+
+class LandingSpec(LandingFields):
+    """When and how raw objects are written."""
+
     records_per_object: Count = Field(default=100_000, description="the largest number of records in one object")
     record_bytes: Annotated[Count, Field(le=64 * 2**20)] = Field(
         default=8 * 2**20, description="larger records become dead letters; in bytes, at most 64 MiB"
@@ -90,4 +105,20 @@ class LandingSpec(YamlModel):
         if self.sink is not None and self.format == "parquet":
             reason = "land Parquet with the land job: leave the sink out"
             raise field_error(type(self).__name__, "sink", self.sink.layout, reason)
+        if self.sink is not None and self.partition_by:
+            reason = "leave it out: the sink connector decides the keys of its objects"
+            raise field_error(type(self).__name__, "partition_by", None, reason)
         return self
+
+    def overridden(self, own: LandingFields | None) -> LandingSpec:
+        """Return the landing of a table: these fields, replaced by those that its YAML gives.
+
+        Another format does not inherit the compression. Raises pydantic's ValidationError.
+        """
+        if own is None:
+            return self
+        given = own.model_dump(exclude_unset=True)
+        kept = self.model_dump(exclude_unset=True)
+        if given.get("format", self.format) != self.format:
+            kept.pop("compression", None)
+        return LandingSpec.model_validate(kept | given)

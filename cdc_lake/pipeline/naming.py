@@ -21,6 +21,7 @@ from cdc_lake.jobs.apply.upsert import UpsertSpec
 from cdc_lake.jobs.landing.typed_rows import TypedLanding
 from cdc_lake.jobs.maintenance.purge import PurgeSpec
 from cdc_lake.pipeline.field_types import seconds
+from cdc_lake.pipeline.landing_spec import LandingSpec
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE, NOTIFICATIONS, SIGNAL_TABLE, PipelineSpec
 from cdc_lake.pipeline.table_spec import DEFAULT_TARGET, PollSpec, TableSpec, TargetSpec
 from cdc_lake.pipeline.transform_spec import excluded_columns, table_transforms
@@ -222,6 +223,11 @@ class TableFlow:
         return f"{self.pipeline.spec.stream.prefix}.{source.schema_}.{self.spec.topic or self.name}"
 
     @property
+    def landing(self) -> LandingSpec:
+        """The table's landing: the pipeline's, with the table's own fields."""
+        return self.pipeline.spec.landing_of(self.spec)
+
+    @property
     def in_targets(self) -> tuple[TableFlow, ...]:
         """This table in each target."""
         return tuple(replace(self, target=target) for target in self.pipeline.spec.targets)
@@ -316,11 +322,14 @@ class TableFlow:
 
     @property
     def typed_landing(self) -> TypedLanding | None:
-        """The settings for landing the topic's records as rows of Parquet objects; None for other raw formats."""
-        landing = self.pipeline.spec.landing
-        if landing.compression is None:
+        """The settings for decoding the topic's records when they are landed; None if they are not decoded.
+
+        Parquet objects, objects partitioned by columns, and those that a catalog table reads need decoded records.
+        """
+        landing, read_in_place = self.landing, any(not each.is_hudi for each in self.in_targets)
+        if landing.compression is None and not landing.partition_by and not read_in_place:
             return None
-        return TypedLanding(self.source_table, landing.compression, self.values)
+        return TypedLanding(self.source_table, landing.compression, self.values, tuple(landing.partition_by))
 
     def upsert_spec(self, location: S3Location, owner: str) -> UpsertSpec:
         """Return the spec of the upsert job for this table."""

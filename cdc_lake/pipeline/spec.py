@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
 from cdc_lake.pipeline import transform_spec
 from cdc_lake.pipeline.dataset_spec import Datasets
@@ -22,7 +22,7 @@ from cdc_lake.pipeline.field_types import (
 )
 from cdc_lake.pipeline.landing_spec import LandingSpec, StreamSpec
 from cdc_lake.pipeline.table_spec import DEFAULT_TARGET, TableSpec, TargetSpec
-from cdc_lake.yaml_model import YamlModel, field_error
+from cdc_lake.yaml_model import YamlModel, error_lines, field_error
 
 HEARTBEAT_TABLE = "cdc_heartbeat"
 SIGNAL_TABLE, NOTIFICATIONS = "cdc_signal", "cdc_notifications"
@@ -146,11 +146,10 @@ class PipelineSpec(YamlModel):
         for field in ("name", "database"):
             if twice := repeated(getattr(target, field) for target in self.targets):
                 raise self._invalid("targets", twice, f"give each target a {field} of its own")
-        if self.landing.format == "avro" and self.stream.format != "avro":
-            raise self._invalid("landing", "format: avro", "use it with stream.format avro, whose schemas it stores")
         if self.landing.sink is not None and self.stream.format == "avro":
             raise self._invalid("landing", "sink", "land Avro with the land job: leave the sink out")
-        self._require_landed_parquet()
+        self._require_suitable_landings()
+        self._require_readable_objects()
         self._require_suitable_transforms()
         taken = {
             f"{name}{suffix}"
@@ -161,11 +160,31 @@ class PipelineSpec(YamlModel):
             raise self._invalid("datasets", clash, f"{clash[0]}.sql would replace a lake table or its view; rename it")
         return self
 
-    def _require_landed_parquet(self) -> None:
-        """Raise if a Parquet target has no landed Parquet, or if Hudi-only fields are set without a Hudi target."""
+    def landing_of(self, table: TableSpec) -> LandingSpec:
+        """Return the landing of a table: the pipeline's, with the table's own fields."""
+        return self.landing.overridden(table.landing)
+
+    def _require_suitable_landings(self) -> None:
+        for table in self.tables:
+            try:
+                landing = self.landing_of(table)
+            except ValidationError as error:
+                reasons = "; ".join(error_lines(error, "landing"))
+                raise self._invalid("tables", None, f"{table.name}: landing: {reasons}") from None
+            if landing.format == "avro" and self.stream.format != "avro":
+                reason = "use it with stream.format avro, whose schemas it stores"
+                field, name = ("landing", "") if table.landing is None else ("tables", f"{table.name}: landing: ")
+                raise self._invalid(field, "format: avro", f"{name}{reason}")
+
+    def _require_readable_objects(self) -> None:
+        """Raise if a Parquet target cannot read raw objects, or if Hudi-only fields are set without a Hudi target."""
         parquet = [target.name for target in self.targets if target.format == "parquet"]
-        if parquet and self.landing.format != "parquet":
-            raise self._invalid("targets", f"{parquet[0]}: format: parquet", "use it with landing.format parquet")
+        if parquet and self.landing.sink is not None:
+            raise self._invalid("landing", "sink", f"leave it out: target {parquet[0]} reads objects of the land job")
+        avro = [table.name for table in self.tables if self.landing_of(table).format == "avro"]
+        if parquet and avro:
+            reason = f"{parquet[0]}: format: parquet: land table {avro[0]} as parquet or json"
+            raise self._invalid("targets", None, reason)
         if len(parquet) < len(self.targets):
             return
         for table in self.tables:
@@ -175,7 +194,9 @@ class PipelineSpec(YamlModel):
                     raise self._invalid("tables", f"{table.name}: {field}", reason)
 
     def _require_suitable_transforms(self) -> None:
-        required = {table.name: [*table.key, *table.partition_by] for table in self.tables}
+        required = {
+            table.name: [*table.key, *table.partition_by, *self.landing_of(table).partition_by] for table in self.tables
+        }
         for table in self.tables:
             if table.poll is None:
                 continue

@@ -79,10 +79,10 @@ def landing(table: TableFlow, kafka: Kafka, location: S3Location, claim: Claim |
         watermark=state.passed(table.pipeline, epoch),
         epoch=0 if epoch is None else epoch.number,
         claim=claim,
-        records_per_object=table.pipeline.spec.landing.records_per_object,
-        record_bytes=table.pipeline.spec.landing.record_bytes,
+        records_per_object=table.landing.records_per_object,
+        record_bytes=table.landing.record_bytes,
         dead_letter_limit=table.pipeline.spec.dead_letter_limit,
-        landing=table.pipeline.spec.landing.format,
+        landing=table.landing.format,
         typed=table.typed_landing,
         registry=registry_location(kafka, table.pipeline),
     )

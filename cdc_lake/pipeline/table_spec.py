@@ -17,6 +17,7 @@ from cdc_lake.pipeline.field_types import (
     seconds,
     unique,
 )
+from cdc_lake.pipeline.landing_spec import LandingFields
 from cdc_lake.yaml_model import YamlModel, field_error
 
 
@@ -89,6 +90,11 @@ class TableSpec(YamlModel):
     exclude_columns: Annotated[list[ColumnName], AfterValidator(unique)] = Field(
         default_factory=list, description="columns that are not captured, as named at the source"
     )
+    landing: LandingFields | None = Field(
+        default=None,
+        description="a mapping with format, compression, flush_seconds, flush_records and partition_by, which replace "
+        "those of the pipeline's landing",
+    )
     topic: TopicName = Field(
         default="", description="the last part of the topic's name, if not the table's; with source.kind query"
     )
@@ -99,7 +105,9 @@ class TableSpec(YamlModel):
     @model_validator(mode="after")
     def _required_columns_captured(self) -> Self:
         polled = [] if self.poll is None else [self.poll.timestamp, self.poll.incrementing]
-        for field, required in (("key", self.key), ("partition_by", self.partition_by), ("poll", polled)):
+        folders = [] if self.landing is None else self.landing.partition_by
+        needed = {"key": self.key, "partition_by": self.partition_by, "landing.partition_by": folders, "poll": polled}
+        for field, required in needed.items():
             if named := [name for name in self.exclude_columns if name in required]:
                 reason = f"{', '.join(named)} is in {field}, and must be captured; remove it from one of the lists"
                 raise field_error(type(self).__name__, "exclude_columns", named, reason)

@@ -80,6 +80,13 @@ class MemoryStore:
                 self.requests["list"] += 1
             yield from found[index : index + PAGE]
 
+    def folders(self, prefix: str) -> list[str]:
+        """See ObjectStore."""
+        with self._lock:
+            self.requests["list"] += 1
+            below = [key.removeprefix(prefix) for key in self.objects if key.startswith(prefix)]
+        return sorted({name.partition("/")[0] for name in below if "/" in name})
+
     def delete(self, keys: Iterable[str]) -> int:
         """See ObjectStore."""
         deleted = list(keys)

@@ -7,9 +7,11 @@ cdc_lake/contract/sinks/sink_names.py.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.objects import hive_partitions
 
 # 20 digits hold any 64-bit offset, so keys sort as offsets do.
 _DIGITS = 20
@@ -29,7 +31,8 @@ class ObjectName:
     """A raw object's name: one partition, and the offsets of the first and last record.
 
     From epoch 1 on, the key contains the epoch, because a re-created topic has the same offsets again. It also contains
-    the chain's id, except for the pipeline's first chain (contract/objects/chain_id.py).
+    the chain's id, except for the pipeline's first chain (contract/objects/chain_id.py). `fields` are the folders of
+    `landing.partition_by` (contract/objects/hive_partitions.py), whose values all records of the object have.
     """
 
     pipeline: str
@@ -40,14 +43,21 @@ class ObjectName:
     extension: str
     epoch: int = 0
     chain: str = ""
+    fields: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
-        """`raw/<pipeline>/<topic>/[chain=<id>/][epoch=<n>/]partition=<p>/<topic>+<p>+<first>+<last>.<ext>`."""
-        return (
-            f"{partition_prefix(self.pipeline, self.topic, self.partition, self.epoch, self.chain)}"
-            f"{self.topic}+{self.partition}+{self.first:0{_DIGITS}d}+{self.last:0{_DIGITS}d}.{self.extension}"
-        )
+        """`raw/<pipeline>/<topic>/[chain=<id>/][epoch=<n>/][<field>=<value>/…]partition=<p>/<name>.<ext>`.
+
+        The name is `<topic>+<p>+<first>+<last>`.
+        """
+        name = f"{self.topic}+{self.partition}+{self.first:0{_DIGITS}d}+{self.last:0{_DIGITS}d}"
+        return f"{self.prefix}{name}.{self.extension}"
+
+    @property
+    def prefix(self) -> str:
+        """The part of the key before its name, with a slash at the end."""
+        return partition_prefix(self.pipeline, self.topic, self.partition, self.epoch, self.chain, self.fields)
 
     @classmethod
     def parse(cls, key: str) -> ObjectName | None:
@@ -57,6 +67,7 @@ class ObjectName:
             return None
         generation = _GENERATION.match(found["fields"])
         epoch, chain = (generation["epoch"], generation["chain"]) if generation else (None, None)
+        fields = found["fields"][generation.end() if generation else 0 :]
         return cls(
             found["pipeline"],
             found["topic"],
@@ -66,7 +77,12 @@ class ObjectName:
             found["ext"],
             int(epoch or 0),
             chain or "",
+            tuple(fields.split("/")[:-1]),
         )
+
+    def values(self) -> dict[str, str | None]:
+        """Return the value of each field of `fields`."""
+        return dict(map(hive_partitions.parse, self.fields))
 
 
 def require_safe(part: str, what: str) -> str:
@@ -94,18 +110,31 @@ def manifest_prefix(pipeline: str, topic: str, chain: str = "") -> str:
     return f"{topic_prefix(pipeline, topic)}_manifests/{_chain_folder(chain)}"
 
 
-def partition_prefix(pipeline: str, topic: str, partition: int, epoch: int = 0, chain: str = "") -> str:
-    """Return the prefix of the raw objects of one partition of a topic, in one epoch and chain."""
-    generation = f"{_chain_folder(chain)}{f'epoch={epoch}/' if epoch else ''}"
-    return f"{topic_prefix(pipeline, topic)}{generation}partition={partition}/"
+def epoch_objects_prefix(pipeline: str, topic: str, epoch: int = 0, chain: str = "") -> str:
+    """Return the prefix of the raw objects of a topic in one epoch and chain; epoch 0 includes later ones."""
+    return f"{topic_prefix(pipeline, topic)}{_chain_folder(chain)}{f'epoch={epoch}/' if epoch else ''}"
 
 
-def objects_from(pipeline: str, topic: str, partition: int, first: int, epoch: int = 0, chain: str = "") -> str:
+def partition_prefix(
+    pipeline: str, topic: str, partition: int, epoch: int = 0, chain: str = "", fields: Sequence[str] = ()
+) -> str:
+    """Return the prefix of the raw objects of one partition of a topic, in one epoch and chain.
+
+    `fields` are the folders of landing.partition_by.
+    """
+    folders = "".join(f"{field}/" for field in fields)
+    return f"{epoch_objects_prefix(pipeline, topic, epoch, chain)}{folders}partition={partition}/"
+
+
+def objects_from(
+    pipeline: str, topic: str, partition: int, first: int, epoch: int = 0, chain: str = "", fields: Sequence[str] = ()
+) -> str:
     """Return the start of a listing of a partition's objects from offset `first` on.
 
     The text sorts before the keys of these objects, and after the keys of the partition's earlier objects.
     """
-    return f"{partition_prefix(pipeline, topic, partition, epoch, chain)}{topic}+{partition}+{first:0{_DIGITS}d}"
+    folder = partition_prefix(pipeline, topic, partition, epoch, chain, fields)
+    return f"{folder}{topic}+{partition}+{first:0{_DIGITS}d}"
 
 
 def refined_prefix(pipeline: str, dataset: str | None = None, build: str | None = None) -> str:

@@ -80,6 +80,9 @@ class ObjectStore(Protocol):
     def scan(self, prefix: str, after: str = "", recursive: bool = True) -> Iterator[ObjectInfo]:
         """Yield the objects below the prefix in key order; with `after`, only those after that key."""
 
+    def folders(self, prefix: str) -> list[str]:
+        """Return the names of the folders right below the prefix, without a slash, sorted."""
+
     def delete(self, keys: Iterable[str]) -> int:
         """Delete objects; return the number of keys, including keys without an object."""
 
@@ -169,6 +172,13 @@ class S3Store:
                     # s3proxy lists a put in progress, under a temporary name and without an ETag.
                     if "ETag" in item:
                         yield ObjectInfo(item["Key"], item["Size"], item["ETag"].strip('"'), item["LastModified"])
+
+    def folders(self, prefix: str) -> list[str]:
+        """See ObjectStore."""
+        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix, Delimiter="/")
+        with self._translate_errors("list", prefix):
+            found = [each["Prefix"] for page in pages for each in page.get("CommonPrefixes", [])]
+        return sorted(each.removeprefix(prefix).rstrip("/") for each in found)
 
     def delete(self, keys: Iterable[str]) -> int:
         """See ObjectStore."""

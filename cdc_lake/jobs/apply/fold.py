@@ -11,14 +11,11 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
+from cdc_lake.contract.objects.hive_partitions import NULL_TEXTS
 from cdc_lake.contract.table.event_order import ORDER_COLUMN
 from cdc_lake.contract.table.timeline import Checkpoint
 from cdc_lake.jobs.apply import left_out_values
 from cdc_lake.jobs.apply.decode import OFFSET, REASON, RECORD_COLUMNS, UNAVAILABLE
-
-NULL_PARTITIONS = ("__HIVE_DEFAULT_PARTITION__", r"\N")
-"""The texts that Hive reads as NULL in a partition column. Hudi names the folder of NULL by the first one
-(KeyGenUtils, since 0.12)."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +86,7 @@ def _unpartitionable(partition_by: Sequence[str], kinds: Mapping[str, str]) -> I
             reason = F.concat(
                 F.lit(f"the partition column {name} is '"), value, F.lit("', which readers return as NULL")
             )
-            yield F.when(value.isin("", *NULL_PARTITIONS) & ~F.col("__deleted"), reason)
+            yield F.when(value.isin("", *NULL_TEXTS) & ~F.col("__deleted"), reason)
         else:
             reason = F.lit(f"the partition column {name} is NULL; readers return NULL only if its type is text")
             yield F.when(value.isNull() & ~F.col("__deleted"), reason)

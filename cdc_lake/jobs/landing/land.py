@@ -68,7 +68,7 @@ class LandSpec:
     registry: RegistryLocation | None = None
     """The registry of a topic in Avro; None for one in JSON."""
     typed: TypedLanding | None = None
-    """How to decode records for Parquet objects; None for other objects, which contain the records' values."""
+    """How to decode records; None if they are not decoded, and the objects contain their values."""
     claim: lease.Claim | None = None
     attempt: str = field(default_factory=lambda: str(uuid.uuid4()))
 
@@ -251,7 +251,7 @@ def _delete_unlisted(chain: Chain, spec: LandSpec, claim: lease.Claim) -> None:
         pending(head, spec)  # nothing is deleted or appended for a topic that cannot be landed
         lease.check(chain.store, claim)
         try:
-            unlisted.delete(chain, spec.ends, head, fence)
+            unlisted.delete(chain, spec.ends, head, fence, () if spec.typed is None else spec.typed.partition_by)
         except RaceLostError:
             if race + 1 == MAX_ATTEMPTS:
                 raise
@@ -309,6 +309,7 @@ def _write(
         spec.landing,
         None if spec.landing == "parquet" else spec.registry,
         None if spec.typed is None else spec.typed.compression,
+        () if spec.typed is None else spec.typed.partition_by,
     )
     starts = {span.partition: read_from(spec, span) for span in spans}
     rows = list(write(writer, {span.partition: (starts[span.partition], span.next) for span in spans}))

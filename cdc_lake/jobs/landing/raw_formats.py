@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Literal
 
 import pyarrow as pa
 
-from cdc_lake.contract.objects import avro_container, parquet_file, raw_objects
+from cdc_lake.contract.objects import avro_container, hive_partitions, parquet_file, raw_objects
 from cdc_lake.contract.objects.parquet_file import Compression
 from cdc_lake.contract.source.avro_records import AvroDecoder, AvroRecord, Schemas, UndecodableError
 
 StreamFormat = Literal["json", "avro"]
 LandingFormat = Literal["json", "avro", "parquet"]
-TYPED, REJECTED = "row", "rejected"
-"""The columns that jobs/landing/typed_rows.py adds to a batch: the row to store, and the reason for a rejection."""
+EXTENSIONS: Mapping[LandingFormat, str] = {
+    "json": raw_objects.EXTENSION,
+    "avro": avro_container.EXTENSION,
+    "parquet": parquet_file.EXTENSION,
+}
+TYPED, REJECTED, PLACE = "row", "rejected", "place"
+"""The columns that jobs/landing/typed_rows.py adds to a batch: the row to store in a Parquet object, the reason for a
+rejection, and the values of the partition columns."""
+Folders = tuple[str, ...]
+"""The folders of a record's object, one for each partition column."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +53,14 @@ class RawRecord:
 class RecordFormat:
     """Converts records; `schemas` is the registry of a topic in Avro, None for one in JSON.
 
-    `compression` is that of Parquet objects.
+    `compression` is that of Parquet objects, `partition_by` are the partition columns.
     """
 
     schemas: Schemas | None
     landing: LandingFormat
     record_bytes: int
     compression: Compression | None = None
+    partition_by: Sequence[str] = ()
     _decoder: AvroDecoder | None = field(init=False)
 
     def __post_init__(self) -> None:
@@ -60,23 +69,32 @@ class RecordFormat:
     @property
     def extension(self) -> str:
         """The extension of the objects' names."""
-        extensions = {"avro": avro_container.EXTENSION, "parquet": parquet_file.EXTENSION}
-        return extensions.get(self.landing, raw_objects.EXTENSION)
+        return EXTENSIONS[self.landing]
 
-    def records(self, batch: pa.RecordBatch) -> Iterator[RawRecord | Rejected]:
-        """Yield the record to store for each row of a batch, from its value or from its typed row.
+    def records(self, batch: pa.RecordBatch) -> Iterator[tuple[RawRecord | Rejected, Folders]]:
+        """Yield the record to store for each row of a batch, from its value or from its typed row, and its folders.
 
         Raises what the registry raises if a request fails.
         """
-        if self.landing != "parquet":
-            yield from map(self.convert, batch.column("value").to_pylist())
+        if REJECTED not in batch.schema.names:  # the records are not decoded
+            yield from ((record, ()) for record in map(self.convert, batch.column("value").to_pylist()))
             return
-        # A rejected record is not stored, so the columns of its row do not matter.
-        rows = pa.RecordBatch.from_struct_array(batch.column(TYPED))
         reasons = batch.column(REJECTED).to_pylist()
-        sizes = rows.column(rows.schema.get_field_index(parquet_file.RECORD)).to_pylist()
-        for number, (reason, record) in enumerate(zip(reasons, sizes, strict=True)):
-            yield Rejected(reason) if reason is not None else RawRecord(None, len(record), typed=(rows, number))
+        folders: list[Folders] = [()] * len(reasons)
+        if self.partition_by:
+            places = batch.column(PLACE).to_pylist()
+            reasons = [
+                reason or hive_partitions.fault(self.partition_by, place)
+                for reason, place in zip(reasons, places, strict=True)
+            ]
+            folders = [tuple(map(hive_partitions.folder, self.partition_by, place)) for place in places]
+        found: Iterable[RawRecord | Rejected] = (
+            _typed_rows(batch, folders)
+            if self.landing == "parquet"
+            else map(self.convert, batch.column("value").to_pylist())
+        )
+        for record, reason, place in zip(found, reasons, folders, strict=True):
+            yield (record if reason is None else Rejected(reason)), place
 
     def convert(self, value: bytes | None) -> RawRecord | Rejected:
         """Return the record to store, as JSON unless the objects are Avro.
@@ -103,6 +121,26 @@ class RecordFormat:
         if self.landing == "parquet" and self.compression is not None:
             return parquet_file.join(list(_slices(records)), self.compression)
         return raw_objects.join_lines([record.line for record in records])
+
+
+def _typed_rows(batch: pa.RecordBatch, folders: Sequence[Folders]) -> Iterator[RawRecord]:
+    """Yield the typed row of each record.
+
+    The rows of each folder are copied to one batch, because a slice keeps the whole batch in memory, and the rows of
+    a rare value stay in memory until the last batch is read.
+    """
+    rows = pa.RecordBatch.from_struct_array(batch.column(TYPED))
+    numbers: dict[Folders, list[int]] = {}
+    positions = []
+    for number, place in enumerate(folders):
+        same = numbers.setdefault(place, [])
+        positions.append(len(same))
+        same.append(number)
+    copies = {place: rows if len(numbers) == 1 else rows.take(pa.array(same)) for place, same in numbers.items()}
+    sizes = rows.column(rows.schema.get_field_index(parquet_file.RECORD)).to_pylist()
+    for place, position, record in zip(folders, positions, sizes, strict=True):
+        # A rejected record has no text; it is not stored.
+        yield RawRecord(None, len(record or ""), typed=(copies[place], position))
 
 
 def _line(value: bytes) -> RawRecord | Rejected:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from cdc_lake.contract.objects.store import ObjectStore, S3Location
 from cdc_lake.contract.source.schema_registry import RegistryLocation
 from cdc_lake.contract.source.topic_records import fingerprint
 from cdc_lake.jobs.landing import dead_letter_writer
-from cdc_lake.jobs.landing.raw_formats import LandingFormat, RawRecord, RecordFormat, Rejected
+from cdc_lake.jobs.landing.raw_formats import Folders, LandingFormat, RawRecord, RecordFormat, Rejected
 
 WRITTEN_SCHEMA = "kind string, json string"
 
@@ -35,9 +35,8 @@ class SeenRecord(BaseModel):
 
 @dataclass
 class _Pending:
-    """The records of the next object."""
+    """The records of the next object of one partition and its folders."""
 
-    partition: int = -1
     offsets: list[int] = field(default_factory=list)
     records: list[RawRecord] = field(default_factory=list)
     bytes: int = 0
@@ -47,7 +46,7 @@ class _Pending:
 class RawWriter:
     """A function for mapInArrow: converts batches (partition, offset, value, key, headers) to rows of WRITTEN_SCHEMA.
 
-    For Parquet objects the batches also have the columns of typed_rows.typed().
+    Decoded batches also have the columns of typed_rows.typed().
     Each row is a LandedObject, a DeadLetter whose value is already stored, or a SeenRecord, as JSON. Records before a
     partition's offset in `firsts` are already landed: they are only reported. Raises TooManyDeadLettersError for more
     than `dead_letter_limit` dead letters.
@@ -67,6 +66,7 @@ class RawWriter:
     landing: LandingFormat = "json"
     registry: RegistryLocation | None = None
     compression: Compression | None = None
+    partition_by: Sequence[str] = ()
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write all records; yield one row for each object, dead letter and SeenRecord."""
@@ -79,14 +79,15 @@ class RawWriter:
     def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, str]]:
         store = self.location.store()
         schemas = None if self.registry is None else self.registry.schemas()
-        formats = RecordFormat(schemas, self.landing, self.record_bytes, self.compression)
-        pending = _Pending()
+        formats = RecordFormat(schemas, self.landing, self.record_bytes, self.compression, self.partition_by)
+        pending: dict[Folders, _Pending] = {}
+        current, size = -1, 0
         newest: dict[tuple[str, int], tuple[int, bytes | None]] = {}
         rejected_count = 0
         for batch in batches:
             columns = (batch.column(name).to_pylist() for name in ("partition", "offset", "value"))
             rows = zip(*columns, formats.records(batch), strict=True)
-            for row, (partition, offset, value, record) in enumerate(rows):
+            for row, (partition, offset, value, (record, folders)) in enumerate(rows):
                 if offset < self.firsts.get(partition, 0):
                     newest["before", partition] = offset, value
                     continue
@@ -99,37 +100,48 @@ class RawWriter:
                     letter = dead_letter_writer.write(store, self.pipeline, self.topic, self.epoch, batch, row, reason)
                     yield "dead_letter", letter.model_dump_json()
                     continue
-                if pending.offsets and self._full(pending, partition, record):
-                    yield "object", self._put(store, formats, pending).model_dump_json()
-                    pending = _Pending()
-                pending.partition = partition
-                pending.offsets.append(offset)
-                pending.records.append(record)
-                pending.bytes += record.size
-        if pending.offsets:
-            yield "object", self._put(store, formats, pending).model_dump_json()
+                if partition != current:
+                    full = list(pending)
+                elif folders in pending and self._full(pending[folders], record):
+                    full = [folders]
+                elif size >= self.bytes_per_object:
+                    full = [max(pending, key=lambda each: pending[each].bytes)]
+                else:
+                    full = []
+                for each in full:
+                    size -= pending[each].bytes
+                    yield "object", self._put(store, formats, current, each, pending.pop(each)).model_dump_json()
+                current, size = partition, size + record.size
+                following = pending.setdefault(folders, _Pending())
+                following.offsets.append(offset)
+                following.records.append(record)
+                following.bytes += record.size
+        for each in list(pending):
+            yield "object", self._put(store, formats, current, each, pending.pop(each)).model_dump_json()
         for (kind, partition), (offset, value) in newest.items():
             seen = LastRecord(offset=offset, fingerprint=fingerprint(value))
             yield kind, SeenRecord(partition=partition, record=seen).model_dump_json()
 
-    def _full(self, pending: _Pending, partition: int, following: RawRecord) -> bool:
+    def _full(self, pending: _Pending, following: RawRecord) -> bool:
         return (
-            partition != pending.partition
-            or following.schema != pending.records[0].schema
+            following.schema != pending.records[0].schema
             or len(pending.offsets) >= self.records_per_object
             or pending.bytes >= self.bytes_per_object
         )
 
-    def _put(self, store: ObjectStore, formats: RecordFormat, pending: _Pending) -> LandedObject:
+    def _put(
+        self, store: ObjectStore, formats: RecordFormat, partition: int, folders: Folders, pending: _Pending
+    ) -> LandedObject:
         name = ObjectName(
             self.pipeline,
             self.topic,
-            pending.partition,
+            partition,
             pending.offsets[0],
             pending.offsets[-1],
             formats.extension,
             self.epoch,
             self.chain,
+            folders,
         )
         body = formats.join(pending.records)
         digest = hashlib.sha256(body).hexdigest()

@@ -1,4 +1,8 @@
-"""Decode a topic's records to the typed rows of Parquet objects, with the decoder of the upsert."""
+"""Decode a topic's records when they are landed, with the decoder of the upsert.
+
+A record that cannot be decoded is rejected. Parquet objects contain the typed rows; objects that are partitioned by
+columns need the values of these columns.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
-from cdc_lake.contract.objects import parquet_file
+from cdc_lake.contract.objects import hive_partitions, parquet_file
 from cdc_lake.contract.objects.parquet_file import OWN_COLUMNS, Compression
 from cdc_lake.contract.schema.captured_schema import TableSchema
-from cdc_lake.contract.schema.value_rules import STRICT, ValueRules
+from cdc_lake.contract.schema.value_rules import PLACEHOLDER, STRICT, ValueRules
 from cdc_lake.contract.source.schema_registry import RegistryLocation
 from cdc_lake.contract.table.event_order import ORDER_COLUMN
 from cdc_lake.jobs.apply.decode import OFFSET, PARTITION, REASON, UNAVAILABLE, VALUE, decode
-from cdc_lake.jobs.landing.raw_formats import REJECTED, TYPED, RecordFormat, Rejected
+from cdc_lake.jobs.landing.raw_formats import PLACE, REJECTED, TYPED, RecordFormat, Rejected
 
 KAFKA_COLUMNS = ("kafka_value", "key", "headers")
 """The columns of a Kafka record that its typed row does not contain, but its dead letter does."""
@@ -29,11 +34,16 @@ _TEXT_SCHEMA = (
 
 @dataclass(frozen=True)
 class TypedLanding:
-    """How records become rows: by the captured schemas of the source table (`schema.table`) and the table's rules."""
+    """How records become rows: by the captured schemas of the source table (`schema.table`) and the table's rules.
+
+    `compression` is that of Parquet objects; None if the objects contain the records' values. `partition_by` are the
+    columns whose values are in the objects' keys.
+    """
 
     source_table: str
-    compression: Compression
+    compression: Compression | None
     values: ValueRules = STRICT
+    partition_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,14 +91,34 @@ def typed(
     record_bytes: int,
     registry: RegistryLocation | None,
 ) -> DataFrame:
-    """Return Kafka's records with the columns TYPED (the row to store) and REJECTED (why there is none), in order.
+    """Return Kafka's records with TYPED (the row to store), PLACE, and REJECTED (why there is no row), in order.
+
+    PLACE has the texts of the partition columns, which the rows of Parquet objects do not contain. TYPED and PLACE are
+    only there if the objects need them.
 
     A record with a field that is in no captured version is rejected: the caller captures the schema after it has fixed
     the range of records to land.
     """
     text = records.mapInArrow(AsJson(epoch, record_bytes, registry), _TEXT_SCHEMA)
     decoded = decode(text, versions, landing.values, {epoch}, carried=(*KAFKA_COLUMNS, _UNREADABLE))
-    names = [name for name, _ in versions[-1].lake_columns() if name != ORDER_COLUMN]
+    added = []
+    if landing.compression is not None:
+        added.append(_row(versions, landing, epoch).alias(TYPED))
+    if landing.partition_by:
+        added.append(F.array(*(_place(name, landing) for name in landing.partition_by)).alias(PLACE))
+    return decoded.select(
+        F.col(PARTITION).alias("partition"),
+        F.col(OFFSET).alias("offset"),
+        F.col("kafka_value").alias("value"),
+        "key",
+        "headers",
+        *added,
+        F.coalesce(_UNREADABLE, REASON).alias(REJECTED),
+    )
+
+
+def _row(versions: Sequence[TableSchema], landing: TypedLanding, epoch: int) -> SparkColumn:
+    names = [name for name, _ in versions[-1].lake_columns() if name not in {ORDER_COLUMN, *landing.partition_by}]
     own = {
         parquet_file.UNCHANGED: F.when(F.size(UNAVAILABLE) > 0, F.col(UNAVAILABLE)),
         parquet_file.VERSION: F.lit(versions[-1].version),
@@ -97,15 +127,19 @@ def typed(
         parquet_file.OFFSET: F.col(OFFSET),
         parquet_file.RECORD: F.col(VALUE).cast("string"),
     }
-    row = F.struct(
+    return F.struct(
         *(F.col(name) for name in names), *(own[name].cast(kind).alias(name) for name, kind in OWN_COLUMNS.items())
     )
-    return decoded.select(
-        F.col(PARTITION).alias("partition"),
-        F.col(OFFSET).alias("offset"),
-        F.col("kafka_value").alias("value"),
-        "key",
-        "headers",
-        row.alias(TYPED),
-        F.coalesce(_UNREADABLE, REASON).alias(REJECTED),
-    )
+
+
+def _place(name: str, landing: TypedLanding) -> SparkColumn:
+    """Return the text of a partition column.
+
+    A deleted row with a text that no partition can have is in the partition of NULL. JSON objects do not list values
+    that PostgreSQL left out, so that these are in the partition of Debezium's placeholder.
+    """
+    text = F.col(name).cast("string")
+    place = F.when(~(F.col("__deleted") & text.isin("", *hive_partitions.NULL_TEXTS)), text)
+    if landing.compression is not None:
+        return place
+    return F.when(F.array_contains(UNAVAILABLE, name), F.lit(PLACEHOLDER)).otherwise(place)

@@ -9,7 +9,8 @@ empty manifest takes the next number first, so that the paused landing cannot ap
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import product
 
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.chain import Chain
@@ -18,15 +19,20 @@ from cdc_lake.contract.objects.object_names import ObjectName
 
 
 def delete(
-    chain: Chain, partitions: Iterable[int], head: Manifest | None, fence: Callable[[Manifest | None], object]
+    chain: Chain,
+    partitions: Iterable[int],
+    head: Manifest | None,
+    fence: Callable[[Manifest | None], object],
+    columns: Sequence[str] = (),
 ) -> int:
     """Delete the unlisted objects of the chain's epoch from the newest manifest's first offsets on.
 
-    Returns their number. `head` is the newest manifest, and `fence` commits an empty manifest after it. Objects before
+    Returns their number. `head` is the newest manifest, and `fence` commits an empty manifest after it. `columns` are
+    the partition columns of the objects' keys: one listing is needed for each of their values. Objects before
     the newest manifest were deleted by earlier calls, except those that a landing without a lease wrote meanwhile; a
     daily check finds these.
     """
-    found = list(_unlisted(chain, partitions, head))
+    found = list(_unlisted(chain, list(partitions), head, columns))
     if not found:
         return 0
     ends = {} if head is None else head.next_offsets()
@@ -38,15 +44,31 @@ def delete(
     return deleted + chain.store.delete(after)
 
 
-def _unlisted(chain: Chain, partitions: Iterable[int], head: Manifest | None) -> Iterator[ObjectName]:
+def _unlisted(
+    chain: Chain, partitions: Sequence[int], head: Manifest | None, columns: Sequence[str]
+) -> Iterator[ObjectName]:
     epoch = 0 if head is None else head.epoch
     listed = set() if head is None else {item.key for item in head.objects}
     firsts = {} if head is None else {span.partition: span.first for span in head.spans}
-    for partition in partitions:
+    for fields, partition in product(_fields(chain, epoch, columns), partitions):
         place = (chain.pipeline, chain.topic, partition)
-        folder = object_names.partition_prefix(*place, epoch, chain.id)
-        start = object_names.objects_from(*place, firsts.get(partition, 0), epoch, chain.id)
+        folder = object_names.partition_prefix(*place, epoch, chain.id, fields)
+        start = object_names.objects_from(*place, firsts.get(partition, 0), epoch, chain.id, fields)
         for item in chain.store.scan(folder, after=start):
             name = ObjectName.parse(item.key)
             if name is not None and name.key not in listed:
                 yield name
+
+
+def _fields(chain: Chain, epoch: int, columns: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the folders of all values that the partition columns have in the epoch's objects."""
+    prefix = object_names.epoch_objects_prefix(chain.pipeline, chain.topic, epoch, chain.id)
+    found: list[tuple[str, ...]] = [()]
+    for column in columns:
+        found = [
+            (*fields, name)
+            for fields in found
+            for name in chain.store.folders(prefix + "".join(f"{field}/" for field in fields))
+            if name.startswith(f"{column}=")
+        ]
+    return found

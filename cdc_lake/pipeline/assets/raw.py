@@ -32,7 +32,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         deps=[table.key("topic")],
         description=f"The records of {table.topic}, in objects that are named by offset and committed by manifests.",
         # Dagster has no icon for Avro.
-        kinds={"s3", "pyspark", *({flow.spec.landing.format} & {"json", "parquet"})},
+        kinds={"s3", "pyspark", *({table.landing.format} & {"json", "parquet"})},
         group_name=flow.name,
         owners=flow.spec.owners,
         tags=table.tags("raw"),

@@ -53,7 +53,7 @@ def light(table: TableFlow) -> list[LightCheck]:
 def _of_landings(table: TableFlow) -> list[LightCheck]:
     flow = table.pipeline
     asset = table.key("raw")
-    waiting = flow.spec.landing.flush_records
+    waiting = table.landing.flush_records
     if flow.spec.mode == "continuous":
         waiting = max(waiting, FEW_OFFSETS)
 

@@ -47,7 +47,7 @@ class KafkaTopic:
 
 def sink(table: TableFlow) -> Sink | None:
     """Return the sink connector that writes the table's objects; None if the land job writes them."""
-    spec = table.pipeline.spec.landing.sink
+    spec = table.landing.sink
     if spec is None:
         return None
     return Sink(spec.layout, spec.prefix or object_names.sink_prefix(table.pipeline.name), spec.envelope)

@@ -11,6 +11,7 @@ import dagster as dg
 import pytest
 
 from cdc_lake.contract.errors import ContractError
+from cdc_lake.pipeline.automation.sensors import flush_rule
 from cdc_lake.pipeline.field_types import seconds
 from cdc_lake.pipeline.loading import load, names
 from cdc_lake.pipeline.spec import PipelineSpec
@@ -64,7 +65,42 @@ FAULTS = [
         "landing.sink",
         "land Parquet with the land job: leave the sink out",
     ),
-    ("database: shop_lake", "database: a\n      format: parquet", "targets", "use it with landing.format parquet"),
+    (
+        "flush_seconds: 30",
+        "partition_by: [country], sink: { layout: lenses }",
+        "landing.partition_by",
+        "leave it out: the sink connector decides the keys of its objects",
+    ),
+    (
+        "key: [order_id]",
+        "key: [order_id]\n      landing: { sink: { layout: lenses } }",
+        "tables.0.landing.sink",
+        "unknown field; allowed here: format, compression, flush_seconds, flush_records, partition_by",
+    ),
+    (
+        "key: [order_id]",
+        "key: [order_id]\n      landing: { partition_by: [epoch] }",
+        "tables.0.landing.partition_by",
+        "epoch= is a folder in the keys of all raw objects",
+    ),
+    (
+        "key: [order_id]",
+        "key: [order_id]\n      landing: { compression: zstd }",
+        "tables",
+        "orders: landing: compression: leave it out, or use format: parquet, not 'zstd'",
+    ),
+    (
+        "key: [order_id]",
+        "key: [order_id]\n      landing: { format: avro }",
+        "tables",
+        "orders: landing: use it with stream.format avro, whose schemas it stores",
+    ),
+    (
+        "key: [order_id]",
+        "key: [order_id]\n      exclude_columns: [note]\n      landing: { partition_by: [note] }",
+        "tables.0.exclude_columns",
+        "note is in landing.partition_by, and must be captured",
+    ),
     (
         "database: shop_lake",
         "database: a\n      format: parquet\n      deletes: soft",
@@ -442,9 +478,36 @@ def nested_models(model: type[YamlModel]) -> Iterator[type[YamlModel]]:
                 yield from nested_models(kind)
 
 
+def test_a_parquet_target_needs_objects_that_the_catalog_reads(by_name: Refused) -> None:
+    parquet = with_replacement("database: shop_lake", "database: a\n      format: parquet")
+    avro = parquet.replace("prefix: shop }", "prefix: shop, format: avro, registry: apicurio }")
+    avro = avro.replace("key: [order_id]", "key: [order_id]\n      landing: { format: avro }")
+    assert "targets: lake: format: parquet: land table orders as parquet or json" in by_name(avro)
+    sink = parquet.replace("flush_seconds: 30", "sink: { layout: lenses }")
+    assert "landing: leave it out: target lake reads objects of the land job" in by_name(sink)
+
+
+def test_a_table_overrides_the_landing_of_the_pipeline(tmp_path: Path) -> None:
+    yaml = with_replacement("flush_seconds: 30", "format: parquet, compression: zstd, flush_seconds: 30")
+    own = "\n      landing: {{ {}, flush_records: 7, partition_by: [country] }}"
+    write_shop(tmp_path, yaml.replace("key: [order_id]", "key: [order_id]" + own.format("format: json")))
+    orders, customers = (table.landing for table in load("shop", tmp_path).tables)
+    assert (orders.format, orders.compression, orders.partition_by) == ("json", None, ["country"])
+    assert (orders.flush_records, orders.flush_seconds) == (7, 30)
+    assert (customers.format, customers.compression, customers.partition_by) == ("parquet", "zstd", [])
+    flow = load("shop", tmp_path)
+    assert [table.typed_landing is not None for table in flow.tables] == [True, True]
+    assert flush_rule.describe(flow) == (
+        "as soon as 5 records of a table wait, or one record waits for 30 s; "
+        "or as soon as 7 records of orders wait, or one record waits for 30 s"
+    )
+    write_shop(tmp_path, yaml.replace("key: [order_id]", "key: [order_id]" + own.format("compression: gzip")))
+    assert load("shop", tmp_path).tables[0].landing.compression == "gzip"
+
+
 def test_every_field_is_described() -> None:
     found = list(nested_models(PipelineSpec))
-    assert len(found) == 11
+    assert len(found) == 12
     assert [name for part in found for name, field in part.model_fields.items() if not field.description] == []
 
 

@@ -6,6 +6,7 @@ import dagster as dg
 from pydantic import BaseModel
 
 from cdc_lake.pipeline.landing_spec import LandingSpec
+from cdc_lake.pipeline.naming import Flow
 
 
 class Wait(BaseModel):
@@ -21,11 +22,19 @@ class FlushCursor(BaseModel):
     waiting: dict[str, Wait] = {}
 
 
-def describe(landing: LandingSpec) -> str:
-    """Return the rule as text for the end of a sentence."""
-    return (
-        f"as soon as {landing.flush_records} records of a table wait, or one record waits for {landing.flush_seconds} s"
-    )
+def describe(flow: Flow) -> str:
+    """Return the rule as text for the end of a sentence: the pipeline's, and those of tables with other limits."""
+    rules = [("a table", flow.spec.landing), *((table.name, table.landing) for table in flow.tables)]
+    texts = {
+        name: f"{landing.flush_records} records of {name} wait, or one record waits for {landing.flush_seconds} s"
+        for name, landing in rules
+        if name == "a table" or _limits(landing) != _limits(flow.spec.landing)
+    }
+    return f"as soon as {'; or as soon as '.join(texts.values())}"
+
+
+def _limits(landing: LandingSpec) -> tuple[int, int]:
+    return landing.flush_records, landing.flush_seconds
 
 
 def reason_to_wait(
@@ -36,7 +45,7 @@ def reason_to_wait(
     Args:
         cursor: the tables whose records wait; the function updates it.
         table: the table's name.
-        landing: the pipeline's landing settings.
+        landing: the table's landing settings.
         behind: the number of offsets to land; negative if manifests are ahead of the topic, which the landing reports.
         manifest: the number of the table's newest manifest, 0 without one. Each new manifest restarts the waiting time.
     """

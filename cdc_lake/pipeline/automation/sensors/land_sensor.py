@@ -38,7 +38,7 @@ def _landing(flow: Flow, jobs: Jobs) -> dg.SensorDefinition:
         job=jobs.definitions[jobs.land.name],
         minimum_interval_seconds=_EVERY_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"Lands and applies the tables of {flow.name} {flush_rule.describe(flow.spec.landing)}.",
+        description=f"Lands and applies the tables of {flow.name} {flush_rule.describe(flow)}.",
     )
     def land(context: dg.SensorEvaluationContext, kafka: Kafka, store: ObjectStore) -> Tick:
         cursor = FlushCursor.model_validate_json(context.cursor) if context.cursor else FlushCursor()
@@ -46,14 +46,15 @@ def _landing(flow: Flow, jobs: Jobs) -> dg.SensorDefinition:
         can_wait: dict[str, str] = {}
         epoch = Epochs(location(store).store(), flow.name).current()
         unlanded = examine_tables(context, flow.tables, lambda table: _unlanded(table, epoch, kafka, store))
-        for name, found in unlanded.items():
+        for table in flow.tables:
+            found = unlanded[table.name]
             if isinstance(found, dg.SkipReason):
-                pending[name] = found
+                pending[table.name] = found
                 continue
-            reason = flush_rule.reason_to_wait(cursor, name, flow.spec.landing, found.offsets, found.manifest)
-            pending[name] = reason or found.position
+            reason = flush_rule.reason_to_wait(cursor, table.name, table.landing, found.offsets, found.manifest)
+            pending[table.name] = reason or found.position
             if found.offsets and reason:
-                can_wait[name] = found.position
+                can_wait[table.name] = found.position
         context.update_cursor(cursor.model_dump_json())
         return launch_land(context, jobs, pending, can_wait).tick
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc_lake.contract.errors import ContractError
-from cdc_lake.contract.objects import object_names
+from cdc_lake.contract.objects import hive_partitions, object_names
 from cdc_lake.contract.objects.object_names import ObjectName
 
 PARTS = st.text(string.ascii_letters + string.digits + "._-", min_size=1, max_size=40).filter(
@@ -83,7 +83,44 @@ def test_invalid_keys_parse_to_none(key: str) -> None:
 
 def test_a_key_partitioned_by_a_field_is_parsed() -> None:
     key = "raw/p/t/customer_id=VINET/partition=3/t+3+00000000000000000007+00000000000000000009.json"
-    assert ObjectName.parse(key) == ObjectName("p", "t", 3, 7, 9, "json")
+    name = ObjectName("p", "t", 3, 7, 9, "json", fields=("customer_id=VINET",))
+    assert ObjectName.parse(key) == name
+    assert name.values() == {"customer_id": "VINET"}
+
+
+@pytest.mark.parametrize(
+    ("value", "folder"),
+    [
+        ("Peru", "country=Peru"),
+        (None, "country=__HIVE_DEFAULT_PARTITION__"),
+        ("C/D: x=1 50%", "country=C%2FD%3A x%3D1 50%25"),
+        ("Côte d'Ivoire\n", "country=Côte d%27Ivoire%0A"),
+        ('\\[^{?*#}]"\x7f', "country=%5C%5B%5E%7B%3F%2A%23}%5D%22%7F"),
+    ],
+)
+def test_the_folder_of_a_value_is_that_of_hive(value: str | None, folder: str) -> None:
+    assert hive_partitions.folder("country", value) == folder
+    for epoch, chain in ((0, ""), (2, ""), (0, "0ab9"), (2, "0ab9")):
+        name = ObjectName("p", "t", 3, 7, 9, "parquet", epoch, chain, (folder, "state_province=a"))
+        assert ObjectName.parse(name.key) == name
+        assert name.values() == {"country": value, "state_province": "a"}
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ([None, "x"], None),
+        (["a" * 240, "b"], None),
+        (["", "b"], "the partition column country is '', which readers return as NULL"),
+        (["__HIVE_DEFAULT_PARTITION__", "b"], "readers return as NULL"),
+        (["\\N", "b"], "readers return as NULL"),
+        (["ä" * 124, "b"], "folders have 263 bytes"),
+        (["a" * 200, "b" * 200], "folders have 414 bytes"),
+    ],
+)
+def test_a_value_that_no_folder_can_have_is_rejected(values: list[str | None], reason: str | None) -> None:
+    found = hive_partitions.fault(("country", "state"), values)
+    assert (found is None) if reason is None else (found is not None and reason in found)
 
 
 @pytest.mark.parametrize("part", UNSAFE)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from io import BytesIO
 from itertools import pairwise
 from typing import cast
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +21,7 @@ from cdc_lake.contract.objects.manifest import LandedObject, LastRecord
 from cdc_lake.contract.objects.object_names import ObjectName
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.source.topic_records import fingerprint
-from cdc_lake.jobs.landing.raw_formats import RecordFormat, Rejected
+from cdc_lake.jobs.landing.raw_formats import PLACE, REJECTED, TYPED, LandingFormat, RecordFormat, Rejected
 from cdc_lake.jobs.landing.raw_writer import RawWriter, SeenRecord, consecutive_runs
 from cdc_lake_tests.helpers.memory_store import MemoryLocation, MemoryStore
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
@@ -220,6 +222,78 @@ def test_a_busy_key_is_retried(store: MemoryStore) -> None:
     store.be_busy(2)
     objects, _ = write(store, ROWS)
     assert content(store, objects) == ROWS
+
+
+def decoded(rows: Sequence[Row], places: Sequence[Sequence[str | None]]) -> pa.RecordBatch:
+    """Return records as the land job passes them to an executor after it has decoded them."""
+    plain = batch(rows)
+    columns = {name: plain.column(name) for name in plain.schema.names}
+    return pa.RecordBatch.from_pydict(
+        columns
+        | {
+            PLACE: pa.array(list(map(list, places)), pa.list_(pa.string())),
+            REJECTED: pa.array([None if value else "it has no value" for _, _, value in rows], pa.string()),
+            TYPED: pa.array(
+                [{"id": offset, "__record": None if value is None else value.decode()} for _, offset, value in rows],
+                pa.struct([("id", pa.int64()), ("__record", pa.string())]),
+            ),
+        }
+    )
+
+
+@pytest.mark.parametrize("landing", ["json", "parquet"])
+def test_an_object_has_the_records_of_one_value(store: MemoryStore, landing: LandingFormat) -> None:
+    countries = ("Peru", "Chile", None, "Peru", "", "Chile", "Peru")
+    rows: list[Row] = [(0, offset, b'{"id": %d}' % offset) for offset in range(len(countries))]
+    rows[5] = (0, 5, None)
+    location = cast(S3Location, MemoryLocation(store))
+    writer = RawWriter(
+        location,
+        PIPELINE,
+        TOPIC,
+        "attempt",
+        2,
+        10_000,
+        landing=landing,
+        compression="gzip" if landing == "parquet" else None,
+        partition_by=("country",),
+    )
+    places = [(country,) for country in countries]
+    batches = [decoded(rows[:4], places[:4]), decoded(rows[4:], places[4:])]
+    found = [row for result in writer(batches) for row in result.to_pylist()]
+    objects = [LandedObject.model_validate_json(row["json"]) for row in found if row["kind"] == "object"]
+    letters = [DeadLetter.model_validate_json(row["json"]) for row in found if row["kind"] == "dead_letter"]
+    by_place: dict[str, list[int]] = {}
+    for item in objects:
+        name = ObjectName.parse(item.key)
+        assert name is not None
+        assert name.key == item.key
+        offsets = [offset for offset, value in raw_objects.records(store, item) if json.loads(value) == {"id": offset}]
+        by_place.setdefault(name.fields[0], []).extend(offsets)
+    assert by_place == {
+        "country=Peru": [0, 3, 6],
+        "country=Chile": [1],
+        "country=__HIVE_DEFAULT_PARTITION__": [2],
+    }
+    assert [item.records for item in objects if "Peru" in item.key] == [2, 1], "records_per_object is per folder"
+    assert [letter.offset for letter in letters] == [4, 5]
+    assert letters[0].reason == "the partition column country is '', which readers return as NULL"
+    if landing == "parquet":
+        peru = store.objects[objects[0].key]
+        assert pq.read_table(BytesIO(peru.body)).column_names == ["id", "__record"]
+
+
+def test_objects_of_many_values_are_written_before_they_fill_the_memory(store: MemoryStore) -> None:
+    rows: list[Row] = [(0, offset, b"[%d]" % (offset % 2)) for offset in range(40)]
+    location = cast(S3Location, MemoryLocation(store))
+    writer = RawWriter(location, PIPELINE, TOPIC, "attempt", 1000, 40, partition_by=("country",))
+    found = [
+        row for result in writer([decoded(rows, [(str(row[1] % 10),) for row in rows])]) for row in result.to_pylist()
+    ]
+    objects = [LandedObject.model_validate_json(row["json"]) for row in found if row["kind"] == "object"]
+    assert sum(item.records for item in objects) == 40
+    assert len(objects) > 10, "ten open objects never have more than 40 bytes together"
+    assert sorted(content(store, objects)) == rows
 
 
 VALUES = st.one_of(st.none(), st.binary(max_size=12))

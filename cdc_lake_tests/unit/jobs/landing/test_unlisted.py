@@ -15,9 +15,9 @@ from cdc_lake_tests.helpers.memory_store import MemoryStore
 from cdc_lake_tests.unit.contract.objects.landed import PIPELINE, TOPIC, landed, manifest
 
 
-def key(first: int, last: int, epoch: int = 0, partition: int = 0) -> str:
+def key(first: int, last: int, epoch: int = 0, partition: int = 0, fields: tuple[str, ...] = ()) -> str:
     """Return the key of an object."""
-    return ObjectName(PIPELINE, TOPIC, partition, first, last, raw_objects.EXTENSION, epoch).key
+    return ObjectName(PIPELINE, TOPIC, partition, first, last, raw_objects.EXTENSION, epoch, fields=fields).key
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Topic:
         item = landed(self.store, dict.fromkeys(range(10), b"{}"))
         self.head = manifest(1, {0: (0, 10)}, objects=(item,))
 
-    def delete(self) -> int:
+    def delete(self, *columns: str) -> int:
         """Delete the unlisted objects of partitions 0 and 1."""
 
         def fence(head: Manifest | None) -> None:
@@ -41,7 +41,7 @@ class Topic:
             if self.fails:
                 raise KeyboardInterrupt
 
-        return unlisted.delete(Chain(self.store, PIPELINE, TOPIC, ""), (0, 1), self.head, fence)
+        return unlisted.delete(Chain(self.store, PIPELINE, TOPIC, ""), (0, 1), self.head, fence, columns)
 
 
 def test_an_object_of_a_lost_race_is_deleted() -> None:
@@ -73,3 +73,17 @@ def test_other_epochs_are_left_alone_and_nothing_is_committed_without_unlisted_o
     topic.store.write(key(0, 3, epoch=1), b"")
     assert (topic.delete(), topic.fenced) == (0, [])
     assert key(0, 3, epoch=1) in topic.store.objects
+
+
+def test_objects_of_all_values_of_the_partition_columns_are_found() -> None:
+    topic = Topic()
+    places = [("country=Peru", "state=%2F"), ("country=Peru", "state=b"), ("country=Chile", "state=a")]
+    left = [key(3, 4, fields=places[0]), *(key(10, 12, partition=1, fields=place) for place in places[1:])]
+    other = [key(10, 12, epoch=1, fields=places[0]), key(10, 12, fields=("district=a", "state=a"))]
+    for each in (*left, *other):
+        topic.store.write(each, b"")
+    topic.store.forget_requests()
+    assert (topic.delete("country", "state"), topic.fenced) == (3, [1])
+    assert set(topic.store.objects) == {key(0, 9), *other}
+    # One listing of the countries, one of each country's states, and two topic partitions in each of three folders.
+    assert topic.store.requests["list"] == 1 + 2 + 6
