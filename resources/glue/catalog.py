@@ -10,13 +10,13 @@ from resources.aws.client import AwsRequestFailed, AwsResource
 from resources.glue.tables import (
     GlueColumn,
     TableDefinition,
+    external_table,
     hudi_table,
     merge_on_read,
-    parquet_table,
     partition_values,
 )
 
-__all__ = ["GlueCatalog", "GlueColumn", "TableDefinition", "hudi_table", "merge_on_read", "parquet_table"]
+__all__ = ["GlueCatalog", "GlueColumn", "TableDefinition", "external_table", "hudi_table", "merge_on_read"]
 
 _MISSING = "EntityNotFoundException"
 _EXISTS = "AlreadyExistsException"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import unquote
 
 HUDI_INPUT = "org.apache.hudi.hadoop.HoodieParquetInputFormat"
 HUDI_MERGING_INPUT = "org.apache.hudi.hadoop.realtime.HoodieParquetRealtimeInputFormat"
+TEXT_INPUT = "org.apache.hadoop.mapred.TextInputFormat"
+TEXT_OUTPUT = "org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat"
+JSON_SERDE = "org.openx.data.jsonserde.JsonSerDe"
 PARQUET_INPUT = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat"
 PARQUET_OUTPUT = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat"
 PARQUET_SERDE = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
@@ -180,27 +183,37 @@ def hudi_table(
     )
 
 
-def parquet_table(
+def external_table(
     database: str,
     name: str,
     location: str,
     columns: Sequence[GlueColumn],
     *,
+    file_format: Literal["parquet", "json"],
     partition_keys: Sequence[GlueColumn] = (),
     comment: str = "",
 ) -> TableDefinition:
-    """Return the definition of an external table of Parquet files; readers match its columns by name."""
+    """Return the definition of an external table of Parquet or JSON files; readers match its columns by name.
+
+    A JSON file has an object on each line. Athena, Trino and Hive read it with the SerDe of OpenX, which returns the
+    JSON text of a value whose column is a string.
+    """
+    formats = {
+        "parquet": (PARQUET_INPUT, PARQUET_OUTPUT, PARQUET_SERDE),
+        "json": (TEXT_INPUT, TEXT_OUTPUT, JSON_SERDE),
+    }
+    input_format, output_format, serde = formats[file_format]
     return TableDefinition(
         database=database,
         name=name,
         location=location,
         columns=tuple(columns),
         partition_keys=tuple(partition_keys),
-        input_format=PARQUET_INPUT,
-        output_format=PARQUET_OUTPUT,
-        serde=PARQUET_SERDE,
+        input_format=input_format,
+        output_format=output_format,
+        serde=serde,
         serde_parameters={"serialization.format": "1"},
-        parameters={"EXTERNAL": "TRUE", "classification": "parquet", **({"comment": comment} if comment else {})},
+        parameters={"EXTERNAL": "TRUE", "classification": file_format, **({"comment": comment} if comment else {})},
     )
 
 

@@ -18,7 +18,7 @@ from cdc_lake.jobs.apply import special_values
 from cdc_lake.jobs.apply.special_values import in_milliseconds
 
 # Special values of numeric: the names that Debezium writes, and PostgreSQL's.
-_SPECIAL = {"NAN": "NaN", "POSITIVE_INFINITY": "Infinity", "NEGATIVE_INFINITY": "-Infinity"}
+SPECIAL_NUMBERS = {"NAN": "NaN", "POSITIVE_INFINITY": "Infinity", "NEGATIVE_INFINITY": "-Infinity"}
 # Arrays whose elements are JSON numbers or booleans, not strings.
 _BARE_ARRAYS = frozenset({"smallint[]", "integer[]", "bigint[]", "oid[]", "real[]", "double precision[]", "boolean[]"})
 # Debezium writes an array within an array as the name of a Java object, or as NULL.
@@ -55,7 +55,7 @@ def parse_value(column: Column, field_text: SparkColumn, rules: ValueRules) -> P
     parsed = special_values.apply(column, field_text, _value(column, field_text), rules)
     refused = _multidimensional_error(column, field_text) if column.type.endswith("[]") else parsed.refused
     unavailable = (
-        F.coalesce(field_text.isin(*_placeholders(column)), F.lit(False)) if _toastable(column) else F.lit(False)
+        F.coalesce(field_text.isin(*placeholders(column)), F.lit(False)) if toastable(column) else F.lit(False)
     )
     return ParsedValue(F.when(~unavailable, parsed.value), refused, parsed.null | unavailable, unavailable)
 
@@ -100,12 +100,12 @@ def _value(column: Column, field_text: SparkColumn) -> SparkColumn:
 
 def _number(field_text: SparkColumn) -> SparkColumn:
     """Return a numeric's text as PostgreSQL writes it: Java writes 0.00000015 as 1.5E-7, ten decimal zeros as 0E-10."""
-    special = F.create_map(*(F.lit(text) for pair in _SPECIAL.items() for text in pair))
+    special = F.create_map(*(F.lit(text) for pair in SPECIAL_NUMBERS.items() for text in pair))
     small = r"^(-?)(\d)\.?(\d*)E-(\d+)$"  # one digit before the point, by Java's BigDecimal.toString()
     sign, whole, rest, places = (F.regexp_extract(field_text, small, group) for group in (1, 2, 3, 4))
     zeros = F.array_join(F.array_repeat(F.lit("0"), places.cast("int") - 1), "")
     plain = F.when(
-        field_text.rlike(r"^-?\d+(\.\d*)?([eE][+]?\d+)?$") | field_text.isin(*_SPECIAL.values(), PLACEHOLDER),
+        field_text.rlike(r"^-?\d+(\.\d*)?([eE][+]?\d+)?$") | field_text.isin(*SPECIAL_NUMBERS.values(), PLACEHOLDER),
         field_text,
     )
     return F.coalesce(
@@ -148,12 +148,13 @@ def _bits(field_text: SparkColumn, length: int) -> SparkColumn:
     return F.when(F.length(bits) <= length, F.lpad(bits, length, "0"))
 
 
-def _toastable(column: Column) -> bool:
+def toastable(column: Column) -> bool:
     """Return whether PostgreSQL can store a value out of line (TOAST)."""
     return column.lake_type in {"string", "binary"} or column.lake_type.startswith("decimal")
 
 
-def _placeholders(column: Column) -> tuple[str, ...]:
+def placeholders(column: Column) -> tuple[str, ...]:
+    """Return the texts that Debezium writes in place of a value that PostgreSQL left out."""
     if column.type.endswith("[]"):
         return _UNAVAILABLE["array"]
     return _UNAVAILABLE["bytea"] if column.base in {"bytea", "bit"} else _UNAVAILABLE["text"]

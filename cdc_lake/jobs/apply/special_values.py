@@ -41,13 +41,23 @@ class SpecialValue:
 
 def apply(column: Column, field_text: SparkColumn, value: SparkColumn, rules: ValueRules) -> SpecialValue:
     """Apply the rules to a column's parsed `value`; `field_text` is the text that it was parsed from."""
-    infinities = _INFINITIES.get(_temporal_kind(column))
-    if infinities is not None:
-        up, down = (field_text.isin(*texts) for texts in infinities)
+    texts_of_infinity = infinities(column)
+    if texts_of_infinity is not None:
+        up, down = (field_text.isin(*texts) for texts in texts_of_infinity)
         return _infinite(column, value, up, down, rules)
     if column.lake_type.startswith("decimal"):
         return _not_a_number(column, value, F.lower(field_text) == "nan", rules)
     return SpecialValue(value)
+
+
+def infinities(column: Column) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Return the texts of infinity and of -infinity; None for a type whose infinity is an ordinary value."""
+    return _INFINITIES.get(_temporal_kind(column))
+
+
+def ends(column: Column) -> tuple[str, str]:
+    """Return the last and the first value of a date or timestamp, with which the rule `max` replaces infinity."""
+    return _LAST[column.lake_type], _FIRST[column.lake_type]
 
 
 def in_milliseconds(column: Column) -> bool:

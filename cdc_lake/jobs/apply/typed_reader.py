@@ -1,4 +1,4 @@
-"""Read the typed rows of Parquet objects, as a catalog table over these objects returns them."""
+"""Read the rows of landed objects, Parquet or JSON, as a catalog table over these objects returns them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ from io import BytesIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from cdc_lake.contract.objects import raw_objects
 from cdc_lake.contract.objects.manifest import LandedObject, Manifest
-from cdc_lake.contract.objects.parquet_file import OWN_COLUMNS, RECORD
+from cdc_lake.contract.objects.object_names import ObjectName
+from cdc_lake.contract.objects.parquet_file import EPOCH, EXTENSION, OWN_COLUMNS, RECORD
 from cdc_lake.contract.objects.store import S3Location
-from cdc_lake.contract.schema.captured_schema import TableSchema
+from cdc_lake.contract.schema.captured_schema import EVENT_FIELDS, TableSchema
+from cdc_lake.contract.schema.value_rules import ValueRules
 from cdc_lake.contract.table import latest_rows as latest
 from cdc_lake.contract.table.event_order import ORDER_COLUMN, Position
+from cdc_lake.jobs.apply import json_rows
 
 _BATCH_ROWS = 10_000
 
@@ -29,32 +33,99 @@ def latest_rows(
     manifests: Sequence[Manifest],
     versions: Sequence[TableSchema],
     boundary: str,
+    rules: ValueRules,
 ) -> DataFrame:
     """Return the rows of a Parquet target's view over these manifests' objects, and the deleted rows too."""
     epoch = Position.decode(boundary).epoch
-    rows = read(spark, location, [each for each in manifests if each.epoch >= epoch], versions)
-    name = f"landed_rows_{uuid.uuid4().hex}"
-    rows.createTempView(name)
+    items = [item for manifest in manifests if manifest.epoch >= epoch for item in manifest.objects]
+    names = [name for item in items if (name := ObjectName.parse(item.key)) is not None]
+    relation = f"landed_rows_{uuid.uuid4().hex}"
+    if names and names[0].extension == EXTENSION:
+        rows, select = read(spark, location, items, versions), latest.sql(versions, relation, boundary, deleted=True)
+    else:
+        places = tuple(names[0].values()) if names else ()
+        rows = _read_json(spark, location, items, versions, places)
+        select = json_rows.latest_sql(versions, relation, boundary, rules, "spark", places, deleted=True)
+    rows.createTempView(relation)
     try:
-        return spark.sql(latest.sql(versions, f"`{name}`", boundary, deleted=True))
+        return spark.sql(select)
     finally:
-        spark.catalog.dropTempView(name)  # the returned DataFrame does not need the view any more
+        spark.catalog.dropTempView(relation)  # the returned DataFrame does not need the view any more
 
 
 def read(
-    spark: SparkSession, location: S3Location, manifests: Sequence[Manifest], versions: Sequence[TableSchema]
+    spark: SparkSession, location: S3Location, items: Sequence[LandedObject], versions: Sequence[TableSchema]
 ) -> DataFrame:
-    """Return the rows of the manifests' objects with the columns of the newest schema; missing ones are NULL.
+    """Return the rows of Parquet objects with the columns of the newest schema; missing ones are NULL.
 
     The job fails with ObjectDamagedError if an object is missing or differs from its manifest.
     """
     lake = [(name, kind) for name, kind in versions[-1].lake_columns() if name != ORDER_COLUMN]
     own = [(name, kind) for name, kind in OWN_COLUMNS.items() if name != RECORD]
     schema = ", ".join(f"`{name}` {kind}" for name, kind in [*lake, *own])
-    items = [(item.model_dump_json(),) for manifest in manifests for item in manifest.objects]
+    arrow = to_arrow_schema(spark.createDataFrame([], schema).schema)
+    return _listed(spark, items).mapInArrow(_Reader(location, arrow), schema)
+
+
+def _read_json(
+    spark: SparkSession,
+    location: S3Location,
+    items: Sequence[LandedObject],
+    versions: Sequence[TableSchema],
+    places: Sequence[str],
+) -> DataFrame:
+    """Return the records of JSON objects with the columns of the catalog table, as read() does for Parquet."""
+    newest = versions[-1]
+    types = dict(newest.lake_columns())
+    fields = {name: kind for name, kind in json_rows.fields(newest) if name not in places}
+    # A field has the case of its column at the source, a column of the catalog is in lower case.
+    named = {each.name.lower(): each.name for each in (*newest.columns, *newest.dropped)}
+    named |= {name.lower(): name for name in EVENT_FIELDS}
+    lines = _listed(spark, items).mapInArrow(
+        _LineReader(location, tuple(places)), ", ".join(f"`{name}` string" for name in ("__line", EPOCH, *places))
+    )
+    texts = F.from_json("__line", ", ".join(f"`{named[name]}` string" for name in fields))
+    return lines.withColumn("__fields", texts).select(
+        *(F.col("__fields").getField(named[name]).cast(kind).alias(name) for name, kind in fields.items()),
+        *(F.col(name).cast(types[name]).alias(name) for name in places),
+        F.col(EPOCH).cast("int").alias(EPOCH),
+    )
+
+
+def _listed(spark: SparkSession, items: Sequence[LandedObject]) -> DataFrame:
+    """Return the objects as rows, distributed over Spark's tasks."""
     slices = max(1, min(len(items), spark.sparkContext.defaultParallelism * 4))
-    listed = spark.createDataFrame(items, "item string").repartition(slices)
-    return listed.mapInArrow(_Reader(location, to_arrow_schema(spark.createDataFrame([], schema).schema)), schema)
+    return spark.createDataFrame([(item.model_dump_json(),) for item in items], "item string").repartition(slices)
+
+
+@dataclass(frozen=True)
+class _LineReader:
+    """Reads the lines of JSON objects, with the epoch and the partition values of their keys, all as texts."""
+
+    location: S3Location
+    places: tuple[str, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        store = self.location.store()
+        for batch in batches:
+            for text in batch.column("item").to_pylist():
+                item = LandedObject.model_validate_json(text)
+                lines = [value.decode() for _, value in raw_objects.records(store, item)]
+                values = _key_values(item)
+                columns = [lines, *([values[name]] * len(lines) for name in (EPOCH, *self.places))]
+                arrays = [pa.array(column, pa.string()) for column in columns]
+                table = pa.table(arrays, names=["__line", EPOCH, *self.places])
+                yield from table.to_batches(max_chunksize=_BATCH_ROWS)
+
+
+def _repeated(value: str | None, count: int, kind: pa.DataType) -> pa.Array:
+    return pa.nulls(count, kind) if value is None else pa.array([value] * count, pa.string()).cast(kind)
+
+
+def _key_values(item: LandedObject) -> dict[str, str | None]:
+    """Return the values in an object's key: epoch and partition columns."""
+    name = ObjectName.parse(item.key)
+    return {} if name is None else {EPOCH: str(name.epoch), **name.values()}
 
 
 @dataclass(frozen=True)
@@ -66,13 +137,13 @@ class _Reader:
         store = self.location.store()
         for batch in batches:
             for text in batch.column("item").to_pylist():
-                body = raw_objects.body(store, LandedObject.model_validate_json(text))
-                rows = pq.read_table(BytesIO(body))
-                held = set(rows.column_names)
+                item = LandedObject.model_validate_json(text)
+                rows = pq.read_table(BytesIO(raw_objects.body(store, item)))
+                held, values = set(rows.column_names), _key_values(item)
                 columns = [
                     rows.column(field.name).cast(field.type)
                     if field.name in held
-                    else pa.nulls(rows.num_rows, field.type)
+                    else _repeated(values.get(field.name), rows.num_rows, field.type)
                     for field in self.schema
                 ]
                 yield from pa.table(columns, schema=self.schema).to_batches(max_chunksize=_BATCH_ROWS)

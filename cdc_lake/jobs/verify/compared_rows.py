@@ -130,7 +130,7 @@ def lake_rows(spark: SparkSession, spec: VerifySpec, state: LakeState | None, *,
 def _stored(spark: SparkSession, spec: VerifySpec, state: LakeState) -> DataFrame:
     if spec.boundary is not None:
         manifests = manifests_up_to(spec, state)
-        return typed_reader.latest_rows(spark, spec.location, manifests, spec.versions, spec.boundary)
+        return typed_reader.latest_rows(spark, spec.location, manifests, spec.versions, spec.boundary, spec.values)
     return spark.read.format("hudi").option("as.of.instant", state.instant).load(spec.uri)
 
 

@@ -41,7 +41,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         key=table.key("lake"),
         deps=[table.key("raw")],
         description=_description(table),
-        kinds={"hudi", "pyspark", "s3"} if table.is_hudi else parquet_lake.KINDS,
+        kinds={"hudi", "pyspark", "s3"} if table.is_hudi else parquet_lake.kinds(table),
         group_name=flow.name,
         owners=flow.spec.owners,
         tags=table.tags("lake"),

@@ -7,19 +7,24 @@ from collections.abc import Sequence
 import dagster as dg
 
 from cdc_lake.contract.objects import object_names
+from cdc_lake.contract.objects.parquet_file import OWN_COLUMNS
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.parquet_target import raw_table
 from cdc_lake.pipeline.parquet_target.registering import Registered
 from resources.athena import Athena
 
-KINDS = {"parquet", "s3", "athena"}
+
+def kinds(table: TableFlow) -> set[str]:
+    """Return the kinds of the asset."""
+    return {table.landing.format, "s3", "athena"}
 
 
 def description(table: TableFlow) -> str:
     """Return the description of the asset."""
+    objects = "JSON" if table.landing.format == "json" else "Parquet"
     return (
-        f"Table {table.database}.{table.catalog_table}: all changes of {table.source_table}, in the landed Parquet "
+        f"Table {table.database}.{table.catalog_table}: all changes of {table.source_table}, in the landed {objects} "
         f"objects. Query {table.database}.{table.view} for the newest state of each row that is not deleted."
     )
 
@@ -28,8 +33,8 @@ def result(table: TableFlow, batches: Sequence[Registered], athena: Athena, buck
     """Return the metadata of registrations, oldest first and at least one: their sums, and the state after the last."""
     last = batches[-1]
     registered, schema = last.registration, last.schema.schema
-    columns = raw_table.columns(schema)
-    names = [name for name, _ in columns if name not in raw_table.KEYS]
+    columns = raw_table.columns(table, schema)
+    names = [name for name, _ in columns if name not in OWN_COLUMNS]
     counts = {}
     if registered is not None:
         raw, view = (f'"{table.database}"."{name}"' for name in (table.catalog_table, table.view))

@@ -29,7 +29,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
     )
     def columns_registered(store: ObjectStore, glue: GlueCatalog) -> dg.AssetCheckResult:
         schema = captured_schema.latest(location(store).store(), table.pipeline.name, table.source_table)
-        expected = [name for name, _ in raw_table.columns(schema)]
+        expected = [name for name, _ in raw_table.columns(table, schema)]
         found = glue.get_table(table.database, table.catalog_table)
         actual = [] if found is None else [each.name for each in (*found.columns, *found.partition_keys)]
         view = glue.get_table(table.database, table.view) is not None

@@ -20,6 +20,7 @@ from cdc_lake.jobs.landing.land import LandReport
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.naming import SourcePostgres, TableFlow
 from cdc_lake.pipeline.operations import landing_modes
+from cdc_lake.pipeline.parquet_target import raw_table
 from cdc_lake.pipeline.source_health import schema_capture
 from cdc_lake.pipeline.table_progress import Landing
 from resources.kafka.resource import Kafka
@@ -61,9 +62,12 @@ def land_claimed(
 ) -> Landed:
     """Land or adopt the topic's new records; the caller holds the landing lease `claim`.
 
-    For Parquet objects, captures the source's schema first. Raises what the job and the capture raise.
+    If the records are decoded, captures the source's schema first. Raises what the job and the capture raise, and
+    ContractError for a catalog table that would read objects of two formats.
     """
     found = table_progress.landing(table, kafka, where, claim)
+    if found.head is not None and any(not each.is_hudi for each in table.in_targets):
+        raw_table.object_names_of(table, found.head)
     if found.spec.typed is not None:
         # Capture after the topic's end is read: the records up to it have the schema that is captured now, or an
         # earlier one.

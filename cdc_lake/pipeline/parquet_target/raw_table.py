@@ -1,4 +1,8 @@
-"""The catalog's entries of a Parquet target's table: the table of all changes, and the view of the latest rows."""
+"""The catalog's entries of a Parquet target's table: the table of all changes, and the view of the latest rows.
+
+A table that is landed as JSON is registered as JSON: its columns are the fields of the records, and the view converts
+them (jobs/apply/json_rows.py).
+"""
 
 from __future__ import annotations
 
@@ -9,32 +13,47 @@ from dataclasses import replace
 import sqlglot
 
 from cdc_lake.contract import failpoints
+from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.manifest import Manifest
+from cdc_lake.contract.objects.object_names import ObjectName
 from cdc_lake.contract.objects.parquet_file import EPOCH, OWN_COLUMNS, PARTITION, RECORD
 from cdc_lake.contract.schema.captured_schema import TableSchema
 from cdc_lake.contract.table import latest_rows
 from cdc_lake.contract.table.event_order import ORDER_COLUMN
+from cdc_lake.jobs.apply import json_rows
+from cdc_lake.jobs.landing.raw_formats import EXTENSIONS
 from cdc_lake.pipeline.naming import TableFlow
 from resources.athena import Athena
-from resources.glue.catalog import GlueCatalog, GlueColumn, parquet_table
+from resources.glue.catalog import GlueCatalog, GlueColumn, external_table
 
 _VIEW = "cdc_lake.view"
-KEYS = (EPOCH, PARTITION)
+_KEYS = (EPOCH, PARTITION)
 
 
-def columns(schema: TableSchema) -> list[tuple[str, str]]:
+def keys(table: TableFlow) -> tuple[str, ...]:
+    """Return the partition keys: the columns of landing.partition_by, epoch and partition."""
+    return (*table.landing.partition_by, *_KEYS)
+
+
+def columns(table: TableFlow, schema: TableSchema) -> list[tuple[str, str]]:
     """Return the names and Hive types of the table's columns, the partition keys last."""
-    own = [(name, kind) for name, kind in OWN_COLUMNS.items() if name not in {*KEYS, RECORD}]
-    lake = [(name, kind) for name, kind in schema.lake_columns() if name != ORDER_COLUMN]
-    return [*lake, *own, *((name, OWN_COLUMNS[name]) for name in KEYS)]
+    lake = {name: kind for name, kind in schema.lake_columns() if name != ORDER_COLUMN}
+    own = {name: kind for name, kind in OWN_COLUMNS.items() if name not in {*_KEYS, RECORD}}
+    stored = dict(json_rows.fields(schema)) if table.landing.format == "json" else lake | own
+    kinds = {name: kind for name, kind in stored.items() if name not in keys(table)}
+    return [*kinds.items(), *((name, (lake | OWN_COLUMNS)[name]) for name in keys(table))]
 
 
 def view_sql(table: TableFlow, versions: Sequence[TableSchema], boundary: str) -> str:
     """Return the statement that creates the view of the latest rows, in Athena's SQL."""
-    select = latest_rows.sql(versions, f"`{table.database}`.`{table.catalog_table}`", boundary)
-    [translated] = sqlglot.transpile(select, read="spark", write="trino")
-    return f'CREATE OR REPLACE VIEW "{table.database}"."{table.view}" AS {translated}'
+    if table.landing.format == "json":
+        relation = f'"{table.database}"."{table.catalog_table}"'
+        select = json_rows.latest_sql(versions, relation, boundary, table.values, "athena", table.landing.partition_by)
+    else:
+        select = latest_rows.sql(versions, f"`{table.database}`.`{table.catalog_table}`", boundary)
+        [select] = sqlglot.transpile(select, read="spark", write="trino")
+    return f'CREATE OR REPLACE VIEW "{table.database}"."{table.view}" AS {select}'
 
 
 def register(
@@ -52,13 +71,14 @@ def register(
     `new` are the manifests whose partitions may be missing, `whole` all manifests, for a table that is created or has
     changed. Raises what latest_rows.sql() and the catalog raise.
     """
-    kinds = columns(versions[-1])
-    plain = parquet_table(
+    kinds = columns(table, versions[-1])
+    plain = external_table(
         database=table.database,
         name=table.catalog_table,
         location=f"s3://{bucket}/{object_names.topic_prefix(table.pipeline.name, table.topic).rstrip('/')}",
-        columns=[GlueColumn(name, kind) for name, kind in kinds if name not in KEYS],
-        partition_keys=[GlueColumn(name, kind) for name, kind in kinds if name in KEYS],
+        file_format="json" if table.landing.format == "json" else "parquet",
+        columns=[GlueColumn(name, kind) for name, kind in kinds if name not in keys(table)],
+        partition_keys=[GlueColumn(name, kind) for name, kind in kinds if name in keys(table)],
         comment=f"All changes of {table.source_table}; {table.view} has the latest rows",
     )
     view = view_sql(table, versions, boundary)
@@ -83,10 +103,31 @@ def register(
 
 
 def _partitions(table: TableFlow, bucket: str, manifests: Iterable[Manifest]) -> Iterable[tuple[str, str]]:
-    """Yield each partition that has objects, as `__epoch=0/__partition=0`, with its location."""
+    """Yield each partition that has objects, as `country=Peru/__epoch=0/__partition=0`, with its location.
+
+    Raises what require_same_layout() raises.
+    """
     for manifest in manifests:
-        for number in {item.partition for item in manifest.objects}:
-            prefix = object_names.partition_prefix(
-                table.pipeline.name, table.topic, number, manifest.epoch, manifest.chain
+        for name in object_names_of(table, manifest):
+            fields = "".join(f"{field}/" for field in name.fields)
+            folder = f"{fields}{EPOCH}={name.epoch}/{PARTITION}={name.partition}"
+            yield folder, f"s3://{bucket}/{name.prefix.rstrip('/')}"
+
+
+def object_names_of(table: TableFlow, manifest: Manifest) -> list[ObjectName]:
+    """Return the names of a manifest's objects.
+
+    Raises ContractError if an object does not have the format and the partition columns of the YAML.
+    """
+    expected = (EXTENSIONS[table.landing.format], tuple(table.landing.partition_by))
+    found = []
+    for item in manifest.objects:
+        name = ObjectName.parse(item.key)
+        if name is None or (name.extension, tuple(name.values())) != expected:
+            raise ContractError(
+                f"Cannot land and register table {table.name}: its raw objects have another format or other partition "
+                f"columns than landing in the YAML of {table.pipeline.name} ({item.key}), and a catalog table reads "
+                f"one kind. Restore the YAML, or rebuild the pipeline with `cdc-lake reset {table.pipeline.name}`."
             )
-            yield f"{EPOCH}={manifest.epoch}/{PARTITION}={number}", f"s3://{bucket}/{prefix.rstrip('/')}"
+        found.append(name)
+    return found

@@ -12,11 +12,15 @@ from dataclasses import dataclass
 from cdc_lake.contract.errors import ContractError, UnsupportedTypeError
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.schema import captured_schema, evolution
+from cdc_lake.jobs.apply import json_rows
 from cdc_lake.pipeline.naming import SourcePostgres, TableFlow
 from cdc_lake.pipeline.source_health import polled_source
 from cdc_lake.pipeline.source_health.omitted_columns import omitted_columns
 from cdc_lake.pipeline.source_health.transformed_columns import require_transformable, transformed
 from resources.postgres.table_columns import ColumnInfo, TableCatalog
+
+_PARTITION_TYPES = frozenset({"string", "date", "int", "bigint", "boolean"})
+"""The lake types of partition columns of raw objects: their values have one text each."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +45,13 @@ def capture(table: TableFlow, postgres: SourcePostgres, bucket: ObjectStore, *, 
     found = captured_schema.versions(bucket, flow.name, table.source_table)
     if found and max(epoch, found[-1].epoch) == found[-1].epoch:
         _require_known_defaults(table, postgres, found[-1], seen, columns)
-    if found and any(not each.is_hudi for each in table.in_targets):
+    _require_partitionable(table, seen)
+    if any(not each.is_hudi for each in table.in_targets):
         captured_schema.require_valid_columns(seen)
-        evolution.require_one_parquet_type(found[-1], seen, flow.name)
+        if found:
+            evolution.require_one_parquet_type(found[-1], seen, flow.name)
+        if table.landing.format == "json":
+            json_rows.require_readable(found, seen, flow.name)
     schema, added = captured_schema.record(bucket, flow.name, seen)
     return Capture(schema, added, evolution.describe_changes(found[-1], schema) if found and added else ())
 
@@ -134,6 +142,23 @@ def _streamed(
         epoch=epoch,
     )
     return seen, captured
+
+
+def _require_partitionable(table: TableFlow, seen: captured_schema.TableSchema) -> None:
+    """Raise ContractError if the table has a partition column of raw objects that readers cannot read from a key."""
+    types = {column.name.lower(): column for column in seen.columns}
+    what = f"Cannot partition the raw objects of table {table.source_table}"
+    for name in table.landing.partition_by:
+        if name not in types:
+            raise ContractError(
+                f"{what}: it has no captured column {name}, which landing.partition_by in the YAML of "
+                f"{table.pipeline.name} names. Name other columns."
+            )
+        if types[name].lake_type not in _PARTITION_TYPES:
+            raise ContractError(
+                f"{what}: column {name} is of type {types[name].type}. Name a column of text, a date, an integer or a "
+                f"boolean as landing.partition_by in the YAML of {table.pipeline.name}."
+            )
 
 
 def _require_all_rows(table: TableFlow, postgres: SourcePostgres, catalog: TableCatalog) -> None:

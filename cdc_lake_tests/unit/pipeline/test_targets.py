@@ -133,10 +133,10 @@ def test_names_of_a_parquet_target(tmp_path: Path) -> None:
     )
 
 
-def parquet_shop(folder: Path) -> Flow:
-    """Return the shop with a Parquet target only."""
+def parquet_shop(folder: Path, landing: str = "format: parquet") -> Flow:
+    """Return the shop with a Parquet target only; `landing` is YAML."""
     yaml = YAML.replace("shop_lake\n", "shop_lake\n      format: parquet\n").replace(
-        "flush_seconds: 30", "format: parquet, flush_seconds: 30"
+        "flush_seconds: 30", f"{landing}, flush_seconds: 30"
     )
     write_shop(folder, yaml.replace("      partition_by: [country]\n", "").replace("_current", "_latest"))
     for file in ("totals.sql", "countries.sql"):

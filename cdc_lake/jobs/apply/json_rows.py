@@ -1,0 +1,253 @@
+"""Build the SELECT of typed rows over a catalog table of JSON objects, whose columns are the fields of the records.
+
+A record is Debezium's flattened JSON, byte for byte. The SELECT converts its texts and numbers as decode.py does, and
+has the columns that a table of Parquet objects has, so that latest_rows.py works on both. It exists in two dialects:
+Athena's for the view, and Spark's, with which verify reads the same objects. The records were decoded when they were
+landed, so a conversion cannot fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import sqlglot
+
+from cdc_lake.contract.errors import SchemaChangeError, UnsupportedTypeError
+from cdc_lake.contract.objects.parquet_file import EPOCH, OFFSET, UNCHANGED
+from cdc_lake.contract.schema.captured_schema import EVENT_FIELDS, Column, TableSchema
+from cdc_lake.contract.schema.evolution import match_columns
+from cdc_lake.contract.schema.value_rules import PLACEHOLDER, ValueRules
+from cdc_lake.contract.table import latest_rows
+from cdc_lake.jobs.apply import special_values
+from cdc_lake.jobs.apply.debezium_types import SPECIAL_NUMBERS, placeholders, toastable
+from cdc_lake.jobs.apply.special_values import in_milliseconds
+
+Dialect = Literal["spark", "athena"]
+_ROWS = "typed_rows"
+_SMALL_NUMBER = "^(-?)([0-9])[.]?([0-9]*)E-([0-9]+)$"
+"""A number that Java writes with an exponent, see debezium_types.py."""
+# Templates of conversions: {0} is the field, {1} the argument that the type needs.
+_DATE = {"spark": "date_add(DATE '1970-01-01', {0})", "athena": "date_add('day', {0}, DATE '1970-01-01')"}
+_TIMESTAMP = {
+    "spark": "timestamp_micros({0} * {1})",
+    "athena": "date_add('millisecond', {0} * {1} / 1000, TIMESTAMP '1970-01-01 00:00:00.000')",
+}
+_ZONED = {
+    "spark": "TRY_CAST({0} AS TIMESTAMP)",
+    "athena": "TRY(CAST(from_iso8601_timestamp({0}) AT TIME ZONE 'UTC' AS TIMESTAMP(3)))",
+}
+_BINARY = {"spark": "unbase64({0})", "athena": "from_base64({0})"}
+_ARRAY = {"spark": "array({0})", "athena": "ARRAY[{0}]"}
+_TEXT = {"spark": "STRING", "athena": "VARCHAR"}
+_TEXTS = {"spark": "ARRAY<STRING>", "athena": "ARRAY(VARCHAR)"}
+_NUMBERS = frozenset({"int", "bigint", "float", "double", "boolean"})
+
+
+def fields(schema: TableSchema) -> list[tuple[str, str]]:
+    """Return names and Hive types of the table's columns: one for each field that a record can have."""
+    own = [(column.name.lower(), _field_type(column)) for column in (*schema.columns, *schema.dropped)]
+    events = [(name.lower(), "string" if kind == "boolean" else kind) for name, kind in EVENT_FIELDS.items()]
+    return [*own, *events]
+
+
+def latest_sql(
+    versions: Sequence[TableSchema],
+    relation: str,
+    boundary: str,
+    rules: ValueRules,
+    dialect: Dialect,
+    partition_by: Sequence[str] = (),
+    *,
+    deleted: bool = False,
+) -> str:
+    """Return latest_rows.sql() over a table with fields(), the partition columns and `__epoch`, in this dialect.
+
+    `relation` is the quoted name of the table. `partition_by` are the columns whose values are in the objects' keys:
+    they have the types of the lake.
+    """
+    latest = latest_rows.sql(versions[-1:], _ROWS, boundary, deleted=deleted)
+    if dialect == "athena":
+        [latest] = sqlglot.transpile(latest, read="spark", write="trino")
+    rows = _Rows(versions, rules, dialect, tuple(partition_by)).sql(relation)
+    return f"WITH {_ROWS} AS ({rows}), {latest.removeprefix('WITH ')}"
+
+
+def require_readable(versions: Sequence[TableSchema], seen: TableSchema, pipeline: str) -> None:
+    """Raise if a catalog table of JSON objects cannot return the columns of `seen`, the schema after `versions`.
+
+    Raises UnsupportedTypeError for a bit string. Raises SchemaChangeError if the objects have different texts of a
+    column's values, or if a record without a field cannot be distinguished from one whose field is NULL.
+    """
+    for column in seen.columns:
+        if column.base == "bit" and column.lake_type == "string":
+            raise UnsupportedTypeError(
+                f"Cannot capture column {column.name} of {seen.table}: a catalog table of JSON objects has no function "
+                f"for {column.type}. Land the table as Parquet, or name the column in exclude_columns."
+            )
+    matched = [match_columns(version, seen) for version in versions]
+    epoch = max([seen.epoch, *(version.epoch for version in versions)])
+    for column in seen.columns:
+        known = [(version, found.get(column.name)) for version, found in zip(versions, matched, strict=True)]
+        before = [was for _, was in known if was is not None]
+        if before and _form(before[-1]) != _form(column):
+            raise SchemaChangeError(
+                f"Cannot change the type of column {column.name} of {seen.table} from {before[-1].type} to "
+                f"{column.type}: the landed JSON objects have other texts of its values. Nothing was changed. Rename "
+                f"the column at the source, or rebuild the pipeline with `cdc-lake reset {pipeline}`."
+            )
+        lacking = any(was is None for version, was in known if version.epoch == epoch)
+        default = next((each.missing for each in (column, *before) if each.missing is not None), None)
+        if lacking and default is not None and column.nullable and column.inserted is None:
+            raise SchemaChangeError(
+                f"Cannot add column {column.name} to {seen.table}: it may be NULL, and older rows have the value "
+                f"{default!r}, which the landed JSON objects do not show. Nothing was changed. Make the column NOT "
+                f"NULL, or run `cdc-lake resnapshot {pipeline}`, which reads every row again."
+            )
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The SELECT of typed rows; see latest_sql()."""
+
+    versions: Sequence[TableSchema]
+    rules: ValueRules
+    dialect: Dialect
+    partition_by: tuple[str, ...]
+
+    def sql(self, relation: str) -> str:
+        """Return the SELECT over a table."""
+        newest = self.versions[-1]
+        columns = [f"{self._value(column)} AS {self._name(column.name)}" for column in newest.columns]
+        columns += [f"{self._converted(column, column.name)} AS {self._name(column.name)}" for column in newest.dropped]
+        for name, kind in EVENT_FIELDS.items():
+            quoted = self._name(name)
+            columns.append(f"{quoted} = 'true' AS {quoted}" if kind == "boolean" else quoted)
+        columns += [f"{self._unchanged(newest)} AS {self._name(UNCHANGED)}", f"0 AS {self._name(OFFSET)}"]
+        return f"SELECT {', '.join(columns)}, {self._name(EPOCH)} FROM {relation}"  # noqa: S608 - checked identifiers
+
+    def _name(self, name: str) -> str:
+        quote = "`" if self.dialect == "spark" else '"'
+        return f"{quote}{name.lower()}{quote}"
+
+    def _text(self, value: str) -> str:
+        if self.dialect == "spark":
+            value = value.replace("\\", "\\\\")
+            return "'" + value.replace("'", "\\'") + "'"
+        return "'" + value.replace("'", "''") + "'"
+
+    def _value(self, column: Column) -> str:
+        """Return the value of a column, whose field has had several names if the column was renamed."""
+        names = list(dict.fromkeys(self._names(column)))
+        values = [self._converted(column, name) for name in names]
+        # A record has one of the fields. Without a field, a column that cannot be NULL has its default.
+        if column.missing is not None and (not column.nullable or column.inserted is not None):
+            values.append(self._convert(column, self._literal(column)))
+        return values[0] if len(values) == 1 else f"coalesce({', '.join(values)})"
+
+    def _names(self, column: Column) -> Iterator[str]:
+        yield column.name
+        for version in reversed(self.versions):
+            was = match_columns(version, self.versions[-1]).get(column.name)
+            if was is not None:
+                yield was.name
+
+    def _literal(self, column: Column) -> str:
+        text = str(column.missing)
+        return text if _field_type(column) in _NUMBERS else self._text(text)
+
+    def _converted(self, column: Column, name: str) -> str:
+        field = self._name(name)
+        if name.lower() in self.partition_by:
+            return self._present(column, field) if column.lake_type == "string" else field
+        return self._convert(column, field)
+
+    def _convert(self, column: Column, field: str) -> str:
+        infinite = special_values.infinities(column)
+        value = self._finite(column, field)
+        if infinite is None:
+            return value
+        text = f"CAST({field} AS {_TEXT[self.dialect]})"
+        up, down = (", ".join(map(self._text, texts)) for texts in infinite)
+        if self.rules.infinity != "max":
+            return f"CASE WHEN {text} NOT IN ({up}, {down}) THEN {value} END"
+        kind = column.lake_type.upper()
+        digits = 26 if self.dialect == "spark" else 23  # a timestamp(3) of Athena has milliseconds
+        last, first = (f"{kind} '{end[:digits]}'" for end in special_values.ends(column))
+        return f"CASE WHEN {text} IN ({up}) THEN {last} WHEN {text} IN ({down}) THEN {first} ELSE {value} END"
+
+    def _finite(self, column: Column, field: str) -> str:
+        unit = 1000 if in_milliseconds(column) else 1
+        match column.base:
+            case "date":
+                value = _DATE[self.dialect].format(field)
+            case "timestamp without time zone":
+                value = _TIMESTAMP[self.dialect].format(field, unit)
+            case "timestamp with time zone":
+                value = _ZONED[self.dialect].format(field)
+            case "time without time zone":
+                value = f"{field} * {unit}"
+            case "bytea":
+                value = _BINARY[self.dialect].format(self._present(column, field))
+            case "numeric" if column.lake_type == "string":
+                value = self._number(field)
+            case _ if column.lake_type.startswith("decimal"):
+                value = f"TRY_CAST({field} AS {column.lake_type.upper()})"
+            case _:
+                value = self._present(column, field) if column.lake_type == "string" else field
+        return value
+
+    def _present(self, column: Column, field: str) -> str:
+        """Return the field, or NULL in place of a value that PostgreSQL left out."""
+        return f"CASE WHEN {field} NOT IN ({self._placeholders(column)}) THEN {field} END"
+
+    def _placeholders(self, column: Column) -> str:
+        return ", ".join(map(self._text, placeholders(column)))
+
+    def _number(self, field: str) -> str:
+        """Return a number's text without an exponent, and PostgreSQL's names of special values."""
+        parts = (f"regexp_extract({field}, '{_SMALL_NUMBER}', {group})" for group in (1, 2, 3, 4))
+        sign, whole, rest, places = parts
+        zeros = f"rpad('', CAST({places} AS INTEGER) - 1, '0')"
+        special = " ".join(f"WHEN {field} = '{java}' THEN '{name}'" for java, name in SPECIAL_NUMBERS.items())
+        matches = f"{field} RLIKE '{_SMALL_NUMBER}'"
+        if self.dialect == "athena":
+            matches = f"regexp_like({field}, '{_SMALL_NUMBER}')"
+        plain = f"concat({sign}, '0.', {zeros}, {whole}, {rest})"
+        return f"CASE {special} WHEN {field} = '{PLACEHOLDER}' THEN NULL WHEN {matches} THEN {plain} ELSE {field} END"
+
+    def _unchanged(self, newest: TableSchema) -> str:
+        """Return the names of the columns whose value PostgreSQL left out."""
+        flags = []
+        for column in newest.columns:
+            if not toastable(column) or column.inserted is not None:
+                continue
+            texts = self._placeholders(column)
+            left_out = " OR ".join(f"{self._name(name)} IN ({texts})" for name in dict.fromkeys(self._names(column)))
+            flags.append(f"CASE WHEN {left_out} THEN '{column.name.lower()}' END")
+        if not flags:
+            return f"CAST(NULL AS {_TEXTS[self.dialect]})"
+        return f"filter({_ARRAY[self.dialect].format(', '.join(flags))}, x -> x IS NOT NULL)"
+
+
+def _field_type(column: Column) -> str:
+    """Return the Hive type of a field: Debezium writes dates and times as numbers, decimals as texts."""
+    match column.base:
+        case "date":
+            return "int"
+        case "timestamp without time zone" | "time without time zone":
+            return "bigint"
+    return column.lake_type if column.lake_type in _NUMBERS else "string"
+
+
+def _form(column: Column) -> str:
+    """Return a name for the text form of a column's values, if the lake's type does not decide it."""
+    match column.base:
+        case "timestamp without time zone" | "time without time zone":
+            return f"{column.base} in {'milliseconds' if in_milliseconds(column) else 'microseconds'}"
+        case "timestamp with time zone":
+            return column.base
+        case "numeric" if column.lake_type == "string":
+            return column.base
+    return "array" if column.type.endswith("[]") else ""
