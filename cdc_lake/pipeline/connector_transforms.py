@@ -1,7 +1,7 @@
 """The settings of a source connector that apply a pipeline's transforms.
 
-Debezium masks and hashes values by column, in the snapshot and in the stream. Kafka Connect's own transforms rename and
-insert fields of the flattened record. Both are applied before a record is written to Kafka.
+Debezium masks and hashes values by column, in the snapshot and in the stream. Kafka Connect's own transforms cast,
+rename and insert fields of the flattened record, and set its key. Both are applied before a record is written to Kafka.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def with_transforms(
         else:
             values |= {"algorithm": masking.algorithm, "salt": postgres.salt()}
             settings |= render(connectors / "columns" / "hashed.json", values)
-    for file, values in _replaced_and_inserted(flow):
+    for file, values in _of_records(flow):
         names.append(f"table{len(names)}")
         settings |= render(connectors / "transforms" / file, values | {"name": names[-1]})
     for setting in ("transforms", "predicates") if names else ():
@@ -44,37 +44,48 @@ def with_transforms(
 def require_exact_nulls(table: TableFlow, columns: list[ColumnInfo]) -> None:
     """Raise ContractError for a column in which Kafka Connect before version 4 would write the default instead of NULL.
 
-    InsertField and ReplaceField of Kafka Connect 3.7, the newest version of MSK Connect, copy all fields of a record
-    with Struct.get(), which replaces NULL by the column's default. Only version 4 has replace.null.with.default.
+    Cast, InsertField and ReplaceField of Kafka Connect 3.7, the newest version of MSK Connect, copy all fields of a
+    record with Struct.get(), which replaces NULL by the column's default. Only version 4 has replace.null.with.default.
     """
     replaced = [column.name for column in columns if column.nullable and column.default is not None]
-    if replaced and (table.transforms.renamed or table.transforms.inserted):
+    if replaced and table.source_transforms.copies_records:
         raise ContractError(
-            f"Cannot rename or insert columns of table {table.source_table} on MSK Connect: column {replaced[0]} has a "
-            "default and may be NULL, and Kafka Connect 3.7 would write the default instead of NULL. Make the column "
-            "NOT NULL, drop its default, exclude it, or remove the transforms InsertField and ReplaceField."
+            f"Cannot cast, rename or insert columns of table {table.source_table} on MSK Connect: column {replaced[0]} "
+            "has a default and may be NULL, and Kafka Connect 3.7 would write the default instead of NULL. Make the "
+            "column NOT NULL, drop its default, exclude it, or apply Cast, InsertField and ReplaceField at: landing."
         )
 
 
 def _columns_by_masking(flow: Flow) -> dict[Masking, list[tuple[str, str, str]]]:
     found: dict[Masking, list[tuple[str, str, str]]] = {}
     for table in flow.tables:
-        for name, masking in table.transforms.masked.items():
+        for name, masking in table.source_transforms.masked.items():
             found.setdefault(masking, []).append((flow.spec.source.schema_, table.name, name))
     return found
 
 
-def _replaced_and_inserted(flow: Flow) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield a file and its values for each transform, renames first: Connect applies them in this order."""
+def _of_records(flow: Flow) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield a file and its values for each transform: Connect applies them in this order."""
     inserted: dict[tuple[str, str], list[TableFlow]] = {}
     for table in flow.tables:
-        if renamed := table.transforms.renamed:
-            renames = ",".join(f"{old}:{new}" for old, new in renamed.items())
-            yield "replace-field.json", {"renames": renames, "topics": _topics([table])}
-        for field in table.transforms.inserted.items():
+        transforms, topics = table.source_transforms, {"topics": _topics([table])}
+        if transforms.cast:
+            yield "cast.json", {"spec": _pairs(transforms.cast), **topics}
+        if transforms.renamed:
+            yield "replace-field.json", {"renames": _pairs(transforms.renamed), **topics}
+        if (key := table.record_key) is not None:
+            if not key.alone or not set(key.fields) <= set(table.spec.key):
+                yield "value-to-key.json", {"fields": ",".join(key.fields), **topics}
+            if key.alone:
+                yield "extract-key.json", {"field": key.fields[0], **topics}
+        for field in transforms.inserted.items():
             inserted.setdefault(field, []).append(table)
     for (name, value), tables in inserted.items():
         yield "insert-field.json", {"field": name, "value": value, "topics": _topics(tables)}
+
+
+def _pairs(mapping: Mapping[str, str]) -> str:
+    return ",".join(f"{name}:{value}" for name, value in mapping.items())
 
 
 def _topics(tables: list[TableFlow]) -> str:

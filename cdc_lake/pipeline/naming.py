@@ -15,7 +15,7 @@ from cdc_lake.contract.asset_names import asset_name, lake_table_name
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.store import S3Location
-from cdc_lake.contract.schema.transforms import TableTransforms
+from cdc_lake.contract.schema.transforms import RecordKey, TableTransforms
 from cdc_lake.contract.schema.value_rules import ValueRules
 from cdc_lake.jobs.apply.upsert import UpsertSpec
 from cdc_lake.jobs.landing.typed_rows import TypedLanding
@@ -24,7 +24,7 @@ from cdc_lake.pipeline.field_types import seconds
 from cdc_lake.pipeline.landing_spec import LandingSpec
 from cdc_lake.pipeline.spec import HEARTBEAT_TABLE, NOTIFICATIONS, SIGNAL_TABLE, PipelineSpec
 from cdc_lake.pipeline.table_spec import DEFAULT_TARGET, PollSpec, TableSpec, TargetSpec
-from cdc_lake.pipeline.transform_spec import excluded_columns, table_transforms
+from cdc_lake.pipeline.transform_spec import At, excluded_columns, table_transforms
 from resources.deployment import RECORD_BYTES
 from resources.postgres.resource import Postgres
 
@@ -318,7 +318,28 @@ class TableFlow:
     @property
     def transforms(self) -> TableTransforms:
         """The pipeline's transforms for this table's captured columns."""
-        return table_transforms(self.pipeline.spec.transforms, self.name, self.topic)
+        return self._transforms(None)
+
+    @property
+    def source_transforms(self) -> TableTransforms:
+        """Those of `transforms` that the records in Kafka have."""
+        return self._transforms("source")
+
+    @property
+    def landing_changes(self) -> TableTransforms | None:
+        """Those of `transforms` that are applied at landing, by the names of the records in Kafka; None without any."""
+        found, names = self._transforms("landing"), self.source_transforms.renamed
+        cast = {names.get(name, name): kind for name, kind in found.cast.items()}
+        return replace(found, cast=cast, key=None) if found.copies_records else None
+
+    @property
+    def record_key(self) -> RecordKey | None:
+        """The key of the records in Kafka, by the names in these records; None if it is the table's key."""
+        key, names = self.transforms.key, self.source_transforms.renamed
+        return None if key is None else replace(key, fields=tuple(names.get(name, name) for name in key.fields))
+
+    def _transforms(self, at: At | None) -> TableTransforms:
+        return table_transforms(self.pipeline.spec.transforms, self.name, self.topic, at)
 
     @property
     def typed_landing(self) -> TypedLanding | None:

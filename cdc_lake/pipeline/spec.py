@@ -112,7 +112,8 @@ class PipelineSpec(YamlModel):
     )
     transforms: list[transform_spec.Transform] = Field(
         default_factory=list,
-        description="a list of changes to captured columns: hash, MaskField, InsertField, ReplaceField",
+        description="a list of changes to records: hash, MaskField, InsertField, ReplaceField, Cast, ValueToKey, "
+        "ExtractField$Key",
     )
     mode: Mode = Field(
         default="triggered",
@@ -151,6 +152,7 @@ class PipelineSpec(YamlModel):
         self._require_suitable_landings()
         self._require_readable_objects()
         self._require_suitable_transforms()
+        self._require_applicable_at_landing()
         taken = {
             f"{name}{suffix}"
             for name in names
@@ -201,15 +203,25 @@ class PipelineSpec(YamlModel):
             if table.poll is None:
                 continue
             required[table.name] += filter(None, (table.poll.timestamp, table.poll.incrementing))
-            kinds = {each.type for each in transform_spec.of_table(self.transforms, table.name)}
-            if "hash" in kinds:
-                reason = "hash needs source.kind log; mask the columns or exclude them"
-                raise self._invalid("transforms", None, f"{table.name}: {reason}")
-            if table.poll.sql and kinds:
+            if table.poll.sql and any(transform_spec.of_table(self.transforms, table.name)):
                 reason = f"its SELECT decides the columns; change {table.poll.sql}, and name the tables of transforms"
                 raise self._invalid("transforms", None, f"{table.name}: {reason}")
-        if fault := transform_spec.fault(self.transforms, required):
+        keys = {table.name: table.key for table in self.tables}
+        if fault := transform_spec.fault(self.transforms, required, keys):
             raise self._invalid("transforms", None, fault)
+
+    def _require_applicable_at_landing(self) -> None:
+        for table in self.tables:
+            landing = self.landing_of(table)
+            if landing.sink is None and landing.format != "avro":
+                continue
+            given = [each for each in transform_spec.of_table(self.transforms, table.name) if each.at == "landing"]
+            if given:
+                written = "format avro keeps" if landing.sink is None else "the sink connector writes"
+                reason = (
+                    f"{table.name}: {given[0].type}: use at: source, because {written} records as they are in Kafka"
+                )
+                raise self._invalid("transforms", None, reason)
 
     def _require_log_fields(self, names: list[str]) -> None:
         captured = self.source.tables

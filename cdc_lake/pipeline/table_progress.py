@@ -85,6 +85,7 @@ def landing(table: TableFlow, kafka: Kafka, location: S3Location, claim: Claim |
         landing=table.landing.format,
         typed=table.typed_landing,
         registry=registry_location(kafka, table.pipeline),
+        changes=table.landing_changes,
     )
     return Landing(chain, head, state, spec)
 

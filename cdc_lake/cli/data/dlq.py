@@ -151,7 +151,9 @@ def replay(
             parquet_tables = [each.lake_table for each in table.in_targets if not each.is_hudi]
             for each in table.hudi_targets:
                 closes = each == table.hudi_targets[-1] and not parquet_tables
-                spec = job.ReplaySpec(each.upsert_spec(where, owner=owner), ids, closes, registry)
+                spec = job.ReplaySpec(
+                    each.upsert_spec(where, owner=owner), ids, closes, registry, table.landing_changes
+                )
                 report = spark().run(job.run, spec)
                 _print_report(each, report, as_json)
                 failed = failed or bool(report.failed)

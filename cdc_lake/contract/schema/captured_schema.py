@@ -37,8 +37,9 @@ class Column(BaseModel):
 
     `attnum` is the column's number in the catalog, which renaming and ALTER TYPE keep. `missing` is the value in rows
     that are older than the column, in Debezium's text form; None means NULL. The pipeline's transforms set the other
-    fields: `source` is the name at the source if that differs, `masked` is how values are hidden, and `inserted` is the
-    constant value of a column that is not in the source.
+    fields: `source` is the name at the source if that differs, `masked` is how values are hidden, `inserted` is the
+    constant value of a column that is not in the source, and `uncast` is the type at the source of a column that is
+    cast to `type`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -52,6 +53,12 @@ class Column(BaseModel):
     source: str | None = None
     masked: Masking | None = None
     inserted: str | None = None
+    uncast: str | None = None
+
+    @property
+    def hashed(self) -> bool:
+        """Whether the values are replaced by their hashes."""
+        return self.masked is not None and self.masked.algorithm is not None
 
     @property
     def source_name(self) -> str:
@@ -128,6 +135,11 @@ class TableSchema(BaseModel):
         published.
         """
         return all(column.streamed for column in self.omitted)
+
+    @property
+    def has_hashes(self) -> bool:
+        """Whether a column is hashed."""
+        return any(column.hashed for column in self.columns)
 
     @property
     def source_columns(self) -> tuple[Column, ...]:

@@ -22,6 +22,7 @@ from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import LandedObject, LastRecord, Manifest, Span
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.schema import captured_schema
+from cdc_lake.contract.schema.transforms import TableTransforms
 from cdc_lake.contract.secret_fields import OpenSettings
 from cdc_lake.contract.source.schema_registry import RegistryLocation
 from cdc_lake.contract.table import lease
@@ -69,6 +70,8 @@ class LandSpec:
     """The registry of a topic in Avro; None for one in JSON."""
     typed: TypedLanding | None = None
     """How to decode records; None if they are not decoded, and the objects contain their values."""
+    changes: TableTransforms | None = None
+    """The transforms to apply to the records; None without any."""
     claim: lease.Claim | None = None
     attempt: str = field(default_factory=lambda: str(uuid.uuid4()))
 
@@ -194,7 +197,9 @@ def run(spark: SparkSession, spec: LandSpec) -> LandReport:
         records = _read(spark, spec, ranges)
         if spec.typed is not None:
             versions = captured_schema.require_versions(spec.location.store(), spec.pipeline, spec.typed.source_table)
-            records = typed_rows.typed(records, versions, spec.typed, spec.epoch, spec.record_bytes, spec.registry)
+            records = typed_rows.typed(
+                records, versions, spec.typed, spec.epoch, spec.record_bytes, spec.registry, spec.changes
+            )
         rows = records.mapInArrow(writer, WRITTEN_SCHEMA).collect()
         return [(row.kind, row.json) for row in rows]
 
@@ -310,6 +315,7 @@ def _write(
         None if spec.landing == "parquet" else spec.registry,
         None if spec.typed is None else spec.typed.compression,
         () if spec.typed is None else spec.typed.partition_by,
+        spec.changes,
     )
     starts = {span.partition: read_from(spec, span) for span in spans}
     rows = list(write(writer, {span.partition: (starts[span.partition], span.next) for span in spans}))

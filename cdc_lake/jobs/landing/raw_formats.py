@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from cdc_lake.contract.objects import avro_container, hive_partitions, parquet_file, raw_objects
 from cdc_lake.contract.objects.parquet_file import Compression
+from cdc_lake.contract.schema import record_text
+from cdc_lake.contract.schema.transforms import TableTransforms
 from cdc_lake.contract.source.avro_records import AvroDecoder, AvroRecord, Schemas, UndecodableError
 
 StreamFormat = Literal["json", "avro"]
@@ -53,7 +55,8 @@ class RawRecord:
 class RecordFormat:
     """Converts records; `schemas` is the registry of a topic in Avro, None for one in JSON.
 
-    `compression` is that of Parquet objects, `partition_by` are the partition columns.
+    `compression` is that of Parquet objects, `partition_by` are the partition columns, `changes` the
+    transforms that landing applies to records that are stored as JSON or decoded.
     """
 
     schemas: Schemas | None
@@ -61,6 +64,7 @@ class RecordFormat:
     record_bytes: int
     compression: Compression | None = None
     partition_by: Sequence[str] = ()
+    changes: TableTransforms | None = None
     _decoder: AvroDecoder | None = field(init=False)
 
     def __post_init__(self) -> None:
@@ -105,14 +109,24 @@ class RecordFormat:
         if value is None or reason is not None:
             return Rejected(reason or "")
         if self._decoder is None:
-            return _line(value)
+            return self._line(value)
         try:
             record = self._decoder.decode(value)
         except UndecodableError as error:
             return Rejected(str(error))
         if self.landing == "avro":
             return RawRecord(record.schema_id, len(record.value), avro=record)
-        return _line(record.json)
+        return self._line(record.json)
+
+    def _line(self, value: bytes) -> RawRecord | Rejected:
+        if b"\n" in value:
+            return Rejected("the record's value contains a line break, which no JSON converter writes")
+        if self.changes is not None:
+            try:
+                value = record_text.landed(value.decode(), self.changes).encode()
+            except ValueError:
+                return Rejected("the record is not a JSON object, so that landing cannot apply its transforms")
+        return RawRecord(None, len(value) + 1, line=value)
 
     def join(self, records: Sequence[RawRecord]) -> bytes:
         """Return the body of an object with these records."""
@@ -141,12 +155,6 @@ def _typed_rows(batch: pa.RecordBatch, folders: Sequence[Folders]) -> Iterator[R
     for place, position, record in zip(folders, positions, sizes, strict=True):
         # A rejected record has no text; it is not stored.
         yield RawRecord(None, len(record or ""), typed=(copies[place], position))
-
-
-def _line(value: bytes) -> RawRecord | Rejected:
-    if b"\n" in value:
-        return Rejected("the record's value contains a line break, which no JSON converter writes")
-    return RawRecord(None, len(value) + 1, line=value)
 
 
 def _slices(records: Sequence[RawRecord]) -> Iterator[pa.RecordBatch]:

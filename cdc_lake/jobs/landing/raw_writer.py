@@ -16,6 +16,7 @@ from cdc_lake.contract.objects.manifest import LandedObject, LastRecord
 from cdc_lake.contract.objects.object_names import ObjectName
 from cdc_lake.contract.objects.parquet_file import Compression
 from cdc_lake.contract.objects.store import ObjectStore, S3Location
+from cdc_lake.contract.schema.transforms import TableTransforms
 from cdc_lake.contract.source.schema_registry import RegistryLocation
 from cdc_lake.contract.source.topic_records import fingerprint
 from cdc_lake.jobs.landing import dead_letter_writer
@@ -67,6 +68,7 @@ class RawWriter:
     registry: RegistryLocation | None = None
     compression: Compression | None = None
     partition_by: Sequence[str] = ()
+    changes: TableTransforms | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write all records; yield one row for each object, dead letter and SeenRecord."""
@@ -79,7 +81,9 @@ class RawWriter:
     def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, str]]:
         store = self.location.store()
         schemas = None if self.registry is None else self.registry.schemas()
-        formats = RecordFormat(schemas, self.landing, self.record_bytes, self.compression, self.partition_by)
+        formats = RecordFormat(
+            schemas, self.landing, self.record_bytes, self.compression, self.partition_by, self.changes
+        )
         pending: dict[Folders, _Pending] = {}
         current, size = -1, 0
         newest: dict[tuple[str, int], tuple[int, bytes | None]] = {}

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 from cdc_lake.contract.objects import hive_partitions, parquet_file
 from cdc_lake.contract.objects.parquet_file import OWN_COLUMNS, Compression
 from cdc_lake.contract.schema.captured_schema import TableSchema
+from cdc_lake.contract.schema.transforms import TableTransforms
 from cdc_lake.contract.schema.value_rules import PLACEHOLDER, STRICT, ValueRules
 from cdc_lake.contract.source.schema_registry import RegistryLocation
 from cdc_lake.contract.table.event_order import ORDER_COLUMN
@@ -56,11 +57,12 @@ class AsJson:
     epoch: int
     record_bytes: int
     registry: RegistryLocation | None
+    changes: TableTransforms | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Convert the values of each batch."""
         schemas = None if self.registry is None else self.registry.schemas()
-        formats = RecordFormat(schemas, "json", self.record_bytes)
+        formats = RecordFormat(schemas, "json", self.record_bytes, changes=self.changes)
         for batch in batches:
             found = [formats.convert(value) for value in batch.column("value").to_pylist()]
             count = len(found)
@@ -90,6 +92,7 @@ def typed(
     epoch: int,
     record_bytes: int,
     registry: RegistryLocation | None,
+    changes: TableTransforms | None = None,
 ) -> DataFrame:
     """Return Kafka's records with TYPED (the row to store), PLACE, and REJECTED (why there is no row), in order.
 
@@ -99,7 +102,7 @@ def typed(
     A record with a field that is in no captured version is rejected: the caller captures the schema after it has fixed
     the range of records to land.
     """
-    text = records.mapInArrow(AsJson(epoch, record_bytes, registry), _TEXT_SCHEMA)
+    text = records.mapInArrow(AsJson(epoch, record_bytes, registry, changes), _TEXT_SCHEMA)
     decoded = decode(text, versions, landing.values, {epoch}, carried=(*KAFKA_COLUMNS, _UNREADABLE))
     added = []
     if landing.compression is not None:

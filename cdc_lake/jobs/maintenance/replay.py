@@ -21,7 +21,8 @@ from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects import dead_letters
 from cdc_lake.contract.objects.dead_letters import DeadLetter
 from cdc_lake.contract.objects.store import ObjectStore, S3Location
-from cdc_lake.contract.schema import captured_schema
+from cdc_lake.contract.schema import captured_schema, record_text
+from cdc_lake.contract.schema.transforms import TableTransforms
 from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.contract.source.schema_registry import RegistryLocation, readable_or_bytes
 from cdc_lake.contract.table import lease
@@ -47,6 +48,8 @@ class ReplaySpec:
     close: bool = True
     registry: RegistryLocation | None = None
     """The registry of a topic in Avro, because a record that was never landed is stored as it is in Kafka."""
+    changes: TableTransforms | None = None
+    """The transforms that landing applies, for the same reason."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +188,9 @@ def _read(spark: SparkSession, spec: ReplaySpec, letters: Sequence[DeadLetter]) 
     rows = [(letter.model_dump_json(),) for letter in letters]
     slices = max(1, min(len(rows), spark.sparkContext.defaultParallelism * 4))
     listed = spark.createDataFrame(rows, "letter string").repartition(slices)
-    return listed.mapInArrow(_Reader(spec.table.location, spec.table.pipeline, spec.registry), raw_reader.RECORD_SCHEMA)
+    return listed.mapInArrow(
+        _Reader(spec.table.location, spec.table.pipeline, spec.registry, spec.changes), raw_reader.RECORD_SCHEMA
+    )
 
 
 @dataclass(frozen=True)
@@ -193,6 +198,7 @@ class _Reader:
     location: S3Location
     pipeline: str
     registry: RegistryLocation | None
+    changes: TableTransforms | None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         store = self.location.store()
@@ -206,10 +212,18 @@ class _Reader:
                             "object": letter.id,
                             "partition": letter.partition,
                             "offset": letter.offset,
-                            "value": readable_or_bytes(
-                                dead_letters.value_of(store, self.pipeline, letter), self.registry
-                            ),
+                            "value": self._value(store, letter),
                         }
                     ],
                     schema=raw_reader.RECORD_ARROW_SCHEMA,
                 )
+
+    def _value(self, store: ObjectStore, letter: DeadLetter) -> bytes | None:
+        """Return a record as landing writes it; unchanged if it cannot be decoded, or if it was landed before."""
+        value = readable_or_bytes(dead_letters.value_of(store, self.pipeline, letter), self.registry)
+        if value is None or self.changes is None or letter.object is not None:
+            return value
+        try:
+            return record_text.landed(value.decode(), self.changes).encode()
+        except ValueError:
+            return value

@@ -9,23 +9,27 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract.schema.captured_schema import Column
+from cdc_lake.contract.schema.sent_columns import SentColumn
+from cdc_lake.contract.schema.transforms import RecordKey
 from cdc_lake.jobs.apply.special_values import in_milliseconds
 
 _BARE = frozenset({"int", "bigint", "boolean"})
 
 
-def record_key(key: Sequence[str], columns: Sequence[Column]) -> SparkColumn:
+def record_key(key: RecordKey, columns: Sequence[SentColumn]) -> SparkColumn:
     """Return a record's key from the columns of the lake; the text equals that of record_sql.key_sql()."""
-    by_name = {column.name: column for column in columns}
-    return _object([(name, _field(by_name[name])) for name in key])
+    by_name = {each.sent.name: each for each in columns}
+    if key.alone:
+        return _field(by_name[key.fields[0]])
+    return _object([(name, _field(by_name[name])) for name in key.fields])
 
 
-def record_value(columns: Sequence[Column], event: Mapping[str, object], held: Collection[str]) -> SparkColumn:
+def record_value(columns: Sequence[SentColumn], event: Mapping[str, object], held: Collection[str]) -> SparkColumn:
     """Return a record's value: the row's last values, and the fields of the event.
 
     `held` are the columns of the lake table; a column that the lake table does not have yet is NULL.
     """
-    own = [(each.name, _field(each) if each.name.lower() in held else F.lit("null")) for each in columns]
+    own = [(each.sent.name, _field(each) if each.lake.name.lower() in held else F.lit("null")) for each in columns]
     return _object([*own, *((name, F.lit(json.dumps(value))) for name, value in event.items())])
 
 
@@ -34,8 +38,11 @@ def _object(fields: Sequence[tuple[str, SparkColumn]]) -> SparkColumn:
     return F.concat(F.lit("{"), F.concat_ws(",", *members), F.lit("}"))
 
 
-def _field(column: Column) -> SparkColumn:
-    return F.coalesce(_json(column, F.col(column.name.lower())), F.lit("null"))
+def _field(column: SentColumn) -> SparkColumn:
+    value = F.col(column.lake.name.lower())
+    if column.sent.lake_type != column.lake.lake_type:  # landing casts it
+        value = value.cast(column.sent.lake_type)
+    return F.coalesce(_json(column.sent, value), F.lit("null"))
 
 
 def _json(column: Column, value: SparkColumn) -> SparkColumn:

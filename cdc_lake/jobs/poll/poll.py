@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -21,7 +22,10 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract import failpoints
 from cdc_lake.contract.errors import SourceUnreadableError
-from cdc_lake.contract.schema.captured_schema import TableSchema
+from cdc_lake.contract.schema import record_text
+from cdc_lake.contract.schema.captured_schema import Column, TableSchema
+from cdc_lake.contract.schema.sent_columns import sent_columns
+from cdc_lake.contract.schema.transforms import RecordKey, TableTransforms
 from cdc_lake.contract.secret_fields import OpenSettings
 from cdc_lake.contract.source.poll_state import Bound
 from cdc_lake.contract.source.polled_rows import PolledRows
@@ -43,8 +47,10 @@ _RANGE_PAGES = 8192
 class PollSpec:
     """The input of one poll: the window [lower, upper) of the rows, its number, and the topic.
 
-    `schema` describes the records. `kafka` are options of Spark's Kafka sink without their prefix `kafka.`. `pages` is
-    the number of pages of an ordinary table, which is read in ranges of pages; None to read it as one range.
+    `schema` is the captured schema, and `changes` are the transforms that landing applies to the records. `record_key`
+    is the records' key, if it is not the schema's. `access` has the salt of hashed columns. `kafka` are options of
+    Spark's Kafka sink without their prefix `kafka.`. `pages` is the number of pages of an ordinary table, which is read
+    in ranges of pages; None to read it as one range.
     """
 
     access: SourceAccess
@@ -56,6 +62,8 @@ class PollSpec:
     lower: Bound | None
     upper: Bound
     pages: int | None = None
+    changes: TableTransforms | None = None
+    record_key: RecordKey | None = None
 
 
 @dataclass(frozen=True)
@@ -73,20 +81,41 @@ def run(spark: SparkSession, spec: PollSpec) -> PollReport:
     event = record_sql.event_fields(
         spec.access.database, spec.schema.table, spec.number, int(spec.upper.at.timestamp() * 1000)
     )
-    columns = spec.schema.columns
+    columns = [each.sent for each in sent_columns(spec.schema.columns, spec.changes)]
+    key = spec.record_key or RecordKey(spec.schema.key)
     ranges = page_ranges(spec.pages) if spec.rows.divisible and spec.lower is None else []
     place = f", q.ctid as {_PLACE}" if ranges else ""
     query = (
-        f"select {record_sql.key_sql(spec.schema.key, columns)} as {KEY},"  # noqa: S608 - built from checked names
+        f"select {record_sql.key_sql(key, columns)} as {KEY},"  # noqa: S608 - built from checked names
         f" {record_sql.value_sql(columns, event)} as {VALUE}{place}"
         f" from {spec.rows.relation} q where {spec.rows.window(spec.lower, spec.upper)}"
     )
     with source_errors(spec.schema.table):
         records = read(spark, spec.access, query, ranges)
         failpoints.reached("poll.before_records")
-        send(spark, records.select(KEY, VALUE), spec.topic, spec.kafka)
+        records = records.select(KEY, VALUE)
+        if spec.schema.has_hashes:
+            records = records.mapInArrow(HashedValues(columns, spec.access.hash_salt), f"{KEY} string, {VALUE} string")
+        send(spark, records, spec.topic, spec.kafka)
     failpoints.reached("poll.after_records")
     return PollReport(len(ranges) or 1, time.monotonic() - started)
+
+
+@dataclass(frozen=True)
+class HashedValues:
+    """A function for mapInArrow: hashes the values of hashed columns in the records' texts.
+
+    The salt is sent to the executors in a pickled function, as in SourceAccess.
+    """
+
+    columns: Sequence[Column]
+    salt: str = field(repr=False)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Change the column VALUE."""
+        for batch in batches:
+            texts = [record_text.with_hashes(text, self.columns, self.salt) for text in batch.column(VALUE).to_pylist()]
+            yield pa.RecordBatch.from_arrays([batch.column(KEY), pa.array(texts, pa.string())], names=[KEY, VALUE])
 
 
 @contextmanager

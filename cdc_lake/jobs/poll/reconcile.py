@@ -14,6 +14,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract import failpoints
 from cdc_lake.contract.schema.captured_schema import TableSchema
+from cdc_lake.contract.schema.sent_columns import sent_columns
+from cdc_lake.contract.schema.transforms import RecordKey, TableTransforms
 from cdc_lake.contract.schema.value_rules import STRICT, ValueRules
 from cdc_lake.contract.secret_fields import OpenSettings
 from cdc_lake.contract.source.poll_state import Bound
@@ -29,7 +31,8 @@ from cdc_lake.jobs.poll.poll import KEY, VALUE, read, send, source_errors
 class ReconcileSpec:
     """The input of a reconciliation: the source's rows, the lake table as of `instant`, and the topic.
 
-    `number` is the poll number of the deletes, and `upper` their time. `kafka` has the same options as in PollSpec.
+    `number` is the poll number of the deletes, and `upper` their time. `kafka`, `changes` and `record_key` are the same
+    as in PollSpec.
     """
 
     access: SourceAccess
@@ -42,6 +45,8 @@ class ReconcileSpec:
     number: int
     upper: Bound
     values: ValueRules = STRICT
+    changes: TableTransforms | None = None
+    record_key: RecordKey | None = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,7 @@ class ReconcileReport:
 def run(spark: SparkSession, spec: ReconcileSpec) -> ReconcileReport:
     """Send a delete for each key that only the lake has. Raises SourceUnreadableError."""
     started = time.monotonic()
-    columns, key = spec.schema.columns, [name.lower() for name in spec.schema.key]
+    columns, key = list(sent_columns(spec.schema.columns, spec.changes)), [name.lower() for name in spec.schema.key]
     lake = spark.read.format("hudi").option("as.of.instant", spec.instant).load(spec.uri)
     lake = lake.where(~F.coalesce("__deleted", F.lit(False)))
     with source_errors(spec.schema.table):
@@ -72,7 +77,7 @@ def run(spark: SparkSession, spec: ReconcileSpec) -> ReconcileReport:
             "__deleted": "true",
         }
         delete_records = lake.join(source, key, "left_anti").select(
-            lake_records.record_key(spec.schema.key, columns).alias(KEY),
+            lake_records.record_key(spec.record_key or RecordKey(spec.schema.key), columns).alias(KEY),
             lake_records.record_value(columns, event, lake.columns).alias(VALUE),
         )
         delete_records = delete_records.persist()
@@ -91,7 +96,7 @@ def run(spark: SparkSession, spec: ReconcileSpec) -> ReconcileReport:
 def _source_keys(spark: SparkSession, spec: ReconcileSpec) -> DataFrame:
     """Return the keys of the source's rows, with the names and types of the lake."""
     by_name = {column.name: column for column in spec.schema.columns}
-    text = record_sql.key_sql(spec.schema.key, spec.schema.columns)
+    text = record_sql.key_sql(RecordKey(spec.schema.key), spec.schema.columns)
     rows = read(spark, spec.access, f"select {text} as {KEY} from {spec.rows.relation} q")  # noqa: S608 - checked names
     fields = F.from_json(KEY, ", ".join(f"`{name}` string" for name in spec.schema.key))
     parsed = rows.select(fields.alias("fields"))

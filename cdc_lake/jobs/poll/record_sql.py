@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from cdc_lake.contract.schema.captured_schema import EVENT_FIELDS, Column
+from cdc_lake.contract.schema.transforms import RecordKey
 from cdc_lake.contract.source.polled_rows import literal, quoted
 
 SESSION = (
@@ -59,14 +60,19 @@ _INFINITE_MILLIS = "9223372036825200000", "-9223372036832400000"
 _ELEMENTS = {"oid": "{0}::bigint[]", "json": "{0}::text[]", "jsonb": "{0}::text[]"}
 
 
-def key_sql(key: Sequence[str], columns: Sequence[Column]) -> str:
-    """Return the expression of a record's key over the rows `q`: a JSON object of the key's columns."""
+def key_sql(key: RecordKey, columns: Sequence[Column]) -> str:
+    """Return the expression of a record's key over the rows `q`: a JSON object of the key's columns, or one value."""
     by_name = {column.name: column for column in columns}
-    return _object([(name, _field(by_name[name])) for name in key])
+    if key.alone:
+        return _field(by_name[key.fields[0]])
+    return _object([(name, _field(by_name[name])) for name in key.fields])
 
 
 def value_sql(columns: Sequence[Column], event: Mapping[str, object]) -> str:
-    """Return the expression of a record's value: the columns, and the fields of the event (see event_fields())."""
+    """Return the expression of a record's value: the columns, and the fields of the event (see event_fields()).
+
+    The values of hashed columns are in clear text: record_text.with_hashes() hashes them before they are sent.
+    """
     own = [(column.name, _field(column)) for column in columns]
     return _object([*own, *((name, literal(json.dumps(value))) for name, value in event.items())])
 
@@ -91,9 +97,10 @@ def _field(column: Column) -> str:
     constant = column.inserted if column.masked is None else column.masked.constant
     if constant is not None:
         return literal(json.dumps(constant, ensure_ascii=False))
-    if column.masked is not None:
-        raise ValueError(f"column {column.name} is hashed, which only a connector does")
-    return f"coalesce(({_template(column).replace('{0}', f'q.{quoted(column.source_name)}')})::text, 'null')"
+    value = f"q.{quoted(column.source_name)}"
+    if column.uncast is not None:
+        value = f"({value}::{column.type})"
+    return f"coalesce(({_template(column).replace('{0}', value)})::text, 'null')"
 
 
 def _template(column: Column) -> str:

@@ -83,6 +83,8 @@ def selected_column(alias: str, column: Column) -> SelectedColumn:
     if column.type.endswith("[]"):
         return SelectedColumn(alias, "array_to_json({0}::text[])::text", name)
     template = _TEMPLATES.get(column.base, "{0}")
+    if column.uncast is not None:
+        template = template.replace("{0}", f"({{0}}::{column.type})")
     if masked is None:
         return SelectedColumn(alias, template, name)
     return SelectedColumn(alias, template, name, None, masked.algorithm, next(iter(column.arguments), None))

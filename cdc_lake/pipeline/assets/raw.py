@@ -6,6 +6,7 @@ import dagster as dg
 
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.schema import captured_schema
+from cdc_lake.contract.schema.sent_columns import sent_columns
 from cdc_lake.jobs.adoption.adopt import AdoptReport
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import standard_metadata
@@ -83,8 +84,10 @@ def result(
         metadata={
             "dagster/row_count": 0 if head is None else chain.records(head),
             "dagster/column_schema": standard_metadata.event_schema((c.name, c.type) for c in captured.columns),
-            "dagster/column_lineage": standard_metadata.identity_lineage(
-                table.key("topic"), [*(c.name for c in captured.columns), *captured_schema.EVENT_FIELDS]
+            "dagster/column_lineage": standard_metadata.renaming_lineage(
+                table.key("topic"),
+                {each.lake.name: each.sent.name for each in sent_columns(captured.columns, table.landing_changes)}
+                | {name: name for name in captured_schema.EVENT_FIELDS},
             ),
             "dagster/uri": f"s3://{store.bucket}/{object_names.topic_prefix(flow.name, table.topic)}",
             "manifest": 0 if head is None else head.number,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
 
 from cdc_lake.contract.schema.captured_schema import EVENT_FIELDS
+from cdc_lake.contract.schema.sent_columns import SentColumn
 from cdc_lake.contract.table.event_order import ORDER_COLUMN, Watermark
 from resources.athena import Athena
 
@@ -45,14 +46,18 @@ def event_schema(columns: Iterable[tuple[str, str]]) -> dg.TableSchema:
     return schema([*columns, *EVENT_FIELDS.items()])
 
 
-def identity_lineage(upstream: dg.AssetKey, names: Iterable[str]) -> dg.TableColumnLineage:
-    """Return the lineage of columns that come from the columns of the same name upstream."""
-    return renaming_lineage(upstream, {name: name for name in names})
-
-
 def renaming_lineage(upstream: dg.AssetKey, names: Mapping[str, str]) -> dg.TableColumnLineage:
     """Return the lineage of columns; `names` maps each column to the upstream column that it comes from."""
     return dg.TableColumnLineage({name: [dg.TableColumnDep(upstream, origin)] for name, origin in names.items()})
+
+
+def sent_columns(source: dg.AssetKey, columns: Sequence[SentColumn]) -> dict[str, Any]:
+    """Return schema and lineage of the fields of records in Kafka."""
+    names = {each.sent.name: each.lake.source_name for each in columns if each.lake.inserted is None}
+    return {
+        "dagster/column_schema": event_schema((each.sent.name, each.sent.type) for each in columns),
+        "dagster/column_lineage": renaming_lineage(source, names),
+    }
 
 
 def last(instance: dg.DagsterInstance, key: dg.AssetKey) -> Mapping[str, dg.MetadataValue[Any]]:

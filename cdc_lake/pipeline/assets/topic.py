@@ -10,6 +10,7 @@ from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.store import ObjectStore as Bucket
 from cdc_lake.contract.schema import captured_schema
+from cdc_lake.contract.schema.sent_columns import sent_columns
 from cdc_lake.contract.source import stream_progress
 from cdc_lake.contract.source.epochs import Completion, Epoch, Epochs, Start
 from cdc_lake.contract.table import lease
@@ -89,16 +90,12 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
             *([f"table {table.name} added to epoch {epoch.number}"] if added else []),
         ]
         slot = source.slot(flow.slot)
-        columns = captured_schema.latest(bucket, flow.name, table.source_table).columns
+        captured = captured_schema.latest(bucket, flow.name, table.source_table)
+        columns = list(sent_columns(captured.columns, table.landing_changes))
         return dg.MaterializeResult(
             metadata={
                 "dagster/row_count": count_records(context.instance, table, kafka, state),
-                "dagster/column_schema": standard_metadata.event_schema(
-                    (column.name, column.type) for column in columns
-                ),
-                "dagster/column_lineage": standard_metadata.renaming_lineage(
-                    table.key("source"), {each.name: each.source_name for each in columns if each.inserted is None}
-                ),
+                **standard_metadata.sent_columns(table.key("source"), columns),
                 "dagster/uri": f"kafka://{kafka.servers()}/{table.topic}",
                 "changes": ", ".join(changes) or standard_metadata.UNCHANGED,
                 "connector": f"{flow.connector}: {outcome}",

@@ -189,7 +189,7 @@ def _send(table: TableFlow, systems: Systems, started: StoredPoll, schema: Table
     report = systems.run(
         job.run,
         PollSpec(
-            access=polled_source.access(systems.postgres),
+            access=polled_source.access(systems.postgres, hashes=schema.has_hashes),
             rows=rows,
             schema=schema,
             topic=table.topic,
@@ -198,6 +198,8 @@ def _send(table: TableFlow, systems: Systems, started: StoredPoll, schema: Table
             lower=found.lower,
             upper=found.upper,
             pages=None if files is None else files.pages,
+            changes=table.landing_changes,
+            record_key=table.record_key,
         ),
     )
     if files is not None and systems.postgres.files(*name).nodes != files.nodes:

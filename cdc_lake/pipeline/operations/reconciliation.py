@@ -54,6 +54,8 @@ def reconcile(table: TableFlow, systems: Systems) -> Reconciled:
                 number=poll.poll.number,
                 upper=poll.poll.upper,
                 values=applying.values,
+                changes=table.landing_changes,
+                record_key=table.record_key,
             ),
         )
         chain.complete(poll)

@@ -272,9 +272,7 @@ class _Verification:
         self._require_explained(table, versions[-1])
         name = table.polled_table if self.flow.polled else table.name
         files = point.files(source.schema_, name)
-        access = polled_source.access(self.postgres)
-        if any(column.masked is not None and column.masked.algorithm for column in versions[-1].columns):
-            access = replace(access, hash_salt=self.postgres.salt())
+        access = polled_source.access(self.postgres, hashes=versions[-1].has_hashes)
         compared = SourceTable(access, point.snapshot_id, source.schema_, name, files.pages)
         if polled is not None:
             rows = polled_source.rows(table)

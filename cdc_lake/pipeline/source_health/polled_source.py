@@ -16,10 +16,13 @@ _ZONED, _UNZONED = "timestamp with time zone", "timestamp without time zone"
 _NUMBERS = ("smallint", "integer", "bigint")
 
 
-def access(postgres: SourcePostgres) -> SourceAccess:
-    """Return the address and credentials of the source for a job."""
-    login = postgres.login()
-    return SourceAccess(login.host, login.port, postgres.database, login.user, login.password)
+def access(postgres: SourcePostgres, *, hashes: bool = False) -> SourceAccess:
+    """Return the address and credentials of the source for a job, with the salt if the job computes hashes.
+
+    Raises ResourceError if the deployment has no salt.
+    """
+    login, salt = postgres.login(), postgres.salt() if hashes else ""
+    return SourceAccess(login.host, login.port, postgres.database, login.user, login.password, salt)
 
 
 def rows(table: TableFlow) -> PolledRows:

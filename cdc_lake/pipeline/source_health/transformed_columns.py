@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.schema import column_types
 from cdc_lake.contract.schema.captured_schema import Column, OmittedColumn, TableSchema
+from cdc_lake.contract.schema.transforms import CASTS
 from cdc_lake.pipeline.naming import TableFlow
 from resources.postgres.table_columns import ColumnInfo
 
@@ -23,7 +24,8 @@ def require_transformable(table: TableFlow, columns: Sequence[ColumnInfo], omitt
     """Raise ContractError if the pipeline's transforms cannot be applied to a table with these columns."""
     transforms, left_out = table.transforms, {column.name for column in omitted}
     captured = {column.name: column for column in columns if column.name not in left_out}
-    if lacking := sorted({*transforms.masked, *transforms.renamed} - captured.keys()):
+    key = () if transforms.key is None else transforms.key.fields
+    if lacking := sorted({*transforms.masked, *transforms.renamed, *transforms.cast, *key} - captured.keys()):
         raise _error(
             table, f"it has no captured column {', '.join(lacking)}", "Correct the name (case matters), or remove it"
         )
@@ -38,13 +40,18 @@ def require_transformable(table: TableFlow, columns: Sequence[ColumnInfo], omitt
                 "values and Debezium would hash its placeholder: mask or exclude the column instead"
             )
             raise _error(table, f"column {name} cannot be hashed", advice)
+    for name, target in transforms.cast.items():
+        kind, allowed = captured[name].type_name, CASTS[target][1]
+        if kind not in allowed or captured[name].kind != "base":
+            advice = f"Only columns of {', '.join(sorted(allowed))} can be cast to {target} without a change of values"
+            raise _error(table, f"column {name} is of type {kind}", advice)
     existing = {column.name.lower() for column in columns}
     if taken := [name for name in (*transforms.renamed.values(), *transforms.inserted) if name in existing]:
         raise _error(table, f"it already has a column {taken[0]}", "Use another name for the new column")
 
 
 def transformed(table: TableFlow, columns: Sequence[Column]) -> tuple[Column, ...]:
-    """Return the columns as records contain them: renamed and masked columns in place, inserted columns at the end."""
+    """Return the columns as raw objects contain them: changed columns in place, inserted columns at the end."""
     transforms = table.transforms
     changed = []
     for column in columns:
@@ -52,6 +59,8 @@ def transformed(table: TableFlow, columns: Sequence[Column]) -> tuple[Column, ..
         if (masking := transforms.masked.get(column.name)) is not None:
             # `missing`, the value of older rows, is in clear text. Its hash cannot be computed here, without the salt.
             updates |= {"masked": masking, "missing": masking.constant}
+        if (target := transforms.cast.get(column.name)) is not None:
+            updates |= {"type": CASTS[target][0], "uncast": column.type}
         if (name := transforms.renamed.get(column.name)) is not None:
             updates |= {"name": name, "source": column.name}
         changed.append(column.model_copy(update=updates))
@@ -74,6 +83,8 @@ def described(schema: TableSchema) -> str:
         if column.masked is not None:
             effect = "masked" if column.masked.algorithm is None else f"hashed ({column.masked.algorithm})"
             phrases.append(f"{column.name} {effect}")
+        if column.uncast is not None:
+            phrases.append(f"{column.name} cast from {column.uncast} to {column.type}")
     return ", ".join(phrases)
 
 

@@ -557,12 +557,6 @@ QUERY_FAULTS = [
     ),
     (
         "  stream:",
-        "  transforms: [{ type: hash, table: orders, columns: [note] }]\n  stream:",
-        "transforms",
-        "orders: hash needs source.kind log; mask the columns or exclude them",
-    ),
-    (
-        "  stream:",
         "  transforms: [{ type: MaskField, table: orders, columns: [changed] }]\n  stream:",
         "transforms",
         "orders: changed is in key, partition_by or poll",

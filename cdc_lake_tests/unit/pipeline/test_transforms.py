@@ -25,10 +25,14 @@ from resources.postgres.table_columns import ColumnInfo
 SALT = "sixteen-letters-0"
 ORDERS = ("sales", "orders")
 TABLES = {"orders": ["order_id"], "customers": ["customer_id", "country"]}
+KEYS = {"orders": ["order_id"], "customers": ["customer_id"]}
 HASH = {"type": "hash", "table": "orders", "columns": ["customer_id"]}
 MASK = {"type": "MaskField", "table": "orders", "columns": ["note"], "length": 3}
 RENAME = {"type": "ReplaceField", "table": "orders", "renames": {"total": "amount"}}
 INSERT = {"type": "InsertField", "static": {"environment": "test"}, "topic": "message_topic"}
+CAST = {"type": "Cast", "table": "orders", "spec": {"amount": "string"}}
+KEY = {"type": "ValueToKey", "table": "orders", "fields": ["customer_id"]}
+EXTRACT = {"type": "ExtractField$Key", "table": "orders", "field": "order_id"}
 NOTE = ColumnInfo("note", "text", "text", True, 9, None, None, None, "base", False)
 DOMAIN = replace(NOTE, type_name="email_address", resolved_type="text")
 
@@ -57,7 +61,18 @@ def capture(shop: Shop, *given: dict[str, Any], epoch: int = 0) -> schema_captur
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        (HASH | {"at": "landing"}, "transforms are applied at the source only"),
+        (HASH | {"at": "landing"}, "values are hidden before they are in Kafka and in dead letters; write at: source"),
+        (MASK | {"at": "landing"}, "values are hidden before they are in Kafka"),
+        (HASH | {"at": "lake"}, "'source' or 'landing'"),
+        (KEY | {"at": "landing"}, "raw objects contain no keys; write at: source"),
+        (EXTRACT | {"at": "landing"}, "raw objects contain no keys"),
+        (KEY | {"fields": []}, "at least 1 item"),
+        (CAST | {"spec": {}}, "at least 1 item"),
+        (CAST | {"spec": {"order_id": "int8"}}, "'int32', 'int64', 'float64' or 'string'"),
+        (
+            {"type": "ReplaceField", "exclude": ["note"], "at": "landing"},
+            "leave it out, or write at: source: a column that raw objects do not have need not be captured",
+        ),
         (HASH | {"columns": []}, "at least 1 item"),
         (HASH | {"algorithm": "MD5"}, "'SHA-256', 'SHA-384' or 'SHA-512'"),
         (MASK | {"length": 0}, "greater than or equal to 1"),
@@ -84,11 +99,18 @@ def test_a_transform_that_is_not_valid_is_rejected(given: dict[str, Any], reason
         ([RENAME | {"exclude": ["total"]}], "orders: total is excluded, so that no other transform can apply"),
         ([HASH, MASK | {"columns": ["customer_id"]}], "orders: customer_id is masked or hashed more than once"),
         ([INSERT, RENAME | {"renames": {"total": "environment"}}], "orders: environment is created more than once"),
-        ([HASH, MASK, RENAME, INSERT], None),
+        ([CAST | {"spec": {"order_id": "string"}}], "orders: order_id is in key, partition_by or poll"),
+        ([CAST, CAST], "orders: amount is cast more than once"),
+        ([KEY, KEY], "orders: its records have one key; keep one ValueToKey and one ExtractField$Key"),
+        ([EXTRACT, KEY], "orders: order_id is not in the records' key (customer_id)"),
+        ([EXTRACT | {"table": None}], "customers: order_id is not in the records' key (customer_id)"),
+        ([KEY, HASH], "orders: customer_id is hashed, masked or excluded, and cannot be in the records' key"),
+        ([HASH, MASK, RENAME, INSERT, CAST, EXTRACT], None),
+        ([RENAME | {"at": "landing"}, INSERT | {"at": "landing"}, KEY, EXTRACT | {"field": "customer_id"}], None),
     ],
 )
 def test_transforms_must_suit_the_tables(given: list[dict[str, Any]], reason: str | None) -> None:
-    found = fault(transforms(*given), TABLES)
+    found = fault(transforms(*given), TABLES, KEYS)
     assert (found or "").startswith(reason or "")
     assert (found is None) == (reason is None)
 

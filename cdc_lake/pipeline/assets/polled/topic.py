@@ -2,6 +2,7 @@
 
 import dagster as dg
 
+from cdc_lake.contract.schema.sent_columns import sent_columns
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.assets.job_metadata import JobRuns, warm
 from cdc_lake.pipeline.assets.parallel_tables import TableThreads
@@ -62,7 +63,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
 def _result(
     table: TableFlow, systems: polling.Systems, polled: Polled, instance: dg.DagsterInstance, jobs: JobRuns
 ) -> dg.MaterializeResult[None]:
-    kafka, columns = systems.kafka, polled.schema.schema.columns
+    kafka, columns = systems.kafka, list(sent_columns(polled.schema.schema.columns, table.landing_changes))
     state = topic_state.now(kafka, table, systems.location.store())
     changes = [
         *([f"poll {polled.poll.number}: {polled.records} records"] if polled.polls else []),
@@ -72,10 +73,7 @@ def _result(
         asset_key=table.key("topic"),
         metadata={
             "dagster/row_count": count_records(instance, table, kafka, state),
-            "dagster/column_schema": standard_metadata.event_schema((column.name, column.type) for column in columns),
-            "dagster/column_lineage": standard_metadata.renaming_lineage(
-                table.key("source"), {each.name: each.source_name for each in columns if each.inserted is None}
-            ),
+            **standard_metadata.sent_columns(table.key("source"), columns),
             "dagster/uri": f"kafka://{kafka.servers()}/{table.topic}",
             "changes": ", ".join(changes) or standard_metadata.UNCHANGED,
             "topic_id": state.topic_id,
