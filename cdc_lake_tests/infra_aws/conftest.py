@@ -19,6 +19,8 @@ collect_ignore_glob = [] if HAS_CDK else ["test_*.py", "*/test_*.py"]
 SIZES = ("dev", "small", "production")
 CREDENTIALS = "shared/registry"
 """The name of the secret with the credentials of REGISTRY."""
+SALT = "shared/salt"
+"""The name of the secret with the salt of hashed columns."""
 REGISTRY = Registry(
     url="https://registry.example.com/apis/ccompat/v7",
     converter_url="https://registry.example.com/apis/registry/v2",
@@ -132,6 +134,7 @@ def variant(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
             "topic_prefixes": ("msk", "pagila"),
             "glue_databases": ("datalake", "pagila_cow", "pagila_mor"),
             "registry": REGISTRY,
+            "hash_salt_secret": SALT,
             "alarm_email": "someone@example.com",
         }
     )

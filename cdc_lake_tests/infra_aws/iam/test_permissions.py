@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from cdc_lake_tests.infra_aws.conftest import CREDENTIALS, Synthesized
+from cdc_lake_tests.infra_aws.conftest import CREDENTIALS, SALT, Synthesized
 from cdc_lake_tests.infra_aws.iam.calls import KAFKA, PRODUCT, RESOURCES, actions, kafka_calls, modules
 from cdc_lake_tests.infra_aws.iam.role_statements import allowed, role_statements
 from cdc_lake_tests.infra_aws.iam.statements import statements
@@ -173,8 +173,18 @@ def glue_resources(environment: Synthesized, role: str) -> dict[str, set[str]]:
     return found
 
 
-@pytest.mark.parametrize("role", ["dagster", "spark-job", "spark-node", "connect"])
-def test_a_role_that_uses_the_registry_may_only_read_its_secret(variant: Synthesized, role: str) -> None:
+@pytest.mark.parametrize(
+    ("role", "secrets"),
+    [
+        ("dagster", {CREDENTIALS, SALT}),
+        ("spark-job", {CREDENTIALS, SALT}),
+        ("spark-node", {CREDENTIALS, SALT}),
+        ("connect", {CREDENTIALS}),  # Debezium takes the salt from the name of a setting, which is no reference
+    ],
+)
+def test_a_role_may_only_read_the_secrets_of_the_user_that_it_uses(
+    variant: Synthesized, role: str, secrets: set[str]
+) -> None:
     given = [
         (action, resource)
         for statement in role_statements(variant, role)
@@ -182,18 +192,17 @@ def test_a_role_that_uses_the_registry_may_only_read_its_secret(variant: Synthes
         for resource in statement.resources
         if ":secret:" in resource
     ]
-    [(action, secret)] = given
-    assert action == "secretsmanager:GetSecretValue"
-    assert secret.endswith(f":secret:{CREDENTIALS}-??????")
+    assert {action for action, _ in given} == {"secretsmanager:GetSecretValue"}
+    assert {secret.rpartition(":secret:")[2] for _, secret in given} == {f"{secret}-??????" for secret in secrets}
 
 
-def test_no_other_role_may_read_the_registrys_secret(variant: Synthesized) -> None:
+def test_no_other_role_may_read_the_users_secrets(variant: Synthesized) -> None:
     found = {each.where for each in statements(variant) if any(":secret:" in one for one in each.resources)}
     assert {where.partition("/")[0] for where in found} == {"connect", "dagster", "spark"}
     assert len(found) == 4, "Dagster's, Connect's, and the two roles of jobs"
 
 
-def test_without_a_registry_roles_may_read_the_sources_secret_only(environment: Synthesized) -> None:
+def test_without_secrets_of_the_user_roles_may_read_the_sources_secret_only(environment: Synthesized) -> None:
     assert not [each for each in statements(environment) if any(":secret:" in one for one in each.resources)]
 
 

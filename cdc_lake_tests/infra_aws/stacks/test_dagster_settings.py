@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cdc_lake.aws_settings import AwsSettings
-from cdc_lake_tests.infra_aws.conftest import REGISTRY, Synthesized
+from cdc_lake_tests.infra_aws.conftest import REGISTRY, SALT, Synthesized
 from infra.aws.sizes.size_models import Registry
 from infra.aws.sizes.sizes import size
 from infra.aws.stacks.dagster.settings import registry_settings
@@ -106,11 +106,12 @@ def test_the_default_database_of_queries_is_the_first(variant: Synthesized) -> N
     assert code_variables(variant)["CDC_LAKE_CATALOG"] == variant.size.glue_databases[0]
 
 
-def test_the_profile_reads_the_registry_of_the_size(variant: Synthesized) -> None:
+def test_the_profile_reads_registry_and_salt_of_the_size(variant: Synthesized) -> None:
     found = AwsSettings.from_environment(code_variables(variant))
     assert (found.registry_url, found.registry_converter_url) == (REGISTRY.url, REGISTRY.converter_url)
     assert found.registry_secret == REGISTRY.secret
     assert found.registry_reference == "${secretsmanager:shared/registry:user_info}"
+    assert found.hash_salt_secret == SALT
 
 
 def test_the_converter_reads_the_member_password_by_default() -> None:

@@ -74,10 +74,9 @@ def reads_secret(secret_arn: str) -> iam.PolicyStatement:
     return allow(["secretsmanager:GetSecretValue"], [secret_arn])
 
 
-def reads_registry_secret(stack: Stack, size: Size) -> list[iam.PolicyStatement]:
-    """Return the permission to read the schema registry's credentials; empty if the size names no secret."""
-    secret = size.registry.secret if size.registry else None
-    return [reads_secret(secret_arn(stack, secret))] if secret else []
+def reads_own_secrets(stack: Stack, *secrets: str | None) -> list[iam.PolicyStatement]:
+    """Return the permissions to read the user's secrets that a size names; None for one that it does not name."""
+    return [reads_secret(secret_arn(stack, secret)) for secret in secrets if secret]
 
 
 def grant(role: iam.Role, *statements: iam.PolicyStatement) -> None:

@@ -9,7 +9,7 @@ from infra.aws.iam.grants import (
     grant,
     puts,
     reads,
-    reads_registry_secret,
+    reads_own_secrets,
     reads_secret,
     reads_tables,
     reads_topics,
@@ -60,7 +60,7 @@ class SparkRoles(Construct):
                 *puts(storage.work, "emr-logs/"),
                 *reads_topics(scope, scope.size, streaming.cluster_arn, groups=["spark-kafka-*"]),
                 reads_tables(scope, catalog.arns()),
-                *reads_registry_secret(scope, scope.size),
+                *reads_own_secrets(scope, scope.size.registry_secret, scope.size.hash_salt_secret),
             )
             if scope.size.emr.writes_topics:
                 grant(role, *writes_topics(scope, scope.size, streaming.cluster_arn))

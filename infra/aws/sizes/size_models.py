@@ -11,7 +11,7 @@ ZONES = 2
 _KEY = r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$"
 _PLUGIN = r"^arn:aws[a-z-]*:kafkaconnect:[a-z0-9-]+:\d{12}:custom-plugin/[^/@]+/[^/@]+(@\d+)?$"
 _INSTANCE = r"^[a-z][a-z0-9]*\.[a-z0-9]+$"
-_ARN_OR_NAME = r"^(arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[\w/+=.@-]+-[A-Za-z0-9]{6}|[\w/+=.@-]+)$"
+ARN_OR_NAME = r"^(arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[\w/+=.@-]+-[A-Za-z0-9]{6}|[\w/+=.@-]+)$"
 _WITHOUT_LOGIN = r"^https?://[^\s/@?#]+(/[^\s@?#]*)?$"
 Count = Annotated[int, Field(ge=1)]
 Days = Annotated[int, Field(ge=1, le=3650)]
@@ -106,7 +106,7 @@ class Registry(Part):
     """The URL of its Confluent-compatible API; Apicurio: `https://HOST/apis/ccompat/v7`."""
     converter_url: Annotated[str | None, Field(pattern=_WITHOUT_LOGIN)] = None
     """The URL for the converter in Connect, if it differs; Apicurio: `https://HOST/apis/registry/v2`."""
-    secret: Annotated[str | None, Field(pattern=_ARN_OR_NAME)] = None
+    secret: Annotated[str | None, Field(pattern=ARN_OR_NAME)] = None
     """The secret with its credentials: the complete ARN, or the name if this account owns it. None: no credentials.
 
     The secret is a JSON object whose member `password` is the value of the Authorization header.

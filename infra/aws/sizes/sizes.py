@@ -8,7 +8,18 @@ from typing import Annotated
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from infra.aws.sizes.size_models import Athena, Buckets, Connect, Dagster, Database, Emr, Kafka, Network, Registry
+from infra.aws.sizes.size_models import (
+    ARN_OR_NAME,
+    Athena,
+    Buckets,
+    Connect,
+    Dagster,
+    Database,
+    Emr,
+    Kafka,
+    Network,
+    Registry,
+)
 
 FILE = Path(__file__).parent / "sizes.yaml"
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
@@ -52,6 +63,8 @@ class Size(BaseModel):
     buckets: Buckets
     athena: Athena
     registry: Registry | None = None
+    hash_salt_secret: Annotated[str | None, Field(pattern=ARN_OR_NAME)] = None
+    """The user's secret with the salt of hashed columns: the complete ARN, or the name if this account owns it."""
 
     @field_validator("glue_databases")
     @classmethod
@@ -62,13 +75,18 @@ class Size(BaseModel):
 
     @model_validator(mode="after")
     def _secret_in_the_region(self) -> Size:
-        secret = self.registry.secret if self.registry else None
-        if secret and secret.startswith("arn:") and secret.split(":")[3] != self.region:
-            raise ValueError(
-                f"registry.secret is in {secret.split(':')[3]}, but Dagster and Connect read secrets in {self.region}: "
-                "replicate it to this region"
-            )
+        for field, secret in (("registry.secret", self.registry_secret), ("hash_salt_secret", self.hash_salt_secret)):
+            if secret and secret.startswith("arn:") and secret.split(":")[3] != self.region:
+                raise ValueError(
+                    f"{field} is in {secret.split(':')[3]}, but Dagster, Spark and Connect read secrets in "
+                    f"{self.region}: replicate it to this region"
+                )
         return self
+
+    @property
+    def registry_secret(self) -> str | None:
+        """The secret with the schema registry's credentials."""
+        return self.registry.secret if self.registry else None
 
     @property
     def prefix(self) -> str:

@@ -10,7 +10,7 @@ from aws_cdk import aws_kafkaconnect as kafkaconnect
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from infra.aws.iam.grants import connects, grant, reads_registry_secret, reads_secret, writes
+from infra.aws.iam.grants import connects, grant, reads_own_secrets, reads_secret, writes
 from infra.aws.iam.policies import allow, arn, kafka_arn, service
 from infra.aws.sizes.sizes import Size
 from infra.aws.stacks.database import DatabaseStack
@@ -87,7 +87,8 @@ class ConnectStack(LakeStack):
             reads_secret(database.replication_secret.secret_arn),
             # AWS's policy for its config provider includes this action.
             allow(["secretsmanager:DescribeSecret"], [database.replication_secret.secret_arn]),
-            *reads_registry_secret(self, size),  # for the Avro converter
+            # For the Avro converter. The salt of hashed columns is in the connector's configuration.
+            *reads_own_secrets(self, size.registry_secret),
             *self._kafka(streaming.cluster_arn),
             *writes(storage.lake, "raw/", ".indexes/"),  # for a vendor's S3 sink; Lenses keeps its state in .indexes/
         )

@@ -66,6 +66,7 @@ def _optional_settings(stack: LakeStack, stacks: StackSet) -> dict[str, str]:
     found = {
         "CDC_LAKE_CONNECT_PLUGIN": size.connect.plugin,
         "CDC_LAKE_QUICKSIGHT_PRINCIPAL": size.quicksight_principal,
+        "CDC_LAKE_HASH_SALT_SECRET": size.hash_salt_secret,
         **registry_settings(size),
     }
     if size.kafka.kind == "serverless":
