@@ -8,9 +8,11 @@ import pytest
 
 from resources.connect.config_template import placeholders, render
 from resources.connect.connector_lint import Settings
+from resources.connect.error_policy import require_policy
 
 CONNECTORS = Path(__file__).parents[4] / "connectors"
 SINKS = sorted(CONNECTORS.glob("s3-sink-*.json"))
+SOURCES = sorted(CONNECTORS.glob("jdbc-source-*.json"))
 SETTINGS = Settings.read(CONNECTORS / "settings")
 
 
@@ -35,8 +37,47 @@ def test_every_shipped_sink_is_valid(path: Path) -> None:
     assert config["consumer.override.auto.offset.reset"] == "earliest"
 
 
-def test_there_is_a_sink_of_each_vendor() -> None:
-    assert {filled(path)["connector.class"] for path in SINKS} == SETTINGS.classes.keys()
+def test_there_is_a_file_of_each_class() -> None:
+    assert {filled(path)["connector.class"] for path in (*SINKS, *SOURCES)} == SETTINGS.classes.keys()
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_every_shipped_jdbc_source_is_valid(path: Path) -> None:
+    config = filled(path)
+    assert list(SETTINGS.faults(config)) == []
+    require_policy(path.name, config)
+    of_table = {"query", "topic"} if "query" in path.stem else {"schema", "table", "prefix"}
+    login = {"host", "port", "database", "user", "password"}
+    assert placeholders(path) == {*login, *of_table, "key", "timestamp", "partitions", "retention_ms"}
+    # The key is one value, as in the topics of the original.
+    assert config["transforms"] == "toKey,extractKey,topic"
+    assert config["transforms.toKey.fields"] == config["transforms.extractKey.field"] == "key"
+
+
+@pytest.mark.parametrize(
+    ("file", "changes", "message"),
+    [
+        ("jdbc-source-aiven", {"mode": "bulk"}, "mode is 'bulk'; allowed: timestamp, incrementing, timestamp+increm"),
+        ("jdbc-source-aiven", {"timestamp.delay.interval.ms": "0"}, "timestamp.delay.interval.ms is '0', which does"),
+        ("jdbc-source-aiven", {"timestamp.delay.interval.ms": None}, "timestamp.delay.interval.ms is missing"),
+        ("jdbc-source-aiven", {"validate.non.null": "false"}, "validate.non.null is 'false'; allowed: true"),
+        ("jdbc-source-aiven", {"timestamp.column.name": None}, "timestamp.column.name is '', which does not fit"),
+        (
+            "jdbc-source-aiven",
+            {"mode": "timestamp+incrementing"},
+            "incrementing.column.name is '', which does not fit '.+' where mode is 'timestamp+incrementing'",
+        ),
+        ("jdbc-source-aiven", {"value.converter.decimal.format": None}, "value.converter.decimal.format is ''"),
+        ("jdbc-source-aiven", {"connection.url": "jdbc:postgresql://h:5432/d"}, "connection.url is 'jdbc:postgresql"),
+        ("jdbc-source-aiven", {"table.whitlist": "a"}, "; is table.whitelist meant?"),
+        ("jdbc-source-aiven-query", {"query": "SELECT a FROM t WHERE b"}, "query is 'SELECT a FROM t WHERE b'"),
+    ],
+)
+def test_a_mistake_in_a_jdbc_source_is_named(file: str, changes: dict[str, str | None], message: str) -> None:
+    shipped = filled(CONNECTORS / f"{file}.json")
+    changed = {name: value for name, value in {**shipped, **changes}.items() if value is not None}
+    (found,) = SETTINGS.faults(changed)
+    assert message in found
 
 
 @pytest.mark.parametrize(
