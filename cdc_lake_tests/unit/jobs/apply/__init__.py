@@ -1,0 +1,1 @@
+"""Tests of the apply jobs that need no Spark."""
