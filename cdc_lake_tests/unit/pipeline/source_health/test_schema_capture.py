@@ -11,6 +11,7 @@ from cdc_lake.contract.errors import ContractError, SchemaChangeError, Unsupport
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.schema import captured_schema
 from cdc_lake.pipeline.checks import replica_identity
+from cdc_lake.pipeline.landing_spec import LandingFields
 from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.operations import land_and_apply
 from cdc_lake.pipeline.source_health import schema_capture
@@ -62,6 +63,26 @@ def test_an_unknown_partition_column_is_rejected(shop: Shop) -> None:
         r"sales\.orders has no captured column region, which partition_by in the YAML of shop .* `cdc-lake reset shop`"
     )
     with pytest.raises(ContractError, match=message):
+        schema_capture.capture(table, shop.source, shop.bucket)
+
+
+@pytest.mark.parametrize(
+    ("column", "reason"),
+    [
+        ("region", r"it has no captured column region, which landing\.partition_by in the YAML of shop names"),
+        ("total", r"column total is of type numeric\(6,2\)\. Name a column of text, a date, an integer or a boolean"),
+        ("customer_id", None),
+    ],
+)
+def test_partition_columns_of_raw_objects_are_captured_columns_with_one_text(
+    shop: Shop, column: str, reason: str | None
+) -> None:
+    landing = LandingFields(partition_by=[column])
+    table = replace(shop.orders, spec=shop.orders.spec.model_copy(update={"landing": landing}))
+    if reason is None:
+        schema_capture.capture(table, shop.source, shop.bucket)
+        return
+    with pytest.raises(ContractError, match=rf"raw objects of table sales\.orders: {reason}"):
         schema_capture.capture(table, shop.source, shop.bucket)
 
 
