@@ -43,10 +43,13 @@ def members(text: str) -> list[tuple[str, str]]:
 def landed(text: str, changes: TableTransforms) -> str:
     """Return a record with the changes that landing makes: cast, renamed and inserted fields.
 
-    Raises ValueError if the record is not a JSON object.
+    A record that has a change already is not changed again: its transform was applied at the source before. Raises
+    ValueError if the record is not a JSON object.
     """
     changed = [(changes.renamed.get(name, name), _cast(value, changes.cast.get(name))) for name, value in members(text)]
-    return _text([*changed, *((name, _json(value)) for name, value in changes.inserted.items())])
+    present = {name for name, _ in changed}
+    inserted = ((name, _json(value)) for name, value in changes.inserted.items() if name not in present)
+    return _text([*changed, *inserted])
 
 
 def with_hashes(text: str, columns: Iterable[Column], salt: str) -> str:

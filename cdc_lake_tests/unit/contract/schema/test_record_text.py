@@ -54,7 +54,9 @@ def test_landing_casts_renames_and_inserts_and_keeps_the_other_texts() -> None:
         ' { "district" : "d\\u00e9\\n" , "n":-7, "flag":true,"small":3,"big":5,"other":1.50,"e":1.50E-7,'
         '"none":null,"n2":null, "list":[1, {"n": 2}],"n":null }'
     )
-    assert record_text.landed(record, changes) == (
+    once = record_text.landed(record, changes)
+    assert record_text.landed(once, changes) == once, "a transform can move from the source to landing"
+    assert once == (
         '{"state":"d\\u00e9\\n","number":"-7","flag":"true","small":3.0,"big":5,"other":1.50,"e":1.50E-7,'
         '"none":null,"n2":null,"list":[1, {"n": 2}],"number":null,"environment":"it\'s \\"ü\\""}'
     )

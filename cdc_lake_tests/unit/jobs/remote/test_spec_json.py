@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from cdc_lake.contract.errors import NotPortableError
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.schema.captured_schema import Column, TableSchema
+from cdc_lake.contract.schema.transforms import CastType, Masking, RecordKey, TableTransforms
 from cdc_lake.contract.secret_fields import (
     REGISTRY_AUTHORIZATION,
     SOURCE_PASSWORD,
@@ -32,6 +33,7 @@ from cdc_lake.contract.source.schema_registry import RegistryLocation
 from cdc_lake.jobs import verify
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.landing import land
+from cdc_lake.jobs.landing.typed_rows import TypedLanding
 from cdc_lake.jobs.poll import poll, reconcile
 from cdc_lake.jobs.remote import job_call, spec_json
 
@@ -48,12 +50,44 @@ applying = st.builds(upsert.UpsertSpec, location=locations)
 ranges = st.builds(verify.KafkaRange, kafka=kafka)
 access = st.builds(verify.SourceAccess, password=st.just(PASSWORD))
 bounds = st.builds(Bound, at=st.datetimes(timezones=st.just(UTC)), next_id_at=st.datetimes(timezones=st.just(UTC)))
+texts = st.dictionaries(names, names, max_size=2)
+keys = st.builds(RecordKey, fields=st.tuples(names))
+casts: st.SearchStrategy[Mapping[str, CastType]] = st.dictionaries(names, st.sampled_from(get_args(CastType)))
+transforms = st.builds(
+    TableTransforms,
+    masked=st.dictionaries(names, st.just(Masking(algorithm="SHA-256"))),
+    renamed=texts,
+    inserted=texts,
+    cast=casts,
+    key=keys,
+)
 SPECS: dict[str, st.SearchStrategy[Any]] = {
     "poll": st.builds(
-        poll.PollSpec, access=access, schema=schemas, kafka=kafka, lower=st.none() | bounds, upper=bounds
+        poll.PollSpec,
+        access=access,
+        schema=schemas,
+        kafka=kafka,
+        lower=st.none() | bounds,
+        upper=bounds,
+        changes=st.none() | transforms,
+        record_key=st.none() | keys,
     ),
-    "reconcile": st.builds(reconcile.ReconcileSpec, access=access, schema=schemas, kafka=kafka, upper=bounds),
-    "land": st.builds(land.LandSpec, location=locations, kafka=kafka),
+    "reconcile": st.builds(
+        reconcile.ReconcileSpec,
+        access=access,
+        schema=schemas,
+        kafka=kafka,
+        upper=bounds,
+        changes=transforms,
+        record_key=keys,
+    ),
+    "land": st.builds(
+        land.LandSpec,
+        location=locations,
+        kafka=kafka,
+        changes=st.none() | transforms,
+        typed=st.builds(TypedLanding, partition_by=st.tuples(names)),
+    ),
     "upsert": applying,
     "verify": st.builds(
         verify.VerifySpec,
