@@ -14,7 +14,6 @@ from typing import Literal
 
 import sqlglot
 
-from cdc_lake.contract.errors import SchemaChangeError, UnsupportedTypeError
 from cdc_lake.contract.objects.parquet_file import EPOCH, OFFSET, UNCHANGED
 from cdc_lake.contract.schema.captured_schema import EVENT_FIELDS, Column, TableSchema
 from cdc_lake.contract.schema.evolution import match_columns
@@ -22,6 +21,7 @@ from cdc_lake.contract.schema.value_rules import PLACEHOLDER, ValueRules
 from cdc_lake.contract.table import latest_rows
 from cdc_lake.jobs.apply import special_values
 from cdc_lake.jobs.apply.debezium_types import SPECIAL_NUMBERS, placeholders, toastable
+from cdc_lake.jobs.apply.json_fields import NUMBERS, field_type
 from cdc_lake.jobs.apply.special_values import in_milliseconds
 
 Dialect = Literal["spark", "athena"]
@@ -42,14 +42,6 @@ _BINARY = {"spark": "unbase64({0})", "athena": "from_base64({0})"}
 _ARRAY = {"spark": "array({0})", "athena": "ARRAY[{0}]"}
 _TEXT = {"spark": "STRING", "athena": "VARCHAR"}
 _TEXTS = {"spark": "ARRAY<STRING>", "athena": "ARRAY(VARCHAR)"}
-_NUMBERS = frozenset({"int", "bigint", "float", "double", "boolean"})
-
-
-def fields(schema: TableSchema) -> list[tuple[str, str]]:
-    """Return names and Hive types of the table's columns: one for each field that a record can have."""
-    own = [(column.name.lower(), _field_type(column)) for column in (*schema.columns, *schema.dropped)]
-    events = [(name.lower(), "string" if kind == "boolean" else kind) for name, kind in EVENT_FIELDS.items()]
-    return [*own, *events]
 
 
 def latest_sql(
@@ -62,7 +54,7 @@ def latest_sql(
     *,
     deleted: bool = False,
 ) -> str:
-    """Return latest_rows.sql() over a table with fields(), the partition columns and `__epoch`, in this dialect.
+    """Return latest_rows.sql() over a table with json_fields.fields(), the partition columns and `__epoch`.
 
     `relation` is the quoted name of the table. `partition_by` are the columns whose values are in the objects' keys:
     they have the types of the lake.
@@ -72,39 +64,6 @@ def latest_sql(
         [latest] = sqlglot.transpile(latest, read="spark", write="trino")
     rows = _Rows(versions, rules, dialect, tuple(partition_by)).sql(relation)
     return f"WITH {_ROWS} AS ({rows}), {latest.removeprefix('WITH ')}"
-
-
-def require_readable(versions: Sequence[TableSchema], seen: TableSchema, pipeline: str) -> None:
-    """Raise if a catalog table of JSON objects cannot return the columns of `seen`, the schema after `versions`.
-
-    Raises UnsupportedTypeError for a bit string. Raises SchemaChangeError if the objects have different texts of a
-    column's values, or if a record without a field cannot be distinguished from one whose field is NULL.
-    """
-    for column in seen.columns:
-        if column.base == "bit" and column.lake_type == "string":
-            raise UnsupportedTypeError(
-                f"Cannot capture column {column.name} of {seen.table}: a catalog table of JSON objects has no function "
-                f"for {column.type}. Land the table as Parquet, or name the column in exclude_columns."
-            )
-    matched = [match_columns(version, seen) for version in versions]
-    epoch = max([seen.epoch, *(version.epoch for version in versions)])
-    for column in seen.columns:
-        known = [(version, found.get(column.name)) for version, found in zip(versions, matched, strict=True)]
-        before = [was for _, was in known if was is not None]
-        if before and _form(before[-1]) != _form(column):
-            raise SchemaChangeError(
-                f"Cannot change the type of column {column.name} of {seen.table} from {before[-1].type} to "
-                f"{column.type}: the landed JSON objects have other texts of its values. Nothing was changed. Rename "
-                f"the column at the source, or rebuild the pipeline with `cdc-lake reset {pipeline}`."
-            )
-        lacking = any(was is None for version, was in known if version.epoch == epoch)
-        default = next((each.missing for each in (column, *before) if each.missing is not None), None)
-        if lacking and default is not None and column.nullable and column.inserted is None:
-            raise SchemaChangeError(
-                f"Cannot add column {column.name} to {seen.table}: it may be NULL, and older rows have the value "
-                f"{default!r}, which the landed JSON objects do not show. Nothing was changed. Make the column NOT "
-                f"NULL, or run `cdc-lake resnapshot {pipeline}`, which reads every row again."
-            )
 
 
 @dataclass(frozen=True)
@@ -155,7 +114,7 @@ class _Rows:
 
     def _literal(self, column: Column) -> str:
         text = str(column.missing)
-        return text if _field_type(column) in _NUMBERS else self._text(text)
+        return text if field_type(column) in NUMBERS else self._text(text)
 
     def _converted(self, column: Column, name: str) -> str:
         field = self._name(name)
@@ -229,25 +188,3 @@ class _Rows:
         if not flags:
             return f"CAST(NULL AS {_TEXTS[self.dialect]})"
         return f"filter({_ARRAY[self.dialect].format(', '.join(flags))}, x -> x IS NOT NULL)"
-
-
-def _field_type(column: Column) -> str:
-    """Return the Hive type of a field: Debezium writes dates and times as numbers, decimals as texts."""
-    match column.base:
-        case "date":
-            return "int"
-        case "timestamp without time zone" | "time without time zone":
-            return "bigint"
-    return column.lake_type if column.lake_type in _NUMBERS else "string"
-
-
-def _form(column: Column) -> str:
-    """Return a name for the text form of a column's values, if the lake's type does not decide it."""
-    match column.base:
-        case "timestamp without time zone" | "time without time zone":
-            return f"{column.base} in {'milliseconds' if in_milliseconds(column) else 'microseconds'}"
-        case "timestamp with time zone":
-            return column.base
-        case "numeric" if column.lake_type == "string":
-            return column.base
-    return "array" if column.type.endswith("[]") else ""

@@ -22,7 +22,7 @@ from cdc_lake.contract.schema.captured_schema import EVENT_FIELDS, TableSchema
 from cdc_lake.contract.schema.value_rules import ValueRules
 from cdc_lake.contract.table import latest_rows as latest
 from cdc_lake.contract.table.event_order import ORDER_COLUMN, Position
-from cdc_lake.jobs.apply import json_rows
+from cdc_lake.jobs.apply import json_fields, json_rows
 
 _BATCH_ROWS = 10_000
 
@@ -77,7 +77,7 @@ def _read_json(
     """Return the records of JSON objects with the columns of the catalog table, as read() does for Parquet."""
     newest = versions[-1]
     types = dict(newest.lake_columns())
-    fields = {name: kind for name, kind in json_rows.fields(newest) if name not in places}
+    fields = {name: kind for name, kind in json_fields.fields(newest) if name not in places}
     # A field has the case of its column at the source, a column of the catalog is in lower case.
     named = {each.name.lower(): each.name for each in (*newest.columns, *newest.dropped)}
     named |= {name.lower(): name for name in EVENT_FIELDS}

@@ -21,7 +21,7 @@ from cdc_lake.contract.objects.parquet_file import EPOCH, OWN_COLUMNS, PARTITION
 from cdc_lake.contract.schema.captured_schema import TableSchema
 from cdc_lake.contract.table import latest_rows
 from cdc_lake.contract.table.event_order import ORDER_COLUMN
-from cdc_lake.jobs.apply import json_rows
+from cdc_lake.jobs.apply import json_fields, json_rows
 from cdc_lake.jobs.landing.raw_formats import EXTENSIONS
 from cdc_lake.pipeline.naming import TableFlow
 from resources.athena import Athena
@@ -40,7 +40,7 @@ def columns(table: TableFlow, schema: TableSchema) -> list[tuple[str, str]]:
     """Return the names and Hive types of the table's columns, the partition keys last."""
     lake = {name: kind for name, kind in schema.lake_columns() if name != ORDER_COLUMN}
     own = {name: kind for name, kind in OWN_COLUMNS.items() if name not in {*_KEYS, RECORD}}
-    stored = dict(json_rows.fields(schema)) if table.landing.format == "json" else lake | own
+    stored = dict(json_fields.fields(schema)) if table.landing.format == "json" else lake | own
     kinds = {name: kind for name, kind in stored.items() if name not in keys(table)}
     return [*kinds.items(), *((name, (lake | OWN_COLUMNS)[name]) for name in keys(table))]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from cdc_lake.contract.errors import ContractError, UnsupportedTypeError
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.schema import captured_schema, evolution
-from cdc_lake.jobs.apply import json_rows
+from cdc_lake.jobs.apply import json_fields
 from cdc_lake.pipeline.naming import SourcePostgres, TableFlow
 from cdc_lake.pipeline.source_health import polled_source
 from cdc_lake.pipeline.source_health.omitted_columns import omitted_columns
@@ -51,7 +51,7 @@ def capture(table: TableFlow, postgres: SourcePostgres, bucket: ObjectStore, *, 
         if found:
             evolution.require_one_parquet_type(found[-1], seen, flow.name)
         if table.landing.format == "json":
-            json_rows.require_readable(found, seen, flow.name)
+            json_fields.require_readable(found, seen, flow.name)
     schema, added = captured_schema.record(bucket, flow.name, seen)
     return Capture(schema, added, evolution.describe_changes(found[-1], schema) if found and added else ())
 

@@ -13,7 +13,7 @@ from cdc_lake.contract.errors import SchemaChangeError, UnsupportedTypeError
 from cdc_lake.contract.schema.captured_schema import Column, TableSchema
 from cdc_lake.contract.schema.value_rules import STRICT
 from cdc_lake.contract.table.event_order import Position
-from cdc_lake.jobs.apply import json_rows
+from cdc_lake.jobs.apply import json_fields, json_rows
 from cdc_lake.jobs.apply.json_rows import Dialect
 
 ID = Column(name="id", type="integer", nullable=False, attnum=1)
@@ -45,7 +45,7 @@ def test_the_table_has_the_fields_of_the_records() -> None:
     }
     columns = tuple(Column(name=name, type=kind) for name, kind in types.items())
     given = schema(1, *columns[1:], dropped=(NAME,))
-    found = json_rows.fields(given)
+    found = json_fields.fields(given)
     assert found[:9] == [
         ("id", "int"),
         ("day", "int"),
@@ -122,14 +122,14 @@ def test_a_change_that_json_does_not_show_is_refused(
     versions: list[TableSchema], seen: TableSchema, fault: str | None
 ) -> None:
     if fault is None:
-        json_rows.require_readable(versions, seen, "shop")
+        json_fields.require_readable(versions, seen, "shop")
         return
     with pytest.raises(SchemaChangeError) as caught:
-        json_rows.require_readable(versions, seen, "shop")
+        json_fields.require_readable(versions, seen, "shop")
     assert fault in caught.value.user_message
 
 
 def test_a_bit_string_is_refused() -> None:
     with pytest.raises(UnsupportedTypeError, match=r"column bits of shop\.orders: .* no function for bit\(5\)"):
-        json_rows.require_readable([], schema(0, Column(name="bits", type="bit(5)")), "shop")
-    json_rows.require_readable([], schema(0, Column(name="flag", type="bit(1)")), "shop")
+        json_fields.require_readable([], schema(0, Column(name="bits", type="bit(5)")), "shop")
+    json_fields.require_readable([], schema(0, Column(name="flag", type="bit(1)")), "shop")
