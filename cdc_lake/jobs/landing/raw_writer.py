@@ -104,15 +104,8 @@ class RawWriter:
                     letter = dead_letter_writer.write(store, self.pipeline, self.topic, self.epoch, batch, row, reason)
                     yield "dead_letter", letter.model_dump_json()
                     continue
-                if partition != current:
-                    full = list(pending)
-                elif folders in pending and self._full(pending[folders], record):
-                    full = [folders]
-                elif size >= self.bytes_per_object:
-                    full = [max(pending, key=lambda each: pending[each].bytes)]
-                else:
-                    full = []
-                for each in full:
+                ready = list(pending) if partition != current else self._ready(pending, size, folders, record)
+                for each in ready:
                     size -= pending[each].bytes
                     yield "object", self._put(store, formats, current, each, pending.pop(each)).model_dump_json()
                 current, size = partition, size + record.size
@@ -125,6 +118,16 @@ class RawWriter:
         for (kind, partition), (offset, value) in newest.items():
             seen = LastRecord(offset=offset, fingerprint=fingerprint(value))
             yield kind, SeenRecord(partition=partition, record=seen).model_dump_json()
+
+    def _ready(
+        self, pending: Mapping[Folders, _Pending], size: int, folders: Folders, following: RawRecord
+    ) -> list[Folders]:
+        """Return the folders of the objects to write before the next record; `size` is that of all pending records."""
+        if folders in pending and self._full(pending[folders], following):
+            return [folders]
+        if size >= self.bytes_per_object:
+            return [max(pending, key=lambda each: pending[each].bytes)]
+        return []
 
     def _full(self, pending: _Pending, following: RawRecord) -> bool:
         return (
