@@ -27,15 +27,21 @@ _TB = 10**12
 _LEAST_BILLED = 10**7
 """The minimum that Athena bills for a statement other than DDL, in bytes: https://aws.amazon.com/athena/pricing/."""
 
-_ALLOW = "Allow the caller to read the table in Glue and its objects, and to write the bucket of the results."
+_ALLOW = "Allow the caller to read the table in Glue and its objects in S3, and to write to the bucket for results."
 _ADVICE = (
-    ("TABLE_NOT_FOUND", "Materialise the asset that writes that table, or name its database (default: {database})."),
-    ("SCHEMA_NOT_FOUND", "SHOW SCHEMAS lists the databases; a table without a database is looked up in {database}."),
-    ("COLUMN_NOT_FOUND", "SHOW COLUMNS FROM the table lists its columns."),
+    (
+        "TABLE_NOT_FOUND",
+        "Materialise the asset that writes the table, or add its database to the name (default: {database}).",
+    ),
+    (
+        "SCHEMA_NOT_FOUND",
+        "Choose a database that SHOW SCHEMAS lists; a table name without a database is looked up in {database}.",
+    ),
+    ("COLUMN_NOT_FOUND", "Choose a column that SHOW COLUMNS FROM the table lists."),
     ("SYNTAX_ERROR", "Correct the statement: Athena's SQL is Trino's."),
     ("mismatched input", "Correct the statement: Athena's SQL is Trino's."),
-    ("utput location", "Give the resource an output_location, s3://bucket/prefix/."),
-    ("output bucket", "Create the bucket of output_location, or name another. {hint}"),
+    ("utput location", "Set the resource's output_location to s3://BUCKET/PREFIX/."),
+    ("output bucket", "Create the bucket of output_location, or choose another one. {hint}"),
     ("engine did not answer", "{hint}"),
     ("ccess denied", _ALLOW),
     ("ccess Denied", _ALLOW),
@@ -48,7 +54,7 @@ logging.getLogger("pyathena.common").setLevel(logging.CRITICAL)
 logging.getLogger("pyathena.result_set").setLevel(logging.CRITICAL)
 
 
-class _TooLate(Exception):  # noqa: N818 - not raised to callers
+class _DeadlinePassed(Exception):  # noqa: N818 - not raised to callers
     """The query's timeout has passed."""
 
 
@@ -64,8 +70,8 @@ class AthenaQueryFailed(ResourceError):  # noqa: N818 - named as all exceptions 
         first = lines[0] if len(lines) == 1 else f"{lines[0]} …" if lines else "(an empty statement)"
         self.query_id = query_id
         self.reason = reason
-        named = f"query {query_id}" if query_id else "it was not started"
-        super().__init__(f"Cannot run `{first}` on Athena ({named}): {reason.rstrip('. ')}.", hint)
+        query = f"query {query_id}" if query_id else "not started"
+        super().__init__(f"Cannot run `{first}` on Athena ({query}): {reason.rstrip('. ')}.", hint)
 
 
 @dataclass(frozen=True)
@@ -103,10 +109,10 @@ class Athena(AwsResource):
     database: str = "default"
     workgroup: str = "primary"
     output_location: str | None = Field(
-        default=None, description="The s3:// prefix for results; None: the workgroup's own."
+        default=None, description="The s3:// prefix for results; None: the workgroup's."
     )
     query_timeout_seconds: float = Field(
-        default=600.0, gt=0, description="Then the query is stopped; Athena's own limit is 30 minutes."
+        default=600.0, gt=0, description="A query that takes longer is stopped; Athena's own limit is 30 minutes."
     )
     poll_seconds: float = Field(default=0.25, gt=0)
     usd_per_tb: float | None = Field(
@@ -150,12 +156,12 @@ class Athena(AwsResource):
         started = time.monotonic()
         with self._connection(started + self.query_timeout_seconds) as connection:
             cursor = connection.cursor()
-            with self._explained(sql, cursor):
+            with self._translate_query_errors(sql, cursor):
                 cursor.execute(sql, result_reuse_enable=reuse_minutes > 0, result_reuse_minutes=reuse_minutes or None)
                 yield cursor, started
 
     def _connection(self, deadline: float) -> Connection[Cursor]:
-        with self.explained(f"Connecting to {self._place}"):
+        with self.translate_errors(f"connect to {self._workgroup_name}"):
             return Connection(
                 session=self.session(),
                 region_name=self.region,
@@ -172,16 +178,16 @@ class Athena(AwsResource):
             )
 
     @contextmanager
-    def _explained(self, sql: str, cursor: Cursor) -> Iterator[None]:
+    def _translate_query_errors(self, sql: str, cursor: Cursor) -> Iterator[None]:
         try:
-            with self.explained(f"Running a query in {self._place}"), _unwrapped():
+            with self.translate_errors(f"run a query in {self._workgroup_name}"), _unwrapped():
                 yield
         except AwsRequestFailed as error:
             hint = error.hint or self._advice(error.aws_message)
             raise AthenaQueryFailed(sql, cursor.query_id, f"{error.code}: {error.aws_message}", hint) from error
         except DatabaseError as error:
             raise AthenaQueryFailed(sql, cursor.query_id, str(error), self._advice(str(error))) from error
-        except (_TooLate, _Stopped, dg.DagsterExecutionInterruptedError) as error:
+        except (_DeadlinePassed, _Stopped, dg.DagsterExecutionInterruptedError) as error:
             # Athena would continue the query and bill it. cancel() fails for a query that has just ended.
             with suppress(DatabaseError):
                 cursor.cancel()
@@ -192,20 +198,20 @@ class Athena(AwsResource):
                     sql, cursor.query_id, "it was cancelled, because the run that started it was interrupted", ""
                 ) from error
             raise WaitTimedOut(
-                f"Cannot complete Athena's query {cursor.query_id}: it was stopped after"
+                f"Cannot complete Athena's query {cursor.query_id}: it was stopped because it took longer than"
                 f" {self.query_timeout_seconds:g} s.",
                 "Raise query_timeout_seconds, or make the query scan less data.",
             ) from error
 
     @property
-    def _place(self) -> str:
+    def _workgroup_name(self) -> str:
         return f"Athena's workgroup {self.workgroup}"
 
     def _advice(self, reason: str) -> str:
         for sign, advice in _ADVICE:
             if sign in reason:
                 return advice.format(database=self.database, hint=self.hint).strip()
-        return "Athena's history shows the whole statement under that query id."
+        return "Look up the query's id in Athena's history, which has the whole statement."
 
     def _result(self, cursor: Cursor, rows: tuple[tuple[Any, ...], ...], started: float) -> QueryResult:
         free = cursor.statement_type == "DDL" or bool(cursor.reused_previous_result)
@@ -241,7 +247,7 @@ def _unwrapped() -> Iterator[None]:
 def _bounded(deadline: float, stopped: Event) -> Callable[[object], None]:
     """Return a function for PyAthena to call at each poll of a running query.
 
-    It raises _TooLate after `deadline` (monotonic time), and _Stopped if `stopped` is set.
+    It raises _DeadlinePassed after `deadline` (monotonic time), and _Stopped if `stopped` is set.
     """
 
     def check(execution: object) -> None:
@@ -249,6 +255,6 @@ def _bounded(deadline: float, stopped: Event) -> Callable[[object], None]:
         if running and stopped.is_set():
             raise _Stopped
         if running and time.monotonic() > deadline:
-            raise _TooLate
+            raise _DeadlinePassed
 
     return check

@@ -23,7 +23,7 @@ class Deployment(dg.ConfigurableResource):  # type: ignore[type-arg]
         default="required",
         description="Whether a connector refuses to start on a worker without `exactly.once.source.support`.",
     )
-    record_bytes: int = Field(default=RECORD_BYTES, description="The largest record that topics take.")
+    record_bytes: int = Field(default=RECORD_BYTES, description="The size of the largest record that topics accept.")
     registry_url: str = Field(default="", description="The schema registry's URL for the Connect worker's converters.")
     registry_authorization: str = Field(
         default="", description="The worker's reference to the credentials of its converters for the registry."

@@ -18,6 +18,7 @@ def until(
     *,
     seconds: float,
     what: str,
+    state: Callable[[Seen], object] = str,
     hint: str = "",
     pause_seconds: float = 0.1,
 ) -> Seen:
@@ -28,6 +29,7 @@ def until(
         done: whether that state is the expected one.
         seconds: the timeout.
         what: completes "Waited 30 s for …" in the error.
+        state: returns the part of a result that the error contains.
         hint: a sentence that is appended to the error.
         pause_seconds: the pause between two calls.
 
@@ -42,5 +44,5 @@ def until(
     try:
         return waiting(read)
     except RetryError as error:
-        last = error.last_attempt.result()
-        raise WaitTimedOut(f"Waited {seconds:.0f} s for {what}. Last seen: {last}.", hint) from error
+        last = state(error.last_attempt.result())
+        raise WaitTimedOut(f"Waited {seconds:.0f} s for {what}, without success. Last state: {last}.", hint) from error

@@ -37,7 +37,7 @@ class AwsResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     """An AWS service in one region. By default it uses AWS's endpoint and the environment's credentials."""
 
     region: str = "us-east-1"
-    endpoint_url: str | None = Field(default=None, description="Another URL than AWS's: the local AWS API's.")
+    endpoint_url: str | None = Field(default=None, description="The endpoint's URL; None: AWS's.")
     access_key: str | None = None
     secret_key: str | None = Field(
         default=None, repr=False, description="Bind an EnvVar: a literal is shown in Dagster's UI."
@@ -46,7 +46,7 @@ class AwsResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     connect_timeout_seconds: float = Field(default=5.0, gt=0)
     read_timeout_seconds: float = Field(default=60.0, gt=0)
     attempts: int = Field(
-        default=6, gt=0, description="How often a call is tried when AWS throttles or does not answer."
+        default=6, gt=0, description="The maximum number of attempts of a call that AWS throttles or does not answer."
     )
 
     _session: boto3.Session | None = PrivateAttr(default=None)
@@ -84,7 +84,7 @@ class AwsResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             access_key, secret_key = (each.get_value() if isinstance(each, dg.EnvVar) else each for each in keys)
             core = botocore.session.get_session()
             core.register_component("data_loader", _MODELS)
-            with self.explained("Looking for AWS credentials"):
+            with self.translate_errors("find AWS credentials"):
                 self._session = boto3.Session(
                     botocore_session=core,
                     region_name=self.region,
@@ -107,8 +107,8 @@ class AwsResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         )
 
     @contextmanager
-    def explained(self, action: str) -> Iterator[None]:
-        """Convert boto3's errors in the block to ResourceErrors. `action` names the operation and its object.
+    def translate_errors(self, action: str) -> Iterator[None]:
+        """Raise ResourceErrors for boto3's errors in the block; `action` completes "Cannot …": `read the secret x`.
 
         Raises:
             Unreachable: the endpoint does not answer.
@@ -119,4 +119,4 @@ class AwsResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             yield
         except (ClientError, Boto3Error, BotoCoreError) as error:
             place = self.endpoint_url or f"AWS in {self.region}"
-            raise errors.converted(error, action, place, attempts=self.attempts, hint=self.hint) from error
+            raise errors.translated(error, action, place, attempts=self.attempts, hint=self.hint) from error

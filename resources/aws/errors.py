@@ -1,4 +1,4 @@
-"""Conversion of boto3's errors to ResourceErrors, with the operation, the object, the cause and what to do."""
+"""Translates boto3's errors to ResourceErrors, with the operation, the object, the cause and what to do."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ class AwsRequestFailed(ResourceError):  # noqa: N818 - named like the exceptions
         self.aws_message = aws_message
 
 
-def converted(
+def translated(
     error: ClientError | Boto3Error | BotoCoreError, action: str, place: str, *, attempts: int, hint: str
 ) -> ResourceError:
     """Return the ResourceError for an error of boto3.
 
     Args:
         error: the error that boto3 raised.
-        action: the operation and its object; the message starts with it.
+        action: the operation and its object; it completes "Cannot …" in the message.
         place: the endpoint, or the region.
         attempts: how often the call was tried.
         hint: what to do if the endpoint does not answer.
@@ -75,27 +75,26 @@ def converted(
     # The error of a large object's transfer (Boto3Error) wraps the error that S3 returned.
     cause = error.__context__ if isinstance(error, Boto3Error) else error
     if isinstance(cause, ClientError):
-        return _refusal(cause, f"{action} failed at {place}", attempts)
+        return _refusal(cause, f"Cannot {action}: {place} returned", attempts)
     if isinstance(error, boto.NoCredentialsError):
-        return AccessRefused(
-            f"{action} failed: there are no AWS credentials.", "Set AWS_PROFILE, or configure access keys."
-        )
+        message = f"Cannot {action}: there are no AWS credentials."
+        return AccessRefused(message, "Set AWS_PROFILE, or configure access keys.")
     if isinstance(error, _WITHOUT_IDENTITY):
-        message = f"{action} failed: boto3 cannot get AWS credentials ({error})."
+        message = f"Cannot {action}: boto3 cannot get AWS credentials ({error})."
         return AccessRefused(message, "Sign in again (`aws sso login`), or set AWS_PROFILE.")
     if isinstance(error, _SILENT):
-        return Unreachable(f"{action} failed: {place} does not answer ({error}).", hint)
+        return Unreachable(f"Cannot {action}: {place} does not answer ({error}).", hint)
     text = " ".join(str(error).split())
-    return AwsRequestFailed(f"{action} failed at {place}: {text}", type(error).__name__, text)
+    return AwsRequestFailed(f"Cannot {action} at {place}: {text.rstrip('. ')}.", type(error).__name__, text)
 
 
-def _refusal(error: ClientError, failed: str, attempts: int) -> ResourceError:
+def _refusal(error: ClientError, returned: str, attempts: int) -> ResourceError:
     code = error.response.get("Error", {}).get("Code", "")
     text = error.response.get("Error", {}).get("Message", "") or str(error)
-    message = f"{failed}: {code}: {text}"
+    message = f"{returned} {code}: {text.rstrip('. ')}."
     if code in EXPIRED:
-        return AccessRefused(message, "The credentials have expired: get new ones, then run it again.")
+        return AccessRefused(message, "The credentials have expired. Get new ones, then run this again.")
     if code in REFUSED:
-        return AccessRefused(message, "Check the credentials and what they allow (infra/aws has the policies).")
-    advice = f"All {attempts} attempts were throttled: run it again later, or raise the resource's `attempts`."
+        return AccessRefused(message, "Check the credentials and their permissions (infra/aws has the policies).")
+    advice = f"AWS throttled all {attempts} attempts. Run this again later, or raise the resource's `attempts`."
     return AwsRequestFailed(message, code, text, advice if code in THROTTLED else "")

@@ -20,6 +20,6 @@ class Sts(AwsResource):
 
     def identity(self) -> Identity:
         """Return the identity of the credentials. The call needs no IAM permission."""
-        with self.explained("Reading the identity of the AWS credentials (sts get-caller-identity)"):
+        with self.translate_errors("read the identity of the AWS credentials (sts get-caller-identity)"):
             found = self.client("sts").get_caller_identity()
         return Identity(account=found["Account"], arn=found["Arn"])

@@ -85,18 +85,18 @@ class DatabaseSecret(AwsResource):
         return self.endpoint_url, self.region, self.secret_id
 
     def _refused(self, error: AccessRefused) -> AccessRefused:
-        return AccessRefused(f"{error.message} The login was read from the secret {self.secret_id}.", error.hint)
+        return AccessRefused(f"{error.message} The login comes from the secret {self.secret_id}.", error.hint)
 
     def _read(self) -> SecretLogin:
         client = self.client("secretsmanager")
         try:
-            with self.explained(f"Reading the secret {self.secret_id}"):
+            with self.translate_errors(f"read the secret {self.secret_id}"):
                 found = client.get_secret_value(SecretId=self.secret_id)
         except AwsRequestFailed as error:
             if error.code == "ResourceNotFoundException":
                 raise SecretUnusable(
-                    f"Cannot read the login: there is no secret {self.secret_id} in {self.region}, or it has no value.",
-                    "Store the login in that secret: JSON with username and password.",
+                    f"Cannot read the secret {self.secret_id}: it does not exist in {self.region}, or has no value.",
+                    "Store the login in it, as JSON with the members username and password.",
                 ) from error
             raise
         login = self._parsed(found.get("SecretString"))
@@ -107,8 +107,8 @@ class DatabaseSecret(AwsResource):
     def _parsed(self, text: str | None) -> SecretLogin:
         if not text:
             raise SecretUnusable(
-                f"Cannot read the login: the secret {self.secret_id} is binary or empty.",
-                "Store the login as text: JSON with username and password.",
+                f"Cannot read the login in the secret {self.secret_id}: the secret is binary or empty.",
+                "Store the login as text: JSON with the members username and password.",
             )
         try:
             members = json.loads(text)
@@ -119,9 +119,9 @@ class DatabaseSecret(AwsResource):
         password, username = members.get("password"), members.get("username")
         if not isinstance(password, str) or not password:
             raise SecretUnusable(
-                f"Cannot read the password of secret {self.secret_id}: the member password is missing or "
+                f"Cannot read the password in the secret {self.secret_id}: the member password is missing or "
                 f"empty (members: {', '.join(sorted(members)) or 'none'}).",
-                "Its JSON needs the members username and password.",
+                "Store JSON with the members username and password.",
             )
         return SecretLogin(username if isinstance(username, str) else None, password)
 

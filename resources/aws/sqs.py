@@ -44,9 +44,14 @@ class Sqs(AwsResource):
     """
 
     queue_url: str
-    wait_seconds: int = Field(default=5, ge=0, le=20, description="How long an empty queue is waited with (long poll).")
+    wait_seconds: int = Field(
+        default=5,
+        ge=0,
+        le=20,
+        description="How long a request waits for messages if the queue is empty (long polling).",
+    )
     visibility_seconds: int | None = Field(
-        default=None, ge=0, le=43_200, description="None: the queue's own visibility timeout."
+        default=None, ge=0, le=43_200, description="The visibility timeout of received messages; None: the queue's."
     )
 
     def receive(self, limit: int = 100) -> list[Message]:
@@ -69,7 +74,7 @@ class Sqs(AwsResource):
         errors = []
         for batch in _batches(handles):
             entries = [{"Id": str(number), "ReceiptHandle": handle} for number, handle in enumerate(batch)]
-            with self.explained(f"Deleting {len(batch)} messages of {self.queue_url}"):
+            with self.translate_errors(f"delete {len(batch)} messages of {self.queue_url}"):
                 response = self.client("sqs").delete_message_batch(QueueUrl=self.queue_url, Entries=entries)
             errors += [f"{fault['Code']}: {fault.get('Message', '')}" for fault in response.get("Failed", [])]
         return errors
@@ -82,14 +87,14 @@ class Sqs(AwsResource):
         redrive = json.loads(policy)
         arn = redrive["deadLetterTargetArn"]
         account, name = arn.split(":")[4:6]
-        with self.explained(f"Looking up {arn}"):
+        with self.translate_errors(f"look up the queue {arn}"):
             url = self.client("sqs").get_queue_url(QueueName=name, QueueOwnerAWSAccountId=account)["QueueUrl"]
         count = self._attributes(url, "ApproximateNumberOfMessages")["ApproximateNumberOfMessages"]
         return DeadLetterQueue(arn, int(redrive["maxReceiveCount"]), int(count))
 
     def _receive(self, wait: int) -> list[Message]:
         visibility = {} if self.visibility_seconds is None else {"VisibilityTimeout": self.visibility_seconds}
-        with self.explained(f"Receiving from {self.queue_url}"):
+        with self.translate_errors(f"receive messages from {self.queue_url}"):
             response = self.client("sqs").receive_message(
                 QueueUrl=self.queue_url,
                 MaxNumberOfMessages=_BATCH,
@@ -108,7 +113,7 @@ class Sqs(AwsResource):
         ]
 
     def _attributes(self, url: str, name: str) -> dict[str, str]:
-        with self.explained(f"Reading {name} of {url}"):
+        with self.translate_errors(f"read {name} of {url}"):
             found: dict[str, str] = (
                 self.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=[name]).get("Attributes", {})
             )

@@ -48,13 +48,13 @@ def render(path: Path, values: Mapping[str, str], converters: Path | None = None
     used = frozenset().union(*(_PLACEHOLDER.findall(f"{name} {value}") for name, value in settings.items()))
     if missing := sorted(used - values.keys()):
         raise ConnectorConfigInvalid(
-            f"Cannot render {path}: it contains placeholders without a value: {', '.join(missing)}."
-            " Give them a value, or remove them from the file."
+            f"Cannot render {path}: there is no value for the placeholder{'s' if len(missing) > 1 else ''}"
+            f" {', '.join(missing)}. Pass a value for each, or remove them from the file."
         )
     if unused := sorted(values.keys() - used):
         raise ConnectorConfigInvalid(
-            f"Cannot render {path}: it has no placeholder for {', '.join(unused)}, so that value would have no effect."
-            f" Add the placeholder to the file; it has {', '.join(sorted(used)) or 'none'}."
+            f"Cannot render {path}: it has no placeholder for {', '.join(unused)}, so the value would have no effect."
+            f" Add the placeholder to the file, whose placeholders are {', '.join(sorted(used)) or 'none'}."
         )
 
     def filled(text: str) -> str:
@@ -72,7 +72,9 @@ def table_pattern(tables: Iterable[tuple[str, str]]) -> str:
     patterns = []
     for schema, table in tables:
         if "," in schema + table:
-            raise ConnectorConfigInvalid(f"Cannot capture {schema}.{table}: Debezium allows no comma in its name.")
+            raise ConnectorConfigInvalid(
+                f"Cannot capture {schema}.{table}: Debezium supports no comma in a table's name. Rename the table."
+            )
         patterns.append(f"{re.escape(schema)}[.]{re.escape(table)}")
     return ",".join(patterns)
 
@@ -93,7 +95,9 @@ def _settings(path: Path) -> dict[str, str]:
     try:
         settings = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ConnectorConfigInvalid(f"Cannot read {path} as a connector's configuration: {error}.") from error
+        raise ConnectorConfigInvalid(
+            f"Cannot read {path} as a connector's configuration: {error}. Correct the file."
+        ) from error
     if not isinstance(settings, dict) or not all(isinstance(value, str) for value in settings.values()):
         raise ConnectorConfigInvalid(
             f"Cannot read {path} as a connector's configuration: it is not a JSON object whose values are strings."

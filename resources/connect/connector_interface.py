@@ -18,7 +18,7 @@ def _last_cause(trace: str | None) -> str:
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     # A cause's message can have several lines; lines that begin with `at` are stack frames.
     message = " ".join(line for line in lines if not line.startswith("at "))
-    cause = causes[-1] if causes else message or "no trace"
+    cause = causes[-1] if causes else message or "Connect gives no reason"
     # Debezium's messages can contain its whole state, so long ones are shortened.
     return (
         cause if len(cause) <= CAUSE_LENGTH else f"{cause[: CAUSE_LENGTH // 2]} … {cause[-CAUSE_LENGTH // 2 :]}"
@@ -58,12 +58,11 @@ class ConnectorStatus:
         """The FAILED tasks."""
         return tuple(task for task in self.tasks if task.state == FAILED)
 
-    def is_running(self, tasks: int = 1) -> bool:
-        """Return whether the connector and at least `tasks` tasks exist, and all are RUNNING."""
+    def is_running(self) -> bool:
+        """Return whether the connector and its tasks are RUNNING; without any task it is not."""
         if not self.tasks_known:
             return self.state == RUNNING
-        states = {self.state, *(task.state for task in self.tasks)}
-        return states == {RUNNING} and len(self.tasks) >= tasks
+        return bool(self.tasks) and {self.state, *(task.state for task in self.tasks)} == {RUNNING}
 
     def __str__(self) -> str:
         """Return the state in one line, with the causes of failures."""
@@ -110,7 +109,7 @@ class Connectors(Protocol):
     def restart_failed(self, name: str) -> tuple[int, ...]:
         """Restart the connector if it is FAILED, and its FAILED tasks; return the ids of those tasks."""
 
-    def wait_running(self, name: str, tasks: int = 1, timeout_seconds: float = 120.0) -> ConnectorStatus:
+    def wait_running(self, name: str, timeout_seconds: float = 120.0) -> ConnectorStatus:
         """Wait until the connector and its tasks are RUNNING.
 
         Raises:

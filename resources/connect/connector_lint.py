@@ -79,15 +79,15 @@ class Settings:
             elif setting.one_of is not None and config[name] not in setting.one_of:
                 yield f"{name} is {config[name]!r}; allowed: {', '.join(setting.one_of)}"
             elif setting.pattern is not None and not re.fullmatch(setting.pattern, config[name]):
-                yield f"{name} is {config[name]!r}, which does not fit {setting.pattern!r}"
+                yield f"{name} is {config[name]!r}, which does not match {setting.pattern!r}"
         for rule in known.together:
             if rule.when.items() <= config.items():
                 why = ", ".join(f"{name} is {value!r}" for name, value in rule.when.items())
                 for name, pattern in rule.must.items():
                     if not re.fullmatch(pattern, config.get(name, "")):
-                        yield f"{name} is {config.get(name, '')!r}, which does not fit {pattern!r} where {why}"
+                        yield f"{name} is {config.get(name, '')!r}; if {why}, it must match {pattern!r}"
         for name in config.keys() - settings.keys():
             if not name.startswith((*self.connect.families, *known.families)):
                 near = get_close_matches(name, settings, 1)
-                meant = f"; is {near[0]} meant?" if near else ""
+                meant = f"; did you mean {near[0]}?" if near else ""
                 yield f"{name} is not a known setting of {known.connector_class} ({known.source}){meant}"

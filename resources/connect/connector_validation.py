@@ -27,7 +27,7 @@ _MADE_UP = {
 }
 _DATABASE = "database."
 # Prefixes of settings that Connect and Debezium pass to converters, clients, created topics and the JDBC driver.
-_HANDED_ON = (
+_PASSED_ON = (
     *("key.converter.", "value.converter.", "header.converter."),
     *("producer.override.", "consumer.override.", "admin.override."),
     *("topic.creation.", "driver.", "internal."),
@@ -75,9 +75,9 @@ def validate_file(connect: KafkaConnect, path: Path, known: Mapping[str, str]) -
     undefined = []
     for setting in sorted(config.keys() - found.defined - found.errors.keys()):
         near = get_close_matches(setting, found.defined, 1, cutoff=_MISSPELT)
-        if near and not setting.startswith((*_HANDED_ON, *families)):
-            faults.append(f"{setting} is no setting of {config[CLASS]}; is {near[0]} meant?")
-        elif not setting.startswith(_HANDED_ON):
+        if near and not setting.startswith((*_PASSED_ON, *families)):
+            faults.append(f"{setting} is not a setting of {config[CLASS]}; did you mean {near[0]}?")
+        elif not setting.startswith(_PASSED_ON):
             undefined.append(setting)
     unchecked = tuple(setting for setting in found.errors if setting in made_up)
     return ValidationResult(tuple(faults), unchecked, tuple(undefined))

@@ -34,12 +34,12 @@ def require_policy(where: str, settings: Mapping[str, str]) -> None:
     """Raise unless a connector's settings comply with the error policy.
 
     Raises:
-        ConnectorConfigInvalid: a setting skips records or retries for ever, or a required setting is missing.
+        ConnectorConfigInvalid: a setting skips records or retries forever, or a required setting is missing.
     """
     if faults := list(_faults(settings)):
         raise ConnectorConfigInvalid(
-            f"Cannot use {where}: it violates the error policy: {'; '.join(faults)}. connectors/README.md lists the"
-            " allowed values."
+            f"Cannot use {where}: it violates the error policy: {'; '.join(faults)}. Correct these settings; the policy"
+            " is in connectors/README.md."
         )
 
 
@@ -49,7 +49,7 @@ def _faults(settings: Mapping[str, str]) -> Iterator[str]:
             yield f"{name}={settings[name]} skips records that cannot be processed"
     if settings.get("errors.tolerance") == "all" and not settings.get(_QUEUE):
         # Without a dead-letter queue, the records that a connector tolerates are lost.
-        yield f"errors.tolerance=all skips records without {_QUEUE}, which would keep them"
+        yield f"errors.tolerance=all loses records unless {_QUEUE} is set"
     if not settings.get("connector.class", "").startswith(_DEBEZIUM):
         return
     if settings.get("errors.tolerance") == "all" and settings.get(_QUEUE):
@@ -59,4 +59,4 @@ def _faults(settings: Mapping[str, str]) -> Iterator[str]:
             yield f"{name} is missing"
     for name in ("errors.retry.timeout", "errors.max.retries"):
         if settings.get(name) == "-1":
-            yield f"{name}=-1 retries for ever, and the task stays RUNNING meanwhile"
+            yield f"{name}=-1 retries forever, and the task stays RUNNING meanwhile"

@@ -57,10 +57,6 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
         login = (self.user, password or "") if self.user else None
         return Rest(self.url.rstrip("/"), self.timeout_seconds, self.rebalance_seconds, self.hint, login)
 
-    def names(self) -> tuple[str, ...]:
-        """Return the names of all connectors, sorted."""
-        return tuple(sorted(self._rest.names()))
-
     def get(self, name: str) -> dict[str, str] | None:
         """Return the connector's configuration as it was put, None if there is no connector of that name."""
         return self._rest.config(name)
@@ -105,8 +101,8 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
         answer = self._rest.status(name)
         return StatusResponse.model_validate(answer).status() if answer is not None else None
 
-    def wait_running(self, name: str, tasks: int = 1, timeout_seconds: float = 120.0) -> ConnectorStatus:
-        """Wait until the connector and at least `tasks` tasks exist and all are RUNNING.
+    def wait_running(self, name: str, timeout_seconds: float = 120.0) -> ConnectorStatus:
+        """Wait until the connector and its tasks are RUNNING.
 
         Raises:
             ConnectorMissing: there is no connector of that name.
@@ -123,14 +119,14 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
             elif failed_since is None:
                 failed_since = monotonic()
             elif monotonic() - failed_since >= SETTLE_SECONDS:
-                raise ConnectorFailed(f"Connector {status}. Fix the cause, then restart it.")
+                raise ConnectorFailed(f"Connector {status}. Fix the cause, then restart the connector.")
             return status
 
         return until(
             current,
-            lambda status: status.is_running(tasks),
+            ConnectorStatus.is_running,
             seconds=timeout_seconds,
-            what=f"connector {name} to run with {tasks} {'task' if tasks == 1 else 'tasks'}",
+            what=f"connector {name} and its tasks to run",
             hint=self.hint,
         )
 
@@ -191,7 +187,8 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
             lambda: (self.get(name), self.status(name)),
             lambda found: found == (None, None),
             seconds=self.rebalance_seconds,
-            what=f"connector {name} to be gone",
+            what=f"connector {name} to be deleted",
+            state=lambda found: found[1] or "it still has a configuration",
             hint=self.hint,
         )
         return True
@@ -214,6 +211,6 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
             if self.get(name) is not None:
                 return ConnectorStatus(name, "UNASSIGNED", ())
             raise ConnectorMissing(
-                f"Cannot use connector {name}: Kafka Connect at {self.url} has no connector {name}. Deploy it first."
+                f"Cannot use connector {name}: Kafka Connect at {self.url} has no such connector. Deploy it first."
             )
         return status

@@ -32,14 +32,14 @@ class _Stored:
 class StoredOffsets:
     """The offsets in one topic, which the connectors of several workers may share.
 
-    Methods raise the errors of Kafka.tail(), Kafka.peek() and Kafka.end_keys(), and OffsetsUnreadable. A missing topic
-    counts as empty, since the first worker creates it.
+    Methods raise the errors of Kafka.tail(), Kafka.peek() and Kafka.write_tombstones(), and OffsetsUnreadable. A
+    missing topic counts as empty, since the first worker creates it.
     """
 
     kafka: Kafka
     topic: str
 
-    def of(self, connector: str) -> tuple[dict[str, object], ...]:
+    def read(self, connector: str) -> tuple[dict[str, object], ...]:
         """Return the connector's offsets, one for each source partition.
 
         Reads the newest records, and the whole topic only if these contain no offset of the connector. A running worker
@@ -52,21 +52,21 @@ class StoredOffsets:
             return ()
         return tuple(each.offset for each in newest or self._stored(connector, self._records()))
 
-    def end(self, connector: str) -> int:
-        """Write tombstones for all offsets of a stopped connector; return the number of source partitions."""
+    def delete(self, connector: str) -> int:
+        """Delete all offsets of a stopped connector by tombstones; return the number of source partitions."""
         found = [(each.partition, each.key) for each in self._stored(connector, self._records())]
-        return self.kafka.end_keys(self.topic, found) if found else 0
+        return self.kafka.write_tombstones(self.topic, found) if found else 0
 
     def _stored(self, connector: str, records: Iterable[Message]) -> list[_Stored]:
         newest: dict[tuple[int, bytes], _Stored] = {}
         for message in records:
-            if message.key is None or not self._is_of(connector, message.key):
+            if message.key is None or not self._belongs_to(connector, message.key):
                 continue
             place = (message.partition, message.key)
             if message.value is None:
                 newest.pop(place, None)
             else:
-                newest[place] = _Stored(*place, self._read(message.value))
+                newest[place] = _Stored(*place, self._offset(message.value))
         return list(newest.values())
 
     def _records(self) -> Iterator[Message]:
@@ -76,13 +76,13 @@ class StoredOffsets:
         except TopicMissing:
             return
 
-    def _is_of(self, connector: str, key: bytes) -> bool:
+    def _belongs_to(self, connector: str, key: bytes) -> bool:
         found = self._json(key)
         if not isinstance(found, list) or len(found) != 2:
             raise self._unreadable(key)
         return bool(found[0] == connector)
 
-    def _read(self, value: bytes) -> dict[str, object]:
+    def _offset(self, value: bytes) -> dict[str, object]:
         offset = self._json(value)
         if not isinstance(offset, dict):
             raise self._unreadable(value)
@@ -96,6 +96,6 @@ class StoredOffsets:
 
     def _unreadable(self, text: bytes) -> OffsetsUnreadable:
         return OffsetsUnreadable(
-            f"Topic {self.topic} has a record that Connect does not write: {text[:80]!r}.",
-            "Is it the worker configuration's offset.storage.topic?",
+            f"Cannot read the offsets topic {self.topic}: Kafka Connect does not write records such as {text[:80]!r}.",
+            "Set offset.storage.topic of the worker configuration to a topic that only Connect writes.",
         )

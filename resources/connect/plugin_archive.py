@@ -38,7 +38,7 @@ class PluginArchive:
     digest: str
     """SHA-256 of the zip, in hex; the same jars result in the same digest."""
     jars: tuple[str, ...]
-    several: tuple[str, ...]
+    duplicates: tuple[str, ...]
     """Artifacts that the zip contains in more than one version; the class loader uses one of them arbitrarily."""
 
     @property
@@ -90,14 +90,14 @@ def build(
     """
     if not re.fullmatch(r"[a-z0-9](-?[a-z0-9])*", name):
         raise PluginInvalid(
-            f"Cannot name a plugin {name!r}: the name may contain lower case letters, digits and single hyphens."
-            " Choose another name."
+            f"Cannot name a plugin {name!r}: a name consists of lower case letters, digits and single hyphens. Choose"
+            " another name."
         )
     jars = _chosen([*_in_folder(folder), *(jar for source in sources for jar in _in_source(source))])
     if not jars:
         place = "" if folder is None else f" in {folder}"
         raise PluginInvalid(
-            f"Cannot build the plugin {name}: there is no jar{place}.", "Run `cdc-lake setup`, or add jars."
+            f"Cannot build the plugin {name}: there are no jars{place}.", "Run `cdc-lake setup`, or add jars."
         )
     if provider is not None and not any(_has_class(jar, provider) for jar in jars):
         raise PluginInvalid(
@@ -115,7 +115,7 @@ def build(
             digest = _sha256(file)
         path = draft_zip.rename(out / f"{name}-{digest[:_HASHED]}.zip")
     names = tuple(jar.name for jar in jars)
-    return PluginArchive(path, digest, names, _several(names))
+    return PluginArchive(path, digest, names, _duplicates(names))
 
 
 def _in_folder(folder: Path | None) -> list[_Jar]:
@@ -127,11 +127,11 @@ def _in_source(source: Path) -> list[_Jar]:
     if source.is_dir():
         if not (jars := _in_folder(source)):
             raise PluginInvalid(
-                f"Cannot add the folder {source} to the plugin: it has no jar.", "Add the jars' folder."
+                f"Cannot add the folder {source} to the plugin: it contains no jar.", "Add the folder with the jars."
             )
         return jars
     if not source.is_file():
-        raise PluginInvalid(f"Cannot add {source} to the plugin: the file does not exist.")
+        raise PluginInvalid(f"Cannot add {source} to the plugin: there is no such file.", "Correct the path.")
     if not zipfile.is_zipfile(source):
         raise PluginInvalid(
             f"Cannot add {source} to the plugin: it is neither a jar nor a zip.",
@@ -143,7 +143,8 @@ def _in_source(source: Path) -> list[_Jar]:
         members = sorted(each for each in archive.namelist() if each.endswith(".jar"))
     if not members:
         raise PluginInvalid(
-            f"Cannot add {source} to the plugin: it has no jar.", "Add the zip that a vendor packs for Kafka Connect."
+            f"Cannot add {source} to the plugin: it contains no jar.",
+            "Add the zip that a vendor packs for Kafka Connect.",
         )
     return [_Jar(PurePosixPath(member).name, source, member) for member in members]
 
@@ -154,8 +155,9 @@ def _chosen(jars: Iterable[_Jar]) -> list[_Jar]:
         first = chosen.setdefault(jar.name, jar)
         if first is not jar and first.digest() != jar.digest():
             raise PluginInvalid(
-                f"Cannot build the plugin: {jar.name} of {jar.source} differs from that of {first.source}.",
-                "A zip has one file of each name at its root. Build a separate plugin from each source.",
+                f"Cannot build the plugin: {jar.name} in {jar.source} differs from that in {first.source}, and a zip"
+                " can contain only one of them.",
+                "Build a separate plugin from each source.",
             )
     return [chosen[name] for name in sorted(chosen)]
 
@@ -166,7 +168,7 @@ def _has_class(jar: _Jar, name: str) -> bool:
         with jar.opened() as file, zipfile.ZipFile(file) as archive:
             return entry in archive.namelist()
     except zipfile.BadZipFile as error:
-        raise PluginInvalid(f"Cannot read {jar.name} of {jar.source}: {error}.", "Fetch it again.") from error
+        raise PluginInvalid(f"Cannot read {jar.name} in {jar.source}: {error}.", "Download it again.") from error
 
 
 def _pack(jars: Iterable[_Jar], path: Path) -> None:
@@ -186,6 +188,6 @@ def _sha256(file: IO[bytes]) -> str:
     return digest.hexdigest()
 
 
-def _several(names: Iterable[str]) -> tuple[str, ...]:
+def _duplicates(names: Iterable[str]) -> tuple[str, ...]:
     artifacts = Counter(match["artifact"] for match in map(_VERSIONED.fullmatch, names) if match)
     return tuple(sorted(name for name, versions in artifacts.items() if versions > 1))

@@ -12,8 +12,8 @@ from tenacity import RetryError, Retrying, retry_if_exception_type, retry_if_res
 
 from resources.errors import AccessRefused, ConnectorConfigInvalid, ConnectRequestFailed, Unreachable
 
-_LATER = (HTTPStatus.CONFLICT, HTTPStatus.SERVICE_UNAVAILABLE)
-UNREACHED_SECONDS = 3.0
+_BUSY = (HTTPStatus.CONFLICT, HTTPStatus.SERVICE_UNAVAILABLE)
+UNREACHABLE_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,6 @@ class Rest:
     login: tuple[str, str] | None = field(default=None, repr=False)
     """User and password; None for a worker without authentication."""
 
-    def names(self) -> list[str]:
-        """Return the names of all connectors."""
-        return [str(name) for name in self._request("GET", "/connectors").json()]
-
     def config(self, name: str) -> dict[str, str] | None:
         """Return a connector's configuration, None if the connector does not exist."""
         answer = self._request("GET", f"{_path(name)}/config", HTTPStatus.NOT_FOUND)
@@ -40,18 +36,14 @@ class Rest:
         """Create or update a connector."""
         answer = self._request("PUT", f"{_path(name)}/config", HTTPStatus.BAD_REQUEST, body=config)
         if answer.status_code == HTTPStatus.BAD_REQUEST:
-            raise ConnectorConfigInvalid(
-                f"Cannot configure connector {name}: Kafka Connect rejects its configuration: {_message(answer)}"
-            )
+            raise _rejected(name, answer)
 
     def create_stopped(self, name: str, config: Mapping[str, str]) -> None:
         """Create a stopped connector (KIP-980); one that already exists is not an error."""
         body = {"name": name, "config": dict(config), "initial_state": "STOPPED"}
         answer = self._request("POST", "/connectors", HTTPStatus.BAD_REQUEST, HTTPStatus.CONFLICT, body=body)
         if answer.status_code == HTTPStatus.BAD_REQUEST:
-            raise ConnectorConfigInvalid(
-                f"Cannot configure connector {name}: Kafka Connect rejects its configuration: {_message(answer)}"
-            )
+            raise _rejected(name, answer)
 
     def plugins(self) -> list[object]:
         """Return the connector plugins that the worker has."""
@@ -99,7 +91,7 @@ class Rest:
         """
         what = f"{method} {self.url}{path}"
         unreached = Retrying(
-            stop=stop_after_delay(UNREACHED_SECONDS),
+            stop=stop_after_delay(UNREACHABLE_SECONDS),
             wait=wait_exponential(multiplier=0.2, max=1),
             retry=retry_if_exception_type(httpx.TransportError),
             reraise=True,
@@ -121,11 +113,11 @@ class Rest:
                 trust_env=False,
             )
         except httpx.TransportError as error:
-            raise Unreachable(f"Cannot reach Kafka Connect: {what}: {error}.", self.hint) from error
+            raise Unreachable(f"Cannot reach Kafka Connect for {what}: {error}.", self.hint) from error
         except RetryError as error:
             last: httpx.Response = error.last_attempt.result()
             raise ConnectRequestFailed(
-                f"Cannot complete {what}: Kafka Connect was still starting or rebalancing after "
+                f"Cannot complete {what}: Kafka Connect is still starting or rebalancing after "
                 f"{self.rebalance_seconds:.0f} s ({_message(last)}).",
                 self.hint,
             ) from error
@@ -134,9 +126,14 @@ class Rest:
             raise AccessRefused(f"Cannot use Kafka Connect: {self.url} {why}.", self.hint)
         if answer.is_success or answer.status_code in accepted:
             return answer
-        raise ConnectRequestFailed(
-            f"Cannot complete {what}: Kafka Connect returned {answer.status_code} {_message(answer)}", self.hint
-        )
+        message = f"Cannot complete {what}: Kafka Connect returned {answer.status_code}: {_message(answer)}."
+        raise ConnectRequestFailed(message, self.hint)
+
+
+def _rejected(name: str, answer: httpx.Response) -> ConnectorConfigInvalid:
+    return ConnectorConfigInvalid(
+        f"Cannot configure connector {name}: Kafka Connect rejects its configuration: {_message(answer)}. Correct it."
+    )
 
 
 def _rebalances(answer: httpx.Response) -> bool:
@@ -144,7 +141,7 @@ def _rebalances(answer: httpx.Response) -> bool:
     if _exists(answer):
         return False
     rebalancing = answer.status_code == HTTPStatus.INTERNAL_SERVER_ERROR and "rebalance" in _message(answer)
-    return rebalancing or answer.status_code in _LATER
+    return rebalancing or answer.status_code in _BUSY
 
 
 def _exists(answer: httpx.Response) -> bool:
@@ -157,7 +154,9 @@ def _path(name: str) -> str:
 
 
 def _message(answer: httpx.Response) -> str:
+    """Return the worker's error message, without a period at its end."""
     try:
-        return str(answer.json()["message"])
+        message = str(answer.json()["message"])
     except (ValueError, KeyError, TypeError):
-        return answer.text[:500]
+        message = answer.text[:500]
+    return message.rstrip(". \n")

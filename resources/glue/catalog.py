@@ -39,7 +39,7 @@ class GlueCatalog(AwsResource):
         wanted = {"Name": name, "LocationUri": location} if location else {"Name": name}
         client = self.client("glue")
         # Read first, so that callers whose database exists need no permission to create databases.
-        with self.explained(f"Creating the Glue database {name}"):
+        with self.translate_errors(f"create the Glue database {name}"):
             try:
                 client.get_database(Name=name)
             except client.exceptions.EntityNotFoundException:
@@ -51,7 +51,7 @@ class GlueCatalog(AwsResource):
     def tables(self, database: str) -> tuple[TableDefinition, ...]:
         """Return a database's tables and views, sorted by name; empty if the database does not exist."""
         try:
-            with self.explained(f"Listing the tables of the Glue database {database}"):
+            with self.translate_errors(f"list the tables of the Glue database {database}"):
                 pages = self.client("glue").get_paginator("get_tables").paginate(DatabaseName=database)
                 found = [TableDefinition.from_glue(each) for page in pages for each in page["TableList"]]
         except AwsRequestFailed as error:
@@ -63,7 +63,7 @@ class GlueCatalog(AwsResource):
     def get_table(self, database: str, name: str) -> TableDefinition | None:
         """Return the table or view, None if it or its database does not exist."""
         try:
-            with self.explained(f"Reading the Glue table {database}.{name}"):
+            with self.translate_errors(f"read the Glue table {database}.{name}"):
                 return TableDefinition.from_glue(
                     self.client("glue").get_table(DatabaseName=database, Name=name)["Table"]
                 )
@@ -82,7 +82,7 @@ class GlueCatalog(AwsResource):
         if present == definition:
             return False
         client, wanted = self.client("glue"), definition.to_input()
-        with self.explained(f"Writing the Glue table {definition.full_name}"):
+        with self.translate_errors(f"write the Glue table {definition.full_name}"):
             if present is not None:
                 client.update_table(DatabaseName=definition.database, TableInput=wanted)
                 return True
@@ -109,7 +109,7 @@ class GlueCatalog(AwsResource):
         """
         locations: Mapping[str, str] = folders if isinstance(folders, Mapping) else {}
         client, wanted_folders = self.client("glue"), sorted(set(folders))
-        with self.explained(f"Creating partitions of the Glue table {definition.full_name}"):
+        with self.translate_errors(f"create partitions of the Glue table {definition.full_name}"):
             present = _present(client, definition, [partition_values(each) for each in wanted_folders])
             missing = [each for each in wanted_folders if tuple(partition_values(each)) not in present]
             for start in range(0, len(missing), _PARTITIONS_A_CALL):
@@ -121,7 +121,7 @@ class GlueCatalog(AwsResource):
                     PartitionInputList=wanted,
                 )
                 for fault in response.get("Errors", []):
-                    _refuse_unless_there(definition, fault)
+                    _require_created(definition, fault)
             if update:
                 _update(client, definition, [each for each in wanted_folders if each not in missing], locations)
         return len(missing)
@@ -133,7 +133,7 @@ class GlueCatalog(AwsResource):
             True if it existed.
         """
         try:
-            with self.explained(f"Deleting the Glue table {database}.{name}"):
+            with self.translate_errors(f"delete the Glue table {database}.{name}"):
                 self.client("glue").delete_table(DatabaseName=database, Name=name)
         except AwsRequestFailed as error:
             if error.code == _MISSING:
@@ -172,15 +172,15 @@ def _update(
             detail = fault.get("ErrorDetail", {})
             reason = detail.get("ErrorMessage", "")
             values = ", ".join(fault.get("PartitionValueList", []))
-            message = f"Glue did not update partition ({values}) of {definition.full_name}: {reason}."
-            raise AwsRequestFailed(message, detail.get("ErrorCode", ""), reason)
+            message = f"Cannot update the partition ({values}) of the Glue table {definition.full_name}: {reason}"
+            raise AwsRequestFailed(f"{message.rstrip('.')}.", detail.get("ErrorCode", ""), reason)
 
 
-def _refuse_unless_there(definition: TableDefinition, fault: Mapping[str, Any]) -> None:
+def _require_created(definition: TableDefinition, fault: Mapping[str, Any]) -> None:
     """Raise for a partition that Glue did not create, unless another run has created it."""
     detail = fault.get("ErrorDetail", {})
     code, reason = detail.get("ErrorCode", ""), detail.get("ErrorMessage", "")
     if code != _EXISTS:
         values = ", ".join(fault.get("PartitionValues", []))
-        message = f"Glue did not create partition ({values}) of {definition.full_name}: {reason}."
-        raise AwsRequestFailed(message, code, reason)
+        message = f"Cannot create the partition ({values}) of the Glue table {definition.full_name}: {reason}"
+        raise AwsRequestFailed(f"{message.rstrip('.')}.", code, reason)

@@ -71,8 +71,8 @@ class TableDefinition:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(
-                f"Cannot define table {self.database}.{self.name}: duplicate columns {', '.join(twice)} (Glue ignores "
-                "case)."
+                f"Cannot define table {self.database}.{self.name}: more than one column is called {', '.join(twice)} "
+                "(Glue ignores case). Rename one of them."
             )
 
     @property

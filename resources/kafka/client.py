@@ -1,4 +1,4 @@
-"""Clients of a Kafka broker, and conversion of librdkafka's errors to ResourceErrors."""
+"""Clients of a Kafka broker, and translation of librdkafka's errors to ResourceErrors."""
 
 from __future__ import annotations
 
@@ -138,31 +138,32 @@ class Broker:
 
     def answer(self, future: Future[Answer], about: str) -> Answer:
         """Return the result of an admin request; `about` completes "Cannot …" in errors: `create topic orders`."""
-        with self.explaining(about):
+        with self.translate_errors(about):
             try:
                 return future.result(timeout=self.timeout_seconds + 5)
             except FutureTimeoutError as error:
                 raise Unreachable(f"Cannot {about}: Kafka at {self.bootstrap} did not answer.", self.hint) from error
 
     @contextmanager
-    def explaining(self, about: str) -> Iterator[None]:
-        """Convert librdkafka's errors in the block to ResourceErrors; `about` completes "Cannot …" in them."""
+    def translate_errors(self, about: str) -> Iterator[None]:
+        """Raise ResourceErrors for librdkafka's errors in the block; `about` completes "Cannot …" in them."""
         try:
             yield
         except KafkaException as error:
-            raise self.explained(error.args[0], about) from error
+            raise self.translated(error.args[0], about) from error
 
-    def explained(self, error: KafkaError, about: str) -> ResourceError:
+    def translated(self, error: KafkaError, about: str) -> ResourceError:
         """Return the ResourceError for an error of librdkafka."""
         code, text = error.code(), error.str()
         if code in _MISSING:
-            return TopicMissing(f"Cannot {about}: Kafka at {self.bootstrap} has no such topic or partition.")
+            hint = "`cdc-lake topic ls` lists the topics."
+            return TopicMissing(f"Cannot {about}: Kafka at {self.bootstrap} has no such topic or partition.", hint)
         if code in _MOVING:
-            return LeaderMoving(f"Cannot {about}: Kafka at {self.bootstrap} is electing a leader: {text}.", self.hint)
+            return LeaderMoving(f"Cannot {about}: Kafka at {self.bootstrap} is electing a leader ({text}).", self.hint)
         if code in _DOWN:
-            return Unreachable(f"Cannot {about}: Kafka at {self.bootstrap} did not answer: {text}.", self.hint)
+            return Unreachable(f"Cannot {about}: Kafka at {self.bootstrap} did not answer ({text}).", self.hint)
         if code in _REFUSED:
-            return AccessRefused(f"Cannot {about}: Kafka at {self.bootstrap} refused access: {text}.", self.hint)
+            return AccessRefused(f"Cannot {about}: Kafka at {self.bootstrap} refused access ({text}).", self.hint)
         if code in _RANGE:
-            return OffsetsExpired(f"Cannot {about}: the topic does not contain the offset: {text}.")
-        return KafkaRequestFailed(f"Cannot {about}: Kafka at {self.bootstrap} failed: {text}.")
+            return OffsetsExpired(f"Cannot {about}: the topic does not contain the requested offset ({text}).")
+        return KafkaRequestFailed(f"Cannot {about}: Kafka at {self.bootstrap} returned an error ({text}).")

@@ -1,8 +1,7 @@
-"""An Amazon MSK cluster as a Dagster resource: its bootstrap brokers and its description."""
+"""An Amazon MSK cluster as a Dagster resource: its bootstrap brokers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import Field
@@ -29,25 +28,10 @@ class ListenerMissing(ResourceError):  # noqa: N818 - named like the exceptions 
     """A cluster has no listener for an authentication method, or has no brokers yet."""
 
 
-@dataclass(frozen=True)
-class Cluster:
-    """MSK's description of a cluster; a serverless one has no Kafka version and no number of brokers."""
-
-    arn: str
-    name: str
-    state: str
-    """ACTIVE, or the operation in progress: CREATING, UPDATING, HEALING, …"""
-    serverless: bool
-    kafka_version: str | None
-    brokers: int | None
-    reason: str | None
-    """MSK's explanation of the state, if there is one."""
-
-
 class Msk(AwsResource):
     """One cluster.
 
-    Every method raises Unreachable, AccessRefused, AwsRequestFailed or ClusterMissing; each error contains the ARN.
+    Methods raise Unreachable, AccessRefused, AwsRequestFailed or ClusterMissing; each error contains the ARN.
     """
 
     cluster_arn: str = Field(description="arn:aws:kafka:<region>:<account>:cluster/<name>/<id>")
@@ -57,7 +41,7 @@ class Msk(AwsResource):
 
         Raises ListenerMissing; the error names the listeners that the cluster has.
         """
-        found = self._call("get_bootstrap_brokers", "Reading the bootstrap brokers of")
+        found = self._call("get_bootstrap_brokers", "read the bootstrap brokers of")
         brokers = found.get(_LISTENERS[access])
         if brokers:
             # MSK returns the brokers in varying order.
@@ -65,40 +49,30 @@ class Msk(AwsResource):
         others = [each for each, member in _LISTENERS.items() if found.get(member)]
         if not others:
             raise ListenerMissing(
-                f"Cannot connect to the cluster {self.cluster_arn}: its state is {self.describe().state}, and it has no"
-                " brokers.",
+                f"Cannot connect to the cluster {self.cluster_arn}: it has no brokers. Its state is {self._state()}.",
                 "Wait until it is ACTIVE.",
             )
         raise ListenerMissing(
-            f"Cannot connect to the cluster {self.cluster_arn}: it has no listener for {access}; it has"
+            f"Cannot connect to the cluster {self.cluster_arn}: it has no listener for {access}, only for"
             f" {', '.join(others)}.",
-            "Turn the listener on in the cluster's security settings, or set the resource's `security` to another one.",
+            "Turn the listener on in the cluster's security settings, or choose another `security` of the resource.",
         )
 
-    def describe(self) -> Cluster:
-        """Return the cluster's description."""
-        found = self._call("describe_cluster_v2", "Describing")["ClusterInfo"]
-        provisioned = found.get("Provisioned", {})
+    def _state(self) -> str:
+        """Return ACTIVE, or the operation in progress (CREATING, UPDATING, HEALING, …), with MSK's explanation."""
+        found = self._call("describe_cluster_v2", "describe")["ClusterInfo"]
         reason = found.get("StateInfo", {})
-        return Cluster(
-            arn=found["ClusterArn"],
-            name=found["ClusterName"],
-            state=found["State"],
-            serverless=found["ClusterType"] == "SERVERLESS",
-            kafka_version=provisioned.get("CurrentBrokerSoftwareInfo", {}).get("KafkaVersion"),
-            brokers=provisioned.get("NumberOfBrokerNodes"),
-            reason=": ".join(filter(None, (reason.get("Code"), reason.get("Message")))) or None,
-        )
+        return ": ".join(filter(None, (found["State"], reason.get("Code"), reason.get("Message"))))
 
     def _call(self, method: str, action: str) -> dict[str, Any]:
         client = self.client("kafka")
         try:
-            with self.explained(f"{action} the MSK cluster {self.cluster_arn}"):
+            with self.translate_errors(f"{action} the MSK cluster {self.cluster_arn}"):
                 return dict(getattr(client, method)(ClusterArn=self.cluster_arn))
         except AwsRequestFailed as error:
             if error.code in _WRONG_ARN:
                 raise ClusterMissing(
                     f"Cannot find the MSK cluster {self.cluster_arn} in {self.region}: {error.aws_message}.",
-                    "`aws kafka list-clusters-v2` lists the clusters of the region; correct the ARN.",
+                    "Correct the ARN: `aws kafka list-clusters-v2` lists the clusters of the region.",
                 ) from error
             raise

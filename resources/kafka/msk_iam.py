@@ -20,8 +20,8 @@ TokenSource = Callable[[str], Token]
 """librdkafka's `oauth_cb`; its argument is `sasl.oauthbearer.config`, which is empty."""
 
 HINT = (
-    "A broker closes the connection of an identity that it rejects, without a reason: check that the identity's"
-    " policy allows kafka-cluster:Connect on the cluster, and that the cluster's security group allows port 9098."
+    "A broker gives no reason when it rejects an identity. Check that the identity's policy allows"
+    " kafka-cluster:Connect on the cluster, and that the cluster's security group allows port 9098."
 )
 CLIENT = {"security.protocol": "SASL_SSL", "sasl.mechanisms": "OAUTHBEARER"}
 """librdkafka's settings for IAM, except the token."""
@@ -52,9 +52,9 @@ class IamTokens:
             found = self._boto().get_credentials()
             frozen = None if found is None else found.get_frozen_credentials()
         except BotoCoreError as error:
-            raise AccessRefused(f"There are no AWS credentials for MSK: {error}.", _CREDENTIALS_HINT) from error
+            raise AccessRefused(f"Cannot get AWS credentials for MSK: {error}.", _CREDENTIALS_HINT) from error
         if frozen is None:
-            raise AccessRefused("There are no AWS credentials for MSK.", _CREDENTIALS_HINT)
+            raise AccessRefused("Cannot sign in to MSK: there are no AWS credentials.", _CREDENTIALS_HINT)
         request = AWSRequest("GET", f"https://kafka.{self._region}.amazonaws.com/", params={"Action": _ACTION})
         SigV4QueryAuth(frozen, "kafka-cluster", self._region, expires=_TOKEN_SECONDS).add_auth(request)
         signed = str(request.url)

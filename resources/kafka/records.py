@@ -96,7 +96,7 @@ def _raw(broker: Broker, topic: str, ranges: Ranges, *, read_committed: bool) ->
             elif monotonic() - last_record_at > broker.timeout_seconds:
                 raise WaitTimedOut(
                     f"Cannot read topic {topic} to its end: Kafka sent no record for {broker.timeout_seconds:.0f} s. "
-                    f"Incomplete: partition {', '.join(map(str, ends))}.",
+                    f"Incomplete partitions: {', '.join(map(str, ends))}.",
                     broker.hint,
                 )
             for message in batch:
@@ -104,7 +104,7 @@ def _raw(broker: Broker, topic: str, ranges: Ranges, *, read_committed: bool) ->
                 end = ends.get(partition, 0)
                 error = message.error()
                 if error is not None and error.code() != KafkaError._PARTITION_EOF:
-                    raise broker.explained(error, f"read topic {topic}")
+                    raise broker.translated(error, f"read topic {topic}")
                 if error is None and offset < end:
                     yield message
                 # The last offsets can belong to transaction markers, which the consumer does not return. The range is

@@ -7,12 +7,12 @@ from resources.aws.secrets import DatabaseSecret
 
 
 class Registry(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """A registry with the API of Confluent's, which Apicurio Registry has too."""
+    """A registry with Confluent's API, which Apicurio Registry has too."""
 
     url: str = Field(description="The API's URL; Apicurio Registry: http://HOST:PORT/apis/ccompat/v7.")
-    authorization: str = Field(default="", repr=False, description="The header Authorization; empty: none.")
+    authorization: str = Field(default="", repr=False, description="The header Authorization; empty: no header.")
     secret: DatabaseSecret | None = Field(
-        default=None, description="The secret with the header, where `authorization` is empty."
+        default=None, description="A secret whose password is the header, instead of `authorization`."
     )
 
     def header(self) -> str:

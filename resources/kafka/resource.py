@@ -44,23 +44,25 @@ class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
     {0: 829}
     """
 
-    bootstrap: str = Field(default="", description="host:port of one or more brokers; empty: `cluster`'s.")
-    cluster: Msk | None = Field(default=None, description="The MSK cluster, where `bootstrap` is empty.")
+    bootstrap: str = Field(
+        default="", description="host:port of one or more brokers, separated by commas; empty: those of `cluster`."
+    )
+    cluster: Msk | None = Field(default=None, description="The MSK cluster to connect to if `bootstrap` is empty.")
     security: Literal["plaintext", "iam"] = Field(
         default="plaintext",
         description="iam: over TLS, with the AWS credentials of the environment. For other methods, use `settings`.",
     )
     region: str = Field(default="us-east-1", description="The cluster's region, for iam.")
     settings: dict[str, str] = Field(
-        default_factory=dict, repr=False, description="More settings of librdkafka, such as those of SASL."
+        default_factory=dict, repr=False, description="More of librdkafka's settings, such as those of SASL."
     )
-    registry: Registry | None = Field(default=None, description="The registry of the schemas of records in Avro.")
+    registry: Registry | None = Field(default=None, description="The schema registry of records in Avro.")
     hint: str = Field(default="", description="A sentence that is appended to connection errors.")
     timeout_seconds: float = Field(default=10.0, gt=0)
 
     _admin: AdminClient | None = PrivateAttr(default=None)
     _tokens: TokenSource | None = PrivateAttr(default=None)
-    _found: str = PrivateAttr(default="")
+    _bootstrap: str = PrivateAttr(default="")
 
     def servers(self) -> str:
         """Return the bootstrap brokers. Those of an MSK cluster are requested once and cached.
@@ -69,14 +71,14 @@ class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
         """
         if self.bootstrap:
             return self.bootstrap
-        if not self._found:
+        if not self._bootstrap:
             if self.cluster is None:
                 raise Unreachable(
                     "Cannot connect to Kafka: neither `bootstrap` nor `cluster` is set in the Kafka resource.",
                     self.hint,
                 )
-            self._found = self.cluster.bootstrap(self.security)
-        return self._found
+            self._bootstrap = self.cluster.bootstrap(self.security)
+        return self._bootstrap
 
     def spark_options(self) -> dict[str, str]:
         """Return the options that Spark's Kafka source needs for the cluster, without the prefix `kafka.`.
@@ -158,7 +160,7 @@ class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
         """Return the newest `limit` committed records, oldest first."""
         return records.tail(self._broker, topic, self.ranges(topic, partition), limit)
 
-    def end_keys(self, topic: str, keys: Iterable[tuple[int, bytes]]) -> int:
+    def write_tombstones(self, topic: str, keys: Iterable[tuple[int, bytes]]) -> int:
         """Write tombstones for (partition, key) pairs of a compacted topic; return how many. See tombstones.write()."""
         return tombstones.write(self._broker, topic, keys)
 

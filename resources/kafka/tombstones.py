@@ -23,7 +23,7 @@ def write(broker: Broker, topic: str, keys: Iterable[tuple[int, bytes]]) -> int:
 
     about = f"write tombstones to topic {topic}"
     producer, count = broker.producer(), 0
-    with broker.explaining(about):
+    with broker.translate_errors(about):
         for partition, key in keys:
             producer.produce(topic, key=key, value=None, partition=partition, on_delivery=on_delivery)
             count += 1
@@ -31,8 +31,8 @@ def write(broker: Broker, topic: str, keys: Iterable[tuple[int, bytes]]) -> int:
         if failed:
             raise KafkaException(failed[0])
     if pending:
+        seconds = f"{broker.timeout_seconds:.0f} s"
         raise WaitTimedOut(
-            f"Cannot {about}: Kafka did not acknowledge {pending} of {count} within {broker.timeout_seconds:.0f} s.",
-            broker.hint,
+            f"Cannot {about}: Kafka did not acknowledge {pending} of {count} tombstones within {seconds}.", broker.hint
         )
     return count

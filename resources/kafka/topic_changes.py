@@ -54,15 +54,15 @@ def ensure(
     if found.partitions != partitions:
         raise TopicContractBroken(
             f"Cannot change topic {name} from {found.partitions} to {partitions} partitions: the changes of a key would"
-            f" be in two partitions, out of order. Set the number of partitions to {found.partitions}, or reset the"
-            " pipeline once all records have landed."
+            f" be in two partitions, out of order. Set the number of partitions to {found.partitions}. To change it,"
+            " reset the pipeline after all its records are landed."
         )
     current = settings(broker, admin, name)
     if current["cleanup.policy"] != wanted["cleanup.policy"]:
         raise TopicContractBroken(
             f"Cannot use topic {name}: its cleanup.policy is {current['cleanup.policy']}, not"
-            f" {wanted['cleanup.policy']}, so compaction may have removed records that were not landed. Reset the"
-            " pipeline, or set the policy by hand if you know that nothing is missing."
+            f" {wanted['cleanup.policy']}, so that compaction may have removed records before they were landed. Reset"
+            " the pipeline. If you know that no record is missing, set the policy in Kafka instead."
         )
     changes = {key: value for key, value in wanted.items() if _is_change(key, current.get(key), value)}
     if not changes:
@@ -95,7 +95,8 @@ def delete(broker: Broker, admin: AdminClient, name: str) -> bool:
         lambda: describe(broker, admin, name),
         lambda found: found is None,
         seconds=3 * broker.timeout_seconds,
-        what=f"topic {name} to be gone",
+        what=f"topic {name} to be deleted",
+        state=lambda found: "missing" if found is None else "it still exists",
     )
     return True
 
@@ -107,9 +108,10 @@ def wait_for(broker: Broker, admin: AdminClient, name: str) -> TopicInfo:
         lambda seen: seen is not None,
         seconds=3 * broker.timeout_seconds,
         what=f"topic {name} to appear",
+        state=lambda found: "missing" if found is None else "it exists",
     )
     if found is None:
-        raise TopicMissing(f"Cannot use topic {name}: another program deleted it during this change. Run this again.")
+        raise TopicMissing(f"Cannot use topic {name}: another program deleted it at the same moment. Run this again.")
     return found
 
 

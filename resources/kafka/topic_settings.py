@@ -33,7 +33,7 @@ class TopicInfo:
 
 def names(broker: Broker, admin: AdminClient) -> tuple[str, ...]:
     """Return the names of all topics except Kafka's internal ones, sorted."""
-    with broker.explaining("list the topics"):
+    with broker.translate_errors("list the topics"):
         found = admin.list_topics(timeout=broker.timeout_seconds).topics
     return tuple(sorted(name for name in found if name not in OWN_TOPICS))
 

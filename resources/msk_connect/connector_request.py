@@ -15,8 +15,10 @@ Request = dict[str, Any]
 IN_PLACE = ("capacity", "plugins", "workerConfiguration")
 """Settings that UpdateConnector changes, but not in the same request as the connector's configuration."""
 _CLUSTER = "kafkaCluster"
-_FIXED = (_CLUSTER, "kafkaClusterClientAuthentication", "kafkaClusterEncryptionInTransit", "kafkaConnectVersion")
-_FIXED_TOO = ("serviceExecutionRoleArn", "logDelivery")
+_FIXED = (
+    *(_CLUSTER, "kafkaClusterClientAuthentication", "kafkaClusterEncryptionInTransit", "kafkaConnectVersion"),
+    *("serviceExecutionRoleArn", "logDelivery"),
+)
 _CLASS = "connector.class"
 
 
@@ -59,7 +61,7 @@ class ConnectSettings(dg.Config):
     tags: dict[str, str] = Field(default_factory=dict)
 
 
-def wanted(settings: ConnectSettings, name: str, config: Mapping[str, str], bootstrap_servers: str) -> Request:
+def create_request(settings: ConnectSettings, name: str, config: Mapping[str, str], bootstrap_servers: str) -> Request:
     """Return the parameters of CreateConnector.
 
     Raises ConnectorConfigInvalid if no plugin has the connector's class, or the connector has no worker configuration.
@@ -68,10 +70,10 @@ def wanted(settings: ConnectSettings, name: str, config: Mapping[str, str], boot
     plugin = next((each for each in settings.plugins if each.connector_class == kind), None)
     if plugin is None:
         raise ConnectorConfigInvalid(
-            f"Cannot deploy connector {name}: no custom plugin is configured for its class {kind or '(none)'}. Add one"
-            f" to `plugins`, which has {', '.join(each.connector_class for each in settings.plugins) or 'none'}."
+            f"Cannot deploy connector {name}: there is no custom plugin for its class {kind or '(none)'}. Add one to"
+            f" `plugins`, which has {', '.join(each.connector_class for each in settings.plugins) or 'none'}."
         )
-    worker = worker_of(settings, name)
+    worker = worker_configuration(settings, name)
     cluster = {"securityGroups": settings.security_groups, "subnets": settings.subnets}
     request: Request = {
         "connectorName": name,
@@ -89,7 +91,7 @@ def wanted(settings: ConnectSettings, name: str, config: Mapping[str, str], boot
     return {**request, "tags": settings.tags} if settings.tags else request
 
 
-def worker_of(settings: ConnectSettings, name: str) -> WorkerConfiguration:
+def worker_configuration(settings: ConnectSettings, name: str) -> WorkerConfiguration:
     """Return the connector's worker configuration. Raises ConnectorConfigInvalid if it is not configured."""
     found = settings.worker_configurations.get(name)
     if found is None:
@@ -129,7 +131,7 @@ def _capacity(settings: ConnectSettings) -> Request:
 
 def unchangeable_differences(wanted: Request, actual: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of the settings that differ and that UpdateConnector cannot change."""
-    differ = [name for name in (*_FIXED, *_FIXED_TOO) if not matches(wanted[name], actual.get(name))]
+    differ = [name for name in _FIXED if not matches(wanted[name], actual.get(name))]
     if _CLUSTER in differ and _is_one_cluster(wanted[_CLUSTER], actual.get(_CLUSTER)):
         differ.remove(_CLUSTER)
     other_class = wanted["connectorConfiguration"][_CLASS] != actual["connectorConfiguration"].get(_CLASS)

@@ -44,7 +44,7 @@ def tasks(cloudwatch: Any, connector: str, since: datetime, log_group: str) -> t
     if not counts:
         return None
     states = [state for state, name in COUNTED.items() for _ in range(counts.get(name.lower(), 0))]
-    why = f"CloudWatch counts it in {COUNTED[FAILED]}; the log group {log_group} has why"
+    why = f"CloudWatch counts it in {COUNTED[FAILED]}; the log group {log_group} contains the cause"
     return tuple(TaskStatus(number, state, "", why if state == FAILED else None) for number, state in enumerate(states))
 
 

@@ -14,7 +14,7 @@ from resources.errors import ResourceError
 from resources.waiting import until
 
 _ABSENT = frozenset({"404", "NoSuchKey", "NotFound"})
-_UNDER_WAY = frozenset({"CREATING", "UPDATING", "DELETING"})
+_IN_PROGRESS = frozenset({"CREATING", "UPDATING", "DELETING"})
 
 
 class PluginFailed(ResourceError):  # noqa: N818 - named like the exceptions in resources/errors.py
@@ -28,8 +28,10 @@ class MskPlugins(AwsResource):
     """
 
     bucket: str
-    prefix: str = Field(default="plugins/", description="Before the zips' names; empty, or with a slash at its end.")
-    s3_endpoint_url: str | None = Field(default=None, description="Another address for S3 than AWS's.")
+    prefix: str = Field(
+        default="plugins/", description="The prefix of the zips' keys: empty, or with a slash at its end."
+    )
+    s3_endpoint_url: str | None = Field(default=None, description="S3's endpoint; None: AWS's.")
     tags: dict[str, str] = Field(default_factory=dict)
     poll_seconds: float = Field(default=5.0, gt=0)
     change_seconds: float = Field(default=900.0, gt=0, description="How long the creation of a plugin may take.")
@@ -48,12 +50,12 @@ class MskPlugins(AwsResource):
             found = None
         if found is None:
             self._upload(archive, key)
-            found = self._made(name, key)
+            found = self._create(name, key)
         return str(found["customPluginArn"])
 
     def _upload(self, archive: Path, key: str) -> None:
         # The key contains the content's hash, and S3 shows only complete objects, so an existing object is kept.
-        with self.explained(f"Uploading {archive} to s3://{self.bucket}/{key}"):
+        with self.translate_errors(f"upload {archive} to s3://{self.bucket}/{key}"):
             client = self.client("s3", self.s3_endpoint_url)
             try:
                 stored_size = client.head_object(Bucket=self.bucket, Key=key)["ContentLength"]
@@ -64,8 +66,8 @@ class MskPlugins(AwsResource):
             if stored_size != archive.stat().st_size:
                 client.upload_file(str(archive), self.bucket, key)
 
-    def _made(self, name: str, key: str) -> Mapping[str, Any]:
-        with self.explained(f"Creating the custom plugin {name} of s3://{self.bucket}/{key}"):
+    def _create(self, name: str, key: str) -> Mapping[str, Any]:
+        with self.translate_errors(f"create the custom plugin {name} from s3://{self.bucket}/{key}"):
             client = self.client("kafkaconnect")
             bucket = f"arn:{client.meta.partition}:s3:::{self.bucket}"
             client.create_custom_plugin(
@@ -80,16 +82,16 @@ class MskPlugins(AwsResource):
                 f"Cannot create the custom plugin {name}: it was deleted during its creation.", "Upload it again."
             )
         if found["customPluginState"] != "ACTIVE":
-            why = found.get("stateDescription", {}).get("message", "MSK Connect does not say why")
+            why = found.get("stateDescription", {}).get("message", "MSK Connect gives no reason")
             raise PluginFailed(
                 f"Cannot create the custom plugin {found['customPluginArn']} from s3://{self.bucket}/{key}: it is"
-                f" {found['customPluginState']}: {why}.",
-                "Fix the cause, then upload it again: the failed plugin is replaced.",
+                f" {found['customPluginState']}: {why.rstrip('.')}.",
+                "Fix the cause, then upload it again. That replaces the failed plugin.",
             )
         return found
 
     def _delete(self, name: str, arn: str) -> None:
-        with self.explained(f"Deleting the custom plugin {arn}, which could not be created"):
+        with self.translate_errors(f"delete the failed custom plugin {arn}"):
             self.client("kafkaconnect").delete_custom_plugin(customPluginArn=arn)
         self._settled(name)
 
@@ -97,23 +99,24 @@ class MskPlugins(AwsResource):
         """Wait until no change is in progress; return the description, None if the plugin does not exist."""
         return until(
             lambda: self._described(name),
-            lambda found: found is None or found["customPluginState"] not in _UNDER_WAY,
+            lambda found: found is None or found["customPluginState"] not in _IN_PROGRESS,
             seconds=self.change_seconds,
             what=f"the change of custom plugin {name} to end",
+            state=lambda found: found and found["customPluginState"],
             hint=self.hint,
             pause_seconds=self.poll_seconds,
         )
 
     def _described(self, name: str) -> Mapping[str, Any] | None:
         client = self.client("kafkaconnect")
-        with self.explained(f"Looking for the custom plugin {name}"):
+        with self.translate_errors(f"look up the custom plugin {name}"):
             pages = client.get_paginator("list_custom_plugins").paginate(namePrefix=name)
             listed = (each for page in pages for each in page["customPlugins"])
             arn = next((each["customPluginArn"] for each in listed if each["name"] == name), None)
         if arn is None:
             return None
         try:
-            with self.explained(f"Describing the custom plugin {arn}"):
+            with self.translate_errors(f"describe the custom plugin {arn}"):
                 return dict(client.describe_custom_plugin(customPluginArn=arn))
         except AwsRequestFailed as error:
             if error.code == "NotFoundException":  # deleted meanwhile

@@ -18,7 +18,7 @@ from resources.msk_connect.connector_request import ConnectSettings
 from resources.waiting import until
 
 _SETTLED = frozenset({RUNNING, FAILED, "PAUSED"})
-_UNDER_WAY = ("PENDING", "_IN_PROGRESS")
+_IN_PROGRESS = ("PENDING", "_IN_PROGRESS")
 
 
 class MskConnect(AwsResource):
@@ -52,7 +52,7 @@ class MskConnect(AwsResource):
             ConnectorConfigInvalid: no plugin has the connector's class, or it has no worker configuration.
             ConnectorFailed: a change failed or was rolled back; the message contains MSK Connect's reason.
         """
-        wanted = connector_request.wanted(self.settings, name, config, self.kafka.servers())
+        wanted = connector_request.create_request(self.settings, name, config, self.kafka.servers())
         found = self._settled(name)
         if found is None:
             self._create(wanted)
@@ -89,8 +89,8 @@ class MskConnect(AwsResource):
         tasks = self._tasks(found)
         return ConnectorStatus(name, found["connectorState"], tasks or (), reason, tasks_known=tasks is not None)
 
-    def wait_running(self, name: str, tasks: int = 1, timeout_seconds: float = 1800.0) -> ConnectorStatus:  # noqa: ARG002
-        """Wait until the connector is RUNNING, and its tasks if CloudWatch has counted them; `tasks` is ignored.
+    def wait_running(self, name: str, timeout_seconds: float = 1800.0) -> ConnectorStatus:
+        """Wait until the connector is RUNNING, and its tasks if CloudWatch has counted them.
 
         Raises:
             ConnectorMissing: there is no connector of that name.
@@ -105,13 +105,13 @@ class MskConnect(AwsResource):
             if status.state == FAILED or status.failed_tasks:
                 raise ConnectorFailed(
                     f"Connector {status}. Fix the cause (see the log group {self.settings.log_group}), then"
-                    " deploy it again."
+                    " deploy the connector again."
                 )
             return status
 
         return until(
             current,
-            lambda status: status.is_running(),
+            ConnectorStatus.is_running,
             seconds=timeout_seconds,
             what=f"connector {name} to run",
             hint=self.hint,
@@ -134,7 +134,7 @@ class MskConnect(AwsResource):
         failed = tuple(task.id for task in self._tasks(found) or () if task.state == FAILED)
         if failed:
             arn = found["connectorArn"]
-            with self.explained(f"Restarting the connector {arn}"):
+            with self.translate_errors(f"restart the connector {arn}"):
                 self.client("kafkaconnect").restart_connector(connectorArn=arn, onlyFailedTasks=True)
         return failed
 
@@ -151,24 +151,24 @@ class MskConnect(AwsResource):
 
     def offsets(self, name: str) -> tuple[dict[str, object], ...]:
         """Return the source offsets that the connector's workers have stored, one for each source partition."""
-        return self._offsets(name).of(name)
+        return self._offsets(name).read(name)
 
     def delete_offsets(self, name: str) -> None:
         """Delete the stored offsets of a stopped connector, which then starts with a snapshot."""
-        self._offsets(name).end(name)
+        self._offsets(name).delete(name)
 
     def delete(self, name: str, *, offsets: bool = True) -> bool:
         """Delete the connector and wait until it is gone, then delete its offsets; return whether there was either."""
         found = self._settled(name)
         if found is not None:
             self._remove(name, found["connectorArn"])
-        ended = self._offsets(name).end(name) if offsets else 0
-        return found is not None or ended > 0
+        deleted = self._offsets(name).delete(name) if offsets else 0
+        return found is not None or deleted > 0
 
     def _offsets(self, name: str) -> StoredOffsets:
         if name not in self._topics:
-            arn = connector_request.worker_of(self.settings, name).arn
-            with self.explained(f"Describing the worker configuration {arn}"):
+            arn = connector_request.worker_configuration(self.settings, name).arn
+            with self.translate_errors(f"describe the worker configuration {arn}"):
                 found = self.client("kafkaconnect").describe_worker_configuration(workerConfigurationArn=arn)
             # MSK Connect creates only one revision of a worker configuration so far.
             properties = b64decode(found["latestRevision"]["propertiesFileContent"]).decode()
@@ -180,27 +180,27 @@ class MskConnect(AwsResource):
         if found["connectorState"] != RUNNING:
             return None
         name, arn = found["connectorName"], found["connectorArn"]
-        with self.explained(f"Listing the operations of the connector {arn}"):
+        with self.translate_errors(f"list the operations of the connector {arn}"):
             pages = self.client("kafkaconnect").get_paginator("list_connector_operations").paginate(connectorArn=arn)
             operations = [each for page in pages for each in page["connectorOperations"]]
         if any("endTime" not in each for each in operations):
             return None
         ends = [each["endTime"] for each in operations]
-        with self.explained(f"Reading the metrics of the connector {name}"):
+        with self.translate_errors(f"read the metrics of the connector {name}"):
             return connector_tasks.tasks(
                 self.client("cloudwatch"), name, max([found["creationTime"], *ends]), self.settings.log_group
             )
 
     def _describe(self, name: str) -> dict[str, Any] | None:
         client = self.client("kafkaconnect")
-        with self.explained(f"Looking for the connector {name}"):
+        with self.translate_errors(f"look up the connector {name}"):
             pages = client.get_paginator("list_connectors").paginate(connectorNamePrefix=name)
             listed = (each for page in pages for each in page["connectors"])
             arn = next((each["connectorArn"] for each in listed if each["connectorName"] == name), None)
         if arn is None:
             return None
         try:
-            with self.explained(f"Describing the connector {arn}"):
+            with self.translate_errors(f"describe the connector {arn}"):
                 return dict(client.describe_connector(connectorArn=arn))
         except AwsRequestFailed as error:
             if error.code == "NotFoundException":  # deleted meanwhile
@@ -209,7 +209,7 @@ class MskConnect(AwsResource):
 
     def _missing(self, name: str) -> ConnectorMissing:
         return ConnectorMissing(
-            f"Cannot use connector {name}: MSK Connect in {self.region} has no connector {name}. Deploy it first."
+            f"Cannot use connector {name}: MSK Connect in {self.region} has no such connector. Deploy it first."
         )
 
     def _present(self, name: str) -> dict[str, Any]:
@@ -225,26 +225,28 @@ class MskConnect(AwsResource):
             lambda found: found is None or found["connectorState"] in _SETTLED,
             seconds=self.change_seconds,
             what=f"the change of connector {name} to end",
+            state=lambda found: found and found["connectorState"],
             hint=self.hint,
             pause_seconds=self.poll_seconds,
         )
 
     def _create(self, wanted: Mapping[str, Any]) -> None:
-        with self.explained(f"Creating the connector {wanted['connectorName']}"):
+        with self.translate_errors(f"create the connector {wanted['connectorName']}"):
             self.client("kafkaconnect").create_connector(**wanted)
 
     def _tag(self, arn: str) -> bool:
-        with self.explained(f"Tagging the connector {arn}"):
+        with self.translate_errors(f"tag the connector {arn}"):
             return connector_tags.ensure(self.client("kafkaconnect"), arn, self.settings.tags)
 
     def _remove(self, name: str, arn: str) -> None:
-        with self.explained(f"Deleting the connector {arn}"):
+        with self.translate_errors(f"delete the connector {arn}"):
             self.client("kafkaconnect").delete_connector(connectorArn=arn)
         until(
             lambda: self._describe(name),
             lambda found: found is None,
             seconds=self.change_seconds,
-            what=f"connector {name} to be gone",
+            what=f"connector {name} to be deleted",
+            state=lambda found: found and found["connectorState"],
             hint=self.hint,
             pause_seconds=self.poll_seconds,
         )
@@ -252,26 +254,28 @@ class MskConnect(AwsResource):
     def _change(self, name: str, call: str, **parameters: object) -> None:
         """Call a method that starts an operation, and wait for its end. Raises ConnectorFailed if that fails."""
         client = self.client("kafkaconnect")
-        with self.explained(f"Calling {call} for the connector {name}"):
+        with self.translate_errors(f"call {call} for the connector {name}"):
             arn = getattr(client, call)(**parameters)["connectorOperationArn"]
 
         def current() -> dict[str, Any]:
-            with self.explained(f"Describing the operation {arn}"):
+            with self.translate_errors(f"describe the operation {arn}"):
                 return dict(client.describe_connector_operation(connectorOperationArn=arn))
 
         done = until(
             current,
-            lambda found: not found["connectorOperationState"].endswith(_UNDER_WAY),
+            lambda found: not found["connectorOperationState"].endswith(_IN_PROGRESS),
             seconds=self.change_seconds,
             what=f"operation {arn} of connector {name} to end",
+            state=lambda found: found["connectorOperationState"],
             hint=self.hint,
             pause_seconds=self.poll_seconds,
         )
         if not done["connectorOperationState"].endswith("_COMPLETE") or done["connectorOperationState"].startswith(
             "ROLL"
         ):
-            why = done.get("errorInfo", {}).get("message", "MSK Connect does not say why")
+            why = done.get("errorInfo", {}).get("message", "MSK Connect gives no reason")
             raise ConnectorFailed(
-                f"Connector {name}: {call} ended with {done['connectorOperationState']}: {why}. The previous"
-                f" configuration still runs; see the log group {self.settings.log_group}."
+                f"Cannot change connector {name}: {call} ended as {done['connectorOperationState']}: {why.rstrip('.')}."
+                " The connector still runs with its previous configuration. Fix the cause (see the log group"
+                f" {self.settings.log_group}), then deploy the connector again."
             )

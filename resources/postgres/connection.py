@@ -1,4 +1,4 @@
-"""Opens connections to PostgreSQL and converts connection errors to ResourceErrors."""
+"""Opens connections to PostgreSQL and translates connection errors to ResourceErrors."""
 
 from __future__ import annotations
 
@@ -45,16 +45,17 @@ def open_connection(login: Login, database: str) -> Connection:
             options=f"-c statement_timeout={int(login.statement_timeout_seconds * 1000)}",
         )
     except psycopg2.OperationalError as error:
-        raise _explained(error, login, database) from error
+        raise _translated(error, login, database) from error
 
 
-def _explained(error: psycopg2.OperationalError, login: Login, database: str) -> ResourceError:
+def _translated(error: psycopg2.OperationalError, login: Login, database: str) -> ResourceError:
     # A failed connection has no SQLSTATE, so the cause is recognized by libpq's message.
     text = str(error).strip()
     reason = text.splitlines()[0] if text else "no reason given"
     server = f"PostgreSQL at {login.host}:{login.port}"
     if f'database "{database}" does not exist' in text:
-        return DatabaseMissing(f"{server} has no database {database}: create it, and the tables to capture.")
+        message = f"Cannot connect to database {database}: {server} has no such database."
+        return DatabaseMissing(message, "Create the database and the tables to capture.")
     if any(refusal in text for refusal in _REFUSALS):
-        return AccessRefused(f"{server} refuses user {login.user}: {reason}.", login.hint)
+        return AccessRefused(f"Cannot connect to {server}: it rejects user {login.user} ({reason}).", login.hint)
     return Unreachable(f"Cannot connect to {server}: {reason}.", login.hint)

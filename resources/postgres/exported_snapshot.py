@@ -85,7 +85,7 @@ def consistent_point(postgres: Postgres, slot: str) -> Iterator[ConsistentPoint]
             reason = str(error).strip().partition("\n")[0]
             raise ResourceError(
                 f"Cannot hold the snapshot of database {connection.info.dbname}: {reason}. Nothing was changed.",
-                "Run it again; if it fails again, check whether the server ends long transactions.",
+                "Run this again. If it fails again, check whether the server ends long transactions.",
             ) from error
 
 
@@ -97,7 +97,7 @@ def _take(connection: Connection, slot: str) -> ConsistentPoint:
         if (cursor.fetchone() or (True,))[0]:
             raise ResourceError(
                 f"Cannot export a snapshot: the server of database {connection.info.dbname} is a standby.",
-                "Name the primary in the profile.",
+                "Use the address of the primary.",
             )
         cursor.execute(_NO_LIMITS)
         cursor.execute("begin isolation level repeatable read read only")

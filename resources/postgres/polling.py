@@ -79,22 +79,22 @@ def transactions_bound(connection: Connection) -> TransactionsBound:
         standby, sees_all, user = cursor.fetchone() or (True, False, "")
         if standby:
             raise ResourceError(
-                f"Cannot poll database {connection.info.dbname}: the server is a standby, and does not show the "
-                "transactions of the primary.",
-                "Name the primary in the profile.",
+                f"Cannot poll database {connection.info.dbname}: the server is a standby, which does not show "
+                "the transactions of the primary.",
+                "Use the address of the primary.",
             )
         if not sees_all:
             raise AccessRefused(
-                f"Cannot poll database {connection.info.dbname}: user {user} does not see when transactions of other "
-                "users began, so that a poll would miss rows that are committed late.",
-                f'Run as a superuser: GRANT pg_read_all_stats TO "{user}".',
+                f"Cannot poll database {connection.info.dbname}: user {user} cannot see when the transactions of "
+                "other users began, so a poll would miss rows that are committed late.",
+                f'As a superuser, run GRANT pg_read_all_stats TO "{user}".',
             )
         cursor.execute(_ACTIVITY, {"margin": MARGIN_SECONDS})
         recent, oldest, pid, hidden = cursor.fetchone() or (None, None, None, None)
         if hidden:
             raise ResourceError(
-                f"Cannot poll database {connection.info.dbname}: a session with track_activities = off does not show "
-                "when its transaction began.",
+                f"Cannot poll database {connection.info.dbname}: the setting track_activities is off in a session, "
+                "which therefore does not show when its transaction began.",
                 "Set track_activities to on for every user and database.",
             )
         cursor.execute(_PREPARED)
@@ -159,7 +159,9 @@ def has_offset_changes(connection: Connection, zone: str) -> bool:
     with connection.cursor() as cursor:
         cursor.execute("select exists (select from pg_timezone_names where name = %s)", (zone,))
         if cursor.fetchone() != (True,):
-            raise ResourceError(f"The server has no time zone {zone!r}; pg_timezone_names lists its time zones.")
+            raise ResourceError(
+                f"Cannot use time zone {zone!r}: the server does not have it.", "Choose one of pg_timezone_names."
+            )
         cursor.execute(
             "select count(distinct (at at time zone %s) - (at at time zone 'UTC')) > 1"
             " from generate_series(now() - interval '1 year', now() + interval '10 years', interval '1 day') at",

@@ -22,7 +22,6 @@ class PublicationInfo:
 
     name: str
     tables: tuple[Table, ...]
-    all_tables: bool
     unpublished: tuple[str, ...]
     """Which of insert, update and delete it does not publish."""
     filtered: tuple[Table, ...]
@@ -40,9 +39,7 @@ class PublicationChange:
 def publication(connection: Connection, name: str) -> PublicationInfo | None:
     """Return the publication, None if it does not exist."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            "select puballtables, pubinsert, pubupdate, pubdelete from pg_publication where pubname = %s", (name,)
-        )
+        cursor.execute("select pubinsert, pubupdate, pubdelete from pg_publication where pubname = %s", (name,))
         row = cursor.fetchone()
         if row is None:
             return None
@@ -57,11 +54,10 @@ def publication(connection: Connection, name: str) -> PublicationInfo | None:
             (name,),
         )
         rows = cursor.fetchall()
-    operations = zip(("insert", "update", "delete"), row[1:], strict=True)
+    operations = zip(("insert", "update", "delete"), row, strict=True)
     return PublicationInfo(
         name=name,
         tables=tuple((schema, table) for schema, table, _ in rows),
-        all_tables=bool(row[0]),
         unpublished=tuple(operation for operation, published in operations if not published),
         filtered=tuple((schema, table) for schema, table, filtered in rows if filtered),
     )
@@ -84,12 +80,12 @@ def ensure_publication(connection: Connection, name: str, tables: Iterable[Table
     if found.unpublished:
         raise PublicationConflict(
             f"Cannot use publication {name}: it does not publish {', '.join(found.unpublished)}. Run ALTER PUBLICATION"
-            f" {name} SET (publish = 'insert, update, delete'), or name another publication."
+            f" {name} SET (publish = 'insert, update, delete'), or choose another publication."
         )
     if filtered := [f"{schema}.{table}" for schema, table in wanted if (schema, table) in found.filtered]:
         raise PublicationConflict(
             f"Cannot use publication {name}: it has a row filter or a column list on {', '.join(filtered)}, so changes"
-            " would be missing. Remove it with ALTER PUBLICATION … SET TABLE, or name another publication."
+            " would be missing. Remove it with ALTER PUBLICATION … SET TABLE, or choose another publication."
         )
     missing = tuple(table for table in wanted if table not in found.tables)
     if not missing:

@@ -77,7 +77,9 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
     hint: str = Field(default="", description="A sentence that is appended to connection errors.")
     connect_timeout_seconds: int = Field(default=5, gt=1, description="libpq rounds 1 up to 2.")
     statement_timeout_seconds: float = Field(default=300.0, gt=0)
-    attempts: int = Field(default=3, gt=0, description="How often a connection is tried if the server does not answer.")
+    attempts: int = Field(
+        default=3, gt=0, description="The maximum number of attempts to connect if the server does not answer."
+    )
 
     @contextmanager
     def connect(self, database: str | None = None, *, autocommit: bool = True) -> Iterator[Connection]:
@@ -136,10 +138,10 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
         found = (own or "") if self.salt_secret is None else self.salt_secret.login().password
         if not _SALT.fullmatch(found):
             raise ResourceError(
-                "Cannot hash columns: the salt of this deployment is " + ("not valid" if found else "missing") + ".",
-                "Use 16 to 128 letters, digits, '-' and '_', such as the output of `python -c 'import secrets; "
-                "print(secrets.token_urlsafe(32))'`, in the variable CDC_LAKE_HASH_SALT, or on AWS in a secret that "
-                "CDC_LAKE_HASH_SALT_SECRET names.",
+                f"Cannot hash columns: the salt of this deployment is {'not valid' if found else 'missing'}.",
+                "Set the variable CDC_LAKE_HASH_SALT, or on AWS the secret in CDC_LAKE_HASH_SALT_SECRET, to 16 to 128 "
+                "letters, digits, '-' and '_', such as the output of `python -c 'import secrets; "
+                "print(secrets.token_urlsafe(32))'`.",
             )
         return found
 

@@ -80,9 +80,8 @@ def drop_slot(connection: Connection, name: str, timeout_seconds: float = 30.0) 
         attempts(_drop_once, connection, name)
     except RetryError as error:
         raise SlotBusy(
-            f"Cannot drop replication slot {name}: its walsender was terminated repeatedly for {timeout_seconds:.0f} s,"
-            " and a consumer reconnected each time. Stop or delete the connector that reads from the slot, then run"
-            " this again."
+            f"Cannot drop replication slot {name}: its consumer reconnected after each disconnection for"
+            f" {timeout_seconds:.0f} s. Stop or delete the connector that reads from the slot, then run this again."
         ) from error
     return True
 

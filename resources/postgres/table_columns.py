@@ -26,8 +26,7 @@ KINDS: dict[str, TypeKind] = {
 
 # Resolves domains, also nested ones, to their base type, and arrays to their element type. Domains below an array are
 # not resolved, since Debezium writes such elements in another format. The modifier nearest to the column applies.
-# A type is an array type if its element type's typarray refers to it, which excludes int2vector. A numeric's modifier
-# is decoded as in numerictypmodin() of PostgreSQL's numeric.c.
+# A type is an array type if its element type's typarray refers to it, which excludes int2vector.
 _COLUMNS = """
 with recursive chain as (
     select a.attnum, a.atttypid as oid, a.atttypmod as typmod, 0 as depth, false as listed
@@ -52,10 +51,6 @@ select a.attname,
        not (a.attnotnull or exists (select from chain c join pg_type d on d.oid = c.oid
                                where c.attnum = a.attnum and d.typnotnull)),
        a.attnum,
-       case when b.oid = 'numeric'::regtype and b.typmod <> -1 and not b.listed
-            then ((b.typmod - 4) >> 16) & 65535 end,
-       case when b.oid = 'numeric'::regtype and b.typmod <> -1 and not b.listed
-            then (((b.typmod - 4) & 2047) # 1024) - 1024 end,
        case when a.attgenerated = '' then pg_get_expr(d.adbin, d.adrelid) end,
        a.attgenerated <> '',
        a.attgenerated = 'v',
@@ -83,9 +78,6 @@ class ColumnInfo:
     nullable: bool
     position: int
     """The attribute number: it never changes; numbers of dropped columns are not reused."""
-    numeric_precision: int | None
-    """The total number of digits; None for other types and for numeric without a precision."""
-    numeric_scale: int | None
     default: str | None
     """The default's expression in SQL; None for a generated column."""
     kind: TypeKind
@@ -148,14 +140,12 @@ def columns(connection: Connection, schema: str, table: str) -> tuple[ColumnInfo
                 kind="array" if row[3] == "A" else KINDS[row[3]],
                 nullable=row[4],
                 position=row[5],
-                numeric_precision=row[6],
-                numeric_scale=row[7],
-                default=row[8],
-                generated=row[9],
-                virtual=row[10],
-                resolved_type=row[11],
-                element_kind=KINDS[row[12]],
-                missing=row[13],
+                default=row[6],
+                generated=row[7],
+                virtual=row[8],
+                resolved_type=row[9],
+                element_kind=KINDS[row[10]],
+                missing=row[11],
             )
             for row in cursor
         )

@@ -80,7 +80,7 @@ def replica_identity(connection: Connection, schema: str, table: str) -> Replica
         )
         row = cursor.fetchone()
     if row is None:
-        raise TableMissing(f"Cannot read the replica identity of {schema}.{table}: the table was just dropped.")
+        raise TableMissing(f"Cannot read the replica identity of {schema}.{table}: the table was dropped meanwhile.")
     return _IDENTITIES[row[0]]
 
 

@@ -17,11 +17,12 @@ TRIGGER = "cdc_lake_refuse_truncate"
 _FUNCTION = """
 create or replace function {function}() returns trigger language plpgsql as $body$
 begin
-    raise exception 'table %.% is captured by cdc-lake, which can''t carry a TRUNCATE: nothing was removed',
+    raise exception 'cannot truncate table %.%: cdc-lake captures it, and cannot capture a TRUNCATE',
         tg_table_schema, tg_table_name
     using errcode = 'feature_not_supported',
-        hint = format('Use DELETE FROM %I.%I. Or drop its trigger {trigger}, truncate, materialise its source asset '
-            'and run `cdc-lake resnapshot` on its pipeline.', tg_table_schema, tg_table_name);
+        detail = 'Nothing was removed.',
+        hint = format('Use DELETE FROM %I.%I. Or drop the trigger {trigger}, truncate the table, materialise its '
+            'source asset, and run `cdc-lake resnapshot` for its pipeline.', tg_table_schema, tg_table_name);
 end
 $body$
 """

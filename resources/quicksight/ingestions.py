@@ -13,11 +13,13 @@ FINAL = frozenset({"COMPLETED", "FAILED", "CANCELLED"})
 ROWS_DROPPED = "ROWS_DROPPED"
 """This module's error type for an ingestion that is COMPLETED although it dropped rows."""
 _ADVICE = {
-    "SQL_EXCEPTION": "Run the data set's SQL in Athena, correct it in the dashboard's YAML, then materialise again.",
+    "SQL_EXCEPTION": "Run the data set's SQL in Athena, correct it in the dashboard's YAML, then materialise the"
+    " dashboard again.",
     "SQL_TABLE_NOT_FOUND": "Materialise the dataset that the SQL reads, then materialise the dashboard again.",
-    "SQL_SCHEMA_MISMATCH_ERROR": "Make the columns in the data set's template match the SQL.",
+    "SQL_SCHEMA_MISMATCH_ERROR": "Change the columns in the data set's template to those that the SQL returns.",
     "PERMISSION_DENIED": "Allow the data source's role to read the table, its objects and the workgroup.",
-    ROWS_DROPPED: "Give the columns in the data set's template the types of the SQL's values, then materialise again.",
+    ROWS_DROPPED: "Change the columns' types in the data set's template to those of the SQL's values, then materialise"
+    " the dashboard again.",
     "ACCOUNT_CAPACITY_LIMIT_EXCEEDED": "Buy SPICE capacity, or set import_mode to DIRECT_QUERY.",
 }
 
@@ -29,8 +31,9 @@ class IngestionFailed(ResourceError):  # noqa: N818 - named like the exceptions 
         """`kind` is QuickSight's error type."""
         self.kind = kind
         super().__init__(
-            f"Ingestion {ingestion_id} of the data set {data_set_arn} is {state}: {kind}: {message.rstrip('. ')}.",
-            _ADVICE.get(kind, "The history of refreshes is on the data set's page in QuickSight."),
+            f"Cannot refresh the data set {data_set_arn}: ingestion {ingestion_id} is {state}: {kind}:"
+            f" {message.rstrip('. ')}.",
+            _ADVICE.get(kind, "See the history of refreshes on the data set's page in QuickSight."),
         )
 
 
@@ -84,6 +87,7 @@ def completed(api: Api, data_set: str, ingestion_id: str, *, seconds: float) -> 
         lambda actual: actual["IngestionStatus"] in FINAL,
         seconds=seconds,
         what=f"ingestion {ingestion_id} of the data set {arn} to end",
+        state=lambda actual: actual["IngestionStatus"],
         hint="It continues in QuickSight; raise the resource's ingestion_seconds if it needs this long.",
         pause_seconds=api.poll_seconds,
     )

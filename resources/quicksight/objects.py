@@ -14,8 +14,8 @@ from resources.waiting import until
 
 ADVICE: Mapping[str, str] = {
     "AccessDeniedException": "Allow the caller this action on the object, as infra/aws/stacks/quicksight.py"
-    " does for ids that begin with cdc-lake-, and check that the account is subscribed to QuickSight.",
-    "ConflictException": "Another change of the object is in progress: materialise again when it has ended.",
+    " does for ids that begin with cdc-lake-, and check that the account has a QuickSight subscription.",
+    "ConflictException": "Another change of the object is in progress. Materialise the dashboard when it has ended.",
     "LimitExceededException": "QuickSight's quota for the object is used up. A data set can be refreshed 32 times in 24"
     " hours (8 times in the Standard edition): refresh it less often, or set import_mode to DIRECT_QUERY.",
     "UnsupportedUserEditionException": "Dashboards by definition require QuickSight's Enterprise edition.",
@@ -75,13 +75,13 @@ DASHBOARD = Kind("Dashboard", ("ListDashboardVersions", "QueryDashboard", "Updat
 
 @dataclass(frozen=True)
 class Api:
-    """The API in one account. `explained` converts boto3's errors."""
+    """The API in one account. `translate_errors` is that of the resource."""
 
     client: Any  # boto3's stubs for QuickSight are not a dependency
     account_id: str
     arn_prefix: str
     """`arn:aws:quicksight:<region>:<account>:`."""
-    explained: Callable[[str], AbstractContextManager[None]]
+    translate_errors: Callable[[str], AbstractContextManager[None]]
     seconds: float
     """How long a change may take."""
     poll_seconds: float
@@ -92,7 +92,7 @@ class Api:
 
     def call(self, method: str, kind: Kind, id: str, **parameters: object) -> dict[str, Any]:
         """Call a method for an object. Raises AccessRefused, Unreachable or AwsRequestFailed, each with the ARN."""
-        with self.explained(f"QuickSight's {method} for the {kind.words} {self.arn(kind, id)}"):
+        with self.translate_errors(f"call QuickSight's {method} for the {kind.words} {self.arn(kind, id)}"):
             response = getattr(self.client, method)(AwsAccountId=self.account_id, **{kind.id: id}, **parameters)
         return dict(response)
 
@@ -113,8 +113,8 @@ class Api:
         actual = self._wait(kind, id, **parameters)
         if actual is not None and status(actual) == "DELETED":
             raise QuickSightFailed(
-                f"Cannot use {kind.words} {self.arn(kind, id)}: it was deleted, and its id is reserved while it can"
-                " be restored.",
+                f"Cannot use {kind.words} {self.arn(kind, id)}: it was deleted, and its id is reserved while it can be"
+                " restored.",
                 f"Restore it with `aws quicksight restore-analysis --analysis-id {id}`, or delete it without recovery.",
             )
         return actual
@@ -125,12 +125,13 @@ class Api:
         arn = self.arn(kind, id)
         if actual is None:
             raise QuickSightFailed(
-                f"Cannot change {kind.words} {arn}: it was deleted during the change.", "Materialise again."
+                f"Cannot change {kind.words} {arn}: it was deleted during the change.",
+                "Materialise the dashboard again.",
             )
         if failed(actual):
             raise QuickSightFailed(
                 f"Cannot change {kind.words} {arn}: its status is {status(actual)} ({_reasons(actual)}).",
-                "Correct the template, or what the data source may read, then materialise again.",
+                "Correct the template or the data source's permissions, then materialise the dashboard again.",
             )
         return actual
 
@@ -161,6 +162,7 @@ class Api:
             lambda actual: actual is None or not status(actual).endswith("_IN_PROGRESS"),
             seconds=self.seconds,
             what=f"the change of the {kind.words} {self.arn(kind, id)} to end",
+            state=lambda actual: actual and status(actual),
             pause_seconds=self.poll_seconds,
         )
 

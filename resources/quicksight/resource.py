@@ -66,7 +66,7 @@ class QuickSight(AwsResource):
 
     account_id: str = Field(pattern=r"^\d{12}$")
     principal: str = Field(
-        description="Owner of the created objects: an ARN, or `user/<name>` or `group/<name>` in the namespace."
+        description="The owner of the created objects: an ARN, or `user/<name>` or `group/<name>` in the namespace."
     )
     namespace: str = "default"
     identity_region: str | None = Field(default=None, description="Region of users and groups; None: `region`.")
@@ -93,7 +93,7 @@ class QuickSight(AwsResource):
             raise QuickSightFailed(
                 f"Cannot use data source {api.arn(DATA_SOURCE, id_)}: it has the type {actual['Type']} instead of"
                 f" {_TYPE}, and QuickSight cannot change a type.",
-                "Delete it if it is not used, or give the resource another id_prefix.",
+                "Delete it if it is not used, or set another id_prefix.",
             )
         if actual is None:
             self._create(api, DATA_SOURCE, id_, **desired, Type=_TYPE)
@@ -189,7 +189,7 @@ class QuickSight(AwsResource):
     def delete_data_source(self) -> Iterator[str]:
         """Delete the data source unless a data set with `id_prefix` exists, since it may read from the data source."""
         api, id_ = self._api(), f"{self.id_prefix}athena"
-        with self.explained(f"Listing the data sets of QuickSight's account {self.account_id}"):
+        with self.translate_errors(f"list the data sets of QuickSight's account {self.account_id}"):
             pages = api.client.get_paginator("list_data_sets").paginate(AwsAccountId=self.account_id)
             ids = [each["DataSetId"] for page in pages for each in page["DataSetSummaries"]]
         if not any(each.startswith(self.id_prefix) for each in ids) and api.delete(DATA_SOURCE, id_):
@@ -200,10 +200,10 @@ class QuickSight(AwsResource):
         return f"https://{self.region}.quicksight.aws.amazon.com/sn/dashboards/{self._id(dashboard_id)}"
 
     @contextmanager
-    def explained(self, action: str) -> Iterator[None]:
-        """Convert boto3's errors as AwsResource does; add the advice for QuickSight's error code."""
+    def translate_errors(self, action: str) -> Iterator[None]:
+        """Translate boto3's errors as AwsResource does; add the advice for QuickSight's error code."""
         try:
-            with super().explained(action):
+            with super().translate_errors(action):
                 yield
         except ResourceError as error:
             if isinstance(error.__cause__, ClientError):
@@ -225,7 +225,12 @@ class QuickSight(AwsResource):
     def _api(self) -> Api:
         prefix = self._arn_prefix(self.region)
         return Api(
-            self.client("quicksight"), self.account_id, prefix, self.explained, self.change_seconds, self.poll_seconds
+            self.client("quicksight"),
+            self.account_id,
+            prefix,
+            self.translate_errors,
+            self.change_seconds,
+            self.poll_seconds,
         )
 
     def _create(self, api: Api, kind: Kind, id_: str, **desired: object) -> dict[str, Any]:
@@ -234,7 +239,7 @@ class QuickSight(AwsResource):
         except AwsRequestFailed as error:
             if error.code == "ResourceExistsException":
                 # It did not exist when it was described a moment ago.
-                error.hint = "Another run has just created it: materialise again, which compares it."
+                error.hint = "Another run has just created it. Materialise the dashboard again."
             raise
 
     def _granted(

@@ -36,7 +36,7 @@ class Template:
     def check(self, allowed: set[str]) -> None:
         """Raise ValueError unless the content is an object with these placeholders and no others; title is optional."""
         if not isinstance(self.content, dict):
-            raise ValueError(f"{self.file} is not a JSON object")  # noqa: TRY004 - pydantic reports ValueErrors
+            raise ValueError(f"{self.file} does not contain a JSON object")  # noqa: TRY004 - pydantic reports ValueErrors
         used: set[str] = set()
         for path, _, text in _texts(self.content):
             names = set(_PLACEHOLDER.findall(text))

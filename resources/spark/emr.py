@@ -30,7 +30,7 @@ class EmrSteps(EmrJobs):
         default=None, description="The steps' runtime role, if the cluster supports runtime roles."
     )
     python: str = Field(
-        description="The Python interpreter on the cluster's machines that has our packages' requirements."
+        description="The Python interpreter on the cluster's machines that has the requirements of cdc-lake."
     )
 
     _logs: str | None = PrivateAttr(default=None)
@@ -62,7 +62,7 @@ class EmrSteps(EmrJobs):
     def _add_step(self, request: dict[str, Any], name: str) -> str:
         """Add a step and return its id; if the response was lost, return the id of the step that was added."""
         try:
-            with self.explained(f"Adding a step to the cluster {self.cluster_id}"):
+            with self.translate_errors(f"add a step to the cluster {self.cluster_id}"):
                 return str(self.client("emr", attempts=1).add_job_flow_steps(**request)["StepIds"][0])
         except (Unreachable, AwsRequestFailed) as error:
             if isinstance(error, AwsRequestFailed) and error.code not in _UNCERTAIN:
@@ -73,12 +73,12 @@ class EmrSteps(EmrJobs):
             return found
 
     def _step_of(self, name: str) -> str | None:
-        with self.explained(f"Listing steps of the cluster {self.cluster_id}"):
+        with self.translate_errors(f"list the steps of the cluster {self.cluster_id}"):
             newest = self.client("emr").list_steps(ClusterId=self.cluster_id)["Steps"]
         return next((str(each["Id"]) for each in newest if each["Name"] == name), None)
 
     def refreshed(self, run: JobRun) -> JobRun:
-        with self.explained(f"Describing {self.label(run)}"):
+        with self.translate_errors(f"describe {self.label(run)}"):
             step = self.client("emr").describe_step(ClusterId=self.cluster_id, StepId=run.id)["Step"]
         status = step["Status"]
         failure = status.get("FailureDetails", {})
@@ -88,13 +88,14 @@ class EmrSteps(EmrJobs):
         return replace(found, logs=log, log_url=console_links.objects(self.region, log)) if log else found
 
     def cancel_run(self, run: JobRun) -> None:
-        with self.explained(f"Cancelling {self.label(run)}"):
+        with self.translate_errors(f"cancel {self.label(run)}"):
             response = self.client("emr").cancel_steps(
                 ClusterId=self.cluster_id, StepIds=[run.id], StepCancellationOption="TERMINATE_PROCESS"
             )
         for step in response["CancelStepsInfoList"]:
             if step["Status"] == "FAILED":  # in a response that is not an error
-                raise JobFailed(f"Cannot cancel {self.label(run)}: {step.get('Reason', 'EMR gives no reason')}")
+                reason = step.get("Reason", "EMR gives no reason").rstrip(".")
+                raise JobFailed(f"Cannot cancel {self.label(run)}: {reason}.")
 
     def is_final(self, state: str) -> bool:
         return state in _FINAL
@@ -116,5 +117,5 @@ class EmrSteps(EmrJobs):
         return self._logs
 
     def _cluster(self) -> dict[str, Any]:
-        with self.explained(f"Describing the cluster {self.cluster_id}"):
+        with self.translate_errors(f"describe the cluster {self.cluster_id}"):
             return dict(self.client("emr").describe_cluster(ClusterId=self.cluster_id)["Cluster"])

@@ -39,12 +39,12 @@ class EmrCode(dg.ConfigurableResource):  # type: ignore[type-arg]
     root: str = Field(description="The folder with the packages.")
     packages: list[str] = Field(description="Folders and files below it that the jobs import.")
     entry: str = Field(description="The program that spark-submit starts, a file.")
-    jars: str = Field(description="The folder of jars that the jobs need in addition to Spark's, as LocalSpark's.")
+    jars: str = Field(description="The folder of jars that the jobs need in addition to Spark's.")
     without: list[str] = Field(
         default=["hadoop-aws-*.jar", "aws-java-sdk-*.jar", "jmespath-*.jar", "ion-java-*.jar", "jackson-*.jar"],
         description="Patterns of jars to leave out because EMR has its own versions: S3A and its dependencies.",
     )
-    more_jars: list[str] = Field(default=[], description="More jars, as files: the IAM library for MSK, and others.")
+    more_jars: list[str] = Field(default=[], description="Paths of more jars, such as the IAM library for MSK.")
 
     def upload(self, files: JobFiles) -> Code:
         """Upload missing objects; return all URIs. Raises ResourceError if files are missing, and JobFiles' errors."""
@@ -65,8 +65,8 @@ class EmrCode(dg.ConfigurableResource):  # type: ignore[type-arg]
         found = sorted(Path(self.jars).glob("*.jar"))
         if not self.jars or not found:
             raise ResourceError(
-                f"Cannot run jobs on EMR: there are no jars for Spark in {self.jars or 'no folder'!r}.",
-                "Fetch them first.",
+                f"Cannot run jobs on EMR: the folder for Spark's jars ({self.jars or 'not set'}) contains no jars.",
+                "Run `cdc-lake setup --aws`.",
             )
         kept = [jar for jar in found if not any(fnmatch(jar.name, pattern) for pattern in self.without)]
         return [*kept, *map(Path, self.more_jars)]
@@ -91,7 +91,7 @@ def _files(root: Path, package: str) -> Iterator[Path]:
     source = root / package
     found = [source] if source.is_file() else [path for path in source.rglob("*") if path.is_file()]
     if not found:
-        raise ResourceError(f"Cannot pack the jobs' code: {source} contains no files.", "Install its package again.")
+        raise ResourceError(f"Cannot pack the jobs' code: {source} contains no files.", "Install cdc-lake again.")
     for path in found:
         parts = path.relative_to(root).parts
         if not any(fnmatch(part, pattern) for part in parts for pattern in _EXCLUDED):

@@ -27,7 +27,7 @@ class JobFiles(AwsResource):
 
     def put_new(self, name: str, body: bytes) -> bool:
         """Create an object unless it exists; return whether it was created."""
-        with self.explained(f"Writing {self.uri(name)}"):
+        with self.translate_errors(f"write {self.uri(name)}"):
             try:
                 self.client("s3").put_object(Bucket=self.bucket, Key=f"{self.prefix}{name}", Body=body, IfNoneMatch="*")
             except ClientError as error:
@@ -43,13 +43,13 @@ class JobFiles(AwsResource):
         """
         if self.size(name) == path.stat().st_size:
             return False
-        with self.explained(f"Writing {self.uri(name)}"):
+        with self.translate_errors(f"write {self.uri(name)}"):
             self.client("s3").upload_file(str(path), self.bucket, f"{self.prefix}{name}")
         return True
 
     def size(self, name: str) -> int | None:
         """Return the size of an object in bytes, None if it does not exist."""
-        with self.explained(f"Looking for {self.uri(name)}"):
+        with self.translate_errors(f"find {self.uri(name)}"):
             try:
                 return int(
                     self.client("s3").head_object(Bucket=self.bucket, Key=f"{self.prefix}{name}")["ContentLength"]
@@ -62,7 +62,7 @@ class JobFiles(AwsResource):
     def read(self, name: str) -> bytes | None:
         """Return the content of an object, None if it does not exist."""
         try:
-            with self.explained(f"Reading {self.uri(name)}"):
+            with self.translate_errors(f"read {self.uri(name)}"):
                 body: bytes = (
                     self.client("s3").get_object(Bucket=self.bucket, Key=f"{self.prefix}{name}")["Body"].read()
                 )

@@ -66,7 +66,7 @@ class EmrJobs(AwsResource):
     )
     poll_seconds: float = Field(default=10.0, gt=0)
     patience_seconds: float = Field(
-        default=600.0, gt=0, description="How long a call is retried that AWS throttles or does not answer."
+        default=600.0, gt=0, description="How long a call that AWS throttles or does not answer is retried."
     )
     run_seconds: float = Field(
         default=86_400.0, gt=0, description="How long a job may take, including its time in the queue."
@@ -85,7 +85,7 @@ class EmrJobs(AwsResource):
         self.files.put_new(spec_name, self.texts.request(job, spec, self.secrets).encode())
         places = ("--spec", self.files.uri(spec_name), "--report", self.files.uri(report_name))
         run = self._thread.last = self._start(self._submission(name, run_id, ("job", "--name", name, *places)))
-        _log.info("Run %s of the job %s has started; its log will be in %s", run.id, name, run.logs)
+        _log.info("Job %s has started as run %s. EMR will write its log to %s", name, run.id, run.logs)
         try:
             ended = self._ended(run)
         except BaseException as error:  # also KeyboardInterrupt: no other process reads the report
@@ -156,7 +156,7 @@ class EmrJobs(AwsResource):
         try:
             self._code()
         except Exception:  # noqa: BLE001 - run() raises it
-            _log.debug("Cannot upload the jobs' code ahead of the first job", exc_info=True)
+            _log.debug("Cannot upload the jobs' code before the first job", exc_info=True)
 
     def _code(self) -> Code:
         with self._lock:
@@ -177,7 +177,9 @@ class EmrJobs(AwsResource):
     def _ended(self, run: JobRun) -> JobRun:
         def current() -> JobRun:
             if self._cancelled.is_set():
-                raise JobFailed(f"{self.label(run)} was cancelled, because the run that started it was interrupted.")
+                raise JobFailed(
+                    f"Cannot complete {self.label(run)}: it was cancelled because its caller was interrupted."
+                )
             last: JobRun = self.with_retries(lambda: self.refreshed(run))
             self._thread.last = last
             return last
@@ -187,6 +189,7 @@ class EmrJobs(AwsResource):
             lambda found: self.is_final(found.state),
             seconds=self.run_seconds,
             what=f"{self.label(run)} to end",
+            state=lambda found: found.state,
             hint=self.hint,
             pause_seconds=self.poll_seconds,
         )
@@ -196,22 +199,23 @@ class EmrJobs(AwsResource):
         try:
             self.cancel_run(run)
         except Exception as error:  # noqa: BLE001 - the original error is raised, with this note
-            why.add_note(f"{self.label(run)} could not be cancelled and may still run: {error}")
+            why.add_note(f"Cannot cancel {self.label(run)}, which may still run: {error}")
         else:
-            why.add_note(f"{self.label(run)} is being cancelled.")
+            why.add_note(f"The cancellation of {self.label(run)} was requested.")
 
     def _report(self, job: Callable[..., Any], run: JobRun, name: str) -> Any:  # noqa: ANN401
         text = self.files.read(name)
         error = None if text is None else self.texts.error(text.decode())
         if text is not None and error is None and self._has_succeeded(run.state):
             return self.texts.report(job, text.decode())
-        message = f"{self.label(run)} ended as {run.state}: {run.reason or 'EMR gives no reason'}"
+        reason = (run.reason or "EMR gives no reason").rstrip(". ")
+        message = f"Cannot use the result of {self.label(run)}: it ended as {run.state}: {reason}"
         if text is None:
             message += f". It wrote no report to {self.files.uri(name)}"
         elif error is None:
-            message += f". Its work is complete, according to its report at {self.files.uri(name)}"
+            message += f". According to its report at {self.files.uri(name)}, its work is complete"
         pages = "".join(f" {page}" for page in (run.log_url, run.console_url) if page)
-        failure = JobFailed(f"{message}.", f"Its log is in {run.logs} some minutes after the end.{pages}")
+        failure = JobFailed(f"{message}.", f"Read its log in {run.logs}, some minutes after the end.{pages}")
         if error is None:
             raise failure
         raise error from failure

@@ -26,8 +26,8 @@ class EmrServerlessSpark(EmrJobs):
     log_uri: str = Field(description="The folder that logs are written to: s3://…")
     environment: str | None = Field(
         default=None,
-        description="An archive with Python and our packages' requirements (venv-pack), s3://…; None: they are in"
-        " the application's image.",
+        description="An archive (venv-pack) with Python and the requirements of cdc-lake, s3://…; None: the"
+        " application's image contains them.",
     )
     tags: dict[str, str] = Field(default={})
 
@@ -55,7 +55,7 @@ class EmrServerlessSpark(EmrJobs):
         }
 
         def start() -> str:
-            with self.explained(f"Starting the job {submission.job} on the application {self.application_id}"):
+            with self.translate_errors(f"start the job {submission.job} on the application {self.application_id}"):
                 return str(self.client("emr-serverless").start_job_run(**request)["jobRunId"])
 
         run_id = self.with_retries(start)
@@ -78,14 +78,14 @@ class EmrServerlessSpark(EmrJobs):
         }
 
     def refreshed(self, run: JobRun) -> JobRun:
-        with self.explained(f"Describing {self.label(run)}"):
+        with self.translate_errors(f"describe {self.label(run)}"):
             found = self.client("emr-serverless").get_job_run(applicationId=self.application_id, jobRunId=run.id)[
                 "jobRun"
             ]
         return replace(run, state=found["state"], reason=found.get("stateDetails", ""))
 
     def cancel_run(self, run: JobRun) -> None:
-        with self.explained(f"Cancelling {self.label(run)}"):
+        with self.translate_errors(f"cancel {self.label(run)}"):
             self.client("emr-serverless").cancel_job_run(applicationId=self.application_id, jobRunId=run.id)
 
     def is_final(self, state: str) -> bool:

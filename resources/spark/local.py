@@ -92,7 +92,7 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
         try:
             self.session().range(0, 1, 1, 1).mapInArrow(_same, "id bigint").collect()
         except Exception:  # noqa: BLE001 - session() raises the error to its caller
-            _log.debug("Cannot start Spark ahead of the first job", exc_info=True)
+            _log.debug("Cannot start Spark before the first job", exc_info=True)
         finally:
             _Process.warming = None
 
@@ -104,10 +104,10 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     def _started(self) -> SparkSession:
         if not self.jars:
-            raise ResourceError("Cannot start Spark: no folder of jars is configured.", self.hint)
+            raise ResourceError("Cannot start Spark: no folder with jars is configured.", self.hint)
         jars = sorted(str(path) for path in Path(self.jars).glob("*.jar"))
         if not jars:
-            raise ResourceError(f"Cannot start Spark: folder {self.jars} contains no jars.", self.hint)
+            raise ResourceError(f"Cannot start Spark: the folder {self.jars} contains no jars.", self.hint)
         # Spark finds the JVM and the Python workers through this process's environment only.
         os.environ["JAVA_HOME"] = self.java_home
         os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -153,7 +153,7 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
         if _Process.session is not None and jvm is not None and jvm.poll() is not None:
             raise ResourceError(
                 f"Cannot run Spark jobs: Spark's JVM (process {jvm.pid}) ended with code {jvm.returncode}.",
-                "Start this process again. If the kernel killed the JVM for its memory, lower spark.driver.memory or"
+                "Start this process again. If the kernel killed the JVM to free memory, lower spark.driver.memory, or"
                 " run fewer jobs at once.",
             )
 

@@ -52,7 +52,7 @@ def build(
     required_class = plugin_archive.CONFIG_PROVIDER if provider else None
     built = plugin_archive.build(name, folder, [*converter, *(add or ())], out, required_class)
     typer.echo(built.path)
-    for artifact in built.several:
+    for artifact in built.duplicates:
         typer.echo(
             f"warning: the zip contains several versions of {artifact}, and Java may load any of them. Leave out all"
             " but one.",

@@ -88,7 +88,7 @@ class Shop:
         self._rows: dict[str, dict[str, dict[str, object]]] = {name: {} for name in COLUMNS}
         for name, columns in COLUMNS.items():
             infos = [
-                ColumnInfo(column, kind, kind.partition("(")[0], False, place, None, None, None, "base", False)
+                ColumnInfo(column, kind, kind.partition("(")[0], False, place, None, "base", False)
                 for place, (column, kind) in enumerate(columns.items(), 1)
             ]
             self.postgres.has("sales", name, infos, (next(iter(columns)),))

@@ -90,7 +90,7 @@ class FakeConnect(Noting, KafkaConnect):
         """See KafkaConnect."""
         return self._states.get(name)
 
-    def wait_running(self, name: str, tasks: int = 1, timeout_seconds: float = 120.0) -> ConnectorStatus:  # noqa: ARG002
+    def wait_running(self, name: str, timeout_seconds: float = 120.0) -> ConnectorStatus:  # noqa: ARG002
         """See KafkaConnect."""
         return self._states[name]
 

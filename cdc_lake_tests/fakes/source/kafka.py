@@ -114,7 +114,7 @@ class FakeKafka(Noting, Kafka):
             message for message in self.peek(topic) if message.offset in range(*ranges.get(message.partition, (0, 0)))
         )
 
-    def end_keys(self, topic: str, keys: Iterable[tuple[int, bytes]]) -> int:
+    def write_tombstones(self, topic: str, keys: Iterable[tuple[int, bytes]]) -> int:
         """See Kafka."""
         return len([self.send(topic, None, partition, key) for partition, key in keys])
 

@@ -153,7 +153,7 @@ class FakePostgres(Noting, Postgres):
     def publication(self, name: str) -> PublicationInfo | None:
         """See Postgres."""
         tables = self._published.get(name)
-        return None if tables is None else PublicationInfo(name, tables, False, self._unpublished.get(name, ()), ())
+        return None if tables is None else PublicationInfo(name, tables, self._unpublished.get(name, ()), ())
 
     def publication_identity(self, name: str) -> PublicationIdentity | None:
         """See Postgres."""

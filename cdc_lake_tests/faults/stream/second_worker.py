@@ -71,7 +71,7 @@ class SecondWorker:
             f"the worker ended: {(self.home / 'logs' / 'second.log').read_text()[-2000:]}"
         )
         try:
-            self.connect.names()
+            self.connect.get("missing")  # answered only by a worker that has joined its group
         except ResourceError:
             return False
         return True

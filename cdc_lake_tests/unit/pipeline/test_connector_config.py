@@ -35,7 +35,7 @@ def test_a_connector_that_omits_no_column_has_no_list(shop: Shop) -> None:
 
 @pytest.mark.parametrize("stream", ["json", "avro"])
 def test_excluded_columns_and_those_that_cannot_be_captured_are_omitted(shop: Shop, stream: str) -> None:
-    more = ColumnInfo("Odd, one", "integer", "integer", True, 9, None, None, None, "base", True, virtual=True)
+    more = ColumnInfo("Odd, one", "integer", "integer", True, 9, None, "base", True, virtual=True)
     shop.postgres.has(*ORDERS, (*shop.postgres.columns(*ORDERS), more), ("order_id",))
     flow = with_format(excluding(shop.flow, customers=["country"]), stream)
     config = connector_config(flow, shop.source, shop.deployment)

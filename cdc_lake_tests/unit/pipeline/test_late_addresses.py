@@ -63,7 +63,7 @@ def unstarted_stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stack:
     for name in SECRETS:
         monkeypatch.setenv(name, "")  # so that monkeypatch removes what the profile sets
     monkeypatch.setattr(profile_local, "load_endpoints", unstarted.endpoints)
-    monkeypatch.setattr("resources.connect.rest_client.UNREACHED_SECONDS", 0.5)
+    monkeypatch.setattr("resources.connect.rest_client.UNREACHABLE_SECONDS", 0.5)
     return unstarted
 
 

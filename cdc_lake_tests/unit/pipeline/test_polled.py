@@ -44,7 +44,7 @@ ONE_TABLE = QUERY.partition("    - name: order_countries")[0]
 
 def column(name: str, kind: str, place: int) -> ColumnInfo:
     """Return a column that is NOT NULL."""
-    return ColumnInfo(name, kind, kind, False, place, None, None, None, "base", False)
+    return ColumnInfo(name, kind, kind, False, place, None, "base", False)
 
 
 @dataclass

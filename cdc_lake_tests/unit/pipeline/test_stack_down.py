@@ -36,7 +36,7 @@ def nowhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         for name in ("CDC_LAKE_POSTGRES_PASSWORD", "CDC_LAKE_S3_ACCESS_KEY", "CDC_LAKE_S3_SECRET_KEY"):
             patch.setenv(name, "")  # so that monkeypatch removes what the profile sets
         # Only calls of Connect are retried for some seconds, because `up` starts it last.
-        patch.setattr("resources.connect.rest_client.UNREACHED_SECONDS", 0.5)
+        patch.setattr("resources.connect.rest_client.UNREACHABLE_SECONDS", 0.5)
         yield
 
 
@@ -105,4 +105,4 @@ def test_spark_reports_missing_jars(job: dg.JobDefinition) -> None:  # noqa: ARG
     spark = profile.resources()["spark"]
     with pytest.raises(Exception, match="dc-lake up") as caught:
         spark.session()
-    assert "no folder of jars is configured" in str(caught.value)
+    assert "no folder with jars is configured" in str(caught.value)

@@ -33,7 +33,7 @@ INSERT = {"type": "InsertField", "static": {"environment": "test"}, "topic": "me
 CAST = {"type": "Cast", "table": "orders", "spec": {"amount": "string"}}
 KEY = {"type": "ValueToKey", "table": "orders", "fields": ["customer_id"]}
 EXTRACT = {"type": "ExtractField$Key", "table": "orders", "field": "order_id"}
-NOTE = ColumnInfo("note", "text", "text", True, 9, None, None, None, "base", False)
+NOTE = ColumnInfo("note", "text", "text", True, 9, None, "base", False)
 DOMAIN = replace(NOTE, type_name="email_address", resolved_type="text")
 
 

@@ -65,7 +65,7 @@ def test_faults_are_listed(tmp_path: Path) -> None:
         "  aws.s3.region is missing",
         "  format.output.type is 'csv'; allowed: jsonl, parquet",
     ]
-    assert "skips records" in done.output
+    assert "loses records" in done.output
     assert "as a connector's configuration: " in done.output
     assert lines[lines.index("  connector.class is missing") - 1] == "none.json: 1 fault"
 
@@ -90,7 +90,7 @@ def test_errors_of_the_plugin_are_listed(worker: FakeConnect, tmp_path: Path) ->
     assert done.stdout.splitlines() == [
         "wrong.json: 2 faults",
         "  snapshot.mode: Value must be one of always, initial",
-        f"  slot.nmae is no setting of {DEBEZIUM}; is slot.name meant?",
+        f"  slot.nmae is not a setting of {DEBEZIUM}; did you mean slot.name?",
     ]
 
 

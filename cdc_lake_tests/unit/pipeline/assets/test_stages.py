@@ -177,7 +177,7 @@ def test_the_source_shows_the_columns_that_are_not_captured(
     fresh: Shop, run: Runner, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(f"{__name__}.QUIET", None)
-    place = ColumnInfo("place", "point", "point", True, 9, None, None, None, "base", False)
+    place = ColumnInfo("place", "point", "point", True, 9, None, "base", False)
     fresh.postgres.has("sales", "orders", (*fresh.postgres.columns("sales", "orders"), place), ("order_id",))
     found = run("source", "topic")
     reason = "place (the lake has no type for PostgreSQL's point)"

@@ -20,7 +20,7 @@ from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from resources.postgres.table_columns import ColumnInfo, Storage
 
 ORDERS = ("sales", "orders")
-MORE = ColumnInfo("more", "integer", "integer", True, 9, None, None, None, "base", False)
+MORE = ColumnInfo("more", "integer", "integer", True, 9, None, "base", False)
 
 
 def capture(shop: Shop, **changes: Any) -> Capture:  # noqa: ANN401 - fields of several types

@@ -140,10 +140,10 @@ def test_every_aws_resource_is_tested() -> None:
 @pytest.mark.parametrize(
     ("code", "raised", "advice"),
     [
-        ("ExpiredTokenException", AccessRefused, "The credentials have expired: get new ones"),
-        ("ExpiredToken", AccessRefused, "The credentials have expired: get new ones"),
+        ("ExpiredTokenException", AccessRefused, "The credentials have expired. Get new ones"),
+        ("ExpiredToken", AccessRefused, "The credentials have expired. Get new ones"),
         ("AccessDeniedException", AccessRefused, "infra/aws"),
-        ("AccessDenied", AccessRefused, "what they allow"),
+        ("AccessDenied", AccessRefused, "their permissions"),
         ("UnrecognizedClientException", AccessRefused, "Check the credentials"),
     ],
 )
@@ -154,7 +154,7 @@ def test_refused_access_is_reported_without_a_retry(
         CASES[kind].call(resource_at(kind, url, attempts=3))
     message = str(caught.value)
     assert CASES[kind].object_name in message
-    assert f"failed at {url}: {code}: said AWS" in message
+    assert f"{url} returned {code}: said AWS" in message
     assert advice in message
     assert len(methods) == 1, "refused access is not retried"
 
@@ -171,7 +171,7 @@ def test_throttling_is_retried_up_to_the_number_of_attempts(
     message = str(caught.value)
     assert CASES[kind].object_name in message
     assert f"{code}: said AWS" in message
-    assert "All 4 attempts were throttled: run it again later, or raise the resource's `attempts`." in message
+    assert "AWS throttled all 4 attempts. Run this again later, or raise the resource's `attempts`." in message
     assert len(methods) == 4
     assert len(waits) == 3
     assert len(set(waits)) == 3, "waits have jitter"
@@ -202,7 +202,7 @@ def test_a_denied_upload_is_reported(tmp_path: Path) -> None:
 
     with (
         listening(answer) as url,
-        pytest.raises(AccessRefused, match=r"Writing s3://code/spark/hudi\.jar failed.*AccessDenied: no s3:PutObject"),
+        pytest.raises(AccessRefused, match=r"Cannot write s3://code/spark/hudi\.jar:.*AccessDenied: no s3:PutObject"),
     ):
         resource_at(JobFiles, url).upload("hudi.jar", jar)  # type: ignore[attr-defined]
 
@@ -210,7 +210,7 @@ def test_a_denied_upload_is_reported(tmp_path: Path) -> None:
 def test_a_denied_head_request_is_reported() -> None:
     with (
         refusing("AccessDenied", 403) as (url, methods),
-        pytest.raises(AccessRefused, match=r"Looking for s3://code/spark/a\.jar failed.*403"),
+        pytest.raises(AccessRefused, match=r"Cannot find s3://code/spark/a\.jar:.*403"),
     ):
         resource_at(JobFiles, url).size("a.jar")  # type: ignore[attr-defined]
     assert methods == ["HEAD"]
@@ -225,7 +225,7 @@ def test_a_denied_head_request_is_reported() -> None:
     ],
 )
 def test_errors_of_boto3_before_a_request_are_reported(error: Exception, raised: type[Exception], advice: str) -> None:
-    with pytest.raises(raised, match=f"Reading the thing failed.*{advice}"), Sts().explained("Reading the thing"):
+    with pytest.raises(raised, match=f"Cannot read the thing.*{advice}"), Sts().translate_errors("read the thing"):
         raise error
 
 

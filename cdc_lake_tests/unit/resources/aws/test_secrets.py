@@ -112,7 +112,7 @@ def test_a_refused_current_login_names_the_secret(aws: CountingSecretsManager, r
         tried.append(found.password)
         raise AccessRefused("PostgreSQL at db:5432 refuses user a.", "Ask operations.")
 
-    with pytest.raises(AccessRefused, match=rf"refuses user a\. The login was read from the secret {arn}\. Ask op"):
+    with pytest.raises(AccessRefused, match=rf"refuses user a\. The login comes from the secret {arn}\. Ask op"):
         secret(aws, arn).use_login(refuse)
     assert (tried, aws.reads) == ([PASSWORD], 2 if read_before else 1)
 
@@ -154,14 +154,14 @@ def test_a_secret_without_a_password_is_reported_with_its_member_names(aws: Coun
 
 
 def test_missing_refused_and_unreachable_secrets_are_reported(aws: CountingSecretsManager) -> None:
-    with pytest.raises(SecretUnusable, match="Cannot read the login: there is no secret other in us-east-1"):
+    with pytest.raises(SecretUnusable, match="Cannot read the secret other: it does not exist in us-east-1"):
         secret(aws, "other").login()
-    with pytest.raises(AccessRefused, match=r"Reading the secret shop failed at .*InvalidSignatureException"):
+    with pytest.raises(AccessRefused, match=r"Cannot read the secret shop: .*InvalidSignatureException"):
         secret(aws, "shop", key="stolen").login()
     nowhere = DatabaseSecret(
         endpoint_url="http://127.0.0.1:9", access_key="key", secret_key="secret", attempts=1, secret_id="shop"
     )
-    with pytest.raises(Unreachable, match="Reading the secret shop failed"):
+    with pytest.raises(Unreachable, match="Cannot read the secret shop: "):
         nowhere.login()
 
 

@@ -90,7 +90,7 @@ def test_an_invalid_handle_is_reported(client: Client) -> None:
 
 def test_a_missing_queue_is_reported(client: Client) -> None:  # noqa: ARG001 - starts moto
     url = "https://sqs.us-east-1.amazonaws.com/123456789012/missing"
-    with pytest.raises(AwsRequestFailed, match=f"Receiving from {url} failed"):
+    with pytest.raises(AwsRequestFailed, match=f"Cannot receive messages from {url}:"):
         queue(url).receive()
 
 

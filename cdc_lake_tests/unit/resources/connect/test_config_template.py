@@ -32,7 +32,8 @@ def test_placeholders_in_values_are_not_filled(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "message"), [({}, "placeholders without a value: x"), ({"x": "1", "z": "2"}, "no placeholder for z")]
+    ("values", "message"),
+    [({}, "there is no value for the placeholder x"), ({"x": "1", "z": "2"}, "no placeholder for z")],
 )
 def test_missing_and_unused_values_are_named(tmp_path: Path, values: dict[str, str], message: str) -> None:
     with pytest.raises(ConnectorConfigInvalid, match=message):

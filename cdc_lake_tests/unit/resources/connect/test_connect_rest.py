@@ -41,16 +41,16 @@ def test_put_creates_a_connector(worker: FakeConnect) -> None:
 
 
 def test_the_login_is_sent_and_a_refused_login_names_the_user(worker: FakeConnect) -> None:
-    worker.on("GET /connectors", (200, []))
+    worker.on("GET /connector-plugins", (200, []))
     signed = KafkaConnect(url=worker.url, user="cdc-lake", password="pa55word")
-    assert signed.names() == ()
+    assert signed.plugins() == frozenset()
     assert worker.authorization == BasicAuth("cdc-lake", "pa55word")._auth_header
     assert "pa55word" not in repr(signed)
-    worker.on("GET /connectors", (401, None))
+    worker.on("GET /connector-plugins", (401, None))
     with pytest.raises(AccessRefused, match=r"Cannot use Kafka Connect: .* rejects the login of user cdc-lake"):
-        signed.names()
+        signed.plugins()
     with pytest.raises(AccessRefused, match=r"requires a password\. Run `cdc-lake up`"):
-        connect(worker).names()
+        connect(worker).plugins()
     assert worker.authorization == ""
 
 
@@ -119,7 +119,7 @@ def test_a_timeout_reports_the_last_state(worker: FakeConnect) -> None:
 
 
 def test_a_missing_connector_is_named(worker: FakeConnect) -> None:
-    with pytest.raises(ConnectorMissing, match="no connector nw"):
+    with pytest.raises(ConnectorMissing, match=r"connector nw: .*has no such connector"):
         connect(worker).wait_running("nw")
     assert connect(worker).status("nw") is None
     assert connect(worker).delete("nw") is False
@@ -148,5 +148,5 @@ def test_delete_stops_the_connector_and_removes_its_offsets_first(worker: FakeCo
 def test_an_unreachable_worker_is_reported_with_the_hint() -> None:
     with fake_connect() as worker:
         resource = connect(worker, 0.3)
-    with pytest.raises(Unreachable, match=r"Cannot reach Kafka Connect: .*cdc-lake up"):
+    with pytest.raises(Unreachable, match=r"Cannot reach Kafka Connect for .*cdc-lake up"):
         resource.status("nw")

@@ -84,26 +84,25 @@ def test_a_mistake_in_a_jdbc_source_is_named(file: str, changes: dict[str, str |
     ("vendor", "changes", "message"),
     [
         ("confluent", {"flush.size": None}, "flush.size is missing"),
-        ("confluent", {"flush.size": "0"}, "flush.size is '0', which does not fit '[1-9][0-9]*'"),
+        ("confluent", {"flush.size": "0"}, "flush.size is '0', which does not match '[1-9][0-9]*'"),
         ("confluent", {"behavior.on.null.values": "write"}, "behavior.on.null.values is 'write'; allowed: fail"),
-        ("confluent", {"s3.bucket.nmae": "b"}, "; is s3.bucket.name meant?"),
+        ("confluent", {"s3.bucket.nmae": "b"}, "; did you mean s3.bucket.name?"),
         ("aiven", {"format.output.envelope": "yes"}, "format.output.envelope is 'yes'; allowed: true, false"),
         (
             "aiven",
             {"format.output.envelope": "true"},
-            "format.output.fields is 'value', which does not fit '(.*,)?offset(,.*)?' where format.output.envelope is "
-            "'true'",
+            "format.output.fields is 'value'; if format.output.envelope is 'true', it must match '(.*,)?offset(,.*)?'",
         ),
         (
             "aiven",
             {"format.output.fields": "value,offset"},
-            "format.output.fields is 'value,offset', which does not fit 'value' where format.output.envelope is",
+            "format.output.fields is 'value,offset'; if format.output.envelope is 'false', it must match 'value'",
         ),
         ("lenses", {"connect.s3.error.policy": "THROWS"}, "connect.s3.error.policy is 'THROWS'; allowed: THROW, RETRY"),
         (
             "lenses",
             {"connect.s3.kcql": "INSERT INTO b SELECT * FROM t"},
-            "connect.s3.kcql is 'INSERT INTO b SELECT * FROM t', which does not fit",
+            "connect.s3.kcql is 'INSERT INTO b SELECT * FROM t', which does not match",
         ),
         ("lenses", {"tasks.max": "many"}, "tasks.max is 'many'"),
     ],

@@ -105,7 +105,7 @@ def test_a_missing_required_setting_is_a_fault(worker: FakeConnect, path: Path) 
 
 def test_an_undefined_setting_is_named(worker: FakeConnect, path: Path) -> None:
     (fault,) = validate(worker, path, {"snapshot.mod": "initial"}).faults
-    assert fault == f"snapshot.mod is no setting of {KIND}; is snapshot.mode meant?"
+    assert fault == f"snapshot.mod is not a setting of {KIND}; did you mean snapshot.mode?"
     # Debezium reads settings that it does not define.
     found = validate(worker, path, {"offset.mismatch.strategy": "trust_offset"})
     assert (found.faults, found.undefined) == ((), ("offset.mismatch.strategy",))
@@ -126,5 +126,7 @@ def test_a_repeated_error_is_reported_once(worker: FakeConnect, path: Path) -> N
 
 def test_an_error_of_the_plugin_is_raised(worker: FakeConnect, path: Path) -> None:
     worker.on(VALIDATE, (500, {"error_code": 500, "message": "NullPointerException"}))
-    with pytest.raises(ConnectRequestFailed, match=r"config/validate: Kafka Connect returned 500 NullPointerException"):
+    with pytest.raises(
+        ConnectRequestFailed, match=r"config/validate: Kafka Connect returned 500: NullPointerException"
+    ):
         validate(worker, path)

@@ -53,7 +53,7 @@ def test_a_missing_setting_is_rejected(name: str) -> None:
 def test_only_a_sink_may_use_a_dead_letter_queue() -> None:
     queue = {"errors.deadletterqueue.topic.name": "dlq"}
     require_policy("sink.json", {**SINK, **queue})
-    with pytest.raises(ConnectorConfigInvalid, match=r"skips records without errors\.deadletterqueue"):
+    with pytest.raises(ConnectorConfigInvalid, match=r"loses records unless errors\.deadletterqueue"):
         require_policy("sink.json", SINK)
     with pytest.raises(ConnectorConfigInvalid, match=r"a source connector has no errors\.deadletterqueue"):
         require_policy("source.json", {**DEBEZIUM, **queue, "errors.tolerance": "all"})

@@ -23,13 +23,13 @@ def kafka() -> FakeKafka:
 
 
 def test_the_newest_offset_of_the_connector_is_returned(kafka: FakeKafka) -> None:
-    assert StoredOffsets(kafka, "offsets").of("shop") == ({"lsn": 2},)
-    assert StoredOffsets(kafka, "offsets").of("sho") == ()
+    assert StoredOffsets(kafka, "offsets").read("shop") == ({"lsn": 2},)
+    assert StoredOffsets(kafka, "offsets").read("sho") == ()
 
 
 def test_each_source_partition_has_its_own_offset(kafka: FakeKafka) -> None:
     kafka.send("offsets", b'{"lsn":9}', 1, b'["shop",{"server":"second"}]')
-    assert StoredOffsets(kafka, "offsets").of("shop") == ({"lsn": 2}, {"lsn": 9})
+    assert StoredOffsets(kafka, "offsets").read("shop") == ({"lsn": 2}, {"lsn": 9})
 
 
 def test_only_the_newest_records_are_read(kafka: FakeKafka, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,33 +41,35 @@ def test_only_the_newest_records_are_read(kafka: FakeKafka, monkeypatch: pytest.
 
     with monkeypatch.context() as patched:
         patched.setattr(StoredOffsets, "_records", fail)
-        assert StoredOffsets(kafka, "offsets").of("shop") == ({"lsn": 499},)
-    assert StoredOffsets(kafka, "offsets").of("other") == ({"lsn": 5},)
+        assert StoredOffsets(kafka, "offsets").read("shop") == ({"lsn": 499},)
+    assert StoredOffsets(kafka, "offsets").read("other") == ({"lsn": 5},)
 
 
 def test_ending_removes_the_offsets_of_one_connector(kafka: FakeKafka) -> None:
     stored = StoredOffsets(kafka, "offsets")
-    assert stored.end("shop") == 1
-    assert (stored.of("shop"), stored.of("other")) == ((), ({"lsn": 5},))
+    assert stored.delete("shop") == 1
+    assert (stored.read("shop"), stored.read("other")) == ((), ({"lsn": 5},))
     last = list(kafka.peek("offsets", 0))[-1]
     assert (last.key, last.value) == (SHOP, None)
-    assert stored.end("shop") == 0
+    assert stored.delete("shop") == 0
 
 
 def test_offsets_can_be_stored_again_after_ending(kafka: FakeKafka) -> None:
     stored = StoredOffsets(kafka, "offsets")
-    stored.end("shop")
+    stored.delete("shop")
     kafka.send("offsets", b'{"lsn":30}', 0, SHOP)
-    assert stored.of("shop") == ({"lsn": 30},)
+    assert stored.read("shop") == ({"lsn": 30},)
 
 
 def test_a_missing_topic_has_no_offsets() -> None:
-    assert StoredOffsets(FakeKafka(), "offsets").of("shop") == ()
-    assert StoredOffsets(FakeKafka(), "offsets").end("shop") == 0
+    assert StoredOffsets(FakeKafka(), "offsets").read("shop") == ()
+    assert StoredOffsets(FakeKafka(), "offsets").delete("shop") == 0
 
 
 @pytest.mark.parametrize(("key", "value"), [(b"no JSON", b"{}"), (b'"shop"', b"{}"), (SHOP, b"[]"), (SHOP, b"\xff")])
 def test_other_records_in_the_topic_are_rejected(kafka: FakeKafka, key: bytes, value: bytes) -> None:
     kafka.send("offsets", value, 0, key)
-    with pytest.raises(OffsetsUnreadable, match=r"offsets has a record .*offset\.storage\.topic"):
-        StoredOffsets(kafka, "offsets").of("shop")
+    with pytest.raises(
+        OffsetsUnreadable, match=r"topic offsets: Kafka Connect does not write .*offset\.storage\.topic"
+    ):
+        StoredOffsets(kafka, "offsets").read("shop")

@@ -94,12 +94,12 @@ def test_a_plugin_without_the_config_provider_is_rejected(tmp_path: Path, debezi
 
 def test_an_artifact_in_two_versions_is_reported(tmp_path: Path, debezium: Path) -> None:
     older = jar(tmp_path / "protobuf-java-3.19.0.jar", "b.class")
-    assert build("sink", debezium, [older], tmp_path / "out", provider=None).several == ("protobuf-java",)
+    assert build("sink", debezium, [older], tmp_path / "out", provider=None).duplicates == ("protobuf-java",)
 
 
 def test_different_jars_with_one_name_are_rejected(tmp_path: Path, debezium: Path) -> None:
     other = jar(tmp_path / "vendor" / "protobuf-java-3.25.5.jar", "different.class")
-    with pytest.raises(PluginInvalid, match=r"protobuf-java-3\.25\.5\.jar of .*vendor.* differs from"):
+    with pytest.raises(PluginInvalid, match=r"protobuf-java-3\.25\.5\.jar in .*vendor.* differs from"):
         build("sink", debezium, [other], tmp_path / "out", provider=None)
 
 
@@ -110,15 +110,15 @@ def test_invalid_sources_are_named(tmp_path: Path, debezium: Path) -> None:
     zipped(broken, {"lib/broken-1.0.jar": b"not a jar"})
     (tmp_path / "empty").mkdir()
     for sources, message in (
-        ([tmp_path / "empty"], r"the folder .*empty to the plugin: it has no jar"),
-        ([tmp_path / "missing.zip"], r"missing\.zip to the plugin: the file does not exist"),
+        ([tmp_path / "empty"], r"the folder .*empty to the plugin: it contains no jar"),
+        ([tmp_path / "missing.zip"], r"missing\.zip to the plugin: there is no such file"),
         ([not_a_zip], r"notes\.zip to the plugin: it is neither a jar nor a zip"),
-        ([zipped(tmp_path / "docs.zip", {"README": b""})], r"docs\.zip to the plugin: it has no jar"),
-        ([broken], r"Cannot read broken-1\.0\.jar of .*broken\.zip"),
+        ([zipped(tmp_path / "docs.zip", {"README": b""})], r"docs\.zip to the plugin: it contains no jar"),
+        ([broken], r"Cannot read broken-1\.0\.jar in .*broken\.zip"),
     ):
         with pytest.raises(PluginInvalid, match=message):
             build("sink", debezium, sources, tmp_path / "out")
-    with pytest.raises(PluginInvalid, match="Cannot build the plugin sink: there is no jar"):
+    with pytest.raises(PluginInvalid, match="Cannot build the plugin sink: there are no jars"):
         build("sink", None, [], tmp_path / "out")
     with pytest.raises(PluginInvalid, match="'s3_sink'"):
         build("s3_sink", debezium, [], tmp_path / "out")

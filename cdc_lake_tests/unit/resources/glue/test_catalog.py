@@ -73,7 +73,7 @@ def test_tables_are_listed_by_name(catalog: GlueCatalog, orders: TableDefinition
 
 
 def test_an_error_names_the_object(catalog: GlueCatalog, orders: TableDefinition) -> None:
-    with pytest.raises(AwsRequestFailed, match=r"Writing the Glue table nowhere\.orders failed") as failed:
+    with pytest.raises(AwsRequestFailed, match=r"Cannot write the Glue table nowhere\.orders:") as failed:
         catalog.put_table(dataclasses.replace(orders, database="nowhere"))
 
     assert failed.value.code == "EntityNotFoundException"
@@ -133,7 +133,7 @@ def test_sparks_schema_is_split_into_parameters() -> None:
         ("lake", "T", COLUMNS, "lower case"),
         ("", "t", COLUMNS, "the name of the database is empty"),
         ("lake", "", COLUMNS, "the name of the table is empty"),
-        ("lake", "t", [GlueColumn("a", "int"), GlueColumn("A", "int")], "duplicate columns a"),
+        ("lake", "t", [GlueColumn("a", "int"), GlueColumn("A", "int")], "more than one column is called a"),
     ],
 )
 def test_names_that_glue_would_change_are_rejected(

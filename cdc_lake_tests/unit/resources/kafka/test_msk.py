@@ -37,15 +37,6 @@ def refusing(code: str, message: str, status: int) -> Operation:
     return refuse
 
 
-def test_a_provisioned_cluster_is_described() -> None:
-    provisioned = {"currentBrokerSoftwareInfo": {"kafkaVersion": "4.3.1"}, "numberOfBrokerNodes": 3}
-    response = {"clusterArn": ARN, "clusterName": "lake", "clusterType": "PROVISIONED", "state": "ACTIVE"}
-    with aws({"DescribeClusterV2": lambda _: {"clusterInfo": {**response, "provisioned": provisioned}}}) as url:
-        found = msk(url).describe()
-    assert (found.arn, found.name, found.state) == (ARN, "lake", "ACTIVE")
-    assert (found.serverless, found.kafka_version, found.brokers, found.reason) == (False, "4.3.1", 3, None)
-
-
 def test_kafka_reads_the_brokers_of_the_cluster_once() -> None:
     requested: list[str] = []
 
@@ -81,7 +72,7 @@ def test_each_authentication_has_its_listener() -> None:
     with aws({"GetBootstrapBrokers": lambda _: response}) as url:
         resource = msk(url)
         assert [resource.bootstrap(), resource.bootstrap("scram"), resource.bootstrap("tls")] == list(response.values())
-        with pytest.raises(ListenerMissing, match="no listener for plaintext; it has iam, scram, tls"):
+        with pytest.raises(ListenerMissing, match="no listener for plaintext, only for iam, scram, tls"):
             resource.bootstrap("plaintext")
 
 
@@ -92,12 +83,11 @@ def test_a_cluster_without_brokers_is_reported_with_its_state() -> None:
         "GetBootstrapBrokers": lambda _: {},
         "DescribeClusterV2": lambda _: {"clusterInfo": {**described, "stateInfo": reason}},
     }
-    with aws(operations) as url:
-        with pytest.raises(ListenerMissing, match=rf"{ARN}: its state is CREATING, and it has no brokers"):
-            msk(url).bootstrap()
-        found = msk(url).describe()
-        assert (found.serverless, found.kafka_version, found.brokers) == (True, None, None)
-        assert found.reason == "Quota: too many brokers"
+    with (
+        aws(operations) as url,
+        pytest.raises(ListenerMissing, match=rf"{ARN}: it has no brokers.*state is CREATING: Quota: too many brokers"),
+    ):
+        msk(url).bootstrap()
 
 
 @pytest.mark.parametrize(
@@ -111,11 +101,13 @@ def test_a_cluster_without_brokers_is_reported_with_its_state() -> None:
 def test_an_error_of_aws_names_the_cluster_and_the_cause(code: str, raised: type[Exception]) -> None:
     with (
         aws({"GetBootstrapBrokers": refusing(code, "role/dagster may not", 403)}) as url,
-        pytest.raises(raised, match=rf"bootstrap brokers of the MSK cluster {ARN} failed.*{code}: role/dagster may"),
+        pytest.raises(
+            raised, match=rf"Cannot read the bootstrap brokers of the MSK cluster {ARN}:.*{code}: role/dagster may"
+        ),
     ):
         msk(url).bootstrap()
 
 
 def test_an_unreachable_endpoint_is_reported() -> None:
     with pytest.raises(Unreachable, match=ARN):
-        msk("http://127.0.0.1:9").describe()
+        msk("http://127.0.0.1:9").bootstrap()

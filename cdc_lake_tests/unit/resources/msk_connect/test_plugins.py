@@ -93,6 +93,6 @@ def test_a_failed_plugin_reports_the_cause_and_is_replaced(aws: Served, s3: Memo
 
 
 def test_an_unreachable_store_is_named(aws: Served, archive: Path) -> None:
-    with pytest.raises(Unreachable, match=r"Uploading .*debezium-0123456789ab\.zip to s3://bucket/plugins/"):
+    with pytest.raises(Unreachable, match=r"Cannot upload .*debezium-0123456789ab\.zip to s3://bucket/plugins/"):
         plugins(aws, MemoryS3(url="http://127.0.0.1:9")).ensure(archive)
     assert aws.client().list_custom_plugins()["customPlugins"] == []

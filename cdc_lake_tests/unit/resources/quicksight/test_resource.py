@@ -95,7 +95,7 @@ def test_a_version_that_was_not_published_is_created_again(aws: Served) -> None:
     put_all(quicksight(aws))
     other = replace(TEMPLATES, title="Sales, by customer")
     aws.script["UpdateDashboardPublishedVersion"] = [AwsError("ConflictException", "it is being changed", 409)]
-    with pytest.raises(AwsRequestFailed, match=r"dashboard/cdc-lake-shop-sales .*ConflictException.*again when it"):
+    with pytest.raises(AwsRequestFailed, match=r"dashboard/cdc-lake-shop-sales: .*ConflictException.*when it"):
         quicksight(aws).dashboard(other, f"{ARN}:dataset/{ID}")
     published = quicksight(aws).dashboard(other, f"{ARN}:dataset/{ID}")
     assert (published.outcome, published.version) == ("updated", 3)
@@ -163,9 +163,10 @@ def test_a_refresh_that_fails_names_data_set_ingestion_and_cause(aws: Served) ->
     with pytest.raises(IngestionFailed) as caught:
         resource.refresh(TEMPLATES.id)
     message = str(caught.value)
-    assert f"of the data set {ARN}:dataset/{ID} is FAILED: SQL_EXCEPTION: TABLE_NOT_FOUND: line 1:8" in message
+    assert message.startswith(f"Cannot refresh the data set {ARN}:dataset/{ID}: ingestion ")
+    assert "is FAILED: SQL_EXCEPTION: TABLE_NOT_FOUND: line 1:8" in message
     assert message.endswith(
-        "Run the data set's SQL in Athena, correct it in the dashboard's YAML, then materialise again."
+        "Run the data set's SQL in Athena, correct it in the dashboard's YAML, then materialise the dashboard again."
     )
     listed = aws.client().list_ingestions(AwsAccountId=ACCOUNT, DataSetId=ID)["Ingestions"]
     assert listed[0]["IngestionId"] in message
@@ -240,7 +241,7 @@ def test_an_interrupted_deletion_can_be_continued(aws: Served) -> None:
     resource = quicksight(aws)
     put_all(resource)
     aws.script["DeleteDataSet"] = [AwsError("AccessDeniedException", "no quicksight:DeleteDataSet", 401)]
-    with pytest.raises(AccessRefused, match=rf"delete_data_set for the data set {ARN}:dataset/{ID} failed.*Allow the"):
+    with pytest.raises(AccessRefused, match=rf"delete_data_set for the data set {ARN}:dataset/{ID}:.*Allow the"):
         list(resource.delete(TEMPLATES.id))
     assert [each.partition(" arn")[0] for each in resource.delete(TEMPLATES.id)] == ["data set"]
 
@@ -276,7 +277,7 @@ def test_throttled_calls_are_retried(aws: Served, monkeypatch: pytest.MonkeyPatc
     [
         ("ThrottlingException", 429, AwsRequestFailed, "raise the resource's `attempts`"),
         ("AccessDeniedException", 401, AccessRefused, "Allow the caller this action"),
-        ("ExpiredTokenException", 403, AccessRefused, "The credentials have expired: get new ones"),
+        ("ExpiredTokenException", 403, AccessRefused, "The credentials have expired. Get new ones"),
         ("LimitExceededException", 409, AwsRequestFailed, "32 times in 24 hours"),
         ("ResourceExistsException", 409, AwsRequestFailed, "Another run has just created it"),
     ],
@@ -289,7 +290,7 @@ def test_a_refused_call_names_call_object_and_remedy(
         quicksight(aws).data_source()
     message = str(caught.value)
     assert message.startswith(
-        f"QuickSight's create_data_source for the data source {ARN}:datasource/cdc-lake-athena failed"
+        f"Cannot call QuickSight's create_data_source for the data source {ARN}:datasource/cdc-lake-athena: "
     )
     assert f"{code}: said AWS" in message
     assert advice in message

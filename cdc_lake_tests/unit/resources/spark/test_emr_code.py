@@ -110,5 +110,5 @@ def test_missing_jars_are_reported(s3: MemoryS3, tmp_path: Path) -> None:
     code = EmrCode(
         root=str(folder), packages=["shop"], entry=str(folder / "shop" / "a.py"), jars=str(tmp_path / "none")
     )
-    with pytest.raises(ResourceError, match="there are no jars for Spark in"):
+    with pytest.raises(ResourceError, match=r"the folder for Spark's jars \(.*none\) contains no jars"):
         code.upload(files(s3))

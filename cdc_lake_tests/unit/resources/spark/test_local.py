@@ -29,7 +29,7 @@ def test_a_failed_warm_start_is_raised_by_session(tmp_path: Path) -> None:
 
 def test_a_session_without_a_folder_of_jars_is_rejected() -> None:
     spark = LocalSpark(java_home="/none", jars="", properties=[], store=ObjectStore(bucket="none"), hint="Run setup.")
-    with pytest.raises(ResourceError, match=r"no folder of jars is configured\. Run setup\."):
+    with pytest.raises(ResourceError, match=r"no folder with jars is configured\. Run setup\."):
         spark.session()
 
 

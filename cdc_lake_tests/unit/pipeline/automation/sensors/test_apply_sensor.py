@@ -113,7 +113,7 @@ def test_a_new_schema_version_launches_an_apply(shop: Shop, apply: Daemon) -> No
     orders(shop, 1)
     shop.land(shop.orders)
     shop.apply(shop.orders)
-    more = ColumnInfo("more", "integer", "integer", True, 9, None, None, None, "base", False)
+    more = ColumnInfo("more", "integer", "integer", True, 9, None, "base", False)
     columns = (*shop.postgres.columns("sales", "orders"), more)
     shop.postgres.change_catalog("sales", "orders", columns=columns, missing={"more": "5"})
     schema_capture.capture(shop.orders, shop.source, shop.bucket)
