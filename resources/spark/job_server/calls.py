@@ -63,5 +63,7 @@ def pickled_failure(error: Exception) -> bytes:
         body = pickle.dumps(Failed(error))
         pickle.loads(body)  # noqa: S301 - written in the line above
     except Exception:  # noqa: BLE001 - errors of other packages raise anything when pickled
-        return pickle.dumps(Failed(JobFailed(f"A Spark job failed with {type(error).__name__}: {error}", frames)))
+        return pickle.dumps(
+            Failed(JobFailed(f"Cannot complete a Spark job: it raised {type(error).__name__}: {error}", frames))
+        )
     return body

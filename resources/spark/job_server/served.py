@@ -65,7 +65,7 @@ class ServedSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
                     raise error
                 case Retired():
                     continue  # that server accepts no more connections
-            raise TypeError(f"the Spark server answered with a {type(answer).__name__}")
+            raise TypeError(f"unknown answer of the Spark server: {answer!r}")
 
     def version(self) -> str:
         """Return the version of settings and code; the server of another version is replaced."""
@@ -98,7 +98,7 @@ class ServedSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
             with self._connection():
                 pass
         except Exception:  # noqa: BLE001 - run() raises it
-            _log.debug("Cannot start the Spark server ahead of the first job", exc_info=True)
+            _log.debug("Cannot start the Spark server before the first job", exc_info=True)
 
     @contextmanager
     def _connection(self) -> Iterator[socket.socket]:
@@ -158,6 +158,6 @@ def _answer(connection: socket.socket) -> object:
             return pickle.load(stream)  # noqa: S301 - only the user's own server listens there
         except (EOFError, ConnectionError) as error:
             raise JobFailed(
-                "Cannot finish a Spark job: the job was cancelled, or the Spark server ended.",
-                "Start the run again; it starts another server if necessary.",
+                "Cannot complete a Spark job: it was cancelled, or the Spark server ended.",
+                "Start the run again. It starts another server if necessary.",
             ) from error

@@ -29,7 +29,7 @@ _LOOK_SECONDS = 1.0
 _MEASURE_SECONDS = 10.0
 _CANCEL_SECONDS = 1.0
 _JVM_HINT = (
-    "Start the run again: another server runs its jobs. If the kernel killed the JVM for its memory, lower"
+    "Start the run again: another server runs its jobs. If the kernel killed the JVM to free memory, lower"
     " spark.driver.memory."
 )
 _log = logging.getLogger(__name__)
