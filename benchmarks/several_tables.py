@@ -29,7 +29,7 @@ from cdc_lake.instance import instance
 from cdc_lake.pipeline import component, table_progress
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.naming import STAGES
-from cdc_lake.profile import bound, resolved
+from cdc_lake.profile import resolved, run_resources
 
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).parents[1]
@@ -77,7 +77,7 @@ def materialise(folder: Path) -> dict[str, float]:
     started = time.monotonic()
     flow = load(NAME, folder)
     definitions = dg.Definitions.merge(
-        component.build(flow), dg.Definitions(resources=bound(), executor=dg.in_process_executor)
+        component.build(flow), dg.Definitions(resources=run_resources(), executor=dg.in_process_executor)
     )
     with instance() as dagster:
         graph = Graph(NAME, definitions, dagster)

@@ -128,7 +128,7 @@ class AwsSettings(BaseModel):
         except ValidationError as error:
             faults = "; ".join(_fault(each) for each in error.errors())
             raise ResourceError(
-                f"Cannot use the profile aws: {faults}.", "docs/aws.md explains the variables."
+                f"Cannot use the aws profile: {faults}.", "Set the variables that docs/aws.md describes."
             ) from None
 
 

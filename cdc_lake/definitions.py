@@ -11,7 +11,7 @@ from cdc_lake.pipeline.automation.sensors.sensor_intervals import QUEUE
 from cdc_lake.pipeline.checks import all_checks
 from cdc_lake.pipeline.exclusive_names import require_exclusive
 from cdc_lake.pipeline.loading import load, names
-from cdc_lake.profile import bound
+from cdc_lake.profile import run_resources
 
 
 @dg.definitions
@@ -19,7 +19,7 @@ def defs() -> dg.Definitions:
     """Return the definitions of all pipelines. A run's steps run in one process, to share one Spark session."""
     flows = [load(name) for name in names()]
     require_exclusive(flows)
-    resources = bound()
+    resources = run_resources()
     folder = Path(__file__).parent / "defs"
     # load_from_defs_folder also builds the JSON schema of every installed component type, which takes half a second in
     # each process, and each run that a sensor launches is a process.

@@ -25,8 +25,8 @@ def resources() -> dict[str, Any]:
     profile = os.environ.get("CDC_LAKE_PROFILE", "local")
     if profile not in PROFILES:
         raise ResourceError(
-            f"Cannot find the profile: CDC_LAKE_PROFILE is {profile!r}.",
-            f"Set it to one of {', '.join(PROFILES)}, or unset it.",
+            f"Cannot use profile {profile!r} of CDC_LAKE_PROFILE: there is no such profile.",
+            f"Set the variable to {' or '.join(PROFILES)}, or unset it.",
         )
     return dict(PROFILES[profile]())
 
@@ -38,13 +38,11 @@ def resolved() -> Mapping[str, Any]:
 
 def spark() -> SparkJobs:
     """Return Spark for use outside of a run."""
-    found = _looked_up(resources()["spark"])
-    if not isinstance(found, SparkJobs):
-        raise TypeError(f"the profile's Spark is a {type(found).__name__}")
+    found: SparkJobs = _looked_up(resources()["spark"])
     return found
 
 
-def bound() -> Mapping[str, dg.ConfigurableResource[Any] | dg.ResourceDefinition]:
+def run_resources() -> Mapping[str, dg.ConfigurableResource[Any] | dg.ResourceDefinition]:
     """Return the resources for the code location, by the same names, and those of each run (parallel_tables.py).
 
     Each run and sensor tick resolves the profile's resources again.
@@ -53,10 +51,10 @@ def bound() -> Mapping[str, dg.ConfigurableResource[Any] | dg.ResourceDefinition
     """
     from cdc_lake.pipeline.assets import parallel_tables  # noqa: PLC0415 - commands do not need it
 
-    return {**{name: AsOfNow(name=name) for name in resources()}, **parallel_tables.RESOURCES}
+    return {**{name: ProfileResource(name=name) for name in resources()}, **parallel_tables.RESOURCES}
 
 
-class AsOfNow(dg.ConfigurableResource[Any]):
+class ProfileResource(dg.ConfigurableResource[Any]):
     """A resource of the profile, with the addresses and keys at the start of a run or tick."""
 
     name: str
@@ -67,7 +65,7 @@ class AsOfNow(dg.ConfigurableResource[Any]):
         return _looked_up(resources()[self.name])
 
 
-def _looked_up(resource: dg.ConfigurableResource[Any]) -> dg.ConfigurableResource[Any]:
+def _looked_up(resource: dg.ConfigurableResource[Any]) -> Any:  # noqa: ANN401 - each resource has another class
     """Return the resource with the values of its environment variables.
 
     Dagster's own function would create a Dagster instance for each resource.

@@ -44,8 +44,8 @@ def session() -> tuple[SparkSession, S3Location]:
     engine = profile.spark()
     if not isinstance(engine, LocalSpark):
         raise ContractError(
-            "Cannot start Spark here: this profile runs Spark elsewhere. Use cdc_lake.reading in a notebook or job "
-            "there, with that session."
+            "Cannot start Spark in this process: the profile runs Spark jobs elsewhere. Call the functions of "
+            "cdc_lake.reading where Spark runs, with its session."
         )
     return engine.session(), location(profile.resolved()["store"])
 

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cdc_lake import profile
+from cdc_lake.profile_local import SPARK_SOCKET
+from resources.errors import ResourceError
 from resources.spark.job_server.served import ServedSpark
 from resources.spark.job_server.server import JobServer
 
@@ -21,7 +23,9 @@ def main(arguments: Sequence[str]) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     served = profile.spark()
     if not isinstance(served, ServedSpark):
-        raise TypeError(f"the profile's Spark is a {type(served).__name__}, which needs no server")
+        raise ResourceError(
+            f"Cannot start the Spark server: {SPARK_SOCKET} is not set.", "Run `cdc-lake dev`, which sets it."
+        )
     with JobServer(Path(path), served.spark, version, int(owner)) as server:
         served.spark.warm()
         server.serve()

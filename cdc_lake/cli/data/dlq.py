@@ -39,7 +39,9 @@ def register(app: typer.Typer) -> None:
 def list_(
     pipeline: Pipeline,
     as_json: AsJson = False,
-    closed: Annotated[bool, typer.Option("--closed", help="List letters that were replayed or dropped.")] = False,
+    closed: Annotated[
+        bool, typer.Option("--closed", help="List the letters that were replayed or dropped instead.")
+    ] = False,
 ) -> None:
     """List dead letters: record, time, and reason."""
     from rich.console import Console
@@ -129,16 +131,17 @@ def replay(
     topics = {table.topic for table in flow.tables}
     if orphans := [each.id for each in chosen if each.topic not in topics]:
         raise ContractError(
-            f"Cannot replay {orphans[0]}: no table of pipeline {pipeline} has its topic. Add the table to the YAML "
+            f"Cannot replay {orphans[0]}: pipeline {pipeline} has no table for its topic. Add the table to the YAML "
             f"again, or drop the letter with `cdc-lake dlq drop {pipeline} {orphans[0]}`."
         )
     for table in flow.tables:
         letters = [each.id for each in chosen if each.topic == table.topic]
         if letters and not table.hudi_targets:
             raise ContractError(
-                f"Cannot replay {letters[0]}: all targets of table {table.name} have format: parquet, whose objects "
-                f"are never changed. Update the row at the source, which sends it again, or run `cdc-lake resnapshot "
-                f"{pipeline}`. Then drop the letter with `cdc-lake dlq drop {pipeline} {letters[0]}`."
+                f"Cannot replay {letters[0]}: all targets of table {table.name} have format: parquet, and their "
+                f"objects are never changed. Update the row at the source, which sends it again, or run "
+                f"`cdc-lake resnapshot {pipeline}`. Then drop the letter with "
+                f"`cdc-lake dlq drop {pipeline} {letters[0]}`."
             )
     if not chosen:
         typer.echo("{}" if as_json else f"pipeline {pipeline} has no dead letters")
@@ -159,8 +162,8 @@ def replay(
                 failed = failed or bool(report.failed)
             if parquet_tables:
                 typer.echo(
-                    f"The letters stay open: {', '.join(parquet_tables)} has format: parquet, without their changes. "
-                    "Update the rows at the source, then drop the letters.",
+                    f"The dead letters of {table.name} stay open: they cannot be applied to targets with format: "
+                    f"parquet ({', '.join(parquet_tables)}). Update their rows at the source, then drop the letters.",
                     err=True,
                 )
     if failed:
@@ -189,7 +192,10 @@ def edit(
             f"Cannot use {value}: it is empty. To drop the record, run `cdc-lake dlq drop {pipeline} {letter}`."
         )
     dead_letters.replace_value(store, pipeline, found, body)
-    typer.echo(f"{found.id} has a value of {len(body):,} bytes now. Apply it with `cdc-lake dlq replay {pipeline}`")
+    typer.echo(
+        f"Replaced the value of {found.id} ({len(body):,} bytes). Apply it with "
+        f"`cdc-lake dlq replay {pipeline} {found.id}`."
+    )
 
 
 def drop(
@@ -281,6 +287,8 @@ def _print_report(table: TableFlow, report: ReplayReport, as_json: bool) -> None
     by = f" by commit {report.instant}" if report.instant else ""
     typer.echo(f"{table.lake_table}: {len(report.applied)} applied{by}, {len(report.failed)} still cannot be read")
     if report.overtaken:
-        typer.echo(f"{table.lake_table}: {len(report.overtaken)} overtaken by a newer snapshot of the source")
+        typer.echo(
+            f"{table.lake_table}: {len(report.overtaken)} not applied, because a newer snapshot has read the rows"
+        )
     for letter, reason in report.failed.items():
         typer.echo(printable(f"  {letter}: {reason}"))

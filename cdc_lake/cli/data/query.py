@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cdc_lake.cli.printable import for_output, printable
+from cdc_lake.cli.printable import for_output
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -60,39 +60,33 @@ def query(
     ] = 0,
     as_of: Annotated[
         str | None,
-        typer.Option("--as-of", metavar="INSTANT|TIME", help="Read the tables as they were then; the time in UTC."),
+        typer.Option(
+            "--as-of", metavar="INSTANT|TIME", help="Read the tables in their state at that commit or time (UTC)."
+        ),
     ] = None,
 ) -> None:
     """Run SQL on the lake: on Athena, or on Trino in the local profile.
 
     Spark runs the query with --as-of, and in the local profile if it reads a table `<name>_rt`.
     """
-    if not write and (fault := no_statement(sql)):
-        raise typer.BadParameter(fault)
-    if not write and (fault := read_only_fault(sql)):
+    if not write and (fault := syntax_fault(sql) or read_only_fault(sql)):
         raise typer.BadParameter(fault)
     # Imported late: Dagster takes seconds to import.
     from cdc_lake.cli.data import spark_query
-    from resources.errors import ResourceError
 
-    try:
-        if as_of is not None or (not write and spark_query.needs_spark(sql)):
-            if write or reuse:
-                raise typer.BadParameter(
-                    "Spark runs this query, and supports neither --write nor --reuse. Leave out these options."
-                )
-            result = spark_query.run(sql, database, as_of)
-        else:
-            result = _athena(database).query(sql, reuse_minutes=reuse)
-    except ResourceError as error:
-        typer.secho(printable(error.user_message), fg="red", err=True)
-        raise typer.Exit(1) from error
-
+    if as_of is not None or (not write and spark_query.needs_spark(sql)):
+        if write or reuse:
+            raise typer.BadParameter(
+                "Spark runs this query, and supports neither --write nor --reuse. Leave out these options."
+            )
+        result = spark_query.run(sql, database, as_of)
+    else:
+        result = _athena(database).query(sql, reuse_minutes=reuse)
     print_result(result, output)
 
 
 def print_result(result: QueryResult, output: OutputFormat) -> None:
-    """Print rows in a format. Raises typer.Exit if they cannot be printed in it."""
+    """Print rows in a format. Raises ContractError if they cannot be printed in it."""
     from cdc_lake.cli.data.query_output import csv_lines, json_text, print_table
 
     if output is OutputFormat.table:
@@ -101,24 +95,17 @@ def print_result(result: QueryResult, output: OutputFormat) -> None:
         for line in csv_lines(result):
             typer.echo(for_output(line))
     else:
-        try:
-            typer.echo(json_text(result))
-        except ValueError as error:
-            typer.secho(str(error), fg="red", err=True)
-            raise typer.Exit(1) from error
+        typer.echo(json_text(result))
 
 
 def _athena(database: str | None) -> Athena:
-    from cdc_lake.profile import resources
-    from resources.athena import Athena
+    from cdc_lake.profile import resolved
 
-    athena = resources()["athena"]
-    if not isinstance(athena, Athena):
-        raise TypeError(f"Cannot query: the profile's resource 'athena' is a {type(athena).__name__}, not an Athena")
+    athena: Athena = resolved()["athena"]
     return athena if database is None else athena.model_copy(update={"database": database})
 
 
-def no_statement(sql: str) -> str | None:
+def syntax_fault(sql: str) -> str | None:
     """Return an error with its position if the text does not begin like an SQL statement, else None.
 
     Only the first word is checked: Athena reports all other errors, with line and column.
@@ -132,7 +119,7 @@ def no_statement(sql: str) -> str | None:
     line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
     place = f"line {line}, column {column}"
     if not text.strip("; \t\n"):
-        return f"There is no SQL statement ({place} is the end of the text)."
+        return f"Cannot find an SQL statement before the end of the text ({place}). Give one statement."
     near = difflib.get_close_matches(word.upper(), sorted(_STATEMENT_WORDS), n=1)
     advice = f" Did you mean {near[0]}?" if near else " A query begins with SELECT, WITH, VALUES, TABLE or SHOW."
     return f"Cannot parse the SQL: {place}: no statement begins with {word or text[0]!r}.{advice}"
@@ -150,7 +137,7 @@ def read_only_fault(sql: str) -> str | None:
         return None
     if found == _SEVERAL:
         return "Cannot run several statements in one query. Run them one at a time."
-    return f"{found} is not a read-only statement: add --write to run it."
+    return f"Cannot run {found}: it is not a read-only statement. Add --write to run it."
 
 
 def _not_reading(sql: str) -> str | None:

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cdc_lake.cli.printable import printable
+from cdc_lake.contract.errors import ContractError
 
 if TYPE_CHECKING:
     from resources.athena import QueryResult
@@ -39,7 +40,7 @@ def print_table(result: QueryResult) -> None:
     rows = f"{len(result.rows):,} row{'' if len(result.rows) == 1 else 's'}" if result.columns else "Done"
     scanned = "an earlier query's result" if result.reused else f"{result.bytes_scanned:,} bytes scanned"
     how = f"{scanned}, {result.seconds:.2f} s, query {result.query_id}"
-    summary = f"{rows}, {how if result.query_id else f'{result.seconds:.2f} s, answered by Spark'}"
+    summary = f"{rows}, {how if result.query_id else f'{result.seconds:.2f} s, run by Spark'}"
     Console(stderr=True).print(summary, style="dim", markup=False, highlight=False, soft_wrap=True)
 
 
@@ -61,12 +62,12 @@ def json_text(result: QueryResult) -> str:
     Control characters are escaped.
 
     Raises:
-        ValueError: two columns have the same name.
+        ContractError: two columns have the same name.
     """
     names = [name for name, _ in result.columns]
     duplicates = sorted({name for name in names if names.count(name) > 1})
     if duplicates:
-        raise ValueError(
+        raise ContractError(
             f"Cannot print JSON: more than one column is called {', '.join(duplicates)}. Rename columns with AS."
         )
     lines = (

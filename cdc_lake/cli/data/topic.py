@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
@@ -16,7 +15,7 @@ from rich.table import Column
 from rich.text import Text
 
 from cdc_lake.cli.layout import console, fold, grid
-from cdc_lake.cli.printable import json_text, printable
+from cdc_lake.cli.printable import json_text
 
 if TYPE_CHECKING:
     from resources.kafka.records import Message
@@ -38,16 +37,16 @@ def ls(
     titles = ("partitions", "records" if count else "offsets", "retention", "cleanup")
     columns = [Column("topic"), *(Column(title, justify="right") for title in titles)]
     rows = []
-    with _kafka() as kafka:
-        for name in kafka.topics():
-            info = kafka.topic(name)
-            if info is None:  # deleted since it was listed
-                continue
-            ranges = kafka.ranges(name)
-            size = kafka.count_records(name, ranges) if count else sum(end - first for first, end in ranges.values())
-            retention = _duration(int(info.config["retention.ms"]))
-            cells = (name, str(info.partitions), str(size), retention, info.config["cleanup.policy"])
-            rows.append([Text(cell) for cell in cells])
+    kafka = _kafka()
+    for name in kafka.topics():
+        info = kafka.topic(name)
+        if info is None:  # deleted since it was listed
+            continue
+        ranges = kafka.ranges(name)
+        size = kafka.count_records(name, ranges) if count else sum(end - first for first, end in ranges.values())
+        retention = _duration(int(info.config["retention.ms"]))
+        cells = (name, str(info.partitions), str(size), retention, info.config["cleanup.policy"])
+        rows.append([Text(cell) for cell in cells])
     out = console()
     out.print(grid(out, columns, rows))
 
@@ -65,31 +64,19 @@ def peek(
     from cdc_lake.pipeline.registry_location import to_show
 
     if tail and offset is not None:
-        raise typer.BadParameter("--tail and --offset exclude each other: leave out one of them.")
-    with _kafka() as kafka:
-        messages = kafka.tail(name, limit, partition) if tail else kafka.peek(name, partition, offset, limit)
-        shown = (replace(each, key=to_show(kafka, each.key), value=to_show(kafka, each.value)) for each in messages)
-        _print_lines(name, shown) if as_json else _print_pretty(shown)
+        raise typer.BadParameter("--tail and --offset cannot be combined. Leave out one of them.")
+    kafka = _kafka()
+    messages = kafka.tail(name, limit, partition) if tail else kafka.peek(name, partition, offset, limit)
+    shown = (replace(each, key=to_show(kafka, each.key), value=to_show(kafka, each.value)) for each in messages)
+    _print_lines(name, shown) if as_json else _print_pretty(shown)
 
 
-@contextmanager
-def _kafka() -> Iterator[Kafka]:
+def _kafka() -> Kafka:
     # Imported late: Dagster takes seconds to import.
     from cdc_lake.profile import resolved
-    from resources.errors import ResourceError
-    from resources.kafka.resource import Kafka
 
-    kafka = resolved()["kafka"]
-    if not isinstance(kafka, Kafka):
-        raise TypeError(
-            f"Cannot read topics: the profile's resource 'kafka' is a {type(kafka).__name__}, not a Kafka. Choose "
-            "another profile with CDC_LAKE_PROFILE."
-        )
-    try:
-        yield kafka
-    except ResourceError as error:
-        console(stderr=True).print(Text(printable(error.user_message), "red"), soft_wrap=True)
-        raise typer.Exit(1) from error
+    kafka: Kafka = resolved()["kafka"]
+    return kafka
 
 
 def _print_lines(name: str, messages: Iterable[Message]) -> None:

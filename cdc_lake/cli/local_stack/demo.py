@@ -55,12 +55,10 @@ def demo(
     from infra.local.preparation import prepare
 
     if sql_dir is not None and pipeline is DemoPipeline.MOMA:
-        raise typer.BadParameter(
-            "--sql-dir is for the samples northwind, pagila and pagila_query: leave it out for moma"
-        )
+        raise typer.BadParameter("--sql-dir cannot be used with moma. Leave it out.")
     files = files_by_table(csv or [])
     if files and pipeline is not DemoPipeline.MOMA:
-        raise typer.BadParameter("--csv is for the sample moma: cdc-lake demo moma --csv TABLE=FILE")
+        raise typer.BadParameter("--csv can be used with moma only: cdc-lake demo moma --csv TABLE=FILE")
     for file in files.values():
         if not file.is_file():
             raise typer.BadParameter(f"--csv: there is no file {file}")

@@ -142,10 +142,12 @@ def _validated(path: Path, worker: _Worker | None, settings: Settings) -> tuple[
             remarks += f". Not defined by the plugin: {', '.join(found.undefined)}"
         return f"valid according to the plugin on {worker.connect.url}{remarks}", found.faults
     if connector_class in settings.classes:
-        return "matches connectors/settings; not validated by a plugin", list(settings.faults(config))
-    absent = "no worker is running" if worker is None else f"the worker at {worker.connect.url} lacks the plugin"
-    return f"only the error policy was checked: {absent}, and connectors/settings has no file for the connector", ()
+        return "matches connectors/settings; not validated by the plugin", list(settings.faults(config))
+    absent = (
+        "no worker is running" if worker is None else f"the worker at {worker.connect.url} does not have the plugin"
+    )
+    return f"only the error policy was checked: {absent}, and connectors/settings has no file for its class", ()
 
 
 def _count(faults: Sequence[str]) -> str:
-    return "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
+    return "1 error" if len(faults) == 1 else f"{len(faults)} errors"

@@ -90,7 +90,8 @@ def _compared(
     by_name |= {each.lake_table: (each,) for each in flow.lake_tables if each.lake_table != each.name}
     if unknown := sorted(set(table or ()) - by_name.keys()):
         raise ContractError(
-            f"Cannot verify {', '.join(unknown)}: pipeline {pipeline} has only the tables {', '.join(by_name)}."
+            f"Cannot verify {', '.join(unknown)}: pipeline {pipeline} has no such table. Choose from "
+            f"{', '.join(by_name)}."
         )
     resources = resolved()
     systems = Systems(
@@ -170,7 +171,7 @@ def _difference_text(one: Difference) -> str:
         "different": "different",
         "doubled": "more than one row",
     }[one.kind]
-    return what if one.judge == "source" else f"{what} (compared with the raw events: changed after the point)"
+    return what if one.judge == "source" else f"{what} (changed since; compared with the raw events)"
 
 
 def _shown(value: str | None) -> str:

@@ -68,11 +68,11 @@ def load_command(
     console, errors = Console(), Console(stderr=True)
     chosen = SAMPLES[sample]
     if sql_dir is not None and not chosen.scripts:
-        others = ", ".join(name for name, each in SAMPLES.items() if each.scripts)
-        raise typer.BadParameter(f"--sql-dir is for the samples {others}; use --csv for {sample}")
+        others = " and ".join(name for name, each in SAMPLES.items() if each.scripts)
+        raise typer.BadParameter(f"--sql-dir cannot be used with {sample}, only with {others}. Use --csv instead.")
     if csv and not chosen.files:
         [other] = (name for name, each in SAMPLES.items() if each.files)
-        raise typer.BadParameter(f"--csv is for the {other} sample: add --sample {other}")
+        raise typer.BadParameter(f"--csv can be used with {other} only. Add --sample {other}.")
     files = files_by_table(csv or [])
     hint = ""
     if host is None:
@@ -98,7 +98,7 @@ def files_by_table(given: list[str]) -> dict[str, Path]:
     for each in given:
         table, separator, file = each.partition("=")
         if not separator or not file or table in files:
-            raise typer.BadParameter(f"--csv {each}: give TABLE=FILE, and each table once")
+            raise typer.BadParameter(f"{each!r} is not TABLE=FILE, or repeats a table. Give one file for each table.")
         files[table] = Path(file)
     return files
 
@@ -151,7 +151,7 @@ def _print(report: LoadReport, console: Console, parameters: ConnectionParameter
         )
     if report.wal_level != "logical":
         console.print(
-            f"The server's wal_level is {report.wal_level}: set it to logical and restart the server "
-            "before changes can be captured.",
+            f"Changes cannot be captured yet: the server's wal_level is {report.wal_level}. Set it to logical, and "
+            "restart the server.",
             style="yellow",
         )

@@ -18,7 +18,7 @@ from cdc_lake.pipeline.connector_config import connector_config
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.operations import resnapshot as steps
-from cdc_lake.profile import bound, resolved, spark
+from cdc_lake.profile import resolved, run_resources, spark
 from resources.connect.kafka_connect import KafkaConnect
 from resources.postgres.resource import Postgres
 from resources.waiting import until
@@ -54,7 +54,7 @@ class SmallPipeline:
             assets=parts.assets,
             asset_checks=[check for check in parts.asset_checks or () if _belongs_to(check, "topic")],
             jobs=[dg.define_asset_job(name, selection="*")],  # the pipeline's own jobs select checks that are left out
-            resources={**bound(), **{name: self._late(name) for name in ("postgres", "connect", "deployment")}},
+            resources={**run_resources(), **{name: self._late(name) for name in ("postgres", "connect", "deployment")}},
             executor=dg.in_process_executor,
         )
         self.graph = Graph(name, made, self.instance)

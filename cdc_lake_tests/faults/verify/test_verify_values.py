@@ -12,7 +12,7 @@ from cdc_lake.jobs.verify import VerifyReport
 from cdc_lake.pipeline import component
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.operations.verification import Systems, verify_tables
-from cdc_lake.profile import bound, resolved, spark
+from cdc_lake.profile import resolved, run_resources, spark
 from cdc_lake_tests.faults.fault_environment import Bench
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 
@@ -112,7 +112,7 @@ class TypedPipeline:
         parts = component.build(self.flow)
         job = dg.define_asset_job(NAME, selection="*")
         definitions = dg.Definitions(
-            assets=parts.assets, jobs=[job], resources=bound(), executor=dg.in_process_executor
+            assets=parts.assets, jobs=[job], resources=run_resources(), executor=dg.in_process_executor
         )
         Graph(NAME, definitions, dg.DagsterInstance.ephemeral()).materialise("source", "topic")
         self.execute(*(_insert(row, "stream, ''") for row in range(MOST + 1)))

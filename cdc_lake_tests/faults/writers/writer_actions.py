@@ -25,7 +25,7 @@ from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.operations import reset as resetting
 from cdc_lake.pipeline.operations import resnapshot as resnapshotting
-from cdc_lake.profile import bound, resolved, spark
+from cdc_lake.profile import resolved, run_resources, spark
 
 PIPELINE = "northwind"
 STAGES = ("source", "topic", "raw", "lake", "dataset", "dashboard")
@@ -90,7 +90,7 @@ def materialise_unchecked(*stages: str) -> None:
     assets = [each for each in defs().assets or () if isinstance(each, dg.AssetsDefinition)]
     chosen = [each for each in assets if each.key.path[0] == PIPELINE and each.key.path[1] in stages]
     assert {each.key.path[1] for each in chosen} == set(stages)
-    dg.materialize(chosen, instance=instance(), resources=dict(bound()), run_config=_QUIET)
+    dg.materialize(chosen, instance=instance(), resources=dict(run_resources()), run_config=_QUIET)
 
 
 def barrier() -> None:

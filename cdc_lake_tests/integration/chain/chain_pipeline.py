@@ -21,7 +21,7 @@ from cdc_lake.pipeline.connector_config import connector_config
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.operations import resnapshot
-from cdc_lake.profile import bound, resolved, spark
+from cdc_lake.profile import resolved, run_resources, spark
 from resources.spark.local import LocalSpark
 
 Formats = tuple[Literal["json", "avro"], Literal["json", "avro", "parquet"]]
@@ -91,7 +91,7 @@ class ChainPipeline:
             jobs=[
                 dg.define_asset_job(name, selection="*")
             ],  # the pipeline's own jobs select checks that are left out here
-            resources=bound(),
+            resources=run_resources(),
             executor=dg.in_process_executor,
         )
         self.graph = Graph(name, definitions, dg.DagsterInstance.ephemeral())

@@ -99,7 +99,7 @@ def test_an_asset_gets_current_addresses_and_keys(unstarted_stack: Stack) -> Non
         keys = (store.aws_access_key_id, store.aws_secret_access_key, *spark.store.hadoop_secrets().values())
         found.append(" ".join(map(str, (kafka.bootstrap, postgres.password, *keys, Path(spark.java_home).name))))
 
-    job = dg.Definitions(assets=[probe], resources=profile.bound()).resolve_implicit_global_asset_job_def()
+    job = dg.Definitions(assets=[probe], resources=profile.run_resources()).resolve_implicit_global_asset_job_def()
     for port in (40_000, 41_000):
         unstarted_stack.up(port)
         with dg.DagsterInstance.ephemeral() as instance:
@@ -116,7 +116,7 @@ def test_all_resources_of_the_code_location_are_resolved_late() -> None:
     for name in parallel_tables.RESOURCES:
         del resources[name]  # it has no address
     assert set(resources) == set(profile.resources())
-    assert all(isinstance(resource, profile.AsOfNow) for resource in resources.values())
+    assert all(isinstance(resource, profile.ProfileResource) for resource in resources.values())
 
 
 def test_unchanged_resources_are_created_once_and_secrets_are_set_each_time(

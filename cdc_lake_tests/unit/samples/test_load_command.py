@@ -147,14 +147,14 @@ def test_the_pagila_sample_takes_scripts(app: typer.Typer, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--csv", "artists=a.txt"], "--csv is for the moma sample"),
-        (["--sample", "pagila", "--csv", "film=a.txt"], "--csv is for the moma sample"),
+        (["--csv", "artists=a.txt"], "--csv can be used with moma only"),
+        (["--sample", "pagila", "--csv", "film=a.txt"], "--csv can be used with moma only"),
         (
             ["--sample", "moma", "--sql-dir", "mine"],
-            "--sql-dir is for the samples northwind, pagila; use --csv for moma",
+            "--sql-dir cannot be used with moma, only with northwind and pagila. Use --csv instead.",
         ),
-        (["--sample", "moma", "--csv", "artists"], "give TABLE=FILE"),
-        (["--sample", "moma", "--csv", "artists=a", "--csv", "artists=b"], "each table once"),
+        (["--sample", "moma", "--csv", "artists"], "'artists' is not TABLE=FILE"),
+        (["--sample", "moma", "--csv", "artists=a", "--csv", "artists=b"], "repeats a table"),
     ],
 )
 def test_options_of_another_sample_are_refused(app: typer.Typer, arguments: list[str], message: str) -> None:

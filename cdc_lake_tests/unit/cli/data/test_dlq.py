@@ -149,7 +149,7 @@ def test_drop_requires_confirmation(letters: Shop) -> None:
 def test_edit_replaces_the_value_and_keeps_the_original(letters: Shop, tmp_path: Path) -> None:
     file = tmp_path / "fixed.json"
     file.write_bytes(b'{"order_id": 2}\n')
-    assert "has a value of 15 bytes now" in run("edit", "shop", SECOND, "--value", str(file)).stdout
+    assert f"Replaced the value of {SECOND} (15 bytes)" in run("edit", "shop", SECOND, "--value", str(file)).stdout
     found = dead_letters.find(letters.bucket, "shop", SECOND)
     assert dead_letters.value_of(letters.bucket, "shop", found) == b'{"order_id": 2}'
     assert dead_letters.value_of(letters.bucket, "shop", found, original=True) == b"\xff\x00\n"
@@ -200,7 +200,7 @@ def test_replay_reports_letters_that_fail_again(monkeypatch: pytest.MonkeyPatch)
     assert found.exit_code == 1
     assert found.stdout.splitlines() == [
         "orders: 0 applied, 1 still cannot be read",
-        "orders: 1 overtaken by a newer snapshot of the source",
+        "orders: 1 not applied, because a newer snapshot has read the rows",
         f"  {SECOND}: not UTF-8",
     ]
     assert [spec.ids for spec in spark.specs] == [[SECOND]]
@@ -210,6 +210,6 @@ def test_replay_reports_letters_that_fail_again(monkeypatch: pytest.MonkeyPatch)
 def test_replay_of_a_removed_table_is_rejected(letters: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     use_fake_spark(monkeypatch, ReplayReport())
     dead_letters.put(letters.bucket, "shop", [DeadLetter.of("shop.sales.gone", 0, 1, "r", None)])
-    assert "Cannot replay shop.sales.gone+0+1: no table of pipeline shop has its topic" in error_message(
+    assert "Cannot replay shop.sales.gone+0+1: pipeline shop has no table for its topic" in error_message(
         run("replay", "shop")
     )

@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from cdc_lake.cli.data import query as query_command
-from cdc_lake.cli.data.query import no_statement, read_only_fault, register
+from cdc_lake.cli.data.query import read_only_fault, register, syntax_fault
 from resources.athena import AthenaQueryFailed, QueryResult
 
 RESULT = QueryResult(
@@ -103,7 +103,7 @@ def test_changing_statements_are_rejected_without_write(
 ) -> None:
     result = CliRunner().invoke(app, ["query", sql])
 
-    assert read_only_fault(sql) == f"{word} is not a read-only statement: add --write to run it."
+    assert read_only_fault(sql) == f"Cannot run {word}: it is not a read-only statement. Add --write to run it."
     assert result.exit_code == 2
     assert not athena.statements
 
@@ -127,8 +127,8 @@ def test_several_statements_are_rejected(sql: str, app: typer.Typer, athena: Fak
         ("DORP TABLE t", "line 1, column 1: no statement begins with 'DORP'. Did you mean DROP?"),
         ("NONSENSE ((", "line 1, column 1: no statement begins with 'NONSENSE'. A query begins with SELECT"),
         ("1 + 1", "line 1, column 1: no statement begins with '1'."),
-        ("-- nothing\n", "There is no SQL statement (line 2, column 1 is the end of the text)."),
-        (" ;", "There is no SQL statement"),
+        ("-- nothing\n", "Cannot find an SQL statement before the end of the text (line 2, column 1)."),
+        (" ;", "Cannot find an SQL statement"),
     ],
 )
 def test_text_that_is_not_sql_is_rejected_with_its_position(
@@ -146,7 +146,7 @@ def test_text_that_is_not_sql_is_rejected_with_its_position(
 
 @pytest.mark.parametrize("sql", ["SELECT 1 FRM (", "((SELECT 1", "SHOW whatever", "SELECT'a' FRM ("])
 def test_later_syntax_errors_are_left_to_athena(sql: str, app: typer.Typer, athena: FakeAthena) -> None:
-    assert no_statement(sql) is None
+    assert syntax_fault(sql) is None
     assert CliRunner().invoke(app, ["query", sql]).exit_code == 0
     assert athena.statements == [sql]
 
@@ -224,17 +224,16 @@ def test_json_output_rejects_duplicate_column_names(app: typer.Typer, athena: Fa
 
     result = CliRunner().invoke(app, ["query", "SELECT 1 a, 2 a", "-f", "json"])
 
-    assert result.exit_code == 1
-    assert "Rename columns with AS" in result.stderr
+    assert "Rename columns with AS" in getattr(result.exception, "user_message", "")
 
 
-def test_a_failed_query_prints_one_line(app: typer.Typer, athena: FakeAthena) -> None:
+def test_the_error_of_a_failed_query_is_raised(app: typer.Typer, athena: FakeAthena) -> None:
     athena.result = AthenaQueryFailed("SELECT x", "q-9", "COLUMN_NOT_FOUND: x", "Look again.")
 
     result = CliRunner().invoke(app, ["query", "SELECT x"])
 
-    assert result.exit_code == 1
-    assert result.stderr.strip() == "Cannot run `SELECT x` on Athena (query q-9): COLUMN_NOT_FOUND: x. Look again."
+    assert result.exception is athena.result
+    assert result.stdout == ""
 
 
 def test_the_database_can_be_named(app: typer.Typer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -238,8 +238,8 @@ def test_a_demo_of_the_museums_files_has_no_stories(fake: type[FakeDemo], tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("moma", "--sql-dir", "."), "for the samples northwind, pagila"),
-        (("pagila", "--csv", "artists=artists.txt"), "--csv is for the sample moma"),
+        (("moma", "--sql-dir", "."), "cannot be used with moma"),
+        (("pagila", "--csv", "artists=artists.txt"), "--csv can be used with moma only"),
         (("moma", "--csv", "artists"), "give TABLE=FILE"),
         (("moma", "--csv", "artists=nowhere.txt"), "there is no file nowhere.txt"),
         (("x",), "moma"),

